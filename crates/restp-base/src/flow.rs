@@ -1,0 +1,147 @@
+//! Seam between a protocol and an application: open, write, read, close, by flow.
+
+use crate::machine::PathAddress;
+use crate::time::{Duration, Time};
+use bytes::Bytes;
+use thiserror::Error;
+
+/// Names one flow (connection or association) of one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u64);
+
+/// Why a flow ended.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CloseReason {
+    /// Both directions were finished and acknowledged.
+    #[error("finished")]
+    Finished,
+    /// The peer does not serve this port, or does not accept the composition.
+    #[error("the peer refused the connection (nobody serves that port, or it does not accept this composition)")]
+    Refused,
+    /// The peer broke off.
+    #[error("the peer broke off the connection")]
+    Reset,
+    /// This side broke off.
+    #[error("this side broke off the connection")]
+    Aborted,
+    /// Nothing came back within the attempts or the time allowed.
+    #[error("the peer did not answer for {0}")]
+    TimedOut(Duration),
+}
+
+/// Why [`Flow::open`] failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// Every local port towards this peer is in use.
+    #[error("all local ports towards {0} are in use; close a connection first")]
+    NoPort(std::net::SocketAddr),
+    /// The machine was not set up to open flows.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// Why [`Flow::write`] did not take the data.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// The send buffer is full; wait for [`Event::Writable`](crate::machine::Event::Writable).
+    #[error("the send buffer is full; wait until the flow is writable")]
+    Blocked,
+    /// With fixed framing one message must fit into one segment.
+    #[error("a message of {size} bytes does not fit into a segment of {limit}; send less or choose framing = \"coalesce\"")]
+    TooLarge {
+        /// Bytes of the message.
+        size: usize,
+        /// Bytes a segment carries.
+        limit: usize,
+    },
+    /// The sending direction is finished, or the flow does not exist.
+    #[error("the flow is closed for writing")]
+    Closed,
+}
+
+/// What [`Flow::read`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// One message (fixed framing) or the next bytes of the stream (coalesce).
+    Data(Bytes),
+    /// Nothing yet.
+    Empty,
+    /// The peer has finished and everything was read, or the flow is over.
+    End,
+}
+
+/// Counters and estimates of one flow, for eyes only: nothing in a protocol reads them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowStats {
+    /// Path in use.
+    pub path: Option<PathAddress>,
+    /// From opening (or the first SYN heard) to established.
+    pub handshake: Option<Duration>,
+    /// Datagrams sent.
+    pub sent_packets: u64,
+    /// Datagrams received and accepted.
+    pub received_packets: u64,
+    /// Transport bytes sent, headers included.
+    pub sent_bytes: u64,
+    /// Transport bytes received, headers included.
+    pub received_bytes: u64,
+    /// Application bytes sent, repeats included.
+    pub sent_payload_bytes: u64,
+    /// Application bytes handed to the reader.
+    pub delivered_bytes: u64,
+    /// Messages or segments handed to the reader.
+    pub delivered_messages: u64,
+    /// Segments sent again.
+    pub retransmitted_packets: u64,
+    /// Segments declared lost by this sender.
+    pub lost_packets: u64,
+    /// Segments rebuilt by forward error correction.
+    pub repaired_packets: u64,
+    /// Retransmission timers that ran out.
+    pub timeouts: u64,
+    /// Segments that arrived again after they had been accepted.
+    pub duplicate_packets: u64,
+    /// Datagrams dropped because a rule of the protocol was broken.
+    pub rejected_packets: u64,
+    /// Payloads that failed their check sum.
+    pub corrupted_packets: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Congestion window in bytes.
+    pub congestion_window_bytes: u64,
+    /// Bytes of application data and bookkeeping this flow holds now.
+    pub memory_bytes: u64,
+    /// Segments sent and neither acknowledged nor declared lost.
+    pub in_flight_segments: u64,
+}
+
+/// What an application can do with the flows of a machine.
+pub trait Flow {
+    /// Opens a flow to the service `port` of the host at `path.remote`.
+    ///
+    /// # Errors
+    /// When no local port is free or this machine cannot open flows.
+    fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError>;
+
+    /// Hands over data to send: one message with fixed framing, bytes of a stream otherwise. All or nothing.
+    ///
+    /// # Errors
+    /// When there is no room, the message is too large, or the flow is closed for writing.
+    fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError>;
+
+    /// Takes the next data in order of delivery.
+    fn read(&mut self, now: Time, flow: FlowId) -> Read;
+
+    /// No more writes will come: everything written is delivered, then the direction ends.
+    fn finish(&mut self, now: Time, flow: FlowId);
+
+    /// Breaks the flow off at once and tells the peer.
+    fn abort(&mut self, now: Time, flow: FlowId);
+
+    /// The application is done with this flow: unread data is dropped, the identifier dies as soon as the
+    /// protocol is done with it too.
+    fn release(&mut self, now: Time, flow: FlowId);
+
+    /// Counters of one flow, while it exists.
+    fn stats(&self, flow: FlowId) -> Option<FlowStats>;
+}

@@ -1,0 +1,21 @@
+//! The words every other crate speaks: time, units, chance, numbers, and the two seams.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`time`] | [`Time`](time::Time), [`Duration`](time::Duration): integer nanoseconds since zero |
+//! | [`units`] | [`Rate`](units::Rate), and written quantities with their units (`"10 Mbit/s"`) |
+//! | [`random`] | named random streams from one seed |
+//! | [`sequence`] | 64-bit numbers inside, 32 bits on the wire |
+//! | [`ranges`] | ordered half-open ranges |
+//! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
+//! | [`machine`] | seam between a protocol and the world |
+//! | [`flow`] | seam between a protocol and an application |
+
+pub mod flow;
+pub mod machine;
+pub mod numeric;
+pub mod random;
+pub mod ranges;
+pub mod sequence;
+pub mod time;
+pub mod units;

@@ -1,0 +1,32 @@
+//! Integer arithmetic with the same bits on every processor.
+
+/// The largest integer whose cube is at most `n`.
+pub const fn cube_root(n: u64) -> u64 {
+    let (mut low, mut high) = (0u64, 2_642_245); // 2642245³ is the largest cube below 2⁶⁴
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if (middle as u128) * (middle as u128) * (middle as u128) <= n as u128 {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots_are_exact_at_and_beside_cubes() {
+        for root in [0u64, 1, 2, 3, 10, 1000, 123_456, 2_642_245] {
+            let cube = root * root * root;
+            assert_eq!(cube_root(cube), root);
+            if cube > 1 {
+                assert_eq!(cube_root(cube - 1), root - 1);
+            }
+        }
+        assert_eq!(cube_root(u64::MAX), 2_642_245);
+    }
+}

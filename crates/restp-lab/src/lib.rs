@@ -1,0 +1,1 @@
+//! Experiments in virtual time: scenarios, traffic, metrics

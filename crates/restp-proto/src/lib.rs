@@ -1,0 +1,1 @@
+//! The ResTP protocol: wire, composition, connection, endpoint

@@ -1,0 +1,1 @@
+//! Comparison protocols: codecs and glue over shared services

@@ -1,0 +1,1 @@
+//! Transport services: one folder per question, one file per algorithm

@@ -1,0 +1,1 @@
+//! A deterministic network of elements that knows no protocol

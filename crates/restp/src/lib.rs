@@ -1,0 +1,1 @@
+//! ResTP on real networks: tokio, UDP, many connections
