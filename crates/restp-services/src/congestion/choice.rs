@@ -1,0 +1,188 @@
+//! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
+
+use super::{Controller, Cubic, CubicParams, NewReno, NewRenoParams, Unplugged};
+use thiserror::Error;
+
+/// Which algorithm controls a path, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionChoice {
+    /// No congestion control, only a limit on what is in flight (OP-50).
+    None {
+        /// The limit in segments, at least 1.
+        flight_limit_segments: u64,
+    },
+    /// RFC 5681 and 6582.
+    NewReno(NewRenoParams),
+    /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).
+    Bic,
+    /// RFC 9438.
+    Cubic(CubicParams),
+    /// Slow start again after every loss (Jacobson 1988).
+    Tahoe,
+    /// Fast recovery without partial acknowledgements (RFC 2581).
+    Reno,
+    /// Holds a few segments in the queue by watching the round-trip time (Brakmo, Peterson 1995).
+    Vegas,
+    /// Threshold from a bandwidth estimate (Mascolo and others, MobiCom 2001).
+    Westwood,
+    /// Westwood sampled once per round trip (Grieco, Mascolo 2004).
+    WestwoodPlus,
+    /// Reno that tells random loss from congestion by Vegas' measure (Fu, Liew 2003).
+    Veno,
+    /// Multiplicative increase (Kelly 2003).
+    Scalable,
+    /// RFC 3649.
+    HighSpeed,
+    /// Scalable with a limit on its queue (Baiocchi and others 2007).
+    Yeah,
+    /// Step sizes from the queueing delay (Liu, Başar, Srikant 2006).
+    Illinois,
+    /// A model of bottleneck bandwidth and round-trip time (Cardwell and others 2016).
+    Bbr,
+    /// Open loop: a configured rate (ResTP §3.5.9).
+    Rate,
+}
+
+use CongestionChoice as Choice;
+
+/// Flight limit where none is given: about 10 Mbit/s over 100 ms with full segments.
+const FLIGHT_LIMIT_SEGMENTS: u64 = 100;
+
+impl CongestionChoice {
+    /// Every algorithm with its default parameters, in the order of the header codes.
+    pub fn all() -> [Self; 16] {
+        [
+            Choice::None {
+                flight_limit_segments: FLIGHT_LIMIT_SEGMENTS,
+            },
+            Choice::NewReno(NewRenoParams::default()),
+            Choice::Bic,
+            Choice::Cubic(CubicParams::default()),
+            Choice::Tahoe,
+            Choice::Reno,
+            Choice::Vegas,
+            Choice::Westwood,
+            Choice::WestwoodPlus,
+            Choice::Veno,
+            Choice::Scalable,
+            Choice::HighSpeed,
+            Choice::Yeah,
+            Choice::Illinois,
+            Choice::Bbr,
+            Choice::Rate,
+        ]
+    }
+
+    /// The name in files, on command lines and in results.
+    pub const fn name(&self) -> &'static str {
+        self.label().0
+    }
+
+    /// The code of the header's Cong field for one path (ResTP §3.1.1; codes from 3 on are the project's).
+    pub const fn code(&self) -> u8 {
+        self.label().1
+    }
+
+    const fn label(&self) -> (&'static str, u8) {
+        match self {
+            Choice::None { .. } => ("none", 0),
+            Choice::NewReno(_) => ("newreno", 1),
+            Choice::Bic => ("bic", 2),
+            Choice::Cubic(_) => ("cubic", 3),
+            Choice::Tahoe => ("tahoe", 4),
+            Choice::Reno => ("reno", 5),
+            Choice::Vegas => ("vegas", 6),
+            Choice::Westwood => ("westwood", 7),
+            Choice::WestwoodPlus => ("westwood+", 8),
+            Choice::Veno => ("veno", 9),
+            Choice::Scalable => ("scalable", 10),
+            Choice::HighSpeed => ("highspeed", 11),
+            Choice::Yeah => ("yeah", 12),
+            Choice::Illinois => ("illinois", 13),
+            Choice::Bbr => ("bbr", 14),
+            Choice::Rate => ("rate", 15),
+        }
+    }
+
+    /// The algorithm called `name`, with default parameters.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|choice| choice.name() == name)
+    }
+
+    /// The algorithm with this header code, with default parameters.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::all().into_iter().find(|choice| choice.code() == code)
+    }
+
+    /// A controller for a path whose full segments carry `segment_bytes`.
+    ///
+    /// # Errors
+    /// When the algorithm has a name and a code but no controller yet.
+    pub fn build(&self, segment_bytes: u64) -> Result<Controller, NotBuilt> {
+        match self {
+            Choice::None {
+                flight_limit_segments,
+            } => Ok(Controller::None(Unplugged::new(
+                *flight_limit_segments,
+                segment_bytes,
+            ))),
+            Choice::NewReno(params) => Ok(Controller::NewReno(NewReno::new(params, segment_bytes))),
+            Choice::Cubic(params) => Ok(Controller::Cubic(Cubic::new(params, segment_bytes))),
+            Choice::Bic
+            | Choice::Tahoe
+            | Choice::Reno
+            | Choice::Vegas
+            | Choice::Westwood
+            | Choice::WestwoodPlus
+            | Choice::Veno
+            | Choice::Scalable
+            | Choice::HighSpeed
+            | Choice::Yeah
+            | Choice::Illinois
+            | Choice::Bbr
+            | Choice::Rate => Err(NotBuilt { name: self.name() }),
+        }
+    }
+}
+
+/// The algorithm exists by name only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("congestion control \"{name}\" is not built yet; choose one of: {}", built().join(", "))]
+pub struct NotBuilt {
+    /// Its name.
+    pub name: &'static str,
+}
+
+fn built() -> Vec<&'static str> {
+    let mut names: Vec<_> = CongestionChoice::all()
+        .iter()
+        .map(CongestionChoice::name)
+        .collect();
+    names.retain(|name| CongestionChoice::from_name(name).is_some_and(|choice| choice.build(1).is_ok()));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_round_trip() {
+        for (position, choice) in CongestionChoice::all().into_iter().enumerate() {
+            assert_eq!(CongestionChoice::from_name(choice.name()), Some(choice));
+            assert_eq!(CongestionChoice::from_code(choice.code()), Some(choice));
+            assert_eq!(usize::from(choice.code()), position);
+        }
+        assert_eq!(CongestionChoice::from_name("NewReno"), None);
+        assert_eq!(CongestionChoice::from_code(16), None);
+    }
+
+    #[test]
+    fn an_algorithm_without_a_controller_says_which_have_one() {
+        let sentence = CongestionChoice::Vegas.build(1400).unwrap_err().to_string();
+        assert_eq!(
+            sentence,
+            "congestion control \"vegas\" is not built yet; choose one of: none, newreno, cubic"
+        );
+    }
+}

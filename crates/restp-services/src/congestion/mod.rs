@@ -1,0 +1,139 @@
+//! What happens to the window? One controller per path answers; recovery outside decides what is lost and
+//! when a loss episode begins, and sends while what is in flight stays below [`Congestion::window_bytes`].
+//!
+//! | Event | Caller | When |
+//! |---|---|---|
+//! | `Sent` | connection | a data segment left, first or repeated |
+//! | `Acked`, `RecoveryEnded` | recovery | once per acknowledgement of new data; after the last repair of an episode |
+//! | `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
+//! | `Idle` | connection | before the first segment after a silence longer than one timeout |
+//!
+//! Because recovery counts what is in flight without lost and selectively acknowledged bytes (RFC 6675), no
+//! controller inflates its window by duplicate acknowledgements. Specification: ResTP §3.5.6.
+
+mod choice;
+mod cubic;
+mod new_reno;
+mod none;
+mod window;
+
+pub use choice::{CongestionChoice, NotBuilt};
+pub use cubic::{Cubic, CubicParams};
+pub use new_reno::{NewReno, NewRenoParams};
+pub use none::Unplugged;
+pub use window::Growth;
+
+use crate::view::PathView;
+use restp_base::time::Duration;
+use restp_base::units::Rate;
+use std::fmt;
+
+/// What a controller learns about its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionEvent {
+    /// A data segment was handed to the network.
+    Sent {
+        /// Its payload, in bytes.
+        bytes: u64,
+    },
+    /// New data was acknowledged, cumulatively or selectively; once per acknowledgement.
+    Acked {
+        /// Bytes this acknowledgement newly covers.
+        bytes: u64,
+        /// The sample of the round-trip time it carries.
+        rtt: Option<Duration>,
+    },
+    /// A loss episode began: once per episode, not once per segment.
+    Lost {
+        /// Bytes taken for lost so far.
+        bytes: u64,
+    },
+    /// The network marked segments instead of dropping them (RFC 3168); at most once per round trip.
+    Marked {
+        /// Bytes the marks cover.
+        bytes: u64,
+    },
+    /// The losses of the episode are repaired.
+    RecoveryEnded,
+    /// The retransmission timer ran out.
+    Timeout {
+        /// It had run out before for the same segment (RFC 5681 §3.1: the threshold is then kept).
+        repeated: bool,
+    },
+    /// Sending resumes after nothing was in flight for longer than one timeout (RFC 5681 §4.1).
+    Idle {
+        /// How long nothing was in flight.
+        gap: Duration,
+    },
+    /// The last loss or timeout was spurious, or the outage behind it is over: undo the last reduction.
+    Restored,
+}
+
+/// A congestion controller of one path.
+pub trait Congestion: fmt::Debug {
+    /// Takes note of one event.
+    fn on(&mut self, event: &CongestionEvent, view: &PathView);
+    /// How many bytes may be in flight; never less than one segment.
+    fn window_bytes(&self) -> u64;
+    /// The rate to spread segments at, or `None` to send them as the window opens.
+    fn pacing(&self) -> Option<Rate>;
+    /// The inner state for eyes; nothing may be steered by it.
+    fn snapshot(&self) -> CongestionSnapshot;
+}
+
+/// The inner state of a controller, for traces and statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CongestionSnapshot {
+    /// The congestion window in bytes.
+    pub window_bytes: u64,
+    /// The slow start threshold in bytes, for algorithms that have one and once it is set.
+    pub threshold_bytes: Option<u64>,
+    /// What the algorithm calls the state it is in, such as `slow-start`.
+    pub state: &'static str,
+}
+
+/// The controller a path owns. An enum, because it is asked for every packet.
+#[derive(Debug)]
+pub enum Controller {
+    /// A fixed flight limit.
+    None(Unplugged),
+    /// RFC 5681 and 6582.
+    NewReno(NewReno),
+    /// RFC 9438.
+    Cubic(Cubic),
+    /// An algorithm from outside this crate.
+    Custom(Box<dyn Congestion + Send>),
+}
+
+macro_rules! each {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            Controller::None($inner) => $call,
+            Controller::NewReno($inner) => $call,
+            Controller::Cubic($inner) => $call,
+            Controller::Custom($inner) => $call,
+        }
+    };
+}
+
+impl Congestion for Controller {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+        each!(self, inner => inner.on(event, view));
+    }
+    fn window_bytes(&self) -> u64 {
+        each!(self, inner => inner.window_bytes())
+    }
+    fn pacing(&self) -> Option<Rate> {
+        each!(self, inner => inner.pacing())
+    }
+    fn snapshot(&self) -> CongestionSnapshot {
+        each!(self, inner => inner.snapshot())
+    }
+}
+
+/// The pacing rate of a window: twice what fills it in slow start, 1.2 times later, so that pacing never
+/// becomes the bottleneck of a growing window (RFC 9002 §7.7). `window` in bytes.
+pub fn window_over_rtt(window: u64, smoothed_rtt: Duration, in_slow_start: bool) -> Rate {
+    let (numerator, denominator) = if in_slow_start { (2, 1) } else { (6, 5) };
+    Rate::of(window.saturating_mul(numerator) / denominator, smoothed_rtt)
+}

@@ -1,0 +1,148 @@
+//! The window and threshold that all loss-based algorithms share: slow start, floors, the state's name.
+
+use super::{CongestionSnapshot, window_over_rtt};
+use crate::view::PathView;
+use restp_base::time::Duration;
+use restp_base::units::Rate;
+
+/// Larger than any path fills (one tebibyte), small enough that no product of windows overflows 128 bits.
+const LARGEST_BYTES: u64 = 1 << 40;
+
+/// What an acknowledgement is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    /// As many bytes as it newly covers, because receivers coalesce acknowledgements (RFC 9002 §7.3.1; RFC 3465
+    /// without its limit L).
+    #[default]
+    Bytes,
+    /// One segment at most, however much it covers (RFC 5681 (2), (3)): for reproducing published runs.
+    Acks,
+}
+
+/// Window and slow start threshold in bytes. Starts in slow start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub bytes: u64,
+    /// `u64::MAX` until the first reduction (RFC 5681 §3.1: arbitrarily high).
+    pub threshold: u64,
+    initial_segments: u64,
+    growth: Growth,
+    recovering: bool,
+    smoothed_rtt: Option<Duration>,
+}
+
+impl Window {
+    pub fn new(initial_segments: u64, threshold: u64, growth: Growth, segment: u64) -> Self {
+        let initial_segments = initial_segments.clamp(1, 10);
+        let bytes = initial_segments.saturating_mul(segment.max(1)).min(LARGEST_BYTES);
+        Window {
+            bytes,
+            threshold,
+            initial_segments,
+            growth,
+            recovering: false,
+            smoothed_rtt: None,
+        }
+    }
+
+    /// Equality counts as avoidance: the window equals the threshold right after a cut.
+    pub fn in_slow_start(&self) -> bool {
+        self.bytes < self.threshold
+    }
+
+    /// True when an acknowledgement that comes with `view` may let the window grow (RFC 7661 §4).
+    pub fn may_grow(view: &PathView) -> bool {
+        !view.in_recovery && !view.application_limited
+    }
+
+    /// The bytes an acknowledgement of `bytes` is worth. A jump over more than a window counts as a window.
+    pub fn worth(&self, bytes: u64, segment: u64) -> u64 {
+        match self.growth {
+            Growth::Bytes => bytes.min(self.bytes),
+            Growth::Acks => bytes.min(segment),
+        }
+    }
+
+    /// Grows by slow start and returns what is left of `acked` for avoidance once the threshold is met.
+    pub fn slow_start(&mut self, acked: u64, segment: u64) -> u64 {
+        if !self.in_slow_start() {
+            return acked;
+        }
+        let worth = self.worth(acked, segment);
+        let step = match self.growth {
+            Growth::Bytes => worth.min(self.threshold - self.bytes),
+            // RFC 5681 (2) knows no remainder: the whole step is taken.
+            Growth::Acks => worth,
+        };
+        self.grow(step);
+        worth - step
+    }
+
+    pub fn grow(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes).min(LARGEST_BYTES);
+    }
+
+    /// Cuts to `threshold` (at least two segments) at the start of an episode. A cut never raises the window,
+    /// which matters while it is smaller than the floor.
+    pub fn cut(&mut self, threshold: u64, segment: u64) {
+        self.threshold = threshold.max(2 * segment);
+        self.bytes = self.bytes.min(self.threshold);
+        self.recovering = true;
+    }
+
+    /// Falls to one segment; the threshold changes on the first expiry only (RFC 5681 §3.1).
+    pub fn collapse(&mut self, threshold: Option<u64>, segment: u64) {
+        if let Some(threshold) = threshold {
+            self.threshold = threshold.max(2 * segment);
+        }
+        self.bytes = segment;
+        self.recovering = false;
+    }
+
+    /// Restarts from the initial window at most; the threshold remembers the path (RFC 5681 §4.1).
+    pub fn restart(&mut self, segment: u64) {
+        self.bytes = self.bytes.min(self.initial_segments * segment);
+    }
+
+    pub fn recovery_ended(&mut self) {
+        self.recovering = false;
+    }
+
+    /// Takes back a reduction: neither window nor threshold stays below what it was at `before`.
+    pub fn restore(&mut self, before: &Window) {
+        self.bytes = self.bytes.max(before.bytes);
+        self.threshold = self.threshold.max(before.threshold);
+        self.recovering = false;
+    }
+
+    /// The last step of every event: at least one segment of the size the path has now.
+    pub fn settle(&mut self, view: &PathView) {
+        self.bytes = self.bytes.max(segment_of(view));
+        self.smoothed_rtt = view.smoothed_rtt;
+    }
+
+    pub fn pacing(&self) -> Option<Rate> {
+        Some(window_over_rtt(
+            self.bytes,
+            self.smoothed_rtt?,
+            self.in_slow_start(),
+        ))
+    }
+
+    pub fn snapshot(&self) -> CongestionSnapshot {
+        CongestionSnapshot {
+            window_bytes: self.bytes,
+            threshold_bytes: (self.threshold != u64::MAX).then_some(self.threshold),
+            state: match (self.recovering, self.in_slow_start()) {
+                (true, _) => "recovery",
+                (false, true) => "slow-start",
+                (false, false) => "avoidance",
+            },
+        }
+    }
+}
+
+/// The segment size, kept within what the arithmetic of windows can hold.
+pub(super) fn segment_of(view: &PathView) -> u64 {
+    view.segment_bytes.clamp(1, LARGEST_BYTES / 16)
+}
