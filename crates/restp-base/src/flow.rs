@@ -16,7 +16,9 @@ pub enum CloseReason {
     #[error("finished")]
     Finished,
     /// The peer does not serve this port, or does not accept the composition.
-    #[error("the peer refused the connection (nobody serves that port, or it does not accept this composition)")]
+    #[error(
+        "the peer refused the connection (nobody serves that port, or it does not accept this composition)"
+    )]
     Refused,
     /// The peer broke off.
     #[error("the peer broke off the connection")]
@@ -47,7 +49,9 @@ pub enum WriteError {
     #[error("the send buffer is full; wait until the flow is writable")]
     Blocked,
     /// With fixed framing one message must fit into one segment.
-    #[error("a message of {size} bytes does not fit into a segment of {limit}; send less or choose framing = \"coalesce\"")]
+    #[error(
+        "a message of {size} bytes does not fit into a segment of {limit}; send less or choose framing = \"coalesce\""
+    )]
     TooLarge {
         /// Bytes of the message.
         size: usize,

@@ -26,7 +26,10 @@ pub struct PathAddress {
 impl PathAddress {
     /// The same path seen from the other end.
     pub const fn reversed(self) -> Self {
-        PathAddress { local: self.remote, remote: self.local }
+        PathAddress {
+            local: self.remote,
+            remote: self.local,
+        }
     }
     /// A path from nowhere to nowhere, for buffers that are filled later.
     pub const UNSET: PathAddress = PathAddress {
@@ -72,7 +75,12 @@ pub struct Datagram {
 impl Datagram {
     /// A datagram without bytes.
     pub fn empty() -> Self {
-        Datagram { path: PathAddress::UNSET, ecn: Ecn::NotEct, head: Head::new(), body: Bytes::new() }
+        Datagram {
+            path: PathAddress::UNSET,
+            ecn: Ecn::NotEct,
+            head: Head::new(),
+            body: Bytes::new(),
+        }
     }
     /// Bytes on the wire.
     pub fn len(&self) -> usize {

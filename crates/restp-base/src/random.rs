@@ -38,9 +38,10 @@ impl Stream {
 
 /// FNV-1a with 128 bits: the hash of a name is part of our results and must never change.
 fn stable_hash(name: &str) -> u128 {
-    name.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| {
-        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    })
+    name.bytes()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        })
 }
 
 #[cfg(test)]

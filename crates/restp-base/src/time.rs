@@ -87,7 +87,11 @@ impl Duration {
     /// `self · numerator / denominator` without overflow on the way.
     pub const fn scaled(self, numerator: u64, denominator: u64) -> Duration {
         let wide = self.0 as u128 * numerator as u128 / denominator as u128;
-        Duration(if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 })
+        Duration(if wide > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            wide as u64
+        })
     }
 }
 

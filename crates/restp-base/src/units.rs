@@ -28,12 +28,20 @@ impl Rate {
             return Duration::from_nanos((bytes * 8_000_000_000).div_ceil(self.0));
         }
         let nanos = (bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128);
-        if nanos > u64::MAX as u128 { Duration::MAX } else { Duration::from_nanos(nanos as u64) }
+        if nanos > u64::MAX as u128 {
+            Duration::MAX
+        } else {
+            Duration::from_nanos(nanos as u64)
+        }
     }
     /// Whole bytes that pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
         let bytes = self.0 as u128 * span.as_nanos() as u128 / 8_000_000_000;
-        if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+        if bytes > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            bytes as u64
+        }
     }
     /// The rate that carries `bytes` in `span`; the largest rate for an empty span.
     pub const fn of(bytes: u64, span: Duration) -> Rate {
@@ -41,7 +49,11 @@ impl Rate {
             return Rate(u64::MAX);
         }
         let bps = bytes as u128 * 8_000_000_000 / span.as_nanos() as u128;
-        Rate(if bps > u64::MAX as u128 { u64::MAX } else { bps as u64 })
+        Rate(if bps > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            bps as u64
+        })
     }
 }
 
@@ -96,12 +108,15 @@ const BYTE_UNITS: &str = "B, kB, KiB, MB, MiB, GB, GiB";
 const PACKET_UNITS: &str = "packets, segments";
 const ALL_UNITS: &str = "bit/s, kbit/s, Mbit/s, Gbit/s (rate); ns, us, ms, s, min, h (time); B, kB, KiB, MB, MiB, GB, GiB (bytes); packets, segments";
 
+/// Makes a quantity of one kind from a number of base units.
+type Make = fn(u64) -> Quantity;
+
 /// The unit's kind and how many base units (bit/s, ns, B, packets) it holds.
-fn unit(name: &str) -> Option<(fn(u64) -> Quantity, u64)> {
-    let rate: fn(u64) -> Quantity = |n| Quantity::Rate(Rate(n));
-    let time: fn(u64) -> Quantity = |n| Quantity::Duration(Duration::from_nanos(n));
-    let bytes: fn(u64) -> Quantity = Quantity::Bytes;
-    let packets: fn(u64) -> Quantity = Quantity::Packets;
+fn unit(name: &str) -> Option<(Make, u64)> {
+    let rate: Make = |n| Quantity::Rate(Rate(n));
+    let time: Make = |n| Quantity::Duration(Duration::from_nanos(n));
+    let bytes: Make = Quantity::Bytes;
+    let packets: Make = Quantity::Packets;
     Some(match name {
         "bit/s" | "bps" => (rate, 1),
         "kbit/s" | "kbps" | "kb/s" => (rate, 1_000),
@@ -141,18 +156,32 @@ pub fn quantity(written: &str) -> Result<Quantity, UnitError> {
 
 fn quantity_of(written: &str, allowed: &'static str) -> Result<Quantity, UnitError> {
     let text = written.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(text.len());
     let (number, name) = (text[..split].replace('_', ""), text[split..].trim());
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() || fraction.contains('.') {
         return Err(UnitError::NoNumber(written.into()));
     }
     let Some((make, scale)) = unit(name) else {
-        let found = if name.is_empty() { "no unit".into() } else { format!("the unknown unit \"{name}\"") };
-        return Err(UnitError::Unit { written: written.into(), found, allowed });
+        let found = if name.is_empty() {
+            "no unit".into()
+        } else {
+            format!("the unknown unit \"{name}\"")
+        };
+        return Err(UnitError::Unit {
+            written: written.into(),
+            found,
+            allowed,
+        });
     };
     let too_large = || UnitError::TooLarge(written.into());
-    let mut value = whole.parse::<u128>().map_err(|_| too_large())?.checked_mul(scale.into()).ok_or_else(too_large)?;
+    let mut value = whole
+        .parse::<u128>()
+        .map_err(|_| too_large())?
+        .checked_mul(scale.into())
+        .ok_or_else(too_large)?;
     let mut digit_scale = u128::from(scale);
     for digit in fraction.bytes() {
         digit_scale /= 10;
@@ -179,7 +208,13 @@ macro_rules! reader {
 reader!(rate, Rate, Rate, RATE_UNITS, "a rate");
 reader!(duration, Duration, Duration, TIME_UNITS, "a span of time");
 reader!(bytes, Bytes, u64, BYTE_UNITS, "a number of bytes");
-reader!(packets, Packets, u64, PACKET_UNITS, "a number of packets or segments");
+reader!(
+    packets,
+    Packets,
+    u64,
+    PACKET_UNITS,
+    "a number of packets or segments"
+);
 
 #[cfg(test)]
 mod tests {
@@ -198,17 +233,29 @@ mod tests {
     #[test]
     fn errors_name_the_value_and_the_way_out() {
         let sentence = rate("10 ms").unwrap_err().to_string();
-        assert!(sentence.contains("\"10 ms\"") && sentence.contains("Mbit/s"), "{sentence}");
+        assert!(
+            sentence.contains("\"10 ms\"") && sentence.contains("Mbit/s"),
+            "{sentence}"
+        );
         let sentence = duration("7 fortnights").unwrap_err().to_string();
-        assert!(sentence.contains("fortnights") && sentence.contains("ms"), "{sentence}");
+        assert!(
+            sentence.contains("fortnights") && sentence.contains("ms"),
+            "{sentence}"
+        );
         assert!(matches!(rate("Mbit/s"), Err(UnitError::NoNumber(_))));
         assert!(matches!(rate("1.2.3 Mbit/s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(rate("99999999999999999999 Gbit/s"), Err(UnitError::TooLarge(_))));
+        assert!(matches!(
+            rate("99999999999999999999 Gbit/s"),
+            Err(UnitError::TooLarge(_))
+        ));
     }
 
     #[test]
     fn transmission_time_rounds_up() {
-        assert_eq!(Rate(10_000_000).transmission_time(1500), Duration::from_micros(1200));
+        assert_eq!(
+            Rate(10_000_000).transmission_time(1500),
+            Duration::from_micros(1200)
+        );
         assert_eq!(Rate(3).transmission_time(1).as_nanos(), 2_666_666_667);
         assert_eq!(Rate(0).transmission_time(1), Duration::MAX);
         assert_eq!(Rate(8).transmission_time(u64::MAX), Duration::MAX);

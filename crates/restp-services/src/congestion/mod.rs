@@ -17,6 +17,9 @@ mod new_reno;
 mod none;
 mod window;
 
+#[cfg(test)]
+mod conformance;
+
 pub use choice::{CongestionChoice, NotBuilt};
 pub use cubic::{Cubic, CubicParams};
 pub use new_reno::{NewReno, NewRenoParams};

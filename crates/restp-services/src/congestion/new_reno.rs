@@ -92,14 +92,14 @@ impl Congestion for NewReno {
     fn on(&mut self, event: &CongestionEvent, view: &PathView) {
         let segment = segment_of(view);
         match *event {
-            CongestionEvent::Sent { .. } => {}
+            // By the end of an episode the window has long stood at the threshold (RFC 6582 §3.2 step 3).
+            CongestionEvent::Sent { .. } | CongestionEvent::RecoveryEnded => {}
             CongestionEvent::Acked { bytes, .. } => {
                 if Window::may_grow(view) {
                     self.acked(bytes, segment);
                 }
             }
             CongestionEvent::Lost { .. } | CongestionEvent::Marked { .. } => self.reduce(view, segment),
-            CongestionEvent::RecoveryEnded => self.window.recovery_ended(),
             CongestionEvent::Timeout { repeated } => {
                 if !repeated {
                     self.before = Some(self.window);
@@ -108,7 +108,10 @@ impl Congestion for NewReno {
                 self.window
                     .collapse((!repeated).then_some(view.in_flight_bytes / 2), segment);
             }
-            CongestionEvent::Idle { .. } => self.window.restart(segment),
+            CongestionEvent::Idle { .. } => {
+                self.credit = 0;
+                self.window.restart(segment);
+            }
             CongestionEvent::Restored => {
                 if let Some(before) = self.before.take() {
                     self.window.restore(&before);
@@ -125,5 +128,189 @@ impl Congestion for NewReno {
     }
     fn snapshot(&self) -> CongestionSnapshot {
         self.window.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance::{acked, path};
+    use super::*;
+    use restp_base::time::Duration;
+
+    const SEGMENT: u64 = 1000;
+
+    fn controller(initial_window_segments: u64, threshold_segments: u64, growth: Growth) -> NewReno {
+        let initial_threshold_bytes = threshold_segments * SEGMENT;
+        NewReno::new(
+            &NewRenoParams {
+                initial_window_segments,
+                initial_threshold_bytes,
+                growth,
+            },
+            SEGMENT,
+        )
+    }
+
+    /// A round trip: every segment of the window is acknowledged, `per_ack` at a time.
+    fn round(reno: &mut NewReno, per_ack: u64) -> u64 {
+        let mut left = reno.window_bytes() / SEGMENT;
+        while left > 0 {
+            let segments = left.min(per_ack);
+            reno.on(&acked(segments * SEGMENT), &path(SEGMENT));
+            left -= segments;
+        }
+        reno.window_bytes()
+    }
+
+    #[test]
+    fn slow_start_doubles_per_round_trip_up_to_the_threshold_then_adds_one_segment() {
+        let mut reno = controller(2, 16, Growth::Bytes);
+        let windows: Vec<u64> = (0..6).map(|_| round(&mut reno, 1)).collect();
+        assert_eq!(windows, [4000, 8000, 16_000, 17_000, 18_000, 19_000]);
+    }
+
+    #[test]
+    fn coalesced_acknowledgements_cost_nothing_by_bytes_and_half_by_acks() {
+        let mut bytes = controller(2, 16, Growth::Bytes);
+        assert_eq!(
+            [round(&mut bytes, 2), round(&mut bytes, 2), round(&mut bytes, 4)],
+            [4000, 8000, 16_000]
+        );
+        // RFC 5681 (2): one segment per acknowledgement of two, that is × 1.5 per round trip.
+        let mut acks = controller(4, 100, Growth::Acks);
+        assert_eq!(
+            [round(&mut acks, 2), round(&mut acks, 2), round(&mut acks, 2)],
+            [6000, 9000, 14_000]
+        );
+    }
+
+    #[test]
+    fn what_slow_start_leaves_at_the_threshold_counts_for_avoidance() {
+        let mut reno = controller(10, 12, Growth::Bytes);
+        reno.on(&acked(10 * SEGMENT), &path(SEGMENT)); // 2 to the threshold, 8 on account
+        assert_eq!(reno.window_bytes(), 12_000);
+        reno.on(&acked(3 * SEGMENT), &path(SEGMENT));
+        assert_eq!(reno.window_bytes(), 12_000);
+        reno.on(&acked(SEGMENT), &path(SEGMENT));
+        assert_eq!(reno.window_bytes(), 13_000);
+    }
+
+    #[test]
+    fn avoidance_by_acks_adds_segment_squared_over_window() {
+        let mut reno = controller(10, 10, Growth::Acks);
+        let mut windows = Vec::new();
+        for _ in 0..3 {
+            reno.on(&acked(2 * SEGMENT), &path(SEGMENT));
+            windows.push(reno.window_bytes());
+        }
+        // RFC 5681 (3): 10⁶/10000 = 100, 10⁶/10100 = 99, 10⁶/10199 = 98.
+        assert_eq!(windows, [10_100, 10_199, 10_297]);
+    }
+
+    #[test]
+    fn a_loss_halves_what_was_in_flight_and_recovery_does_not_grow() {
+        let mut reno = controller(10, 1000, Growth::Bytes);
+        let mut view = path(SEGMENT);
+        view.in_flight_bytes = 9000;
+        view.in_recovery = true;
+        reno.on(&CongestionEvent::Lost { bytes: 1000 }, &view);
+        assert_eq!(
+            (reno.window_bytes(), reno.snapshot().threshold_bytes),
+            (4500, Some(4500))
+        );
+        assert_eq!(reno.snapshot().state, "recovery");
+        reno.on(&acked(9000), &view);
+        assert_eq!(reno.window_bytes(), 4500);
+        reno.on(&CongestionEvent::RecoveryEnded, &path(SEGMENT));
+        assert_eq!((reno.window_bytes(), reno.snapshot().state), (4500, "avoidance"));
+        reno.on(&acked(4500), &path(SEGMENT));
+        assert_eq!(reno.window_bytes(), 5500);
+    }
+
+    #[test]
+    fn the_threshold_has_a_floor_of_two_segments() {
+        let mut reno = controller(10, 1000, Growth::Bytes);
+        let mut view = path(SEGMENT);
+        view.in_flight_bytes = 3000;
+        reno.on(&CongestionEvent::Marked { bytes: 1000 }, &view);
+        assert_eq!((reno.window_bytes(), reno.snapshot().state), (2000, "avoidance"));
+    }
+
+    #[test]
+    fn a_timeout_starts_from_one_segment_and_its_repeats_keep_the_threshold() {
+        let mut reno = controller(10, 1000, Growth::Bytes);
+        let mut view = path(SEGMENT);
+        view.in_flight_bytes = 8000;
+        reno.on(&CongestionEvent::Timeout { repeated: false }, &view);
+        assert_eq!(
+            (reno.window_bytes(), reno.snapshot().threshold_bytes),
+            (1000, Some(4000))
+        );
+        view.in_flight_bytes = 1000;
+        reno.on(&CongestionEvent::Timeout { repeated: true }, &view);
+        assert_eq!(
+            (reno.window_bytes(), reno.snapshot().threshold_bytes),
+            (1000, Some(4000))
+        );
+        let windows: Vec<u64> = (0..3).map(|_| round(&mut reno, 1)).collect();
+        assert_eq!(windows, [2000, 4000, 5000]);
+        assert_eq!(reno.snapshot().state, "avoidance");
+    }
+
+    #[test]
+    fn a_spurious_timeout_is_taken_back_once_its_repeats_included() {
+        let mut reno = controller(10, 1000, Growth::Bytes);
+        let mut view = path(SEGMENT);
+        view.in_flight_bytes = 8000;
+        reno.on(&CongestionEvent::Timeout { repeated: false }, &view);
+        reno.on(&CongestionEvent::Timeout { repeated: true }, &view);
+        reno.on(&CongestionEvent::Restored, &view);
+        assert_eq!(
+            (reno.window_bytes(), reno.snapshot().threshold_bytes),
+            (10_000, Some(1_000_000))
+        );
+        reno.on(&CongestionEvent::Lost { bytes: 1000 }, &view);
+        reno.on(&CongestionEvent::Restored, &view);
+        reno.on(&CongestionEvent::Timeout { repeated: true }, &view);
+        reno.on(&CongestionEvent::Restored, &view);
+        assert_eq!(reno.window_bytes(), 1000, "nothing was left to take back");
+    }
+
+    #[test]
+    fn silence_restarts_from_the_initial_window_and_remembers_the_threshold() {
+        let mut reno = controller(4, 16, Growth::Bytes);
+        while round(&mut reno, 1) < 20_000 {}
+        reno.on(
+            &CongestionEvent::Idle {
+                gap: Duration::from_secs(2),
+            },
+            &path(SEGMENT),
+        );
+        assert_eq!((reno.window_bytes(), reno.snapshot().state), (4000, "slow-start"));
+        assert_eq!(
+            [round(&mut reno, 1), round(&mut reno, 1), round(&mut reno, 1)],
+            [8000, 16_000, 17_000]
+        );
+    }
+
+    #[test]
+    fn a_window_the_application_does_not_use_does_not_grow() {
+        let mut reno = controller(10, 1000, Growth::Bytes);
+        let mut view = path(SEGMENT);
+        view.application_limited = true;
+        reno.on(&acked(10_000), &view);
+        assert_eq!(reno.window_bytes(), 10_000);
+    }
+
+    #[test]
+    fn pacing_is_twice_the_window_per_round_trip_in_slow_start_and_a_fifth_above_it_later() {
+        let mut reno = controller(10, 20, Growth::Bytes);
+        assert_eq!(reno.pacing(), None, "no round-trip time is known yet");
+        let mut view = path(SEGMENT);
+        view.smoothed_rtt = Some(Duration::from_millis(100));
+        reno.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view);
+        assert_eq!(reno.pacing(), Some(Rate::from_bps(1_600_000)));
+        reno.on(&acked(10_000), &view);
+        assert_eq!(reno.pacing(), Some(Rate::from_bps(1_920_000)));
     }
 }

@@ -5,8 +5,10 @@ use crate::view::PathView;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 
-/// Larger than any path fills (one tebibyte), small enough that no product of windows overflows 128 bits.
-const LARGEST_BYTES: u64 = 1 << 40;
+/// Larger than any path fills (one tebibyte), so that no sum of windows overflows.
+pub(super) const LARGEST_WINDOW: u64 = 1 << 40;
+/// Larger than any packet (16 MiB), so that no square of a segment overflows.
+pub(super) const LARGEST_SEGMENT: u64 = 1 << 24;
 
 /// What an acknowledgement is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,20 +29,20 @@ pub(super) struct Window {
     pub threshold: u64,
     initial_segments: u64,
     growth: Growth,
-    recovering: bool,
+    in_recovery: bool,
     smoothed_rtt: Option<Duration>,
 }
 
 impl Window {
     pub fn new(initial_segments: u64, threshold: u64, growth: Growth, segment: u64) -> Self {
         let initial_segments = initial_segments.clamp(1, 10);
-        let bytes = initial_segments.saturating_mul(segment.max(1)).min(LARGEST_BYTES);
+        let bytes = initial_segments * segment.clamp(1, LARGEST_SEGMENT);
         Window {
             bytes,
             threshold,
             initial_segments,
             growth,
-            recovering: false,
+            in_recovery: false,
             smoothed_rtt: None,
         }
     }
@@ -66,7 +68,7 @@ impl Window {
     /// Grows by slow start and returns what is left of `acked` for avoidance once the threshold is met.
     pub fn slow_start(&mut self, acked: u64, segment: u64) -> u64 {
         if !self.in_slow_start() {
-            return acked;
+            return acked.min(self.bytes);
         }
         let worth = self.worth(acked, segment);
         let step = match self.growth {
@@ -79,7 +81,7 @@ impl Window {
     }
 
     pub fn grow(&mut self, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes).min(LARGEST_BYTES);
+        self.bytes = self.bytes.saturating_add(bytes).min(LARGEST_WINDOW);
     }
 
     /// Cuts to `threshold` (at least two segments) at the start of an episode. A cut never raises the window,
@@ -87,7 +89,6 @@ impl Window {
     pub fn cut(&mut self, threshold: u64, segment: u64) {
         self.threshold = threshold.max(2 * segment);
         self.bytes = self.bytes.min(self.threshold);
-        self.recovering = true;
     }
 
     /// Falls to one segment; the threshold changes on the first expiry only (RFC 5681 §3.1).
@@ -96,7 +97,6 @@ impl Window {
             self.threshold = threshold.max(2 * segment);
         }
         self.bytes = segment;
-        self.recovering = false;
     }
 
     /// Restarts from the initial window at most; the threshold remembers the path (RFC 5681 §4.1).
@@ -104,20 +104,16 @@ impl Window {
         self.bytes = self.bytes.min(self.initial_segments * segment);
     }
 
-    pub fn recovery_ended(&mut self) {
-        self.recovering = false;
-    }
-
     /// Takes back a reduction: neither window nor threshold stays below what it was at `before`.
     pub fn restore(&mut self, before: &Window) {
         self.bytes = self.bytes.max(before.bytes);
         self.threshold = self.threshold.max(before.threshold);
-        self.recovering = false;
     }
 
     /// The last step of every event: at least one segment of the size the path has now.
     pub fn settle(&mut self, view: &PathView) {
         self.bytes = self.bytes.max(segment_of(view));
+        self.in_recovery = view.in_recovery;
         self.smoothed_rtt = view.smoothed_rtt;
     }
 
@@ -133,7 +129,7 @@ impl Window {
         CongestionSnapshot {
             window_bytes: self.bytes,
             threshold_bytes: (self.threshold != u64::MAX).then_some(self.threshold),
-            state: match (self.recovering, self.in_slow_start()) {
+            state: match (self.in_recovery, self.in_slow_start()) {
                 (true, _) => "recovery",
                 (false, true) => "slow-start",
                 (false, false) => "avoidance",
@@ -144,5 +140,5 @@ impl Window {
 
 /// The segment size, kept within what the arithmetic of windows can hold.
 pub(super) fn segment_of(view: &PathView) -> u64 {
-    view.segment_bytes.clamp(1, LARGEST_BYTES / 16)
+    view.segment_bytes.clamp(1, LARGEST_SEGMENT)
 }

@@ -1,0 +1,161 @@
+//! What the feedback says and when it is sent (ResTP §3.5.9). The receiver tells [`AckTimer`] about arrivals and
+//! asks whether an acknowledgement is due; every codec decodes what it received to an [`AckReport`].
+
+mod positive;
+mod report;
+
+pub use positive::{AckTimer, PositiveParameters};
+pub use report::AckReport;
+
+use restp_base::time::Duration;
+
+/// When acknowledgements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Never: the module is unplugged.
+    None,
+    /// Every second packet, and every packet while something is missing.
+    Positive(PositiveParameters),
+    /// Once per period (OP-46); `None` means half a round trip.
+    Delayed(Option<Duration>),
+}
+
+/// What an acknowledgement says beyond the receiver's pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    Pointer,
+    /// One hole (NACK).
+    Nak,
+    /// Received blocks, the newest first (RFC 2018), at most `max_blocks` of them.
+    Sack {
+        /// Cap on the number of blocks (ResTP §3.1.8).
+        max_blocks: u8,
+    },
+    /// A hole and a bit vector of what follows.
+    Snack,
+}
+
+/// Acknowledgement technique: a schedule, a level of detail, and the option to repeat the last ACK when idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// When.
+    pub schedule: Schedule,
+    /// What.
+    pub detail: Detail,
+    /// Repeat the last ACK after idle time (duplicate-ACK option, OP-47).
+    pub repeat: bool,
+}
+
+impl Acknowledgement {
+    /// Default cap on SACK blocks (ResTP §18).
+    pub const SACK_BLOCKS: u8 = 4;
+
+    /// The module unplugged.
+    pub const NONE: Acknowledgement = Acknowledgement {
+        schedule: Schedule::None,
+        detail: Detail::Pointer,
+        repeat: false,
+    };
+
+    /// Positive acknowledgement with the defaults of ResTP §18.
+    pub fn positive() -> Self {
+        let schedule = Schedule::Positive(PositiveParameters::default());
+        Acknowledgement {
+            schedule,
+            detail: Detail::Pointer,
+            repeat: false,
+        }
+    }
+
+    /// The same with SACK blocks.
+    pub fn with_sack(self) -> Self {
+        Acknowledgement {
+            detail: Detail::Sack {
+                max_blocks: Self::SACK_BLOCKS,
+            },
+            ..self
+        }
+    }
+
+    /// True when the module is plugged in.
+    pub fn is_on(&self) -> bool {
+        self.schedule != Schedule::None
+    }
+
+    /// The name in compositions: parts joined by `+`, such as `positive+sack`.
+    pub fn name(&self) -> String {
+        let mut parts = vec![match self.schedule {
+            Schedule::None => "none",
+            Schedule::Positive(_) => "positive",
+            Schedule::Delayed(_) => "delayed",
+        }];
+        match self.detail {
+            Detail::Pointer => {}
+            Detail::Nak => parts.push("nak"),
+            Detail::Sack { .. } => parts.push("sack"),
+            Detail::Snack => parts.push("snack"),
+        }
+        if self.repeat {
+            parts.push("repeat");
+        }
+        parts.join("+")
+    }
+
+    /// Understands such a name; `None` when a part is unknown or named twice.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let mut parts = name.split('+');
+        let schedule = match parts.next()? {
+            "none" => Schedule::None,
+            "positive" => Schedule::Positive(PositiveParameters::default()),
+            "delayed" => Schedule::Delayed(None),
+            _ => return None,
+        };
+        let mut technique = Acknowledgement {
+            schedule,
+            detail: Detail::Pointer,
+            repeat: false,
+        };
+        for part in parts {
+            match part {
+                "repeat" if !technique.repeat => technique.repeat = true,
+                _ if technique.detail != Detail::Pointer => return None,
+                "nak" => technique.detail = Detail::Nak,
+                "sack" => {
+                    technique.detail = Detail::Sack {
+                        max_blocks: Self::SACK_BLOCKS,
+                    }
+                }
+                "snack" => technique.detail = Detail::Snack,
+                _ => return None,
+            }
+        }
+        Some(technique)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_nonsense_is_refused() {
+        for schedule in ["none", "positive", "delayed"] {
+            for detail in ["", "+nak", "+sack", "+snack"] {
+                for repeat in ["", "+repeat"] {
+                    let name = format!("{schedule}{detail}{repeat}");
+                    assert_eq!(Acknowledgement::from_name(&name).unwrap().name(), name);
+                }
+            }
+        }
+        for wrong in [
+            "",
+            "sack",
+            "positive+sack+snack",
+            "positive+repeat+repeat",
+            "positive+sock",
+        ] {
+            assert_eq!(Acknowledgement::from_name(wrong), None, "{wrong}");
+        }
+    }
+}

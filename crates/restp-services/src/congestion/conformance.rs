@@ -1,0 +1,253 @@
+//! What holds for every controller, whatever its algorithm.
+
+use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW};
+use super::*;
+use restp_base::random::Stream;
+use restp_base::time::Time;
+
+/// An acknowledgement of `bytes` without a sample of the round-trip time.
+pub(super) fn acked(bytes: u64) -> CongestionEvent {
+    CongestionEvent::Acked { bytes, rtt: None }
+}
+
+/// A path about which nothing is known but its segment size.
+pub(super) fn path(segment_bytes: u64) -> PathView {
+    PathView {
+        now: Time::ZERO,
+        segment_bytes,
+        in_flight_bytes: 0,
+        smoothed_rtt: None,
+        latest_rtt: None,
+        min_rtt: None,
+        application_limited: false,
+        in_recovery: false,
+    }
+}
+
+/// Every algorithm that can be built, both ways of counting acknowledgements included.
+fn choices() -> Vec<CongestionChoice> {
+    let mut choices: Vec<_> = CongestionChoice::all()
+        .into_iter()
+        .filter(|c| c.build(1000).is_ok())
+        .collect();
+    let growth = Growth::Acks;
+    choices.push(CongestionChoice::NewReno(NewRenoParams {
+        growth,
+        ..NewRenoParams::default()
+    }));
+    choices.push(CongestionChoice::Cubic(CubicParams {
+        growth,
+        ..CubicParams::default()
+    }));
+    choices
+}
+
+fn every_kind_of_event() -> [CongestionEvent; 9] {
+    [
+        CongestionEvent::Sent { bytes: 1000 },
+        acked(1000),
+        CongestionEvent::Lost { bytes: 1000 },
+        CongestionEvent::Marked { bytes: 1000 },
+        CongestionEvent::RecoveryEnded,
+        CongestionEvent::Timeout { repeated: false },
+        CongestionEvent::Timeout { repeated: true },
+        CongestionEvent::Idle {
+            gap: Duration::from_secs(1),
+        },
+        CongestionEvent::Restored,
+    ]
+}
+
+#[test]
+fn every_event_reaches_every_algorithm() {
+    for choice in choices() {
+        for event in every_kind_of_event() {
+            let mut controller = choice.build(1000).unwrap();
+            // The path learns that it carries larger segments: whoever sees the event sees that as well.
+            controller.on(&event, &path(500_000));
+            let window = controller.window_bytes();
+            assert!(
+                window >= 500_000,
+                "{} did not see {event:?}: {window}",
+                choice.name()
+            );
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Recorder {
+    seen: u64,
+}
+
+impl Congestion for Recorder {
+    fn on(&mut self, _: &CongestionEvent, _: &PathView) {
+        self.seen += 1;
+    }
+    fn window_bytes(&self) -> u64 {
+        1000 * self.seen
+    }
+    fn pacing(&self) -> Option<Rate> {
+        Some(Rate::from_bps(self.seen))
+    }
+    fn snapshot(&self) -> CongestionSnapshot {
+        CongestionSnapshot {
+            window_bytes: self.window_bytes(),
+            threshold_bytes: None,
+            state: "recording",
+        }
+    }
+}
+
+#[test]
+fn an_algorithm_from_outside_is_asked_like_our_own() {
+    let mut controller = Controller::Custom(Box::new(Recorder::default()));
+    for event in every_kind_of_event() {
+        controller.on(&event, &path(1000));
+    }
+    assert_eq!(controller.window_bytes(), 9000);
+    assert_eq!(controller.pacing(), Some(Rate::from_bps(9)));
+    assert_eq!(controller.snapshot().state, "recording");
+}
+
+#[test]
+fn without_congestion_control_nothing_moves_the_limit() {
+    let mut controller = CongestionChoice::None {
+        flight_limit_segments: 23,
+    }
+    .build(1400)
+    .unwrap();
+    for event in every_kind_of_event() {
+        controller.on(&event, &path(1400));
+        assert_eq!(
+            (controller.window_bytes(), controller.pacing()),
+            (23 * 1400, None)
+        );
+    }
+}
+
+#[test]
+fn the_initial_window_is_1_to_10_segments() {
+    for (wanted, given) in [(0, 1), (1, 1), (3, 3), (10, 10), (11, 10)] {
+        let reno = NewRenoParams {
+            initial_window_segments: wanted,
+            ..NewRenoParams::default()
+        };
+        let cubic = CubicParams {
+            initial_window_segments: wanted,
+            ..CubicParams::default()
+        };
+        for choice in [CongestionChoice::NewReno(reno), CongestionChoice::Cubic(cubic)] {
+            assert_eq!(choice.build(1400).unwrap().window_bytes(), given * 1400);
+        }
+    }
+}
+
+/// Mostly ordinary numbers, sometimes the ends of the range.
+fn number(stream: &mut Stream, ordinary: u64) -> u64 {
+    match stream.below(20) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => stream.bits(),
+        _ => stream.below(ordinary),
+    }
+}
+
+fn any_event(stream: &mut Stream) -> CongestionEvent {
+    let bytes = number(stream, 100_000);
+    match stream.below(16) {
+        0 => CongestionEvent::Lost { bytes },
+        1 => CongestionEvent::Marked { bytes },
+        2 => CongestionEvent::RecoveryEnded,
+        3 => CongestionEvent::Timeout {
+            repeated: stream.chance(0.5),
+        },
+        4 => CongestionEvent::Idle {
+            gap: Duration::from_nanos(bytes),
+        },
+        5 => CongestionEvent::Restored,
+        6..=8 => CongestionEvent::Sent { bytes },
+        _ => acked(bytes),
+    }
+}
+
+fn any_view(stream: &mut Stream, now: Time) -> PathView {
+    let rtt = stream
+        .chance(0.8)
+        .then(|| Duration::from_nanos(number(stream, 1_000_000_000)));
+    PathView {
+        now,
+        segment_bytes: if stream.chance(0.9) {
+            1400
+        } else {
+            number(stream, 9000)
+        },
+        in_flight_bytes: number(stream, 1_000_000),
+        smoothed_rtt: rtt,
+        latest_rtt: rtt,
+        min_rtt: rtt,
+        application_limited: stream.chance(0.2),
+        in_recovery: stream.chance(0.2),
+    }
+}
+
+/// The windows of a random life, with the laws checked at every event.
+fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
+    let mut stream = Stream::named(seed, choice.name());
+    let mut controller = choice.build(1400).unwrap();
+    let mut now = Time::ZERO;
+    let mut windows = Vec::new();
+    for _ in 0..2000 {
+        now += Duration::from_nanos(number(&mut stream, 50_000_000).min(1 << 50));
+        let (event, view) = (any_event(&mut stream), any_view(&mut stream, now));
+        let before = controller.window_bytes();
+        controller.on(&event, &view);
+        let window = controller.window_bytes();
+        let said = format!(
+            "{} seed {seed}: {before} → {window} at {event:?}, {view:?}",
+            choice.name()
+        );
+        assert!(
+            window >= view.segment_bytes.clamp(1, LARGEST_SEGMENT),
+            "less than one segment: {said}"
+        );
+        assert_eq!(controller.snapshot().window_bytes, window, "{said}");
+        if !matches!(choice, CongestionChoice::None { .. }) {
+            assert!(window <= LARGEST_WINDOW, "{said}");
+            let held = view.application_limited || view.in_recovery;
+            let may_grow = match event {
+                CongestionEvent::Acked { .. } => !held,
+                CongestionEvent::Restored => true,
+                _ => false,
+            };
+            assert!(
+                may_grow || window <= before.max(view.segment_bytes),
+                "grew: {said}"
+            );
+            let may_shrink = !matches!(
+                event,
+                CongestionEvent::Acked { .. } | CongestionEvent::Sent { .. }
+            );
+            assert!(may_shrink || window >= before, "shrank: {said}");
+        }
+        let _ = controller.pacing();
+        windows.push(window);
+    }
+    windows
+}
+
+#[test]
+fn no_sequence_of_events_breaks_a_window() {
+    for choice in choices() {
+        for seed in 1..=50 {
+            life(choice, seed);
+        }
+    }
+}
+
+#[test]
+fn the_same_events_give_the_same_windows() {
+    for choice in choices() {
+        assert_eq!(life(choice, 7), life(choice, 7));
+    }
+}

@@ -1,0 +1,281 @@
+//! The one store of out-of-order data (ResTP §3.5.7), for ordered and unordered delivery. Its memory is bounded
+//! by the window edge its caller passes in: a number at or beyond the edge is never stored.
+
+use super::Ordering;
+use bytes::Bytes;
+use restp_base::ranges::Ranges;
+use restp_base::time::{Duration, Time};
+use std::collections::VecDeque;
+
+/// What an arrival meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The number expected next, with nothing missing after it.
+    InOrder,
+    /// The number expected next: it filled a hole.
+    FilledHole,
+    /// Later than expected: something is missing before it.
+    OutOfOrder,
+    /// Here before.
+    Duplicate,
+    /// At or beyond the edge of the window.
+    BeyondWindow,
+}
+
+/// What stands for a number above RCV.NXT.
+#[derive(Debug)]
+enum Slot {
+    Missing,
+    /// Arrived and held for the reader.
+    Held(Bytes),
+    /// Arrived, with nothing (left) to hand up: a FIN, or delivered already.
+    Empty,
+}
+
+/// The receiver's pointer and everything that arrived beyond it.
+#[derive(Debug)]
+pub struct Reassembly {
+    ordering: Ordering,
+    next: u64,
+    /// Slot 0 stands for `next`.
+    slots: VecDeque<Slot>,
+    arrived: Ranges,
+    newest: u64,
+    held_bytes: usize,
+    hole_since: Option<Time>,
+}
+
+impl Reassembly {
+    /// Expects `next` first.
+    pub fn new(ordering: Ordering, next: u64) -> Self {
+        let (slots, arrived) = (VecDeque::new(), Ranges::new());
+        Reassembly {
+            ordering,
+            next,
+            slots,
+            arrived,
+            newest: next,
+            held_bytes: 0,
+            hole_since: None,
+        }
+    }
+
+    /// RCV.NXT: nothing below it is needed any more.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    /// What has arrived above RCV.NXT.
+    pub fn arrived(&self) -> &Ranges {
+        &self.arrived
+    }
+    /// The most recent arrival, for the order of SACK blocks (RFC 2018 §4).
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+    /// Payload bytes held back.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+    /// True while something is missing below something that arrived.
+    pub fn has_hole(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// Takes the segment `number`; `None` is a number without payload (FIN). What may be handed up now is
+    /// appended to `ready`. `edge` is the first number outside the window.
+    pub fn insert(
+        &mut self,
+        now: Time,
+        number: u64,
+        payload: Option<Bytes>,
+        edge: u64,
+        ready: &mut VecDeque<Bytes>,
+    ) -> Arrival {
+        if number == self.next && self.arrived.is_empty() {
+            self.newest = number;
+            self.next += 1;
+            ready.extend(payload);
+            return Arrival::InOrder;
+        }
+        if number < self.next || self.arrived.contains(number) {
+            return Arrival::Duplicate;
+        }
+        if number >= edge {
+            return Arrival::BeyondWindow;
+        }
+        self.newest = number;
+        self.arrived.insert(number..number + 1);
+        let slot = match payload {
+            Some(payload) if self.ordering == Ordering::Unordered => {
+                ready.push_back(payload);
+                Slot::Empty
+            }
+            Some(payload) => {
+                self.held_bytes += payload.len();
+                Slot::Held(compact(payload))
+            }
+            None => Slot::Empty,
+        };
+        let index = (number - self.next) as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || Slot::Missing);
+        }
+        self.slots[index] = slot;
+        if number == self.next {
+            self.hole_since = None;
+            self.advance(ready);
+            self.watch_hole(now);
+            return Arrival::FilledHole;
+        }
+        self.watch_hole(now);
+        Arrival::OutOfOrder
+    }
+
+    /// When the first hole has waited for `hold`.
+    pub fn hold_deadline(&self, hold: Duration) -> Option<Time> {
+        self.hole_since.map(|since| since + hold)
+    }
+
+    /// Gives the first hole up: RCV.NXT moves to the first number that arrived after it, and on as far as
+    /// numbers are there. Returns how many numbers were skipped.
+    pub fn skip_hole(&mut self, now: Time, ready: &mut VecDeque<Bytes>) -> u64 {
+        let Some(first) = self.arrived.first().map(|range| range.start) else {
+            return 0;
+        };
+        let skipped = first - self.next;
+        self.slots.drain(..skipped as usize);
+        self.next = first;
+        self.hole_since = None;
+        self.advance(ready);
+        self.watch_hole(now);
+        skipped
+    }
+
+    /// Moves RCV.NXT over the numbers that are there.
+    fn advance(&mut self, ready: &mut VecDeque<Bytes>) {
+        while let Some(slot) = self.slots.front_mut() {
+            match std::mem::replace(slot, Slot::Missing) {
+                Slot::Missing => break,
+                Slot::Held(payload) => {
+                    self.held_bytes -= payload.len();
+                    ready.push_back(payload);
+                }
+                Slot::Empty => {}
+            }
+            self.slots.pop_front();
+            self.next += 1;
+        }
+        self.arrived.remove_below(self.next);
+        if self.arrived.is_empty() {
+            self.arrived.clear();
+            self.slots = VecDeque::new();
+        }
+    }
+
+    fn watch_hole(&mut self, now: Time) {
+        if self.arrived.is_empty() {
+            self.hole_since = None;
+        } else {
+            self.hole_since.get_or_insert(now);
+        }
+    }
+}
+
+/// A held payload must not keep a large receive buffer alive for one segment's sake: whoever holds data out of
+/// order decides how long, so its memory is copied out. In-order data is handed on without a copy.
+fn compact(payload: Bytes) -> Bytes {
+    if payload.is_unique() {
+        payload
+    } else {
+        Bytes::copy_from_slice(&payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EDGE: u64 = 1000;
+
+    fn feed(buffer: &mut Reassembly, numbers: &[u64]) -> (Vec<Arrival>, Vec<u8>) {
+        let mut ready = VecDeque::new();
+        let arrivals = numbers
+            .iter()
+            .map(|n| {
+                buffer.insert(
+                    Time::ZERO,
+                    *n,
+                    Some(Bytes::from(vec![*n as u8])),
+                    EDGE,
+                    &mut ready,
+                )
+            })
+            .collect();
+        (arrivals, ready.iter().map(|payload| payload[0]).collect())
+    }
+
+    #[test]
+    fn ordered_holds_until_predecessors_are_out() {
+        use Arrival::*;
+        let mut buffer = Reassembly::new(Ordering::Ordered, 10);
+        let (arrivals, delivered) = feed(&mut buffer, &[10, 14, 15, 17, 14, 11, 12, 13, 9]);
+        assert_eq!(
+            arrivals,
+            [
+                InOrder, OutOfOrder, OutOfOrder, OutOfOrder, Duplicate, FilledHole, FilledHole, FilledHole,
+                Duplicate
+            ]
+        );
+        assert_eq!(delivered, [10, 11, 12, 13, 14, 15]);
+        assert_eq!(
+            (buffer.next(), buffer.held_bytes(), buffer.has_hole()),
+            (16, 1, true)
+        );
+        assert_eq!(feed(&mut buffer, &[16]).1, [16, 17]);
+        assert_eq!(
+            (buffer.next(), buffer.held_bytes(), buffer.has_hole()),
+            (18, 0, false)
+        );
+    }
+
+    #[test]
+    fn unordered_delivers_on_arrival_and_still_once() {
+        let mut buffer = Reassembly::new(Ordering::Unordered, 0);
+        assert_eq!(feed(&mut buffer, &[2, 0, 2, 1, 0, 3]).1, [2, 0, 1, 3]);
+        assert_eq!(buffer.next(), 4);
+    }
+
+    #[test]
+    fn nothing_at_or_beyond_the_edge_is_stored() {
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        assert_eq!(feed(&mut buffer, &[EDGE, EDGE + 5]).0, [Arrival::BeyondWindow; 2]);
+        assert!(!buffer.has_hole());
+    }
+
+    #[test]
+    fn a_skipped_hole_lets_what_came_after_it_out() {
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        feed(&mut buffer, &[2, 3, 6]);
+        let hold = Duration::from_millis(110);
+        assert_eq!(buffer.hold_deadline(hold), Some(Time::ZERO + hold));
+        let mut ready = VecDeque::new();
+        assert_eq!(buffer.skip_hole(Time::from_nanos(5), &mut ready), 2);
+        assert_eq!((ready.len(), buffer.next()), (2, 4));
+        assert_eq!(
+            buffer.hold_deadline(hold),
+            Some(Time::from_nanos(5) + hold),
+            "the next hole waits anew"
+        );
+        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
+        assert_eq!((buffer.next(), buffer.skip_hole(Time::ZERO, &mut ready)), (7, 0));
+    }
+
+    #[test]
+    fn a_number_without_payload_counts_and_delivers_nothing() {
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        let mut ready = VecDeque::new();
+        buffer.insert(Time::ZERO, 1, None, EDGE, &mut ready);
+        buffer.insert(Time::ZERO, 0, Some(Bytes::from_static(b"x")), EDGE, &mut ready);
+        assert_eq!((ready.len(), buffer.next()), (1, 2));
+    }
+}

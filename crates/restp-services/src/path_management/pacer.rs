@@ -1,0 +1,57 @@
+//! Spreads segments over time at a given rate, with short bursts so that a driver may wake rarely
+//! (RFC 9002 §7.7).
+
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+
+/// Segments that may leave back to back after a pause.
+const BURST_SEGMENTS: u64 = 10;
+/// Or as much as the rate carries in this time, whichever is more: timers of drivers are about this coarse.
+const BURST_TIME: Duration = Duration::from_millis(1);
+
+/// A virtual clock of the sending rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pacer {
+    /// When the line would be free had it the pacing rate.
+    free_at: Time,
+    burst: Duration,
+}
+
+impl Pacer {
+    /// May a segment leave at `now`?
+    pub fn allows(&self, now: Time) -> bool {
+        self.free_at <= now + self.burst
+    }
+    /// When the next segment may leave.
+    pub fn next_at(&self) -> Time {
+        self.free_at - self.burst
+    }
+    /// `bytes` left at `now` while the rate was `rate` and segments have `segment_bytes`.
+    pub fn on_sent(&mut self, now: Time, bytes: u64, segment_bytes: u64, rate: Rate) {
+        self.burst = rate
+            .transmission_time(segment_bytes * BURST_SEGMENTS)
+            .max(BURST_TIME);
+        self.free_at = self.free_at.max(now) + rate.transmission_time(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_burst_then_the_rate() {
+        let mut pacer = Pacer::default();
+        let (mut now, rate) = (Time::ZERO + Duration::from_secs(1), Rate::from_bps(8_000_000)); // 1 ms per 1000 B
+        let mut sent = 0;
+        while now < Time::ZERO + Duration::from_secs(2) {
+            while pacer.allows(now) {
+                pacer.on_sent(now, 1000, 1000, rate);
+                sent += 1;
+            }
+            assert!(pacer.next_at() > now);
+            now = pacer.next_at();
+        }
+        assert!((1000..=1012).contains(&sent), "{sent}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Which packets are lost, and how do we know (ResTP §3.5.8)? A connection records every transmission on the
+//! [`Scoreboard`], applies each acknowledgement to it, and then asks its [`Recovery`] what was lost. What to do
+//! about the window is a question for others.
+
+mod duplicate_ack;
+mod pipe;
+mod rto;
+mod rtt;
+mod scoreboard;
+
+pub use duplicate_ack::DuplicateAck;
+pub use pipe::Pipe;
+pub use rto::{RtoParameters, RtoTimer};
+pub use rtt::RttEstimator;
+pub use scoreboard::{Feedback, Scoreboard, UnsentAcknowledged};
+
+/// Duplicates, or later segments reported, before a segment counts as lost (ResTP §3.5.8, RFC 5681 §3.2).
+pub const DUPLICATE_THRESHOLD: u64 = 3;
+
+/// Recovery service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryChoice {
+    /// From the retransmission timer only.
+    Timer,
+    /// Third duplicate acknowledgement; NewReno's partial acknowledgements (RFC 6582).
+    DuplicateAck,
+    /// Selective evidence, pipe rule (RFC 6675).
+    Pipe,
+}
+
+impl RecoveryChoice {
+    /// Every service with its name in compositions.
+    pub const ALL: [(&'static str, RecoveryChoice); 3] = [
+        ("timer", RecoveryChoice::Timer),
+        ("duplicate-ack", RecoveryChoice::DuplicateAck),
+        ("pipe", RecoveryChoice::Pipe),
+    ];
+}
+
+/// What feedback revealed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Segments newly declared lost.
+    pub lost: u64,
+    /// A loss episode began: react once, however many segments it holds.
+    pub began: bool,
+    /// The episode's losses are repaired.
+    pub ended: bool,
+}
+
+/// One window's worth of losses is one episode: it lasts until everything sent before it began is
+/// acknowledged (RFC 6582 §3.2, RFC 6675 §5).
+#[derive(Clone, Copy, Debug, Default)]
+struct Episode {
+    active: bool,
+    /// First number sent after the episode, or after the last timeout, began.
+    recover: u64,
+}
+
+impl Episode {
+    /// A loss was found. True when it begins an episode: none is going on, and the loss was not already
+    /// answered by the last episode or timeout.
+    fn begin(&mut self, board: &Scoreboard) -> bool {
+        if self.active || board.first() < self.recover {
+            return false;
+        }
+        *self = Episode {
+            active: true,
+            recover: board.next(),
+        };
+        true
+    }
+    /// Feedback moved the pointer. True when that ends the episode.
+    fn end(&mut self, board: &Scoreboard) -> bool {
+        let ended = self.active && board.first() >= self.recover;
+        self.active &= !ended;
+        ended
+    }
+    /// The timer ran out: what follows is its recovery, and losses below here are answered.
+    fn timeout(&mut self, board: &Scoreboard) {
+        *self = Episode {
+            active: false,
+            recover: board.next(),
+        };
+    }
+}
+
+/// The recovery algorithm of one direction.
+#[derive(Debug)]
+pub enum Recovery {
+    /// Only the timer finds losses.
+    Timer,
+    /// RFC 6582.
+    DuplicateAck(DuplicateAck),
+    /// RFC 6675.
+    Pipe(Pipe),
+}
+
+impl Recovery {
+    /// The algorithm a composition names.
+    pub fn new(choice: RecoveryChoice) -> Self {
+        match choice {
+            RecoveryChoice::Timer => Recovery::Timer,
+            RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::default()),
+            RecoveryChoice::Pipe => Recovery::Pipe(Pipe::default()),
+        }
+    }
+
+    /// Judges the board after `feedback` was applied to it.
+    pub fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> Findings {
+        match self {
+            Recovery::Timer => Findings::default(),
+            Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, feedback),
+            Recovery::Pipe(algorithm) => algorithm.on_feedback(board, feedback),
+        }
+    }
+
+    /// The lost segment `number` left again as transmission `order` of the board.
+    pub fn on_repeated(&mut self, order: u64, number: u64) {
+        if let Recovery::Pipe(algorithm) = self {
+            algorithm.on_repeated(order, number);
+        }
+    }
+
+    /// The retransmission timer ran out: everything outstanding and not selectively acknowledged is lost.
+    /// Returns how many segments that are.
+    pub fn on_timeout(&mut self, board: &mut Scoreboard) -> u64 {
+        match self {
+            Recovery::Timer => {}
+            Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
+            Recovery::Pipe(algorithm) => algorithm.on_timeout(board),
+        }
+        board.mark_all_lost()
+    }
+
+    /// True during a loss episode.
+    pub fn is_active(&self) -> bool {
+        match self {
+            Recovery::Timer => false,
+            Recovery::DuplicateAck(algorithm) => algorithm.is_active(),
+            Recovery::Pipe(algorithm) => algorithm.is_active(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Retransmission timer (RFC 6298 §5, OP-58): value, bounds, back-off. Whether a timeout backs off is the
+//! decision of loss handling.
+
+use super::RttEstimator;
+use restp_base::time::{Duration, Time};
+
+/// Bounds of the timer and patience of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoParameters {
+    /// Smallest value (OP-58: 200 ms; 1 s reproduces published runs).
+    pub floor: Duration,
+    /// Largest value, back-off included (OP-58).
+    pub ceiling: Duration,
+    /// Timeouts in a row before the sender gives up (OP-51).
+    pub attempts: u32,
+}
+
+impl Default for RtoParameters {
+    fn default() -> Self {
+        RtoParameters {
+            floor: Duration::from_millis(200),
+            ceiling: Duration::from_secs(60),
+            attempts: 15,
+        }
+    }
+}
+
+/// The timer of one path.
+#[derive(Clone, Debug)]
+pub struct RtoTimer {
+    parameters: RtoParameters,
+    backoff: u32,
+    expiries: u32,
+    deadline: Option<Time>,
+}
+
+impl RtoTimer {
+    /// A timer at rest.
+    pub fn new(parameters: RtoParameters) -> Self {
+        RtoTimer {
+            parameters,
+            backoff: 0,
+            expiries: 0,
+            deadline: None,
+        }
+    }
+
+    /// The value in force: SRTT + 4·RTTVAR within the bounds, doubled per back-off; 1 s before the first sample
+    /// (RFC 6298 (2.1)).
+    pub fn value(&self, rtt: &RttEstimator) -> Duration {
+        let base = rtt
+            .timeout()
+            .unwrap_or(Duration::from_secs(1))
+            .max(self.parameters.floor);
+        base.scaled(1 << self.backoff.min(30), 1)
+            .min(self.parameters.ceiling)
+    }
+
+    /// Something was sent: start unless running (5.1).
+    pub fn start(&mut self, now: Time, rtt: &RttEstimator) {
+        if self.deadline.is_none() {
+            self.restart(now, rtt);
+        }
+    }
+    /// New data was acknowledged and more is outstanding: start afresh (5.3).
+    pub fn restart(&mut self, now: Time, rtt: &RttEstimator) {
+        self.deadline = Some(now + self.value(rtt));
+    }
+    /// Nothing is outstanding (5.2).
+    pub fn stop(&mut self) {
+        self.deadline = None;
+    }
+    /// New data was acknowledged: the path works, back-off and attempts are forgotten.
+    pub fn on_progress(&mut self) {
+        self.backoff = 0;
+        self.expiries = 0;
+    }
+    /// When the timer runs out.
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+    /// Has it run out?
+    pub fn has_expired(&self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+    /// Timeouts since the last progress.
+    pub fn expiries(&self) -> u32 {
+        self.expiries
+    }
+    /// It has run out: back off (5.5) if `back_off`, count the attempt if `count`, and start again (5.6).
+    /// False when the attempts are used up.
+    pub fn expire(&mut self, now: Time, rtt: &RttEstimator, back_off: bool, count: bool) -> bool {
+        self.expiries += 1;
+        if count && self.expiries > self.parameters.attempts {
+            self.deadline = None;
+            return false;
+        }
+        if back_off {
+            self.backoff = (self.backoff + 1).min(30);
+        }
+        self.restart(now, rtt);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_back_off_and_patience() {
+        let mut rtt = RttEstimator::default();
+        let mut timer = RtoTimer::new(RtoParameters {
+            attempts: 9,
+            ..Default::default()
+        });
+        assert_eq!(timer.value(&rtt), Duration::from_secs(1));
+        rtt.sample(Duration::from_millis(10));
+        assert_eq!(timer.value(&rtt), Duration::from_millis(200), "the floor");
+        timer.start(Time::ZERO, &rtt);
+        for _ in 0..9 {
+            let at = timer.deadline().unwrap();
+            assert!(!timer.has_expired(at - Duration::from_nanos(1)) && timer.has_expired(at));
+            assert!(timer.expire(at, &rtt, true, true));
+        }
+        assert_eq!(timer.value(&rtt), Duration::from_secs(60), "the ceiling");
+        assert!(!timer.expire(timer.deadline().unwrap(), &rtt, true, true));
+        assert_eq!(timer.deadline(), None);
+    }
+
+    #[test]
+    fn without_back_off_the_value_stays_and_progress_resets_it() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Duration::from_millis(300));
+        let mut timer = RtoTimer::new(RtoParameters::default());
+        timer.start(Time::ZERO, &rtt);
+        assert!((0..100).all(|_| timer.expire(Time::ZERO, &rtt, false, false)));
+        assert_eq!(timer.value(&rtt), Duration::from_millis(900));
+        timer.expire(Time::ZERO, &rtt, true, true);
+        timer.on_progress();
+        assert_eq!(
+            (timer.value(&rtt), timer.expiries()),
+            (Duration::from_millis(900), 0)
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! How long sent data is kept, and whether it is repeated (ResTP §3.5.8, release rules §A.1).
+
+mod transmit_buffer;
+
+pub use transmit_buffer::TransmitBuffer;
+
+/// Reliability service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reliability {
+    /// Forget on transmission.
+    Unreliable,
+    /// Open-loop forward error correction (ResTP §3.5.8).
+    Quasi,
+    /// Keep until acknowledged, repeat what is lost.
+    Arq,
+    /// Forward error correction first, repeats for the rest.
+    Harq,
+    /// ARQ that drops what the receiver has skipped.
+    Partial,
+}
+
+impl Reliability {
+    /// Every service with its name in compositions.
+    pub const ALL: [(&'static str, Reliability); 5] = [
+        ("unreliable", Reliability::Unreliable),
+        ("quasi", Reliability::Quasi),
+        ("arq", Reliability::Arq),
+        ("harq", Reliability::Harq),
+        ("partial", Reliability::Partial),
+    ];
+
+    /// True when segments are kept until they are acknowledged, and repeated.
+    pub fn repeats(self) -> bool {
+        matches!(self, Reliability::Arq | Reliability::Harq | Reliability::Partial)
+    }
+    /// True when everything sent must arrive.
+    pub fn is_full(self) -> bool {
+        matches!(self, Reliability::Arq | Reliability::Harq)
+    }
+    /// True when encoded packets are sent.
+    pub fn encodes(self) -> bool {
+        matches!(self, Reliability::Quasi | Reliability::Harq)
+    }
+}
