@@ -1,0 +1,320 @@
+//! Size, white space, words, citations, `unsafe`: what a reviewer should not have to say.
+
+use std::ops::RangeInclusive;
+
+use anyhow::Context;
+use toml::{Table, Value};
+
+use crate::finding::Finding;
+use crate::source::{code_only, has_word, lines_with};
+use crate::tree::Tree;
+
+/// A Rust file above the first number of lines is looked at for a second idea; above the second one it is split.
+const LONG: usize = 500;
+const TOO_LONG: usize = 600;
+
+/// This file, which must spell the words out to forbid them.
+const HERE: &str = "xtask/src/tidy.rs";
+
+/// Words that do not belong into the project, in lower case: where it was written, and with what, is not its subject;
+/// and what is unfinished is finished or removed, not marked.
+const FOREIGN: [&str; 12] = [
+    "/work/",
+    "anthropic",
+    "brief.md",
+    "chatgpt",
+    "claude",
+    "co-authored-by",
+    "copilot",
+    "fixme",
+    "language model",
+    "openai",
+    "subagent",
+    "todo:",
+];
+
+/// Files that may hold `unsafe`, each with what forces it. Inside, `#[allow(unsafe_code, reason = "…")]` says why.
+const MAY_BE_UNSAFE: [(&str, &str); 0] = [];
+
+/// Files of a service folder that hold no algorithm.
+const NO_ALGORITHM: [&str; 4] = ["mod.rs", "choice.rs", "conformance.rs", "tests.rs"];
+
+/// How many lines of a file's own documentation may pass before its source is named.
+const CITED_WITHIN: usize = 10;
+
+/// Years a cited paper may bear.
+const YEARS: RangeInclusive<u32> = 1970..=2039;
+
+/// Runs all of it.
+///
+/// # Errors
+/// A manifest is not TOML.
+pub fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.files() {
+        findings.extend(white_space(path, text));
+        findings.extend(words(path, text));
+        if path.ends_with(".rs") {
+            findings.extend(size(path, text));
+            findings.extend(citation(path, text));
+            findings.extend(unsafe_use(path, text, &MAY_BE_UNSAFE));
+        }
+        if path.ends_with("/Cargo.toml") {
+            findings
+                .extend(unsafe_lint(path, text, tree.text("Cargo.toml")).with_context(|| path.to_owned())?);
+        }
+    }
+    Ok(findings)
+}
+
+fn size(path: &str, text: &str) -> Option<Finding> {
+    match text.lines().count() {
+        lines if lines > TOO_LONG => Some(Finding::error(
+            path,
+            None,
+            format!("{lines} lines, over {TOO_LONG}: name its second idea and split"),
+        )),
+        lines if lines > LONG => Some(Finding::warning(
+            path,
+            format!("{lines} lines: does it hold two ideas?"),
+        )),
+        _ => None,
+    }
+}
+
+fn white_space(path: &str, text: &str) -> Vec<Finding> {
+    let needs_tabs = path.ends_with("Makefile");
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.contains('\t') && !needs_tabs {
+            findings.push(Finding::error(path, index + 1, "tab; use spaces"));
+        }
+        if line.ends_with([' ', '\t']) {
+            findings.push(Finding::error(path, index + 1, "space at the end of the line"));
+        }
+    }
+    findings
+}
+
+fn words(path: &str, text: &str) -> Vec<Finding> {
+    if path == HERE {
+        return Vec::new();
+    }
+    let lines = text.lines().enumerate();
+    let found = lines.flat_map(|(index, line)| {
+        let line = line.to_lowercase();
+        FOREIGN
+            .iter()
+            .filter(move |word| has_word(&line, word))
+            .map(move |word| (index + 1, word))
+    });
+    found
+        .map(|(line, word)| Finding::error(path, line, format!("{word:?} does not belong into the project")))
+        .collect()
+}
+
+/// Every algorithm says where it is specified.
+fn citation(path: &str, text: &str) -> Option<Finding> {
+    let (_, file) = path
+        .strip_prefix("crates/restp-services/src/")?
+        .rsplit_once('/')?;
+    if NO_ALGORITHM.contains(&file) {
+        return None;
+    }
+    let cited = text
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .take(CITED_WITHIN)
+        .any(names_a_source);
+    (!cited).then(|| {
+        let forms = "`ResTP §3.5.9`, `OP-45`, `RFC 6298 §2` or a paper with its year";
+        Finding::error(
+            path,
+            1,
+            format!("no source in the first {CITED_WITHIN} lines of its documentation: cite {forms}"),
+        )
+    })
+}
+
+fn names_a_source(line: &str) -> bool {
+    let number_behind = |mark: &str| {
+        line.match_indices(mark)
+            .any(|(at, _)| line[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut numbers = line.split(|c: char| !c.is_ascii_alphanumeric());
+    ["§", "RFC ", "OP-"].into_iter().any(number_behind)
+        || numbers.any(|word| word.len() == 4 && word.parse().is_ok_and(|year| YEARS.contains(&year)))
+}
+
+/// `unsafe` and its permission stand only in the files that are allowed to, and the permission gives its reason.
+fn unsafe_use(path: &str, text: &str, allowed: &[(&str, &str)]) -> Vec<Finding> {
+    let code = code_only(text);
+    if allowed.iter().any(|(file, _)| *file == path) {
+        let dense: String = code.split_whitespace().collect();
+        let unexplained = dense
+            .split("allow(unsafe_code")
+            .skip(1)
+            .filter(|rest| !rest.starts_with(",reason"));
+        return unexplained
+            .map(|_| Finding::error(path, None, "allow(unsafe_code) without a reason"))
+            .collect();
+    }
+    let found = ["unsafe", "allow(unsafe_code"]
+        .into_iter()
+        .flat_map(|token| lines_with(&code, token));
+    found
+        .map(|line| {
+            Finding::error(
+                path,
+                line,
+                format!("unsafe; if nothing else will do, list the file in {HERE}"),
+            )
+        })
+        .collect()
+}
+
+/// Every package forbids `unsafe` by lint, on its own or with the workspace.
+fn unsafe_lint(path: &str, text: &str, workspace: Option<&str>) -> anyhow::Result<Option<Finding>> {
+    let manifest: Table = text.parse()?;
+    if !manifest.contains_key("package") {
+        return Ok(None);
+    }
+    let lints = manifest.get("lints");
+    let inherits = lints
+        .and_then(|lints| lints.get("workspace"))
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let forbidden = if inherits {
+        let root: Table = workspace.context("no Cargo.toml at the root")?.parse()?;
+        refuses_unsafe(root.get("workspace").and_then(|workspace| workspace.get("lints")))
+    } else {
+        refuses_unsafe(lints)
+    };
+    let message = "the package does not refuse unsafe code: inherit the workspace's lints";
+    Ok((!forbidden).then(|| Finding::error(path, None, message)))
+}
+
+fn refuses_unsafe(lints: Option<&Value>) -> bool {
+    let level = lints
+        .and_then(|lints| lints.get("rust"))
+        .and_then(|rust| rust.get("unsafe_code"));
+    matches!(level.and_then(Value::as_str), Some("forbid" | "deny"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVICE: &str = "crates/restp-services/src/ack/delayed.rs";
+
+    #[test]
+    fn a_long_file_is_warned_about_and_a_longer_one_fails() {
+        assert_eq!(size("a.rs", &"x\n".repeat(500)), None);
+        assert!(
+            size("a.rs", &"x\n".repeat(501))
+                .unwrap()
+                .to_string()
+                .starts_with("warning")
+        );
+        assert!(
+            size("a.rs", &"x\n".repeat(601))
+                .unwrap()
+                .to_string()
+                .starts_with("error")
+        );
+    }
+
+    #[test]
+    fn tabs_and_trailing_space_are_found_with_their_line() {
+        let lines: Vec<_> = white_space("a.rs", "x\n\ty\nz ")
+            .into_iter()
+            .map(|finding| finding.line)
+            .collect();
+        assert_eq!(lines, [Some(2), Some(3)]);
+        assert_eq!(white_space("Makefile", "a:\n\tb"), []);
+    }
+
+    #[test]
+    fn foreign_words_are_found_in_any_case_and_own_words_are_not() {
+        for word in FOREIGN {
+            assert_eq!(
+                words("README.md", &format!("see ({}).", word.to_uppercase())).len(),
+                1,
+                "{word}"
+            );
+        }
+        assert_eq!(
+            words("README.md", "a network/workload, claudette, methodology"),
+            []
+        );
+    }
+
+    #[test]
+    fn an_algorithm_without_a_source_fails() {
+        assert!(citation(SERVICE, "//! Delays.\n\n// RFC 1122\n").is_some());
+        for source in [
+            "ResTP §3.5.9",
+            "OP-45",
+            "RFC 1122 §4",
+            "Brakmo and Peterson, 1995",
+        ] {
+            assert_eq!(
+                citation(SERVICE, &format!("//! Delays.\n//! {source}.\n")),
+                None,
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_algorithms_need_a_source() {
+        for path in [
+            "crates/restp-services/src/view.rs",
+            "crates/restp-services/src/ack/mod.rs",
+            "crates/restp/src/x.rs",
+        ] {
+            assert_eq!(citation(path, "//! Words.\n"), None);
+        }
+    }
+
+    #[test]
+    fn unsafe_stands_only_where_it_is_listed_and_explained() {
+        assert_eq!(unsafe_use("a.rs", "unsafe { f() }", &[]).len(), 1);
+        assert_eq!(unsafe_use("a.rs", "#![allow(unsafe_code)]", &[]).len(), 1);
+        assert_eq!(
+            unsafe_use(
+                "a.rs",
+                "#![forbid(unsafe_code)] // unsafe\nlet s = \"unsafe\";",
+                &[]
+            ),
+            []
+        );
+        let listed = [("a.rs", "system call")];
+        assert_eq!(
+            unsafe_use(
+                "a.rs",
+                "#[allow(unsafe_code, reason = \"ioctl\")]\nunsafe {}",
+                &listed
+            ),
+            []
+        );
+        assert_eq!(
+            unsafe_use("a.rs", "#[allow(unsafe_code)]\nunsafe {}", &listed).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_package_that_permits_unsafe_fails() {
+        let root = Some("[workspace.lints.rust]\nunsafe_code = \"deny\"");
+        let verdict = |text: &str, root| unsafe_lint("Cargo.toml", text, root).unwrap().is_none();
+        assert!(verdict("[package]\n[lints]\nworkspace = true", root));
+        assert!(verdict("[package]\n[lints.rust]\nunsafe_code = \"forbid\"", root));
+        assert!(verdict("[workspace]", root));
+        assert!(!verdict("[package]", root));
+        assert!(!verdict(
+            "[package]\n[lints]\nworkspace = true",
+            Some("[workspace]")
+        ));
+    }
+}
