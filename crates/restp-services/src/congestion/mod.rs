@@ -13,6 +13,7 @@
 
 mod choice;
 mod cubic;
+mod cubic_curve;
 mod new_reno;
 mod none;
 mod window;
