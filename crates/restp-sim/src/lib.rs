@@ -1,1 +1,32 @@
-//! A deterministic network of elements that knows no protocol
+//! A deterministic network of elements that knows no protocol.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`spec`] | [`LinkSpec`], [`DirectionSpec`]: a network as its user describes it, and what can be wrong with that |
+//! | [`direction`] | [`Direction`]: one way of one link; also usable alone, in real time, by an emulator |
+//! | [`discipline`] | who may wait in the queue: [`QueueLimit`], drop-tail |
+//! | [`error_model`] | what a wire does to packets: loss, corruption, reordering, duplication, outages |
+//! | [`rule`] | scripted faults for tests |
+//! | [`topology`] | nodes, routes, delays; constructors of common shapes |
+//! | [`world`] | [`World`]: nodes, links, hosts, and the only loop |
+//! | [`trace`] | every step of every packet, for a sink of the caller |
+//!
+//! One seed gives one run: every random choice comes from a stream named after its link, direction and model,
+//! and simultaneous events happen in the order in which they were scheduled.
+
+pub mod direction;
+pub mod discipline;
+pub mod error_model;
+mod queue;
+pub mod rule;
+pub mod spec;
+pub mod topology;
+pub mod trace;
+pub mod world;
+
+pub use direction::{Counters, Direction, DropReason, Verdict};
+pub use discipline::QueueLimit;
+pub use error_model::ErrorModel;
+pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
+pub use topology::{NodeId, Topology};
+pub use world::{Happening, HostId, LinkStats, Totals, World};

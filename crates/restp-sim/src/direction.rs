@@ -1,0 +1,318 @@
+//! One direction of a link: rate, delay, queue and faults, in one call per packet.
+//!
+//! A virtual clock, `free`, says when the line has sent everything accepted so far. It gives a packet's departure at
+//! the moment of its arrival, so that no event is needed when it leaves the queue, and keeps the long-run rate exact
+//! however late a real-time caller wakes.
+
+use crate::discipline::{Backlog, Discipline};
+use crate::error_model::{ErrorModel, Fate, Impairments, Outages};
+use crate::rule::{Offered, Rule, Ruling, first_ruling};
+use crate::spec::{DirectionSpec, MarkThreshold, SpecError};
+use restp_base::machine::Ecn;
+use restp_base::time::{Duration, Time};
+use std::fmt;
+
+/// The running form of a [`DirectionSpec`].
+pub struct Direction {
+    /// When the line has sent everything accepted so far, rounded up to a nanosecond.
+    free: Time,
+    /// By how much `free` was rounded up, in billionths of a bit.
+    rounding: u64,
+    /// Bits per second; zero for no limit.
+    rate_bps: u64,
+    delay: Duration,
+    up: bool,
+    discipline: Discipline,
+    backlog: Backlog,
+    mark: Option<MarkThreshold>,
+    outages: Outages,
+    impairments: Option<Box<Impairments>>,
+    rules: Vec<Rule>,
+    counters: Counters,
+    origin: Box<Origin>,
+}
+
+/// Where a direction's random streams come from.
+struct Origin {
+    name: String,
+    seed: u64,
+    loss_changes: u32,
+}
+
+/// What happens to a packet offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does not arrive.
+    Drop(DropReason),
+    /// It arrives, unless the direction is [taken down](Direction::set_up) before.
+    Deliver {
+        /// When its last bit arrives.
+        at: Time,
+        /// When a second copy arrives, right behind the first.
+        duplicate_at: Option<Time>,
+        /// Number of the bit to flip, below eight times the size offered.
+        flip_bit: Option<u64>,
+        /// Mark it as having met congestion.
+        mark_ce: bool,
+        /// False when it may overtake or be overtaken; those in order arrive first in, first out.
+        in_order: bool,
+    },
+}
+
+/// Why a packet does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The queue was full.
+    Queue,
+    /// An error model hit it.
+    Error,
+    /// The direction was down.
+    Outage,
+    /// A scripted fault.
+    Rule,
+}
+
+/// What one direction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets offered.
+    pub packets: u64,
+    /// Bytes offered.
+    pub bytes: u64,
+    /// Packets that arrived at the far end, copies included.
+    pub delivered: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue: u64,
+    /// Packets lost to an error model.
+    pub dropped_error: u64,
+    /// Packets lost to an outage, copies included.
+    pub dropped_outage: u64,
+    /// Packets dropped by a scripted fault.
+    pub dropped_rule: u64,
+    /// Second copies made.
+    pub duplicated: u64,
+    /// Packets with a bit flipped.
+    pub corrupted: u64,
+    /// Packets sent out of their order.
+    pub reordered: u64,
+    /// Packets marked as having met congestion.
+    pub marked: u64,
+    /// Time the line was sending.
+    pub busy: Duration,
+    /// Most packets that waited at once.
+    pub largest_queue_packets: u64,
+    /// Most bytes that waited at once.
+    pub largest_queue_bytes: u64,
+}
+
+impl Counters {
+    /// Packets that did not arrive, for whatever reason.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped_queue + self.dropped_error + self.dropped_outage + self.dropped_rule
+    }
+}
+
+impl Direction {
+    /// A direction that draws from the streams below `name` (`"link/<link>/<forward|reverse>"`) of the run `seed`.
+    ///
+    /// # Errors
+    /// When the description is impossible.
+    pub fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(Direction {
+            free: Time::ZERO,
+            rounding: 0,
+            rate_bps: spec.rate.map_or(0, |rate| rate.as_bps()),
+            delay: spec.delay,
+            up: true,
+            discipline: Discipline::DropTail(spec.queue),
+            backlog: Backlog::default(),
+            mark: spec.mark,
+            outages: Outages::new(&spec.outage),
+            impairments: Impairments::new(spec, seed, name).map(Box::new),
+            rules: Vec::new(),
+            counters: Counters::default(),
+            origin: Box::new(Origin {
+                name: name.into(),
+                seed,
+                loss_changes: 0,
+            }),
+        })
+    }
+
+    /// Offers a packet of `bytes` at `now`, and says at once what becomes of it.
+    ///
+    /// In this order: outage on arrival, scripted faults, queue, serialiser, outage at departure and at delivery,
+    /// loss, and then what else the wire does. The error models draw for every packet, also for one dropped
+    /// before they are asked. A caller that holds a packet until it is due must ask [`Direction::release`] then.
+    pub fn offer(&mut self, now: Time, bytes: u32, ecn: Ecn) -> Verdict {
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(bytes);
+        let fate = self
+            .impairments
+            .as_mut()
+            .map_or_else(Fate::default, |chance| chance.draw(bytes));
+        self.outages.advance(now);
+        if !self.up || self.outages.covers(now) {
+            return self.drop(DropReason::Outage);
+        }
+        if !self.rules.is_empty() {
+            let packet = Offered {
+                at: now,
+                number: self.counters.packets,
+                bytes,
+            };
+            match first_ruling(&mut self.rules, packet) {
+                Ruling::Pass => {}
+                Ruling::Drop => return self.drop(DropReason::Rule),
+                Ruling::Deliver(after) => return self.deliver(now + after, false, false, Fate::default()),
+            }
+        }
+        let Some((departure, mark_ce)) = self.send(now, bytes, ecn) else {
+            return self.drop(DropReason::Queue);
+        };
+        let at = departure + self.delay + fate.late_by.unwrap_or_default();
+        if self.outages.covers(departure) || self.outages.covers(at) {
+            return self.drop(DropReason::Outage);
+        }
+        if fate.lost {
+            return self.drop(DropReason::Error);
+        }
+        self.deliver(at, fate.late_by.is_none(), mark_ce, fate)
+    }
+
+    /// A packet (or copy) is due: does it arrive? Not while the direction is [down](Direction::set_up).
+    pub fn release(&mut self) -> bool {
+        if self.up {
+            self.counters.delivered += 1;
+        } else {
+            self.counters.dropped_outage += 1;
+        }
+        self.up
+    }
+
+    /// Takes the direction down or up at run time: a black hole for what is offered or due meanwhile.
+    pub fn set_up(&mut self, up: bool) {
+        self.up = up;
+    }
+
+    /// Replaces the loss models at run time. The new ones start streams of their own; other faults go on as before.
+    ///
+    /// # Errors
+    /// When a model is impossible; the old ones stay then.
+    pub fn set_loss(&mut self, loss: &[ErrorModel]) -> Result<(), SpecError> {
+        loss.iter().try_for_each(ErrorModel::check)?;
+        let origin = &mut *self.origin;
+        origin.loss_changes += 1;
+        let name = format!("{}/change/{}", origin.name, origin.loss_changes);
+        self.impairments
+            .get_or_insert_default()
+            .set_losses(loss, origin.seed, &name);
+        Ok(())
+    }
+
+    /// Adds a scripted fault behind those already there.
+    pub fn add_rule(&mut self, rule: impl FnMut(Offered) -> Ruling + Send + 'static) {
+        self.rules.push(Box::new(rule));
+    }
+
+    /// What this direction has done by `now`; time the line will still be busy is not counted.
+    pub fn counters(&self, now: Time) -> Counters {
+        let to_come = self.free.since(now);
+        Counters {
+            busy: self.counters.busy.saturating_sub(to_come),
+            ..self.counters
+        }
+    }
+
+    /// Queue and serialiser: when the last bit leaves, and whether the packet met congestion. `None`: no room.
+    fn send(&mut self, now: Time, bytes: u32, ecn: Ecn) -> Option<(Time, bool)> {
+        if self.rate_bps == 0 {
+            return Some((now, false));
+        }
+        self.backlog.advance(now);
+        let mut mark_ce = false;
+        if now < self.free {
+            if !self.discipline.admits(&self.backlog, bytes) {
+                return None;
+            }
+            mark_ce = ecn != Ecn::NotEct && self.congested();
+            self.wait(bytes);
+        } else if now > self.free {
+            self.free = now;
+            self.rounding = 0;
+        }
+        self.serialise(bytes);
+        Some((self.free, mark_ce))
+    }
+
+    fn congested(&self) -> bool {
+        match self.mark {
+            None => false,
+            Some(MarkThreshold::Packets(least)) => self.backlog.packets() >= least,
+            Some(MarkThreshold::Bytes(least)) => self.backlog.bytes() >= least,
+        }
+    }
+
+    fn wait(&mut self, bytes: u32) {
+        self.backlog.push(self.free, bytes);
+        let counters = &mut self.counters;
+        counters.largest_queue_packets = counters.largest_queue_packets.max(self.backlog.packets());
+        counters.largest_queue_bytes = counters.largest_queue_bytes.max(self.backlog.bytes());
+    }
+
+    /// Moves the virtual clock by one packet. The part of a nanosecond by which it runs ahead is given back to the
+    /// next packet, so that a thousand packets take exactly a thousand times as long as one.
+    fn serialise(&mut self, bytes: u32) {
+        let work = (u64::from(bytes) * 8)
+            .saturating_mul(1_000_000_000)
+            .saturating_sub(self.rounding);
+        let nanos = work.div_ceil(self.rate_bps);
+        self.rounding = nanos.wrapping_mul(self.rate_bps).wrapping_sub(work);
+        self.free += Duration::from_nanos(nanos);
+        self.counters.busy += Duration::from_nanos(nanos);
+    }
+
+    fn deliver(&mut self, at: Time, in_order: bool, mark_ce: bool, fate: Fate) -> Verdict {
+        self.counters.reordered += u64::from(!in_order);
+        self.counters.marked += u64::from(mark_ce);
+        self.counters.corrupted += u64::from(fate.flip_bit.is_some());
+        self.counters.duplicated += u64::from(fate.duplicated);
+        let duplicate_at = fate.duplicated.then_some(at);
+        Verdict::Deliver {
+            at,
+            duplicate_at,
+            flip_bit: fate.flip_bit,
+            mark_ce,
+            in_order,
+        }
+    }
+
+    fn drop(&mut self, reason: DropReason) -> Verdict {
+        match reason {
+            DropReason::Queue => self.counters.dropped_queue += 1,
+            DropReason::Error => self.counters.dropped_error += 1,
+            DropReason::Outage => self.counters.dropped_outage += 1,
+            DropReason::Rule => self.counters.dropped_rule += 1,
+        }
+        Verdict::Drop(reason)
+    }
+}
+
+impl fmt::Debug for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Direction {
+            free,
+            up,
+            counters,
+            origin,
+            ..
+        } = self;
+        f.debug_struct("Direction")
+            .field("name", &origin.name)
+            .field("free", free)
+            .field("up", up)
+            .field("counters", counters)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,154 @@
+//! What happens next: events ordered by time, and those of one time by insertion.
+//!
+//! Every source of events (a direction's oldest packet in flight, a host's timer) has at most one event here, so a
+//! tournament fits better than a heap: a source's leaf is fixed, changing it replays one path to the root, and the
+//! comparisons on the way are conditional moves that no branch predictor can get wrong.
+
+use restp_base::time::Time;
+
+/// Orders simultaneous events; smaller was inserted earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn(u64);
+
+/// The next event of every source.
+#[derive(Clone, Debug)]
+pub(crate) struct Agenda {
+    /// A complete binary tree: the root at 1, the children of `n` at `2n` and `2n + 1`, the leaves last. A node holds
+    /// the smaller of its children.
+    tree: Vec<u128>,
+    sources: usize,
+    turns: u64,
+}
+
+/// Bits of a key that name the source. The 42 bits above count turns: enough for 4·10¹² events.
+const SOURCE_BITS: u32 = 22;
+const IDLE: u128 = u128::MAX;
+
+impl Agenda {
+    /// No events, from sources `0 .. sources`.
+    pub(crate) fn new(sources: usize) -> Self {
+        let mut agenda = Agenda {
+            tree: vec![IDLE; 2],
+            sources: 0,
+            turns: 0,
+        };
+        agenda.grow(sources);
+        agenda
+    }
+
+    /// Adds sources behind the present ones.
+    pub(crate) fn grow(&mut self, by: usize) {
+        self.sources += by;
+        assert!(
+            self.sources < 1 << SOURCE_BITS,
+            "a network of at most 4 million directions and hosts"
+        );
+        let (old, leaves) = (self.leaves(), self.sources.next_power_of_two());
+        if leaves > old {
+            let events = self.tree[old..].to_vec();
+            self.tree = vec![IDLE; 2 * leaves];
+            self.tree[leaves..leaves + old].copy_from_slice(&events);
+            for node in (1..leaves).rev() {
+                self.tree[node] = self.tree[2 * node].min(self.tree[2 * node + 1]);
+            }
+        }
+    }
+
+    /// A place behind everything inserted so far.
+    pub(crate) fn turn(&mut self) -> Turn {
+        self.turns += 1;
+        Turn(self.turns)
+    }
+
+    /// The source's event is now this one.
+    pub(crate) fn set(&mut self, source: usize, at: Time, turn: Turn) {
+        self.replay(
+            source,
+            u128::from(at.as_nanos()) << 64 | u128::from(turn.0 << SOURCE_BITS | source as u64),
+        );
+    }
+
+    /// The source has no event.
+    pub(crate) fn clear(&mut self, source: usize) {
+        self.replay(source, IDLE);
+    }
+
+    /// The earliest event: its time and source.
+    pub(crate) fn first(&self) -> Option<(Time, usize)> {
+        let key = self.tree[1];
+        let source = (key as u64 & ((1 << SOURCE_BITS) - 1)) as usize;
+        (key != IDLE).then_some((Time::from_nanos((key >> 64) as u64), source))
+    }
+
+    fn leaves(&self) -> usize {
+        self.tree.len() / 2
+    }
+
+    fn replay(&mut self, source: usize, key: u128) {
+        let mut node = self.leaves() + source;
+        let mut winner = key;
+        self.tree[node] = key;
+        while node > 1 {
+            winner = winner.min(self.tree[node ^ 1]);
+            node /= 2;
+            self.tree[node] = winner;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use restp_base::random::Stream;
+
+    #[test]
+    fn simultaneous_events_keep_their_insertion_order() {
+        let mut agenda = Agenda::new(3);
+        let turns = [agenda.turn(), agenda.turn(), agenda.turn()];
+        for (source, turn) in [(0, turns[2]), (1, turns[0]), (2, turns[1])] {
+            agenda.set(source, Time::from_nanos(5), turn);
+        }
+        let mut order = Vec::new();
+        while let Some((_, source)) = agenda.first() {
+            order.push(source);
+            agenda.clear(source);
+        }
+        assert_eq!(order, [1, 2, 0]);
+    }
+
+    #[test]
+    fn growing_keeps_the_events() {
+        let mut agenda = Agenda::new(1);
+        let turn = agenda.turn();
+        agenda.set(0, Time::from_nanos(7), turn);
+        agenda.grow(8);
+        assert_eq!(agenda.first(), Some((Time::from_nanos(7), 0)));
+        let turn = agenda.turn();
+        agenda.set(8, Time::from_nanos(6), turn);
+        assert_eq!(agenda.first(), Some((Time::from_nanos(6), 8)));
+    }
+
+    #[test]
+    fn agrees_with_a_sorted_list_under_random_changes() {
+        let mut random = Stream::named(1, "agenda");
+        for sources in [1usize, 2, 5, 16, 33] {
+            let mut agenda = Agenda::new(sources);
+            let mut list = vec![None; sources];
+            for _ in 0..2000 {
+                let source = random.below(sources as u64) as usize;
+                if random.chance(0.2) {
+                    agenda.clear(source);
+                    list[source] = None;
+                } else {
+                    let (at, turn) = (Time::from_nanos(random.below(20)), agenda.turn());
+                    agenda.set(source, at, turn);
+                    list[source] = Some((at, turn));
+                }
+                let earliest = (0..sources)
+                    .filter(|&n| list[n].is_some())
+                    .min_by_key(|&n| list[n]);
+                assert_eq!(agenda.first().map(|(_, source)| source), earliest);
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A network as its user describes it. Nodes exist because links name them.
+
+use crate::discipline::QueueLimit;
+use crate::error_model::{Corrupt, Duplicate, ErrorModel, Reorder};
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use std::fmt;
+use std::ops::Range;
+use thiserror::Error;
+
+/// A full-duplex link between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Unique name; it also names the link's random streams.
+    pub name: String,
+    /// The nodes at its ends.
+    pub between: [String; 2],
+    /// From the first node to the second.
+    pub forward: DirectionSpec,
+    /// From the second node to the first.
+    pub reverse: DirectionSpec,
+}
+
+impl LinkSpec {
+    /// A link that is the same both ways.
+    pub fn symmetric(name: &str, between: [&str; 2], direction: DirectionSpec) -> Self {
+        LinkSpec {
+            name: name.into(),
+            between: between.map(String::from),
+            forward: direction.clone(),
+            reverse: direction,
+        }
+    }
+
+    /// The description of one direction.
+    pub const fn direction(&self, way: Way) -> &DirectionSpec {
+        match way {
+            Way::Forward => &self.forward,
+            Way::Reverse => &self.reverse,
+        }
+    }
+}
+
+/// One direction of a link. The default is a perfect wire: no rate limit, no delay, no faults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DirectionSpec {
+    /// Bits per second; `None` takes no time to send.
+    pub rate: Option<Rate>,
+    /// Propagation, after the last bit has left.
+    pub delay: Duration,
+    /// What may wait while another packet is being sent. Without a rate nothing ever waits.
+    pub queue: QueueLimit,
+    /// Loss behind the serialiser: a lost packet has used its share of the link. All models see every packet.
+    pub loss: Vec<ErrorModel>,
+    /// Black holes: what is offered, sent off or due in one of these times vanishes.
+    pub outage: Vec<Range<Time>>,
+    /// Packets that take longer than the others.
+    pub reorder: Option<Reorder>,
+    /// Packets that arrive twice.
+    pub duplicate: Option<Duplicate>,
+    /// Packets with one bit flipped.
+    pub corrupt: Option<Corrupt>,
+    /// From which backlog on ECN-capable packets are marked (RFC 3168 §5).
+    pub mark: Option<MarkThreshold>,
+}
+
+impl DirectionSpec {
+    /// A rate, a delay and a queue without faults.
+    pub fn new(rate: Rate, delay: Duration, queue: QueueLimit) -> Self {
+        DirectionSpec {
+            rate: Some(rate),
+            delay,
+            queue,
+            ..DirectionSpec::default()
+        }
+    }
+
+    /// Says what is impossible about this description.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.rate == Some(Rate::from_bps(0)) {
+            return Err(SpecError::NoRate);
+        }
+        if self.queue == QueueLimit::Bdp {
+            return Err(SpecError::UnresolvedBdp);
+        }
+        if let Some(window) = self.outage.iter().find(|window| window.is_empty()) {
+            return Err(SpecError::EmptyOutage {
+                start: window.start,
+                end: window.end,
+            });
+        }
+        self.loss.iter().try_for_each(ErrorModel::check)?;
+        self.reorder
+            .map_or(Ok(()), |reorder| probability("reorder", reorder.probability))?;
+        self.duplicate.map_or(Ok(()), |duplicate| {
+            probability("duplicate", duplicate.probability)
+        })?;
+        self.corrupt
+            .map_or(Ok(()), |corrupt| probability("corrupt", corrupt.probability))
+    }
+}
+
+/// Backlog from which on packets are marked instead of waiting unnoticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkThreshold {
+    /// This many packets wait already.
+    Packets(u64),
+    /// This many bytes wait already.
+    Bytes(u64),
+}
+
+/// Which way along a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the first node of [`LinkSpec::between`] to the second.
+    Forward,
+    /// From the second node to the first.
+    Reverse,
+}
+
+impl Way {
+    /// Both ways, in the order of their indices.
+    pub const BOTH: [Way; 2] = [Way::Forward, Way::Reverse];
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Way::Forward => "forward",
+            Way::Reverse => "reverse",
+        })
+    }
+}
+
+/// What is impossible about a [`DirectionSpec`].
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SpecError {
+    /// A rate of zero never sends anything.
+    #[error("a rate of 0 bit/s never sends anything; leave the rate out for no limit, or use an outage")]
+    NoRate,
+    /// The queue was left as "one bandwidth-delay product" without saying of which path.
+    #[error("the queue is one bandwidth-delay product of an unknown path; resolve it to bytes first")]
+    UnresolvedBdp,
+    /// An outage that ends before it starts.
+    #[error("the outage {start:?}..{end:?} is empty; its end must come after its start")]
+    EmptyOutage {
+        /// Its start.
+        start: Time,
+        /// Its end.
+        end: Time,
+    },
+    /// A probability outside 0..=1.
+    #[error("the probability of {what} is {value}; it must lie between 0 and 1")]
+    Probability {
+        /// Which probability.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A burst of no packets, or a range that ends before it starts.
+    #[error("bursts of {least} to {most} packets are impossible; write at least 1 packet, smallest first")]
+    BurstSize {
+        /// Smallest size.
+        least: u64,
+        /// Largest size.
+        most: u64,
+    },
+    /// Scripted losses count from one.
+    #[error("packet 0 cannot be dropped; the first packet offered is number 1")]
+    PacketZero,
+}
+
+/// Errors unless `value` is a probability.
+pub(crate) fn probability(what: &'static str, value: f64) -> Result<(), SpecError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(SpecError::Probability { what, value })
+    }
+}
+
+/// Why a list of links is not a network.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NetworkError {
+    /// No links.
+    #[error("the network has no links; name at least one")]
+    Empty,
+    /// A link or node without a name.
+    #[error("link number {0} has an empty name, or names a node without a name")]
+    Nameless(usize),
+    /// Two links of one name.
+    #[error("two links are called \"{0}\"; give each its own name, it also names their random streams")]
+    DuplicateLink(String),
+    /// A link from a node to itself.
+    #[error("link \"{link}\" joins \"{node}\" with itself; name two different nodes")]
+    Loop {
+        /// The link.
+        link: String,
+        /// The node.
+        node: String,
+    },
+    /// There is no route between two nodes.
+    #[error("no route leads from \"{from}\" to \"{to}\"; add a link that joins the two parts")]
+    Unreachable {
+        /// One node.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// A direction with an impossible value.
+    #[error("link \"{link}\", {way}: {error}")]
+    Spec {
+        /// The link.
+        link: String,
+        /// Its direction.
+        way: Way,
+        /// What is wrong.
+        error: SpecError,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error_model::{BurstLoss, LossUnit, RateLoss, Scripted};
+
+    #[test]
+    fn impossible_values_are_named() {
+        let broken = |change: fn(&mut DirectionSpec)| {
+            let mut spec = DirectionSpec::default();
+            change(&mut spec);
+            spec.check().expect_err("impossible").to_string()
+        };
+        assert!(broken(|s| s.rate = Some(Rate::from_bps(0))).contains("0 bit/s"));
+        assert!(broken(|s| s.queue = QueueLimit::Bdp).contains("resolve"));
+        assert!(broken(|s| s.outage.push(Time::from_nanos(5)..Time::from_nanos(5))).contains("empty"));
+        assert!(
+            broken(|s| s.corrupt = Some(Corrupt {
+                probability: f64::NAN
+            }))
+            .contains("corrupt is NaN")
+        );
+        assert!(
+            broken(|s| {
+                let rate = RateLoss {
+                    probability: 1.5,
+                    unit: LossUnit::Packet,
+                };
+                s.loss.push(ErrorModel::Rate(rate));
+            })
+            .contains("loss is 1.5")
+        );
+        assert!(
+            broken(|s| s.loss.push(ErrorModel::Burst(BurstLoss {
+                probability: 0.1,
+                sizes: 0..=4
+            })))
+            .contains("0 to 4")
+        );
+        assert!(
+            broken(|s| s.loss.push(ErrorModel::Scripted(Scripted { drop: vec![0] }))).contains("number 1")
+        );
+        assert_eq!(DirectionSpec::default().check(), Ok(()));
+    }
+}

@@ -1,0 +1,254 @@
+//! Nodes, and the routes between them.
+
+mod dumbbell;
+mod point_to_point;
+mod routes;
+
+pub use dumbbell::dumbbell;
+pub use point_to_point::point_to_point;
+
+use crate::spec::{LinkSpec, NetworkError, Way};
+use restp_base::time::Duration;
+use restp_base::units::Rate;
+use routes::Routes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A node of the network, in the order in which links first name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// The graph of a list of links, with one route between any two nodes: the least total delay; then the fewest hops;
+/// then, at each node, the neighbour and link whose names come first.
+///
+/// Direction `2n` is the forward one of link `n`, direction `2n + 1` its reverse.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    names: Vec<String>,
+    by_name: BTreeMap<String, NodeId>,
+    edges: Vec<Edge>,
+    routes: Routes,
+}
+
+/// One direction as the routes see it.
+#[derive(Clone, Debug)]
+struct Edge {
+    link: String,
+    from: u32,
+    to: u32,
+    delay: Duration,
+    rate: Option<Rate>,
+}
+
+impl Topology {
+    /// The graph of `links`. Queues need not be resolved yet: path round-trip times and rates come from here.
+    ///
+    /// # Errors
+    /// When the list is empty, a name is missing or given twice, a link ends where it starts, or there are two nodes
+    /// without a route.
+    pub fn new(links: &[LinkSpec]) -> Result<Self, NetworkError> {
+        if links.is_empty() {
+            return Err(NetworkError::Empty);
+        }
+        let mut seen = BTreeSet::new();
+        let (mut names, mut by_name, mut edges) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for (index, link) in links.iter().enumerate() {
+            if link.name.is_empty() || link.between.iter().any(String::is_empty) {
+                return Err(NetworkError::Nameless(index + 1));
+            }
+            if !seen.insert(&link.name) {
+                return Err(NetworkError::DuplicateLink(link.name.clone()));
+            }
+            let [a, b] = link.between.each_ref().map(|name| {
+                let known: NodeId = *by_name.entry(name.clone()).or_insert(NodeId(names.len() as u32));
+                if known.0 as usize == names.len() {
+                    names.push(name.clone());
+                }
+                known.0
+            });
+            if a == b {
+                return Err(NetworkError::Loop {
+                    link: link.name.clone(),
+                    node: link.between[0].clone(),
+                });
+            }
+            for (way, from, to) in [(Way::Forward, a, b), (Way::Reverse, b, a)] {
+                let spec = link.direction(way);
+                edges.push(Edge {
+                    link: link.name.clone(),
+                    from,
+                    to,
+                    delay: spec.delay,
+                    rate: spec.rate,
+                });
+            }
+        }
+        let routes = Routes::new(&names, &edges).map_err(|(from, to)| NetworkError::Unreachable {
+            from: names[from].clone(),
+            to: names[to].clone(),
+        })?;
+        Ok(Topology {
+            names,
+            by_name,
+            edges,
+            routes,
+        })
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: NodeId) -> &str {
+        &self.names[node.0 as usize]
+    }
+
+    /// All nodes, in the order in which links first name them.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        (0..self.names.len() as u32).map(NodeId)
+    }
+
+    /// Propagation along the route; serialisation and waiting come on top.
+    pub fn one_way_delay(&self, from: NodeId, to: NodeId) -> Duration {
+        self.edges_on(from, to)
+            .fold(Duration::ZERO, |total, edge| total + edge.delay)
+    }
+
+    /// Propagation there and back.
+    pub fn path_rtt(&self, from: NodeId, to: NodeId) -> Duration {
+        self.one_way_delay(from, to) + self.one_way_delay(to, from)
+    }
+
+    /// The smallest rate on the route; `None` when nothing limits it.
+    pub fn bottleneck_rate(&self, from: NodeId, to: NodeId) -> Option<Rate> {
+        self.edges_on(from, to).filter_map(|edge| edge.rate).min()
+    }
+
+    /// Names and ways of the links on the route, in the order of travel.
+    pub fn route(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = (&str, Way)> {
+        self.route_indices(from, to)
+            .map(|index| (self.edges[index].link.as_str(), Way::BOTH[index % 2]))
+    }
+
+    /// The direction that leads from `from` towards `to`, which is another node.
+    pub(crate) fn next_hop(&self, from: u32, to: u32) -> u32 {
+        self.routes.next_hop(from, to)
+    }
+
+    /// Where a direction ends.
+    pub(crate) fn far_end(&self, direction: usize) -> u32 {
+        self.edges[direction].to
+    }
+
+    fn edges_on(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = &Edge> {
+        self.route_indices(from, to).map(|index| &self.edges[index])
+    }
+
+    fn route_indices(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = usize> {
+        let mut node = from.0;
+        std::iter::from_fn(move || {
+            (node != to.0).then(|| {
+                let index = self.next_hop(node, to.0) as usize;
+                node = self.edges[index].to;
+                index
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::DirectionSpec;
+
+    fn link(name: &str, a: &str, b: &str, delay_ms: u64) -> LinkSpec {
+        let delay = Duration::from_millis(delay_ms);
+        LinkSpec::symmetric(
+            name,
+            [a, b],
+            DirectionSpec {
+                delay,
+                ..DirectionSpec::default()
+            },
+        )
+    }
+
+    fn route(links: &[LinkSpec], from: &str, to: &str) -> String {
+        let topology = Topology::new(links).expect("a network");
+        let node = |name| topology.node(name).expect("a node");
+        topology
+            .route(node(from), node(to))
+            .map(|(link, way)| format!("{link}/{way} "))
+            .collect()
+    }
+
+    #[test]
+    fn the_least_delay_wins_over_the_fewest_hops() {
+        let links = [
+            link("direct", "a", "d", 30),
+            link("ab", "a", "b", 10),
+            link("db", "d", "b", 10),
+        ];
+        assert_eq!(route(&links, "a", "d"), "ab/forward db/reverse ");
+        assert_eq!(route(&links, "d", "a"), "db/forward ab/reverse ");
+    }
+
+    #[test]
+    fn equal_delays_take_fewer_hops_then_the_first_name() {
+        let links = [
+            link("direct", "a", "d", 20),
+            link("ab", "a", "b", 10),
+            link("bd", "b", "d", 10),
+        ];
+        assert_eq!(route(&links, "a", "d"), "direct/forward ");
+        let diamond = |first, second| {
+            [
+                link("1", "a", first, 1),
+                link("2", "a", second, 1),
+                link("3", first, "d", 1),
+                link("4", second, "d", 1),
+            ]
+        };
+        assert_eq!(route(&diamond("x", "y"), "a", "d"), "1/forward 3/forward ");
+        assert_eq!(route(&diamond("y", "x"), "a", "d"), "2/forward 4/forward ");
+        let twins = [link("second", "a", "b", 1), link("first", "a", "b", 1)];
+        assert_eq!(route(&twins, "a", "b"), "first/forward ");
+    }
+
+    #[test]
+    fn links_without_delay_make_no_circles() {
+        let links = [
+            link("1", "a", "b", 0),
+            link("2", "b", "c", 0),
+            link("3", "c", "a", 0),
+            link("4", "c", "d", 0),
+        ];
+        assert_eq!(route(&links, "a", "d"), "3/reverse 4/forward ");
+    }
+
+    #[test]
+    fn directions_have_delays_of_their_own() {
+        let mut links = [link("fast", "a", "b", 10), link("slow", "a", "b", 20)];
+        links[1].reverse.delay = Duration::from_millis(5);
+        links[1].reverse.rate = Some(Rate::from_bps(1_000));
+        let topology = Topology::new(&links).expect("a network");
+        let [a, b] = ["a", "b"].map(|name| topology.node(name).expect("a node"));
+        assert_eq!(topology.one_way_delay(a, b), Duration::from_millis(10));
+        assert_eq!(topology.path_rtt(a, b), Duration::from_millis(15));
+        assert_eq!(topology.bottleneck_rate(a, b), None);
+        assert_eq!(topology.bottleneck_rate(b, a), Some(Rate::from_bps(1_000)));
+        assert_eq!(topology.path_rtt(a, a), Duration::ZERO);
+    }
+
+    #[test]
+    fn lists_that_are_no_network_are_refused_by_name() {
+        let refused = |links: &[LinkSpec]| Topology::new(links).expect_err("refused").to_string();
+        assert!(refused(&[]).contains("no links"));
+        assert!(refused(&[link("x", "a", "b", 1), link("x", "b", "c", 1)]).contains("\"x\""));
+        assert!(refused(&[link("x", "a", "a", 1)]).contains("\"a\" with itself"));
+        assert!(refused(&[link("x", "a", "", 1)]).contains("number 1"));
+        let split = refused(&[link("x", "a", "b", 1), link("y", "c", "d", 1)]);
+        assert!(split.contains("\"a\"") && split.contains("\"c\""), "{split}");
+    }
+}

@@ -1,0 +1,482 @@
+//! The network at work: nodes, links, hosts, and the only loop.
+//!
+//! A host is a place where a protocol sends and receives; several may sit on one node. [`World::next`] moves packets
+//! from hop to hop by itself and returns when a host must act. Simultaneous events happen in the order in which they
+//! were scheduled: a packet is scheduled when its last hop takes it, a timer when it is set to its present time.
+
+mod flight;
+mod pool;
+
+use crate::direction::{Counters, Direction, DropReason, Verdict};
+use crate::queue::{Agenda, Turn};
+use crate::spec::{LinkSpec, NetworkError, Way};
+use crate::topology::{NodeId, Topology};
+use crate::trace::{Sink, Step, TraceEvent};
+use flight::{InFlight, Strays};
+use pool::{Packet, Pool};
+use restp_base::machine::Datagram;
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// A simulated network.
+pub struct World {
+    now: Time,
+    agenda: Agenda,
+    lines: Vec<Line>,
+    hosts: Vec<Host>,
+    pool: Pool,
+    strays: Strays,
+    topology: Topology,
+    labels: Vec<Label>,
+    trace: Option<Sink>,
+    events: u64,
+    totals: Totals,
+}
+
+/// A protocol's place in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(u32);
+
+/// Why a host must act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A datagram has arrived for it.
+    Arrival {
+        /// The host.
+        host: HostId,
+    },
+    /// Its timer has run out.
+    Wake {
+        /// The host.
+        host: HostId,
+    },
+}
+
+/// What one direction of one link has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkStats {
+    /// The link.
+    pub name: String,
+    /// Its direction.
+    pub direction: Way,
+    /// What it has done.
+    pub counters: Counters,
+}
+
+/// Packets of the whole network. Always `sent + copied = delivered + dropped + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Sent by hosts.
+    pub sent: u64,
+    /// Second copies made by links.
+    pub copied: u64,
+    /// Handed to hosts.
+    pub delivered: u64,
+    /// Dropped by links.
+    pub dropped: u64,
+    /// On their way.
+    pub in_flight: u64,
+}
+
+/// One direction with what is on its way through it.
+struct Line {
+    direction: Direction,
+    /// Packets in order of arrival; only the first is on the agenda.
+    in_flight: VecDeque<InFlight>,
+    /// Where it ends.
+    far_end: u32,
+}
+
+struct Host {
+    node: u32,
+    /// When it wants to wake.
+    deadline: Time,
+    turn: Turn,
+    /// When the agenda will look at it: never after `deadline`, often before, as a timer that moves to later stays
+    /// where it is until then.
+    scheduled: Time,
+}
+
+/// How statistics and traces call a direction.
+struct Label {
+    link: String,
+    way: Way,
+    line: String,
+}
+
+impl World {
+    /// The network of `links`, whose directions draw from the streams `"link/<link>/<forward|reverse>/…"` of the run
+    /// `seed`.
+    ///
+    /// # Errors
+    /// When the links are no network (see [`Topology::new`]) or one of them has an impossible value.
+    pub fn new(links: &[LinkSpec], seed: u64) -> Result<World, NetworkError> {
+        let topology = Topology::new(links)?;
+        let (mut lines, mut labels) = (Vec::new(), Vec::new());
+        for link in links {
+            for way in Way::BOTH {
+                let stream = format!("link/{}/{way}", link.name);
+                let direction = Direction::new(link.direction(way), seed, &stream).map_err(|error| {
+                    NetworkError::Spec {
+                        link: link.name.clone(),
+                        way,
+                        error,
+                    }
+                })?;
+                let far_end = topology.far_end(lines.len());
+                lines.push(Line {
+                    direction,
+                    in_flight: VecDeque::new(),
+                    far_end,
+                });
+                labels.push(Label {
+                    link: link.name.clone(),
+                    way,
+                    line: format!("{}/{way}", link.name),
+                });
+            }
+        }
+        Ok(World {
+            now: Time::ZERO,
+            // Sources: the directions, then the strays, then the hosts.
+            agenda: Agenda::new(lines.len() + 1),
+            lines,
+            hosts: Vec::new(),
+            pool: Pool::default(),
+            strays: Strays::default(),
+            topology,
+            labels,
+            trace: None,
+            events: 0,
+            totals: Totals::default(),
+        })
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.topology.node(name)
+    }
+
+    /// Puts a host on a node.
+    pub fn attach(&mut self, node: NodeId) -> HostId {
+        let host = HostId(self.hosts.len() as u32);
+        let turn = self.agenda.turn();
+        self.hosts.push(Host {
+            node: node.0,
+            deadline: Time::MAX,
+            turn,
+            scheduled: Time::MAX,
+        });
+        self.agenda.grow(1);
+        host
+    }
+
+    /// Sends the contents of `datagram`, which hold `wire_bytes` on the lines, lower headers included. `datagram` is
+    /// left with contents of no meaning. Its addresses are neither read nor turned round; its ECN bits are obeyed.
+    ///
+    /// `now` is the time of the last happening, or later. Between two hosts of one node a packet takes no time.
+    pub fn send(&mut self, now: Time, from: HostId, to: HostId, wire_bytes: u32, datagram: &mut Datagram) {
+        debug_assert!(
+            now >= self.now,
+            "time never goes back: {now:?} after {:?}",
+            self.now
+        );
+        self.now = self.now.max(now);
+        self.totals.sent += 1;
+        let (node, goal) = (self.hosts[from.0 as usize].node, self.hosts[to.0 as usize].node);
+        let number = self.totals.sent + self.totals.copied;
+        let packet = self.pool.put(
+            Packet {
+                number,
+                to: to.0,
+                goal,
+                bytes: wire_bytes,
+                ecn: datagram.ecn,
+            },
+            datagram,
+        );
+        self.observe(packet, |_| Step::Sent { from, to });
+        if node == goal {
+            self.stray(packet, now, None);
+        } else {
+            self.offer(packet, node);
+        }
+    }
+
+    /// Sets the timer of `host`, in the place of the one it had. [`Time::MAX`] stands for never.
+    pub fn wake_at(&mut self, host: HostId, at: Time) {
+        let timer = &mut self.hosts[host.0 as usize];
+        let at = at.max(self.now);
+        if at == timer.deadline {
+            return;
+        }
+        timer.deadline = at;
+        timer.turn = self.agenda.turn();
+        if at <= timer.scheduled && at != Time::MAX {
+            timer.scheduled = at;
+            self.agenda
+                .set(self.lines.len() + 1 + host.0 as usize, at, timer.turn);
+        }
+    }
+
+    /// Takes back the timer of `host`.
+    pub fn cancel_wake(&mut self, host: HostId) {
+        self.wake_at(host, Time::MAX);
+    }
+
+    /// Goes on until a host must act, and says when and why; `None` when that is after `until`. With an arrival the
+    /// datagram's contents are swapped into `arrived`.
+    pub fn next(&mut self, until: Time, arrived: &mut Datagram) -> Option<(Time, Happening)> {
+        while let Some((at, source)) = self.agenda.first()
+            && at <= until
+        {
+            self.now = at;
+            let happening = if source < self.lines.len() {
+                self.line_due(source, arrived)
+            } else if source == self.lines.len() {
+                self.stray_due(arrived)
+            } else {
+                self.timer_due(source - self.lines.len() - 1)
+            };
+            if let Some(happening) = happening {
+                return Some((at, happening));
+            }
+        }
+        if until != Time::MAX {
+            self.now = self.now.max(until);
+        }
+        None
+    }
+
+    /// The time of the last happening, or the `until` that [`World::next`] reached.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events processed: packets at the end of a hop, and timers.
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets of the whole network.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            in_flight: self.pool.used() as u64,
+            ..self.totals
+        }
+    }
+
+    /// What each direction has done until now: each link's forward direction, then its reverse.
+    pub fn link_stats(&self) -> Vec<LinkStats> {
+        let stats = |(label, line): (&Label, &Line)| LinkStats {
+            name: label.link.clone(),
+            direction: label.way,
+            counters: line.direction.counters(self.now),
+        };
+        self.labels.iter().zip(&self.lines).map(stats).collect()
+    }
+
+    /// One direction of a link, to change it during the run.
+    pub fn direction_mut(&mut self, link: &str, way: Way) -> Option<&mut Direction> {
+        let index = self
+            .labels
+            .iter()
+            .position(|label| label.link == link && label.way == way)?;
+        Some(&mut self.lines[index].direction)
+    }
+
+    /// Nodes and routes.
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Propagation along the route; see [`Topology::one_way_delay`].
+    pub fn one_way_delay(&self, from: NodeId, to: NodeId) -> Duration {
+        self.topology.one_way_delay(from, to)
+    }
+
+    /// Propagation there and back; see [`Topology::path_rtt`].
+    pub fn path_rtt(&self, from: NodeId, to: NodeId) -> Duration {
+        self.topology.path_rtt(from, to)
+    }
+
+    /// The smallest rate on the route; see [`Topology::bottleneck_rate`].
+    pub fn bottleneck_rate(&self, from: NodeId, to: NodeId) -> Option<Rate> {
+        self.topology.bottleneck_rate(from, to)
+    }
+
+    /// From now on every step of every packet goes to `sink`.
+    pub fn trace(&mut self, sink: impl FnMut(&TraceEvent<'_>) + Send + 'static) {
+        self.trace = Some(Box::new(sink));
+    }
+
+    fn line_due(&mut self, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+        let line = &mut self.lines[index];
+        let due = line.in_flight.pop_front()?;
+        match line.in_flight.front() {
+            Some(next) => self.agenda.set(index, next.at, next.turn),
+            None => self.agenda.clear(index),
+        }
+        self.events += 1;
+        self.hop(due.packet, index, arrived)
+    }
+
+    fn stray_due(&mut self, arrived: &mut Datagram) -> Option<Happening> {
+        let (due, line) = self.strays.pop()?;
+        self.schedule_strays();
+        self.events += 1;
+        match line {
+            Some(index) => self.hop(due.packet, index, arrived),
+            None => Some(self.hand_over(due.packet, arrived)),
+        }
+    }
+
+    fn timer_due(&mut self, host: usize) -> Option<Happening> {
+        let timer = &mut self.hosts[host];
+        let source = self.lines.len() + 1 + host;
+        if timer.deadline > timer.scheduled {
+            // It has moved to later, or was taken back, since it was put here.
+            timer.scheduled = timer.deadline;
+            match timer.deadline {
+                Time::MAX => self.agenda.clear(source),
+                deadline => self.agenda.set(source, deadline, timer.turn),
+            }
+            return None;
+        }
+        (timer.deadline, timer.scheduled) = (Time::MAX, Time::MAX);
+        self.agenda.clear(source);
+        self.events += 1;
+        Some(Happening::Wake {
+            host: HostId(host as u32),
+        })
+    }
+
+    /// A packet is at the end of a line: to its host, or into the next line.
+    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+        let line = &mut self.lines[index];
+        let node = line.far_end;
+        if !line.direction.release() {
+            self.lose(packet, index, DropReason::Outage);
+            return None;
+        }
+        if self.pool.packet(packet).goal == node {
+            return Some(self.hand_over(packet, arrived));
+        }
+        self.offer(packet, node);
+        None
+    }
+
+    fn offer(&mut self, packet: u32, node: u32) {
+        let slot = self.pool.packet(packet);
+        let index = self.topology.next_hop(node, slot.goal) as usize;
+        match self.lines[index].direction.offer(self.now, slot.bytes, slot.ecn) {
+            Verdict::Drop(reason) => self.lose(packet, index, reason),
+            Verdict::Deliver {
+                at,
+                duplicate_at,
+                flip_bit,
+                mark_ce,
+                in_order,
+            } => {
+                if mark_ce || flip_bit.is_some() {
+                    self.pool.damage(packet, mark_ce, flip_bit);
+                }
+                let marked = mark_ce;
+                self.observe(packet, |labels| Step::Accepted {
+                    line: &labels[index].line,
+                    due: at,
+                    flip_bit,
+                    marked,
+                });
+                self.fly(packet, index, at, in_order);
+                if let Some(at) = duplicate_at {
+                    self.duplicate(packet, index, at, in_order);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn duplicate(&mut self, packet: u32, index: usize, at: Time, in_order: bool) {
+        self.totals.copied += 1;
+        let of = self.pool.packet(packet).number;
+        let copy = self.pool.copy(packet, self.totals.sent + self.totals.copied);
+        self.observe(copy, |labels| Step::Copied {
+            line: &labels[index].line,
+            of,
+        });
+        self.fly(copy, index, at, in_order);
+    }
+
+    fn fly(&mut self, packet: u32, index: usize, at: Time, in_order: bool) {
+        if !in_order {
+            return self.stray(packet, at, Some(index));
+        }
+        let turn = self.agenda.turn();
+        let in_flight = &mut self.lines[index].in_flight;
+        if in_flight.is_empty() {
+            self.agenda.set(index, at, turn);
+        }
+        in_flight.push_back(InFlight { at, turn, packet });
+    }
+
+    #[cold]
+    fn stray(&mut self, packet: u32, at: Time, line: Option<usize>) {
+        let turn = self.agenda.turn();
+        self.strays.push(InFlight { at, turn, packet }, line);
+        self.schedule_strays();
+    }
+
+    fn schedule_strays(&mut self) {
+        match self.strays.first() {
+            Some(next) => self.agenda.set(self.lines.len(), next.at, next.turn),
+            None => self.agenda.clear(self.lines.len()),
+        }
+    }
+
+    fn hand_over(&mut self, packet: u32, arrived: &mut Datagram) -> Happening {
+        let host = HostId(self.pool.packet(packet).to);
+        self.observe(packet, |_| Step::Delivered { to: host });
+        self.totals.delivered += 1;
+        self.pool.take(packet, arrived);
+        Happening::Arrival { host }
+    }
+
+    fn lose(&mut self, packet: u32, index: usize, reason: DropReason) {
+        self.observe(packet, |labels| Step::Dropped {
+            line: &labels[index].line,
+            reason,
+        });
+        self.totals.dropped += 1;
+        self.pool.discard(packet);
+    }
+
+    /// One branch when nobody looks.
+    fn observe<'a>(&'a mut self, packet: u32, step: impl FnOnce(&'a [Label]) -> Step<'a>) {
+        if let Some(sink) = &mut self.trace {
+            let packet = self.pool.packet(packet);
+            let (at, bytes) = (self.now, packet.bytes);
+            sink(&TraceEvent {
+                at,
+                packet: packet.number,
+                bytes,
+                step: step(&self.labels),
+            });
+        }
+    }
+}
+
+impl HostId {
+    /// Hosts count from zero in the order attached.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "host{}", self.0)
+    }
+}
