@@ -1,1 +1,3 @@
 //! The ResTP protocol: wire, composition, connection, endpoint
+
+pub mod wire;

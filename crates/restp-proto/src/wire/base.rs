@@ -1,0 +1,284 @@
+//! The base PDU: three words that every packet starts with (ResTP §3.1.1; layout OP-1, OP-7).
+//!
+//! ```text
+//!         bit 31      24 23      16 15 14 13      8 7        0
+//! word 0  |Ver 4|HL 4 |  Flags 8  |Ord 2|  Flow 6 | Error 8  |
+//! word 1  |P 2|Sched 2|Cong 4|FC 4|k 4|HLX 4|MPX 2|DSS 1|FRM 1|Reserved 8|
+//! word 2  |      Source port 16   |    Destination port 16    |
+//! ```
+//!
+//! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
+//! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1
+//! when MP? = 0. Reserved bits, CXF (OP-28) and Sched outside spreading (OP-57) are sent 0 and ignored.
+
+use super::Header;
+use super::codes::*;
+use super::cursor::Writer;
+use super::error::{EmitError, Found, ParseError};
+
+/// The service bits, constant for an association and repeated in each of its packets (ResTP §3.2). Two bits
+/// of [`ErrorControl`] vary: ENC, and SAK on a SNACK connection (see [`Services::agree`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Services {
+    /// Ord.
+    pub order: Order,
+    /// CON and OPT.
+    pub setup: Setup,
+    /// Error control and acknowledgement technique.
+    pub error: ErrorControl,
+    /// P and Sched.
+    pub paths: Paths,
+    /// Cong, 0..=15; code space by path mode (`codes::CONG_*`).
+    pub congestion: u8,
+    /// FC, 0..=15 (`codes::FC_WINDOW`).
+    pub flow_control: u8,
+    /// FRM.
+    pub framing: Framing,
+}
+
+impl Services {
+    /// True when both are the services of one association: all bits equal but those that may vary per packet.
+    pub fn agree(&self, other: &Services) -> bool {
+        let varying = if self.error.has(ErrorControl::NAK) {
+            ErrorControl::ENC | ErrorControl::SAK
+        } else {
+            ErrorControl::ENC
+        };
+        let constant = |s: &Services| Services {
+            error: s.error.without(varying),
+            ..*s
+        };
+        constant(self) == constant(other)
+    }
+    /// SEQ: some service needs packet numbers even where ARQ is off (OP-14).
+    #[inline]
+    pub fn numbered(&self) -> bool {
+        self.error.has(ErrorControl::FEC)
+            || self.order != Order::Unordered
+            || self.congestion != CONG_NONE
+            || self.flow_control != 0
+    }
+    /// MP? = 1.
+    #[inline]
+    pub fn multipath(&self) -> bool {
+        self.paths != Paths::Single
+    }
+}
+
+/// What the base PDU says about the rest of the header and [`Header`] does not keep.
+pub(super) struct Announced {
+    pub(super) words: usize,
+    pub(super) mpx: u8,
+    pub(super) dss: bool,
+}
+
+/// Reads the base PDU; the extensions of the header stay empty.
+#[inline]
+pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, Announced), ParseError> {
+    let Some(&[b0, b1, b2, b3, b4, b5, b6, _, s1, s0, d1, d0]) = head.first_chunk() else {
+        return Err(ParseError::new(
+            0,
+            "a base PDU of 12 bytes",
+            Found::Bytes(head.len()),
+        ));
+    };
+    if b0 >> 4 != VERSION {
+        return Err(ParseError::new(0, "Version 0", Found::Value((b0 >> 4).into())));
+    }
+    let words = usize::from(b6 & 0xF0 | b0 & 0x0F);
+    if words < BASE_WORDS {
+        return Err(ParseError::new(
+            0,
+            "a header of at least 3 words",
+            Found::Words(words),
+        ));
+    }
+    if words * 4 > pdu_len {
+        return Err(ParseError::new(0, "a header within the PDU", Found::Words(words)));
+    }
+    let order = match b2 & (ORD_PAR | ORD_FUL) {
+        0 => Order::Unordered,
+        ORD_PAR => Order::Partial,
+        ORD_FUL => Order::Full,
+        both => {
+            return Err(ParseError::new(
+                2,
+                "at most one of PAR and FUL",
+                Found::Value(both.into()),
+            ));
+        }
+    };
+    let setup = match b2 & (FLOW_CON | FLOW_OPT) {
+        0 => Setup::Connectionless,
+        FLOW_CON => Setup::ThreeWay,
+        FLOW_OPT => Setup::Opportunistic,
+        both => {
+            return Err(ParseError::new(
+                2,
+                "at most one of CON and OPT",
+                Found::Value(both.into()),
+            ));
+        }
+    };
+    let cookie_exchange = b2 & FLOW_CKI != 0;
+    if cookie_exchange && setup != Setup::Opportunistic {
+        return Err(ParseError::new(2, "CKI only with OPT", Found::Value(b2.into())));
+    }
+    let scheduler = match b4 & (SCHED_RRS | SCHED_FRS) {
+        0 => Scheduler::Undeclared,
+        SCHED_RRS => Scheduler::RoundRobin,
+        SCHED_FRS => Scheduler::FastestRtt,
+        both => {
+            return Err(ParseError::new(
+                4,
+                "at most one of RRS and FRS",
+                Found::Value(both.into()),
+            ));
+        }
+    };
+    let (k, mpx, dss) = (b5 & 0x0F, b6 >> 2 & 0b11, b6 & DSS != 0);
+    if k == 0 {
+        return Err(ParseError::new(5, "k of at least 1", Found::Value(0)));
+    }
+    let paths = match b4 & (P_MP | P_MPM) {
+        P_MP => Paths::HotStandby,
+        P_MPM => return Err(ParseError::new(4, "MPM only with MP?", Found::Value(b4.into()))),
+        0 => {
+            if scheduler != Scheduler::Undeclared {
+                return Err(ParseError::new(
+                    4,
+                    "Sched 0 on a single path",
+                    Found::Value(b4.into()),
+                ));
+            }
+            if mpx != 0 || dss {
+                return Err(ParseError::new(
+                    6,
+                    "MPX and DSS 0 on a single path",
+                    Found::Value(b6.into()),
+                ));
+            }
+            if k != 1 {
+                return Err(ParseError::new(
+                    5,
+                    "k = 1 on a single path",
+                    Found::Value(k.into()),
+                ));
+            }
+            Paths::Single
+        }
+        _ => Paths::Spreading(scheduler),
+    };
+    let services = Services {
+        order,
+        setup,
+        error: ErrorControl::from_bits(b3),
+        paths,
+        congestion: b4 & 0x0F,
+        flow_control: b5 >> 4,
+        framing: if b6 & FRM != 0 {
+            Framing::Coalesce
+        } else {
+            Framing::Fixed
+        },
+    };
+    let header = Header {
+        flags: Flags::from_bits(b1),
+        cookie_exchange,
+        k,
+        ..Header::new(
+            services,
+            u16::from_be_bytes([s1, s0]),
+            u16::from_be_bytes([d1, d0]),
+        )
+    };
+    Ok((header, Announced { words, mpx, dss }))
+}
+
+/// Refuses base fields that no receiver would accept.
+#[inline]
+pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+    let Header { services, k, .. } = header;
+    let forbid = |field, found: u8, rule| {
+        Err(EmitError::Forbidden {
+            field,
+            found: found.into(),
+            rule,
+        })
+    };
+    if header.cookie_exchange && services.setup != Setup::Opportunistic {
+        return forbid("CKI", 1, "it belongs to the opportunistic set-up");
+    }
+    if services.congestion > 15 {
+        return forbid("Cong", services.congestion, "the field has 4 bits");
+    }
+    if services.flow_control > 15 {
+        return forbid("FC", services.flow_control, "the field has 4 bits");
+    }
+    if *k == 0 || *k > 15 {
+        return forbid("k", *k, "between 1 and 15 paths");
+    }
+    if !services.multipath() {
+        if *k != 1 {
+            return forbid("k", *k, "a single-path connection has 1");
+        }
+        if let Some(mp) = &header.mp {
+            return forbid(
+                "MPX",
+                mp.code(),
+                "a single-path connection has no multipath set-up",
+            );
+        }
+        if header.dss.is_some() {
+            return forbid("DSS", 1, "a single-path connection has no mapping");
+        }
+    }
+    Ok(())
+}
+
+/// Writes the base PDU of a header that is `words` long in all.
+#[inline]
+pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
+    let services = &header.services;
+    let order = match services.order {
+        Order::Unordered => 0,
+        Order::Partial => ORD_PAR,
+        Order::Full => ORD_FUL,
+    };
+    let setup = match services.setup {
+        Setup::Connectionless => 0,
+        Setup::ThreeWay => FLOW_CON,
+        Setup::Opportunistic => FLOW_OPT,
+    };
+    let paths = match services.paths {
+        Paths::Single => 0,
+        Paths::HotStandby => P_MP,
+        Paths::Spreading(Scheduler::Undeclared) => P_MP | P_MPM,
+        Paths::Spreading(Scheduler::RoundRobin) => P_MP | P_MPM | SCHED_RRS,
+        Paths::Spreading(Scheduler::FastestRtt) => P_MP | P_MPM | SCHED_FRS,
+    };
+    let cookie_exchange = if header.cookie_exchange { FLOW_CKI } else { 0 };
+    let mpx = header.mp.as_ref().map_or(0, |mp| mp.code() << 2);
+    let dss = if header.dss.is_some() { DSS } else { 0 };
+    let framing = if services.framing == Framing::Coalesce {
+        FRM
+    } else {
+        0
+    };
+    let [s1, s0] = header.source.to_be_bytes();
+    let [d1, d0] = header.destination.to_be_bytes();
+    out.put(&[
+        VERSION << 4 | words as u8 & 0x0F,
+        header.flags.bits(),
+        order | setup | cookie_exchange,
+        services.error.bits(),
+        paths | services.congestion,
+        services.flow_control << 4 | header.k,
+        words as u8 & 0xF0 | mpx | dss | framing,
+        0,
+        s1,
+        s0,
+        d1,
+        d0,
+    ]);
+}

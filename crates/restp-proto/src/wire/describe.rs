@@ -1,0 +1,424 @@
+//! A PDU field by field, for people: what `restp decode` prints.
+
+use super::codes::{self, ErrorControl, Flags};
+use super::mp::Form;
+use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Tail};
+use super::{arq, crc};
+use std::fmt::Write;
+
+/// One field of a PDU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// First bit of the field, from the start of the PDU: byte `offset / 8`.
+    pub offset: usize,
+    /// Width in bits.
+    pub length: usize,
+    /// Name in the specification.
+    pub name: &'static str,
+    /// The bits as they travel, in hex; a long payload is cut with `…`.
+    pub value: String,
+    /// What the value says.
+    pub meaning: String,
+}
+
+/// The fields of the PDU in `pdu` from front to back, without gaps: header, extensions, payload, with
+/// verdicts on both CRCs.
+///
+/// # Errors
+/// The PDU does not parse.
+pub fn describe(pdu: &[u8]) -> Result<Vec<Field>, ParseError> {
+    let (header, length) = Header::parse(pdu, pdu.len())?;
+    let (head, payload) = pdu.split_at(length);
+    let mut list = List {
+        pdu,
+        at: 0,
+        fields: Vec::new(),
+    };
+    base(&mut list, &header);
+    if crc::announced(&header) {
+        crc_extension(&mut list, head, payload);
+    }
+    if let Some(segments) = header.window {
+        list.add(
+            "Window",
+            16,
+            format!("accepts {segments} segments from the acknowledged one on"),
+        );
+        list.add("Window pad", 16, "ignored");
+    }
+    if let Tail::Cookie(cookie) = &header.tail {
+        list.add("Cookie", 8 * cookie.as_bytes().len(), cookie_meaning(cookie));
+    }
+    match &header.mp {
+        Some(MpSetup::Capable(capable)) => mp_capable(&mut list, capable),
+        Some(MpSetup::Join(join)) => mp_join(&mut list, join),
+        None => {}
+    }
+    if let Some(dss) = &header.dss {
+        dss_extension(&mut list, dss);
+    }
+    if let Some(fec) = &header.fec {
+        list.add("FEC Type", 8, fec_type(fec.kind));
+        list.add("FEC Range", 24, fec_range(&header, fec.range));
+    }
+    if let Some(number) = header.sequence {
+        list.add("Sequence Number", 32, format!("segment {number}"));
+        if arq::announced(&header) {
+            list.add(
+                "Acknowledgement Number",
+                32,
+                acknowledgement(header.acknowledgement),
+            );
+        }
+    }
+    tail(&mut list, &header);
+    if !payload.is_empty() {
+        list.add(
+            "Payload",
+            8 * payload.len(),
+            payload_meaning(&header, payload.len()),
+        );
+    }
+    Ok(list.fields)
+}
+
+/// Fields so far, and the bit after the last one.
+struct List<'a> {
+    pdu: &'a [u8],
+    at: usize,
+    fields: Vec<Field>,
+}
+
+impl List<'_> {
+    /// Appends the next `length` bits.
+    fn add(&mut self, name: &'static str, length: usize, meaning: impl Into<String>) {
+        let (offset, value) = (self.at, self.hex(length));
+        self.fields.push(Field {
+            offset,
+            length,
+            name,
+            value,
+            meaning: meaning.into(),
+        });
+        self.at += length;
+    }
+
+    /// Bits of one byte, or whole bytes of which the first 32 are shown.
+    fn hex(&self, length: usize) -> String {
+        const SHOWN: usize = 32;
+        let (byte, bit) = (self.at / 8, self.at % 8);
+        if bit + length < 8 || length < 8 {
+            let bits = u16::from(self.pdu[byte]) >> (8 - bit - length) & ((1 << length) - 1);
+            return format!("{bits:#x}");
+        }
+        let bytes = &self.pdu[byte..byte + length / 8];
+        let mut text = String::from("0x");
+        for byte in bytes.iter().take(SHOWN) {
+            let _ = write!(text, "{byte:02x}");
+        }
+        if bytes.len() > SHOWN {
+            text.push('…');
+        }
+        text
+    }
+
+    /// The next byte.
+    fn peek(&self) -> u8 {
+        self.pdu[self.at / 8]
+    }
+}
+
+fn base(list: &mut List<'_>, header: &Header) {
+    let services = &header.services;
+    let words = usize::from(list.pdu[6] & 0xF0 | list.pdu[0] & 0x0F);
+    list.add("Version", 4, "ResTP version 0");
+    list.add(
+        "HL",
+        4,
+        format!("header of {words} words = {} bytes, with HLX", 4 * words),
+    );
+    list.add("Flags", 8, named(header.flags.names()));
+    list.add("Ord", 2, format!("{:?}", services.order).to_lowercase());
+    let flow = list.peek() & 0x3F;
+    let bits = [
+        (codes::FLOW_CKI, "CKI"),
+        (codes::FLOW_CON, "CON"),
+        (codes::FLOW_OPT, "OPT"),
+        (codes::FLOW_CXF, "CXF"),
+    ];
+    let names = bits
+        .iter()
+        .filter(|(bit, _)| flow & bit != 0)
+        .map(|(_, name)| *name);
+    let scheme = match services.setup {
+        codes::Setup::Connectionless => "connectionless",
+        codes::Setup::ThreeWay => "three-way",
+        codes::Setup::Opportunistic => "opportunistic",
+    };
+    list.add("Flow", 6, format!("{}: {scheme}", named(names)));
+    list.add(
+        "Error",
+        8,
+        format!("{}: {}", named(services.error.names()), technique(services.error)),
+    );
+    list.add(
+        "P",
+        2,
+        match services.paths {
+            Paths::Single => "single path",
+            Paths::HotStandby => "multipath, hot-standby",
+            Paths::Spreading(_) => "multipath, spreading",
+        },
+    );
+    list.add(
+        "Sched",
+        2,
+        match services.paths {
+            Paths::Spreading(codes::Scheduler::RoundRobin) => "RRS: round robin",
+            Paths::Spreading(codes::Scheduler::FastestRtt) => "FRS: fastest round-trip time",
+            Paths::Spreading(codes::Scheduler::Undeclared) => "no scheduler declared",
+            Paths::Single | Paths::HotStandby => "without meaning outside spreading",
+        },
+    );
+    let congestion = match (services.multipath(), services.congestion) {
+        (_, codes::CONG_NONE) => "no congestion control",
+        (_, codes::CONG_NEW_RENO) => "NewReno",
+        (false, codes::CONG_BIC) => "BIC",
+        (true, codes::CONG_COUPLED) => "Coupled",
+        _ => "unassigned algorithm",
+    };
+    list.add("Cong", 4, congestion);
+    let flow_control = match services.flow_control {
+        0 => "no flow control",
+        codes::FC_WINDOW => "WIN: window",
+        _ => "unassigned technique",
+    };
+    list.add("FC", 4, flow_control);
+    list.add("k", 4, format!("path count or ordinal {}", header.k));
+    list.add("HLX", 4, "high nibble of the header length");
+    let mpx = match &header.mp {
+        None => "no multipath set-up",
+        Some(MpSetup::Capable(_)) => "MP_CAPABLE present",
+        Some(MpSetup::Join(_)) => "MP_JOIN present",
+    };
+    list.add("MPX", 2, mpx);
+    list.add(
+        "DSS",
+        1,
+        if header.dss.is_some() {
+            "DSS present"
+        } else {
+            "no DSS"
+        },
+    );
+    let framing = if services.framing == codes::Framing::Coalesce {
+        "coalesce"
+    } else {
+        "fixed-size"
+    };
+    list.add("FRM", 1, framing);
+    list.add("Reserved", 8, "ignored");
+    list.add("Source port", 16, header.source.to_string());
+    list.add("Destination port", 16, header.destination.to_string());
+}
+
+fn technique(error: ErrorControl) -> &'static str {
+    match (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK)) {
+        (true, true) => "SNACK, vector allowed",
+        (true, false) => "SNACK, one hole",
+        (false, true) => "SACK",
+        (false, false) => "no selective report",
+    }
+}
+
+fn crc_extension(list: &mut List<'_>, head: &[u8], payload: &[u8]) {
+    let verdict = |good: bool, computed: String| {
+        if good {
+            "good".to_owned()
+        } else {
+            format!("BAD, computed {computed}: drop")
+        }
+    };
+    let hec = format!("{:#06x}", crc::of_header(head));
+    list.add("HEC CRC-16", 16, verdict(crc::verify_header(head), hec));
+    list.add("CRC pad", 16, "ignored");
+    if !payload.is_empty() {
+        let computed = format!("{:#010x}", crc::of_payload(payload));
+        list.add(
+            "Payload CRC-32",
+            32,
+            verdict(crc::verify_payload(head, payload), computed),
+        );
+    }
+}
+
+fn cookie_meaning(cookie: &Cookie) -> String {
+    format!("minted by the server, {} bytes", cookie.as_bytes().len())
+}
+
+fn mp_capable(list: &mut List<'_>, capable: &MpCapable) {
+    let integrity = if capable.flags & codes::CAPABLE_INTEGRITY != 0 {
+        "integrity required, "
+    } else {
+        ""
+    };
+    let crypto = match capable.flags & codes::CAPABLE_CRYPTO {
+        0 => "no algorithm: extension ignored",
+        codes::CAPABLE_HMAC_SHA1 => "HMAC-SHA1",
+        _ => "unassigned algorithm among the selected",
+    };
+    list.add("MP_CAPABLE Flags", 8, format!("{integrity}{crypto}"));
+    list.add("MP_CAPABLE pad", 24, "ignored");
+    let key_bits = 8 * size_of::<Key>();
+    if capable.form() != Form::SynAck {
+        list.add("Sender's Key", key_bits, "key of the initiator");
+    }
+    if !matches!(capable.keys, Keys::Initiator(_)) {
+        list.add("Receiver's Key", key_bits, "key of the responder");
+    }
+}
+
+fn mp_join(list: &mut List<'_>, join: &MpJoin) {
+    let first_word = |list: &mut List<'_>, backup: bool, address_id: u8| {
+        list.add("MP_JOIN pad", 16, "ignored");
+        list.add("MP_JOIN pad", 4, "ignored");
+        list.add(
+            "MP_JOIN Flags",
+            4,
+            if backup {
+                "B: backup subflow"
+            } else {
+                "regular subflow"
+            },
+        );
+        list.add("Address ID", 8, format!("address {address_id} of the sender"));
+    };
+    match join {
+        MpJoin::Syn {
+            backup, address_id, ..
+        } => {
+            first_word(list, *backup, *address_id);
+            list.add("Receiver's Token", 32, "names the connection to join");
+            list.add("Sender's Random", 32, "fresh value of the initiator");
+        }
+        MpJoin::SynAck {
+            backup, address_id, ..
+        } => {
+            first_word(list, *backup, *address_id);
+            list.add("Sender's Truncated HMAC", 64, "HMAC-B, leftmost 64 bits");
+            list.add("Sender's Random", 32, "fresh value of the responder");
+        }
+        MpJoin::Ack { .. } => list.add("Sender's HMAC", 160, "HMAC-A"),
+    }
+}
+
+fn dss_extension(list: &mut List<'_>, dss: &Dss) {
+    let says = |set, yes: &'static str, no: &'static str| if set { yes } else { no };
+    list.add("DSS F", 1, says(dss.fin, "DATA_FIN", "more data may come"));
+    list.add(
+        "DSS M",
+        1,
+        says(dss.mapping.is_some(), "mapping present", "no mapping"),
+    );
+    list.add(
+        "DSS A",
+        1,
+        says(dss.data_ack.is_some(), "Data ACK present", "no Data ACK"),
+    );
+    let crc = dss.mapping.is_some_and(|m| m.payload_crc.is_some());
+    list.add("DSS C", 1, says(crc, "payload CRC present", "no payload CRC"));
+    list.add("DSS pad", 4, "ignored");
+    list.add("DSS pad", 8, "ignored");
+    let covered = dss.mapping.map(|m| format!("mapping of {} packets", m.length));
+    list.add(
+        "Data-level length",
+        16,
+        covered.unwrap_or("ignored without a mapping".into()),
+    );
+    if let Some(number) = dss.data_ack {
+        list.add("Data ACK", 32, format!("connection-level pointer at {number}"));
+    }
+    if let Some(mapping) = &dss.mapping {
+        list.add(
+            "DSN",
+            32,
+            format!("first connection-level number {}", mapping.dsn),
+        );
+        list.add("SSN", 32, format!("first subflow-level number {}", mapping.ssn));
+        if mapping.payload_crc.is_some() {
+            list.add("DSS Payload CRC-32", 32, "over the mapped payload");
+        }
+    }
+}
+
+fn fec_type(kind: u8) -> &'static str {
+    match kind {
+        0 => "undefined",
+        codes::FEC_BASIC => "XOR of consecutive packets",
+        codes::FEC_INTERLEAVED => "XOR of every other packet",
+        _ => "unassigned type",
+    }
+}
+
+fn fec_range(header: &Header, range: u32) -> String {
+    if header.flags.has(Flags::SYN) {
+        "set-up: no range".into()
+    } else if header.services.error.has(ErrorControl::ENC) {
+        format!("{range} packets encoded in the payload")
+    } else if range == 0 {
+        "nothing outstanding".into()
+    } else {
+        format!("loss range: {range} packets from the acknowledged one on")
+    }
+}
+
+fn acknowledgement(number: Option<u32>) -> String {
+    match number {
+        Some(number) => format!("nothing below {number} is needed"),
+        None => "not valid without ACK".into(),
+    }
+}
+
+fn tail(list: &mut List<'_>, header: &Header) {
+    match &header.tail {
+        Tail::None | Tail::Cookie(_) => {}
+        Tail::Sack(blocks) => {
+            for (left, right) in blocks {
+                list.add("SACK Left Edge", 32, format!("received from {left}"));
+                list.add("SACK Right Edge", 32, format!("up to and with {right}"));
+            }
+        }
+        Tail::Snack(snack) => {
+            let (offset, size) = (snack.offset, snack.size);
+            list.add(
+                "Hole1 Offset",
+                16,
+                format!("hole starts {offset} after the acknowledged segment"),
+            );
+            list.add("Hole1 Size", 16, format!("{size} segments missing"));
+            if !snack.vector.is_empty() {
+                let ones: u32 = snack.vector.iter().map(|word| word.count_ones()).sum();
+                let meaning = format!("{ones} segments received after the hole; 1 received, 0 missing");
+                list.add("Bit Vector", 32 * snack.vector.len(), meaning);
+            }
+        }
+    }
+}
+
+fn payload_meaning(header: &Header, bytes: usize) -> String {
+    let kind = if header.services.error.has(ErrorControl::ENC) {
+        "FEC-encoded"
+    } else {
+        "application data"
+    };
+    format!("{bytes} bytes, {kind}")
+}
+
+fn named(names: impl Iterator<Item = &'static str>) -> String {
+    let list: Vec<_> = names.collect();
+    if list.is_empty() {
+        "none".into()
+    } else {
+        list.join("+")
+    }
+}

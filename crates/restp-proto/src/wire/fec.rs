@@ -1,0 +1,57 @@
+//! FEC word (ResTP §3.1.5): Type 8, Range 24. Present if and only if FEC = 1 and SYN, ENC or ACK is set
+//! (OP-12), the same for quasi reliable and HARQ; in HARQ it comes before the ARQ pair (OP-13).
+//!
+//! Range by packet: ENC = 1, number of packets encoded in the payload; ENC = 0 and ACK = 1 (HARQ), loss
+//! range, 0 = nothing outstanding; set-up packets 0.
+
+use super::Header;
+use super::codes::{ErrorControl, FEC_RANGE_MAX, Flags};
+use super::cursor::{Reader, Writer};
+use super::error::{EmitError, ParseError, agree};
+
+/// The FEC word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fec {
+    /// FEC Type (`codes::FEC_BASIC`, `codes::FEC_INTERLEAVED`; 0 undefined, others free).
+    pub kind: u8,
+    /// FEC Range in packets, below 2^24.
+    pub range: u32,
+}
+
+#[inline]
+pub(super) fn announced(header: &Header) -> bool {
+    header.services.error.has(ErrorControl::FEC)
+        && (header.services.error.has(ErrorControl::ENC)
+            || header.flags.has(Flags::SYN)
+            || header.flags.has(Flags::ACK))
+}
+
+pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Fec, ParseError> {
+    let word = reader.word("the FEC word")?;
+    Ok(Fec {
+        kind: (word >> 24) as u8,
+        range: word & FEC_RANGE_MAX,
+    })
+}
+
+#[inline]
+pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+    agree(
+        "the FEC word",
+        header.fec.is_some(),
+        announced(header),
+        "FEC is set, and SYN, ENC or ACK",
+    )?;
+    match header.fec {
+        Some(Fec { range, .. }) if range > FEC_RANGE_MAX => Err(EmitError::Forbidden {
+            field: "FEC Range",
+            found: range,
+            rule: "the field has 24 bits",
+        }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn emit(fec: &Fec, out: &mut Writer<'_>) {
+    out.word(u32::from(fec.kind) << 24 | fec.range);
+}

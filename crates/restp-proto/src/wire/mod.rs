@@ -1,0 +1,333 @@
+//! The wire: one header, one parse, one emit (ResTP §3.1, §3.2).
+//!
+//! Extensions carry no type or length of their own. Flags of the base PDU announce them, they come in a fixed
+//! order, and at most one of them varies in size: it takes what the others leave over.
+//!
+//! | Order | Extension | Words | File |
+//! |---|---|---|---|
+//! | 1 | base | 3 | [`base`] |
+//! | 1a | CRC | 1, or 2 when there is payload | [`crc`] |
+//! | 1b | flow control | 1 | `window` |
+//! | 2 | cookie | 1 to 4, remainder | [`cookie`] |
+//! | 3 | MP_CAPABLE or MP_JOIN | 3 to 5 | [`mp`], [`mp_capable`], [`mp_join`] |
+//! | 4 | DSS | 1 + A + 2M + C | [`dss`] |
+//! | 5a | FEC word | 1 | [`fec`] |
+//! | 5b | ARQ pair | 2 | `arq` |
+//! | 5c | sequence number | 1 | `sequence` |
+//! | 6 | SACK or SNACK | remainder | [`sack`], [`snack`] |
+//!
+//! HARQ is 5a followed by 5b (OP-13). Residual rule, R = words left after the extensions of fixed size:
+//!
+//! | Case | R |
+//! |---|---|
+//! | cookie announced | 1..4, the cookie; no SACK or SNACK in the same PDU |
+//! | SAK = 1, NAK = 0 | even, R/2 SACK blocks; 0 = no hole |
+//! | NAK = 1, SAK = 0 | 0 = no hole, 1 = one hole |
+//! | NAK = 1, SAK = 1 | 0 = no hole, else one word of hole and R - 1 words of vector |
+//! | SAK = NAK = 0 | 0 |
+
+pub mod base;
+pub mod codes;
+pub mod cookie;
+pub mod crc;
+pub mod dss;
+pub mod fec;
+pub mod mp;
+pub mod mp_capable;
+pub mod mp_join;
+pub mod sack;
+pub mod snack;
+
+mod arq;
+mod cursor;
+mod describe;
+mod error;
+mod sequence;
+mod window;
+
+pub use self::crc::{verify_header, verify_payload};
+pub use base::Services;
+pub use codes::{ErrorControl, Flags, Framing, Order, Paths, Scheduler, Setup};
+pub use cookie::Cookie;
+pub use describe::{Field, describe};
+pub use dss::{Dss, Mapping};
+pub use error::{EmitError, Found, ParseError};
+pub use fec::Fec;
+pub use mp::MpSetup;
+pub use mp_capable::{Key, Keys, MpCapable};
+pub use mp_join::MpJoin;
+pub use sack::Blocks;
+pub use snack::Snack;
+
+use cursor::{Reader, Writer};
+use restp_base::machine::Head;
+
+/// A ResTP header. HL, HLX, MPX and the DSS bit follow from what is in it; the other flags announce
+/// extensions, and [`Header::emit`] refuses a header whose flags and extensions disagree.
+///
+/// The codes of the CRC extension are no part of the value: `emit` computes them, and a receiver checks them
+/// on the bytes ([`verify_header`], [`verify_payload`]) so that it can count what failed (OP-24).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// ECN and TCP bits of this packet.
+    pub flags: Flags,
+    /// The services of the association; ENC and, on a SNACK connection, SAK belong to this packet.
+    pub services: Services,
+    /// CKI: cookie request or response.
+    pub cookie_exchange: bool,
+    /// Paths in use, 1..=15; in multipath set-up packets the ordinal of the subflow (OP-20).
+    pub k: u8,
+    /// Source port.
+    pub source: u16,
+    /// Destination port.
+    pub destination: u16,
+    /// Window in segments; there if and only if FC is not 0.
+    pub window: Option<u16>,
+    /// Multipath set-up extension; decides MPX.
+    pub mp: Option<MpSetup>,
+    /// Mapping and connection-level ACK; decides the DSS bit.
+    pub dss: Option<Dss>,
+    /// FEC word; there if and only if FEC is set, and SYN, ENC or ACK.
+    pub fec: Option<Fec>,
+    /// Sequence number; there if and only if ARQ is set or [`Services::numbered`].
+    pub sequence: Option<u32>,
+    /// RCV.NXT; there if and only if there is a sequence number and ACK is set.
+    pub acknowledgement: Option<u32>,
+    /// The extension of variable size.
+    pub tail: Tail,
+}
+
+/// What the residual rule finds: at most one extension of variable size is in a PDU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Tail {
+    /// None of them; on a SACK or SNACK connection: no hole.
+    #[default]
+    None,
+    /// There if and only if OPT and SYN are set and ACK equals CKI.
+    Cookie(Cookie),
+    /// Received blocks; SAK without NAK. An empty list is sent, and read back, as [`Tail::None`].
+    Sack(Blocks),
+    /// Holes; NAK, and SAK as well where there is a vector.
+    Snack(Snack),
+}
+
+impl Header {
+    /// A header of one path without flags and extensions.
+    #[inline]
+    pub const fn new(services: Services, source: u16, destination: u16) -> Self {
+        Header {
+            flags: Flags::NONE,
+            services,
+            cookie_exchange: false,
+            k: 1,
+            source,
+            destination,
+            window: None,
+            mp: None,
+            dss: None,
+            fec: None,
+            sequence: None,
+            acknowledgement: None,
+            tail: Tail::None,
+        }
+    }
+
+    /// Reads the header at the start of `head`, which must hold all of it, of a PDU of `pdu_len` bytes.
+    /// Returns it with its length in bytes; the payload follows.
+    ///
+    /// # Errors
+    /// Any rule of the receiver broken: the PDU is to be dropped and counted.
+    pub fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, usize), ParseError> {
+        let (mut header, announced) = base::parse(head, pdu_len)?;
+        let length = 4 * announced.words;
+        let Some(bytes) = head.get(..length) else {
+            return Err(ParseError::new(
+                head.len(),
+                "the whole header in one piece",
+                Found::Bytes(head.len()),
+            ));
+        };
+        let with_payload = pdu_len > length;
+        let reader = &mut Reader::new(bytes, 4 * codes::BASE_WORDS);
+
+        if crc::announced(&header) {
+            crc::skip(reader, with_payload)?;
+        }
+        if window::announced(&header) {
+            header.window = Some(window::parse(reader)?);
+        }
+        let with_cookie = cookie::announced(&header);
+        if with_cookie {
+            let fixed_after = mp::announced_words(announced.mpx, header.flags)
+                + if announced.dss {
+                    dss::WORDS_BESIDE_COOKIE
+                } else {
+                    0
+                }
+                + usize::from(fec::announced(&header))
+                + header.number_words();
+            header.tail = Tail::Cookie(cookie::parse(reader, fixed_after)?);
+        }
+        if announced.mpx != 0 {
+            header.mp = Some(mp::parse(reader, announced.mpx, header.flags)?);
+        }
+        if announced.dss {
+            header.dss = Some(dss::parse(reader, with_cookie)?);
+        }
+        if fec::announced(&header) {
+            header.fec = Some(fec::parse(reader)?);
+        }
+        if arq::announced(&header) {
+            let (sequence, acknowledgement) = arq::parse(reader, header.flags.has(Flags::ACK))?;
+            header.sequence = Some(sequence);
+            header.acknowledgement = acknowledgement;
+        } else if sequence::announced(&header) {
+            header.sequence = Some(sequence::parse(reader)?);
+        }
+        if reader.words_left() > 0 {
+            header.tail = header.parse_rest(reader)?;
+        }
+        Ok((header, length))
+    }
+
+    /// Writes the header of a packet with `payload` into `out`, in place of what was there; with CRC set it
+    /// computes both codes.
+    ///
+    /// # Errors
+    /// The header contradicts itself; `out` is then left as it was.
+    pub fn emit(&self, payload: &[u8], out: &mut Head) -> Result<(), EmitError> {
+        let words = self.words(!payload.is_empty())?;
+        out.clear();
+        out.resize(4 * words, 0);
+
+        let writer = &mut Writer::new(out);
+        base::emit(self, words, writer);
+        if crc::announced(self) {
+            writer.skip(4 * crc::words(!payload.is_empty()));
+        }
+        if let Some(window) = self.window {
+            window::emit(window, writer);
+        }
+        if let Tail::Cookie(cookie) = &self.tail {
+            cookie::emit(cookie, writer);
+        }
+        if let Some(mp) = &self.mp {
+            mp::emit(mp, writer);
+        }
+        if let Some(dss) = &self.dss {
+            dss::emit(dss, writer);
+        }
+        if let Some(fec) = &self.fec {
+            fec::emit(fec, writer);
+        }
+        match self.sequence {
+            Some(number) if arq::announced(self) => arq::emit(number, self.acknowledgement, writer),
+            Some(number) => sequence::emit(number, writer),
+            None => {}
+        }
+        match &self.tail {
+            Tail::Sack(blocks) => sack::emit(blocks, writer),
+            Tail::Snack(snack) => snack::emit(snack, writer),
+            Tail::None | Tail::Cookie(_) => {}
+        }
+        if crc::announced(self) {
+            crc::seal(out, payload);
+        }
+        Ok(())
+    }
+
+    /// Words of the header on the wire: what is left of a path's largest packet is for the payload.
+    ///
+    /// # Errors
+    /// The header contradicts itself.
+    pub fn words(&self, with_payload: bool) -> Result<usize, EmitError> {
+        base::check(self)?;
+        window::check(self)?;
+        cookie::check(self)?;
+        mp::check(self)?;
+        dss::check(self)?;
+        fec::check(self)?;
+        arq::check(self)?;
+        sequence::check(self)?;
+        self.check_tail()?;
+        let words = codes::BASE_WORDS
+            + if crc::announced(self) {
+                crc::words(with_payload)
+            } else {
+                0
+            }
+            + usize::from(self.window.is_some())
+            + self.mp.as_ref().map_or(0, MpSetup::words)
+            + self.dss.as_ref().map_or(0, Dss::words)
+            + usize::from(self.fec.is_some())
+            + self.number_words()
+            + self.tail.words();
+        if words > codes::MAX_WORDS {
+            return Err(EmitError::TooLong { words });
+        }
+        Ok(words)
+    }
+
+    /// The cookie, if there is one.
+    pub fn cookie(&self) -> Option<&Cookie> {
+        match &self.tail {
+            Tail::Cookie(cookie) => Some(cookie),
+            _ => None,
+        }
+    }
+
+    /// Words of the ARQ pair or of the bare sequence number, as announced.
+    #[inline]
+    fn number_words(&self) -> usize {
+        match (arq::announced(self), sequence::announced(self)) {
+            (true, _) => 2,
+            (false, true) => 1,
+            (false, false) => 0,
+        }
+    }
+
+    /// The residual rule for words that no cookie took.
+    fn parse_rest(&self, reader: &mut Reader<'_>) -> Result<Tail, ParseError> {
+        let error = self.services.error;
+        match (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK)) {
+            (false, true) => sack::parse(reader).map(Tail::Sack),
+            (true, sak) => snack::parse(reader, sak).map(Tail::Snack),
+            (false, false) => {
+                let rule = "the end of the header";
+                Err(ParseError::new(
+                    reader.offset(),
+                    rule,
+                    Found::Words(reader.words_left()),
+                ))
+            }
+        }
+    }
+
+    /// The residual rule for a sender.
+    #[inline]
+    fn check_tail(&self) -> Result<(), EmitError> {
+        let error = self.services.error;
+        let (nak, sak) = (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK));
+        let unannounced = |extension, rule| Err(EmitError::Unannounced { extension, rule });
+        match &self.tail {
+            Tail::Sack(_) if nak || !sak => unannounced("SACK", "SAK is set and NAK is not"),
+            Tail::Snack(_) if !nak => unannounced("SNACK", "NAK is set"),
+            Tail::Snack(snack) if !sak && !snack.vector.is_empty() => {
+                unannounced("the SNACK bit vector", "NAK and SAK are set")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Tail {
+    #[inline]
+    fn words(&self) -> usize {
+        match self {
+            Tail::None => 0,
+            Tail::Cookie(cookie) => cookie.words(),
+            Tail::Sack(blocks) => 2 * blocks.len(),
+            Tail::Snack(snack) => snack.words(),
+        }
+    }
+}
