@@ -94,7 +94,7 @@ impl Cubic {
         } = &mut self.state;
         let acked = window.slow_start(bytes, segment);
         if window.in_slow_start() {
-            *stage = None;
+            *stage = None; // after a timeout or silence the next stage begins anew
         } else if acked > 0 {
             let stage = stage.get_or_insert_with(|| Stage::begin(view.now, window.bytes, *maximum, segment));
             stage.grow(window, acked, *prior, segment, view);
@@ -130,7 +130,6 @@ impl Cubic {
             self.state.prior = self.state.window.bytes;
         }
         self.state.maximum = 0;
-        self.state.stage = None;
         self.state
             .window
             .collapse((!repeated).then(|| beta(view.in_flight_bytes)), segment_of(view));
@@ -286,6 +285,11 @@ mod tests {
         cubic.on(&acked(SEGMENT), &view);
         // K = ∛750 = 9.0856; W_cubic(1.05) = 0.4 (1.05 − 9.0856)³ + 1000 = 792.452; 92 452 × 1000 / 700 000 = 132.
         assert_eq!(cubic.window_bytes(), 700_132);
+        // 131.94, then 131.68 with what was left before: no fraction of a byte is lost.
+        cubic.on(&acked(SEGMENT), &view);
+        assert_eq!(cubic.window_bytes(), 700_263);
+        cubic.on(&acked(SEGMENT), &view);
+        assert_eq!(cubic.window_bytes(), 700_395);
     }
 
     #[test]
@@ -346,29 +350,46 @@ mod tests {
     }
 
     #[test]
+    fn every_loss_begins_a_curve_of_its_own() {
+        let mut cubic = at_window(100);
+        lose(&mut cubic, Time::ZERO);
+        let view = full(&cubic, Time::ZERO);
+        cubic.on(&acked(SEGMENT), &view);
+        let now = Time::ZERO + Duration::from_secs(3);
+        lose(&mut cubic, now);
+        let view = full(&cubic, now);
+        cubic.on(&acked(SEGMENT), &view);
+        let stage = cubic.state.stage.expect("avoidance");
+        assert_eq!((stage.began, stage.plateau), (now, cubic.state.maximum as f64));
+    }
+
+    #[test]
     fn after_a_timeout_avoidance_begins_at_its_own_plateau() {
         let mut cubic = at_window(100);
+        lose(&mut cubic, Time::ZERO);
         let view = full(&cubic, Time::ZERO);
         cubic.on(&CongestionEvent::Timeout { repeated: false }, &view);
         assert_eq!(
             (cubic.window_bytes(), cubic.snapshot().threshold_bytes),
-            (1000, Some(70_000))
+            (1000, Some(49_000))
         );
         let view = full(&cubic, Time::ZERO);
         cubic.on(&CongestionEvent::Timeout { repeated: true }, &view);
-        assert_eq!(cubic.snapshot().threshold_bytes, Some(70_000));
+        assert_eq!(cubic.snapshot().threshold_bytes, Some(49_000));
         while cubic.snapshot().state == "slow-start" {
             let view = full(&cubic, Time::ZERO);
             cubic.on(
-                &acked(view.in_flight_bytes.min(70_000 - view.in_flight_bytes)),
+                &acked(view.in_flight_bytes.min(49_000 - view.in_flight_bytes)),
                 &view,
             );
         }
-        assert_eq!(cubic.window_bytes(), 70_000);
+        assert_eq!(cubic.window_bytes(), 49_000);
         let view = full(&cubic, Time::ZERO);
         cubic.on(&acked(SEGMENT), &view);
         let stage = cubic.state.stage.expect("avoidance");
-        assert_eq!((stage.plateau_after, stage.plateau), (0.0, 70_000.0)); // RFC 9438 §4.8: K = 0
+        // RFC 9438 §4.8: K = 0 and W_max = cwnd, not the 100 segments of before.
+        assert_eq!((stage.plateau_after, stage.plateau), (0.0, 49_000.0));
+        assert_eq!(cubic.state.prior, 70_000);
     }
 
     #[test]
@@ -431,6 +452,10 @@ mod tests {
     fn after_silence_slow_start_leads_back_to_the_curve() {
         let mut cubic = at_window(100);
         lose(&mut cubic, Time::ZERO);
+        let view = full(&cubic, Time::ZERO);
+        cubic.on(&acked(SEGMENT), &view);
+        let view = full(&cubic, Time::ZERO + Duration::from_secs(1));
+        cubic.on(&acked(SEGMENT), &view);
         let now = Time::ZERO + Duration::from_secs(5);
         let view = full(&cubic, now);
         cubic.on(

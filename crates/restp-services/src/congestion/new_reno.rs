@@ -294,6 +294,35 @@ mod tests {
     }
 
     #[test]
+    fn credit_for_the_next_segment_ends_with_the_window_it_was_earned_in() {
+        let events = [
+            CongestionEvent::Lost { bytes: SEGMENT },
+            CongestionEvent::Timeout { repeated: false },
+            CongestionEvent::Idle {
+                gap: Duration::from_secs(2),
+            },
+        ];
+        for event in events {
+            let mut reno = controller(4, 10, Growth::Bytes);
+            for segments in [4, 2, 9] {
+                reno.on(&acked(segments * SEGMENT), &path(SEGMENT)); // 8, 10, and 9 of 10 on account
+            }
+            let mut view = path(SEGMENT);
+            view.in_flight_bytes = 10 * SEGMENT;
+            reno.on(&event, &view);
+            let threshold = reno.snapshot().threshold_bytes.expect("a threshold");
+            while reno.window_bytes() < threshold {
+                let missing = threshold - reno.window_bytes();
+                reno.on(&acked(missing.min(reno.window_bytes())), &path(SEGMENT));
+            }
+            reno.on(&acked(threshold - SEGMENT), &path(SEGMENT));
+            assert_eq!(reno.window_bytes(), threshold, "{event:?}");
+            reno.on(&acked(SEGMENT), &path(SEGMENT));
+            assert_eq!(reno.window_bytes(), threshold + SEGMENT, "{event:?}");
+        }
+    }
+
+    #[test]
     fn a_window_the_application_does_not_use_does_not_grow() {
         let mut reno = controller(10, 1000, Growth::Bytes);
         let mut view = path(SEGMENT);
