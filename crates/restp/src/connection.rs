@@ -1,0 +1,239 @@
+//! What an async user holds of one connection.
+
+use crate::driver::Shared;
+use crate::stream::Stream;
+use bytes::Bytes;
+use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::machine::Machine;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use thiserror::Error;
+
+/// Why a connection was not opened.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// No local socket reaches the peer.
+    #[error(
+        "{remote} cannot be reached: {source}; bind an address of the same IP version with a route to it"
+    )]
+    Unreachable {
+        /// The peer.
+        remote: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The machine could not open it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It ended before it was established.
+    #[error(transparent)]
+    Closed(CloseReason),
+    /// The endpoint's driver has ended, with its runtime or by a fault.
+    #[error("the endpoint has stopped; bind a new one")]
+    Stopped,
+}
+
+/// Why data was not taken for sending.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// This data cannot be sent at all, as it is.
+    #[error(transparent)]
+    Rejected(WriteError),
+    /// The sending direction is finished, or the connection is over.
+    #[error("the connection is closed for sending{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Closed(Option<CloseReason>),
+}
+
+/// One connection. All methods take `&self`: one task may send while another receives.
+///
+/// Dropping it breaks the connection off, unless [`Connection::finish`] was called: then what was written is
+/// still delivered, and what the peer still sends is dropped.
+pub struct Connection<M: Machine> {
+    shared: Arc<Shared<M>>,
+    flow: FlowId,
+    finished: AtomicBool,
+}
+
+impl<M: Machine> Connection<M> {
+    pub(crate) fn new(shared: Arc<Shared<M>>, flow: FlowId) -> Self {
+        Connection {
+            shared,
+            flow,
+            finished: AtomicBool::new(false),
+        }
+    }
+
+    /// The name of its flow in the machine.
+    pub fn id(&self) -> FlowId {
+        self.flow
+    }
+
+    /// Waits until both sides know of the connection.
+    ///
+    /// # Errors
+    /// The reason, when it ended before.
+    pub async fn established(&self) -> Result<(), CloseReason> {
+        poll_fn(|cx| {
+            let mut core = self.shared.lock();
+            let Some(state) = core.flows.get_mut(&self.flow) else {
+                return Poll::Ready(Err(CloseReason::Aborted));
+            };
+            match &state.closed {
+                _ if state.established => Poll::Ready(Ok(())),
+                Some(reason) => Poll::Ready(Err(reason.clone())),
+                None => {
+                    state.watchers.register(cx);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends data: one message with fixed framing, the next bytes of the stream otherwise. Waits while the send
+    /// buffer is full. Taken data is sent on even when the future is dropped; data not taken is not sent at all.
+    ///
+    /// # Errors
+    /// When the message is too large, or the connection is finished or over.
+    pub async fn send(&self, data: Bytes) -> Result<(), SendError> {
+        poll_fn(|cx| self.poll_send(cx, &data)).await
+    }
+
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, data: &Bytes) -> Poll<Result<(), SendError>> {
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Poll::Ready(Err(SendError::Closed(Some(CloseReason::Aborted))));
+        }
+        let now = core.now();
+        let written = core.machine.write(now, self.flow, data.clone());
+        core.wake_driver();
+        match written {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(WriteError::Closed) => {
+                let reason = core.flows.get(&self.flow).and_then(|state| state.closed.clone());
+                Poll::Ready(Err(SendError::Closed(reason)))
+            }
+            Err(WriteError::Blocked) => {
+                if let Some(state) = core.flows.get_mut(&self.flow) {
+                    state.writers.register(cx);
+                }
+                Poll::Pending
+            }
+            Err(rejected) => Poll::Ready(Err(SendError::Rejected(rejected))),
+        }
+    }
+
+    /// Waits for the next message (fixed framing) or the next bytes of the stream. `None`: the peer has finished
+    /// and everything was read, or the connection is over; [`Connection::closed`] tells them apart.
+    pub async fn recv(&self) -> Option<Bytes> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    pub(crate) fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Poll::Ready(None);
+        }
+        let now = core.now();
+        match core.machine.read(now, self.flow) {
+            Read::Data(data) => {
+                // Room in the receive buffer is news for the peer.
+                core.wake_driver();
+                Poll::Ready(Some(data))
+            }
+            Read::End => Poll::Ready(None),
+            Read::Empty => match core.flows.get_mut(&self.flow) {
+                Some(state) if state.closed.is_none() => {
+                    state.readers.register(cx);
+                    Poll::Pending
+                }
+                _ => Poll::Ready(None),
+            },
+        }
+    }
+
+    /// No more sends will come. Everything sent before is delivered, then the peer reads the end. Returns at once.
+    pub fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
+        let mut core = self.shared.lock();
+        if !core.stopped {
+            let now = core.now();
+            core.machine.finish(now, self.flow);
+            core.wake_driver();
+        }
+    }
+
+    /// Breaks the connection off at once and tells the peer.
+    pub fn abort(&self) {
+        let mut core = self.shared.lock();
+        if !core.stopped {
+            let now = core.now();
+            core.machine.abort(now, self.flow);
+            core.wake_driver();
+        }
+    }
+
+    /// Waits for the end of the connection.
+    pub async fn closed(&self) -> CloseReason {
+        poll_fn(|cx| self.poll_closed(cx)).await
+    }
+
+    fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<CloseReason> {
+        let mut core = self.shared.lock();
+        match core.flows.get_mut(&self.flow) {
+            None => Poll::Ready(CloseReason::Aborted),
+            Some(state) => match &state.closed {
+                Some(reason) => Poll::Ready(reason.clone()),
+                None => {
+                    state.watchers.register(cx);
+                    Poll::Pending
+                }
+            },
+        }
+    }
+
+    /// Ends the connection in good order: finishes, drops what the peer still sends, and waits for the end.
+    /// [`CloseReason::Finished`] means that the peer has everything.
+    pub async fn close(self) -> CloseReason {
+        self.finish();
+        poll_fn(|cx| {
+            while ready!(self.poll_recv(cx)).is_some() {}
+            self.poll_closed(cx)
+        })
+        .await
+    }
+
+    /// Counters and estimates, for eyes.
+    pub fn stats(&self) -> FlowStats {
+        self.shared.lock().machine.stats(self.flow).unwrap_or_default()
+    }
+
+    /// The connection as a stream of bytes for everything that reads and writes those.
+    pub fn into_stream(self) -> Stream<M> {
+        Stream::new(self)
+    }
+}
+
+impl<M: Machine> fmt::Debug for Connection<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("flow", &self.flow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Drop for Connection<M> {
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        if self.finished.load(Ordering::Relaxed) {
+            core.detach(self.flow)
+        } else {
+            core.discard(self.flow)
+        }
+    }
+}

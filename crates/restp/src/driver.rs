@@ -1,0 +1,490 @@
+//! The loop that turns a [`Machine`] on real sockets. It is the loop of the simulator's host with a clock, and
+//! knows no protocol: any machine runs over UDP through it.
+//!
+//! One task owns sockets and timer. The machine itself stands behind a lock that application handles share, so
+//! a write or a read is one function call on the machine: no queue between application and protocol, no copy,
+//! and no wake-up per message. The driver is woken once for all the calls an application makes between two of
+//! its turns, and what they produced leaves in batches.
+
+use crate::clock::Clock;
+use crate::socket::{Inbox, Outbox, Socket, SocketStats, ecn_of};
+use restp_base::flow::{CloseReason, FlowId, Read};
+use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::time::{Duration, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Receive-and-send rounds of one wake-up. A flood keeps the task busy no longer than this (about 10 000
+/// datagrams); then the runtime's other tasks have their turn.
+const ROUNDS: usize = 16;
+
+/// Full outboxes sent in one round before the sockets are read again: acknowledgements must not wait.
+const SENDS_PER_ROUND: usize = 4;
+
+/// How long a closed endpoint answers late repetitions of its peers before its sockets go away.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// The shortest sleep the runtime's timer knows; also the pause after an error of a receive.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Established flows that nobody has accepted yet; further ones are broken off.
+const MAX_BACKLOG: usize = 1024;
+
+/// What an application's handles and the driver share.
+pub(crate) struct Shared<M> {
+    core: Mutex<Core<M>>,
+    pub(crate) sockets: Vec<Socket>,
+}
+
+impl<M: Machine> Shared<M> {
+    pub(crate) fn new(machine: M, sockets: Vec<Socket>) -> Arc<Self> {
+        let core = Core {
+            machine,
+            clock: Clock::start(),
+            now: Time::ZERO,
+            flows: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            acceptors: Wakers::default(),
+            sleeping: None,
+            closing: false,
+            stopped: false,
+            stop_watchers: Wakers::default(),
+            socket_stats: SocketStats::default(),
+        };
+        Arc::new(Shared {
+            core: Mutex::new(core),
+            sockets,
+        })
+    }
+
+    /// The machine and what surrounds it. A panic in the machine ends the driver, which marks everything closed;
+    /// the poison itself says nothing more.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core<M>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The machine, its flows as the application sees them, and who waits for what.
+pub(crate) struct Core<M> {
+    pub(crate) machine: M,
+    clock: Clock,
+    now: Time,
+    pub(crate) flows: BTreeMap<FlowId, FlowState>,
+    pub(crate) backlog: VecDeque<FlowId>,
+    pub(crate) acceptors: Wakers,
+    /// The driver's waker while it sleeps; while it is awake, or about to be, there is none to call.
+    sleeping: Option<Waker>,
+    /// No handle accepts any more: the driver ends with its last flow.
+    closing: bool,
+    /// The driver has ended; the machine is not to be called any more.
+    pub(crate) stopped: bool,
+    pub(crate) stop_watchers: Wakers,
+    pub(crate) socket_stats: SocketStats,
+}
+
+impl<M: Machine> Core<M> {
+    /// The time of the present wake-up: of the driver while it is awake, of the caller while it sleeps.
+    pub(crate) fn now(&mut self) -> Time {
+        if self.sleeping.is_some() {
+            self.now = self.clock.now();
+        }
+        self.now
+    }
+
+    /// The machine may have something to send, or another deadline. Read [`Core::now`] first.
+    pub(crate) fn wake_driver(&mut self) {
+        if let Some(driver) = self.sleeping.take() {
+            driver.wake();
+        }
+    }
+
+    /// No new flows: those not accepted are broken off, and the driver ends with the last one.
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
+        while let Some(flow) = self.backlog.pop_front() {
+            self.discard(flow);
+        }
+        self.acceptors.wake();
+        self.wake_driver();
+    }
+
+    /// Breaks a flow off and forgets it.
+    pub(crate) fn discard(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+        if !self.stopped {
+            let now = self.now();
+            self.machine.abort(now, flow);
+            self.machine.release(now, flow);
+            self.wake_driver();
+        }
+    }
+
+    /// Lets a flow come to its end by itself: what was written is delivered, what arrives is dropped.
+    pub(crate) fn detach(&mut self, flow: FlowId) {
+        let over = self.stopped || self.flows.get(&flow).is_none_or(|state| state.closed.is_some());
+        if over {
+            self.forget(flow);
+        } else if let Some(state) = self.flows.get_mut(&flow) {
+            state.detached = true;
+            self.drop_unread(flow);
+        }
+        self.wake_driver();
+    }
+
+    fn drop_unread(&mut self, flow: FlowId) {
+        let now = self.now();
+        while let Read::Data(_) = self.machine.read(now, flow) {}
+    }
+
+    /// Tells those who wait. True when the machine was called on the way.
+    fn handle_events(&mut self) -> bool {
+        let mut acted = false;
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Accepted(flow) if self.closing || self.backlog.len() >= MAX_BACKLOG => {
+                    acted = true;
+                    self.discard(flow);
+                }
+                Event::Accepted(flow) => {
+                    self.flows.insert(
+                        flow,
+                        FlowState {
+                            established: true,
+                            ..FlowState::default()
+                        },
+                    );
+                    self.backlog.push_back(flow);
+                    self.acceptors.wake();
+                }
+                Event::Closed(flow, reason) => match self.flows.get_mut(&flow) {
+                    Some(state) if state.detached => {
+                        acted = true;
+                        self.forget(flow);
+                    }
+                    Some(state) => state.close(reason),
+                    None => {}
+                },
+                Event::Readable(flow) => match self.flows.get_mut(&flow) {
+                    Some(state) if state.detached => {
+                        acted = true;
+                        self.drop_unread(flow);
+                    }
+                    Some(state) => state.readers.wake(),
+                    None => {}
+                },
+                Event::Writable(flow) => {
+                    if let Some(state) = self.flows.get_mut(&flow) {
+                        state.writers.wake();
+                    }
+                }
+                Event::Connected(flow) => {
+                    if let Some(state) = self.flows.get_mut(&flow) {
+                        state.established = true;
+                        state.watchers.wake();
+                    }
+                }
+            }
+        }
+        acted
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+        if !self.stopped {
+            let now = self.now();
+            self.machine.release(now, flow);
+        }
+    }
+}
+
+/// One flow as its handle sees it.
+#[derive(Debug, Default)]
+pub(crate) struct FlowState {
+    pub(crate) established: bool,
+    pub(crate) closed: Option<CloseReason>,
+    /// Its handle is gone after a finish: it ends by itself.
+    detached: bool,
+    pub(crate) readers: Wakers,
+    pub(crate) writers: Wakers,
+    /// Those who wait for the beginning or the end.
+    pub(crate) watchers: Wakers,
+}
+
+impl FlowState {
+    fn close(&mut self, reason: CloseReason) {
+        self.closed = Some(reason);
+        self.readers.wake();
+        self.writers.wake();
+        self.watchers.wake();
+    }
+}
+
+/// Tasks that wait for one thing. All are woken and look for themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Wakers(Vec<Waker>);
+
+impl Wakers {
+    pub(crate) fn register(&mut self, cx: &Context<'_>) {
+        if !self.0.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.0.push(cx.waker().clone());
+        }
+    }
+
+    pub(crate) fn wake(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// The task that owns sockets and timer. It ends when its endpoint is closed and every flow is over.
+pub(crate) struct Driver<M: Machine> {
+    shared: Arc<Shared<M>>,
+    clock: Clock,
+    now: Time,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Reused for every datagram out.
+    datagram: Datagram,
+    timer: Pin<Box<tokio::time::Sleep>>,
+    /// What the timer is set to. It may be earlier than needed: then the wake-up does nothing, which is cheaper
+    /// than to move the timer for each packet that moves a deadline.
+    armed: Option<Time>,
+    linger_until: Option<Time>,
+    stats: SocketStats,
+}
+
+/// How a round of sending ended.
+#[derive(PartialEq, Eq)]
+enum Sending {
+    /// Nothing more to send; handles wake the driver from now on.
+    Done,
+    /// There is more, and its turn is over.
+    More,
+    /// The kernel's buffer is full; the task wakes when there is room.
+    Blocked,
+}
+
+impl<M: Machine> Driver<M> {
+    pub(crate) fn new(shared: Arc<Shared<M>>) -> Self {
+        let clock = shared.lock().clock;
+        Driver {
+            shared,
+            clock,
+            now: Time::ZERO,
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+            datagram: Datagram::empty(),
+            timer: Box::pin(tokio::time::sleep_until(clock.instant(Time::ZERO).into())),
+            armed: None,
+            linger_until: None,
+            stats: SocketStats::default(),
+        }
+    }
+
+    /// The one reading of the clock of this wake-up, and the deadline if it has come.
+    fn wake_up(&mut self) {
+        self.now = self.clock.now();
+        if self.armed.is_some_and(|armed| armed <= self.now) {
+            self.armed = None;
+        }
+        let mut core = self.shared.lock();
+        core.sleeping = None;
+        core.now = self.now;
+        if core
+            .machine
+            .next_deadline()
+            .is_some_and(|(deadline, _)| deadline <= self.now)
+        {
+            core.machine.handle(self.now, Input::Deadline);
+        }
+    }
+
+    /// Reads every socket once. True when one of them may have more.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut more = false;
+        for socket in &self.shared.sockets {
+            match socket.poll_receive(cx, &mut self.inbox) {
+                Poll::Pending => continue,
+                Poll::Ready(Ok(())) => more = true,
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(%error, local = %socket.local(), "receiving failed");
+                    self.stats.receive_errors += 1;
+                    continue;
+                }
+            }
+            self.stats.receive_calls += 1;
+            let mut core = self.shared.lock();
+            for (meta, mut bytes) in self.inbox.messages() {
+                if meta.stride == 0 || meta.addr.port() == 0 {
+                    self.stats.receive_drops += 1;
+                    continue;
+                }
+                let (path, ecn) = (socket.path(&meta), ecn_of(&meta));
+                while !bytes.is_empty() {
+                    self.datagram.path = path;
+                    self.datagram.ecn = ecn;
+                    self.datagram.head.clear();
+                    self.datagram.body = bytes.split_to(meta.stride.min(bytes.len()));
+                    self.stats.received_datagrams += 1;
+                    core.machine.handle(self.now, Input::Datagram(&mut self.datagram));
+                }
+            }
+        }
+        more
+    }
+
+    /// Takes from the machine and sends, one outbox after the other.
+    fn send(&mut self, cx: &mut Context<'_>) -> Sending {
+        for _ in 0..SENDS_PER_ROUND {
+            if self.flush(cx).is_pending() {
+                self.shared.lock().handle_events();
+                return Sending::Blocked;
+            }
+            if self.collect(cx) {
+                // The last datagrams. When the kernel has no room now, its notice wakes the task.
+                return if self.flush(cx).is_pending() {
+                    Sending::Blocked
+                } else {
+                    Sending::Done
+                };
+            }
+        }
+        Sending::More
+    }
+
+    /// Fills the outbox. True when the machine has no more; from then on handles wake the driver.
+    fn collect(&mut self, cx: &mut Context<'_>) -> bool {
+        let max_segments = self
+            .shared
+            .sockets
+            .iter()
+            .map(Socket::max_segments)
+            .min()
+            .unwrap_or(1);
+        let mut core = self.shared.lock();
+        core.sleeping = None;
+        let mut done = false;
+        while !done && self.outbox.has_room() {
+            done = !core.machine.poll_transmit(self.now, &mut self.datagram);
+            if !done {
+                self.outbox.push(&self.datagram, max_segments);
+            }
+        }
+        // What events made the driver do may have to be sent.
+        done &= !core.handle_events();
+        core.socket_stats = self.stats;
+        if done {
+            core.sleeping = Some(cx.waker().clone());
+        }
+        done
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut blocked = false;
+        for batch in self.outbox.batches() {
+            if batch.is_sent() {
+                continue;
+            }
+            match self
+                .shared
+                .sockets
+                .iter()
+                .find(|socket| socket.serves(batch.path()))
+            {
+                Some(socket) if batch.path().remote.port() != 0 => {
+                    blocked |= socket.poll_send(cx, batch, &mut self.stats).is_pending();
+                }
+                _ => {
+                    self.stats.send_drops += batch.left() as u64;
+                    batch.advance(batch.left());
+                }
+            }
+        }
+        if blocked {
+            return Poll::Pending;
+        }
+        self.outbox.clear();
+        Poll::Ready(())
+    }
+
+    /// The end of the driver, if it has come.
+    fn is_over(&mut self) -> bool {
+        let core = self.shared.lock();
+        if !core.closing || !core.flows.is_empty() || !self.outbox.is_empty() {
+            return false;
+        }
+        let until = *self.linger_until.get_or_insert(self.now + LINGER);
+        core.machine.next_deadline().is_none() || self.now >= until
+    }
+
+    /// Sets the timer to the next deadline.
+    fn sleep(&mut self, cx: &mut Context<'_>, receive_failed: bool) {
+        let deadline = self
+            .shared
+            .lock()
+            .machine
+            .next_deadline()
+            .map(|(deadline, _)| deadline);
+        let retry = receive_failed.then_some(self.now + TICK);
+        let Some(mut wake) = [deadline, self.linger_until, retry].into_iter().flatten().min() else {
+            return;
+        };
+        // A deadline that was handled and still stands waits for something else, such as room in the kernel.
+        if wake <= self.now {
+            wake = self.now + TICK;
+        }
+        if self.armed.is_none_or(|armed| wake < armed) {
+            self.timer.as_mut().reset(self.clock.instant(wake).into());
+            self.armed = Some(wake);
+        }
+        if self.timer.as_mut().poll(cx).is_ready() {
+            self.armed = None;
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+impl<M: Machine> Future for Driver<M>
+where
+    Self: Unpin,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = self.get_mut();
+        driver.wake_up();
+        let errors = driver.stats.receive_errors;
+        for _ in 0..ROUNDS {
+            let received = driver.receive(cx);
+            let sending = driver.send(cx);
+            if !received && sending != Sending::More {
+                if driver.is_over() {
+                    return Poll::Ready(());
+                }
+                driver.sleep(cx, driver.stats.receive_errors > errors);
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<M: Machine> Drop for Driver<M> {
+    /// Also when the runtime shuts down or the machine panicked: nobody waits for ever.
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        core.stopped = true;
+        core.closing = true;
+        core.backlog.clear();
+        core.socket_stats = self.stats;
+        for state in core.flows.values_mut() {
+            if state.closed.is_none() {
+                state.close(CloseReason::Aborted);
+            }
+        }
+        core.acceptors.wake();
+        core.stop_watchers.wake();
+    }
+}

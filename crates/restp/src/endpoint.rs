@@ -1,0 +1,149 @@
+//! What an async user holds of a host: it opens and accepts connections, many over the same sockets.
+
+use crate::connection::{ConnectError, Connection};
+use crate::driver::{Driver, FlowState, Shared};
+use crate::socket::{Socket, SocketStats};
+use restp_base::machine::{Machine, PathAddress};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A host's transport on real sockets.
+///
+/// Dropping it refuses new connections and leaves those that exist alone; [`Endpoint::close`] waits for them.
+pub struct Endpoint<M: Machine> {
+    shared: Arc<Shared<M>>,
+}
+
+impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
+    /// Runs any [`Machine`] over UDP, with one socket per local address. Port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// When an address cannot be bound, none is given, or there is no tokio runtime with I/O and time around.
+    pub fn with_machine(machine: M, local: &[SocketAddr]) -> io::Result<Self> {
+        if local.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "an endpoint needs at least one local address",
+            ));
+        }
+        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let sockets = local
+            .iter()
+            .map(|address| Socket::bind(*address))
+            .collect::<io::Result<Vec<_>>>()?;
+        let shared = Shared::new(machine, sockets);
+        runtime.spawn(Driver::new(shared.clone()));
+        Ok(Endpoint { shared })
+    }
+
+    /// The bound addresses, with the ports the system chose.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.shared.sockets.iter().map(Socket::local).collect()
+    }
+
+    /// The first bound address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.sockets[0].local()
+    }
+
+    /// Opens a connection to the service `port` of the host at `remote` and returns at once: what is written now
+    /// goes with the first datagrams where the composition allows it (opportunistic set-up).
+    ///
+    /// # Errors
+    /// When no local socket reaches `remote` or the machine cannot open the flow.
+    pub fn open(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
+        let unreachable = |source| ConnectError::Unreachable { remote, source };
+        let socket = self
+            .shared
+            .sockets
+            .iter()
+            .find(|socket| socket.local().is_ipv4() == remote.is_ipv4());
+        let socket = socket.ok_or_else(|| {
+            unreachable(io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                "no local address of the same IP version is bound",
+            ))
+        })?;
+        let path = PathAddress {
+            local: socket.source_for(remote).map_err(unreachable)?,
+            remote,
+        };
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Err(ConnectError::Stopped);
+        }
+        let now = core.now();
+        let flow = core.machine.open(now, path, port)?;
+        core.flows.insert(flow, FlowState::default());
+        core.wake_driver();
+        drop(core);
+        Ok(Connection::new(self.shared.clone(), flow))
+    }
+
+    /// Opens a connection and waits until it is established.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::open`], and the reason when the connection ended before it began.
+    pub async fn connect(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
+        let connection = self.open(remote, port)?;
+        connection.established().await.map_err(ConnectError::Closed)?;
+        Ok(connection)
+    }
+
+    /// Waits for a connection that a peer opened. `None` when the endpoint has stopped.
+    pub async fn accept(&self) -> Option<Connection<M>> {
+        poll_fn(|cx| {
+            let mut core = self.shared.lock();
+            if let Some(flow) = core.backlog.pop_front() {
+                return Poll::Ready(Some(Connection::new(self.shared.clone(), flow)));
+            }
+            if core.stopped {
+                return Poll::Ready(None);
+            }
+            core.acceptors.register(cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// What became of datagrams at the sockets.
+    pub fn socket_stats(&self) -> SocketStats {
+        self.shared.lock().socket_stats
+    }
+
+    /// Takes no new connections, waits until those that exist are over, answers late repetitions for a moment
+    /// and gives the sockets back. Connections end when their handles close or drop them, or their peers do.
+    pub async fn close(self) {
+        self.shared.lock().close();
+        poll_fn(|cx| {
+            let mut core = self.shared.lock();
+            if core.stopped {
+                return Poll::Ready(());
+            }
+            core.stop_watchers.register(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl<M: Machine> fmt::Debug for Endpoint<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("sockets", &self.shared.sockets)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Drop for Endpoint<M> {
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        if !core.stopped {
+            core.close();
+        }
+    }
+}

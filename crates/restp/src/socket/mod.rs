@@ -1,0 +1,220 @@
+//! UDP with everything the system offers for batches: segmentation offload on the way out, coalesced receives
+//! on the way in, congestion marks both ways.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `inbox` | receive buffers that become payloads without a copy |
+//! | `outbox` | datagrams of one path packed into one buffer and one call |
+//!
+//! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
+
+mod inbox;
+mod outbox;
+
+pub(crate) use inbox::Inbox;
+pub(crate) use outbox::{Batch, Outbox};
+
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use restp_base::machine::{Ecn, PathAddress};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+
+/// Asked of the kernel for each direction. The default (208 KiB) holds four coalesced receives; 4 MiB hold a
+/// bandwidth-delay product of 320 Mbit/s at 100 ms. The kernel grants what `net.core.rmem_max` allows.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// What became of datagrams at the sockets. Counters only ever grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketStats {
+    /// Datagrams handed to the kernel.
+    pub sent_datagrams: u64,
+    /// Calls that handed them over; with segmentation offload one call takes many.
+    pub send_calls: u64,
+    /// Datagrams the kernel refused (no route, no buffer, too long, forbidden) or that no local socket could
+    /// carry. To the protocol they are lost.
+    pub send_drops: u64,
+    /// Times a send had to wait for room in the kernel's buffer.
+    pub send_waits: u64,
+    /// Datagrams received and handed to the protocol.
+    pub received_datagrams: u64,
+    /// Calls that brought them.
+    pub receive_calls: u64,
+    /// Datagrams not handed on: empty, or from port 0, where no answer can go.
+    pub receive_drops: u64,
+    /// Errors reported by receiving.
+    pub receive_errors: u64,
+}
+
+/// One UDP socket bound to one local address.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+impl Socket {
+    /// Binds `address` and registers with the current tokio runtime.
+    ///
+    /// # Errors
+    /// When the address is in use, not local or not allowed, or outside of a runtime with I/O.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let raw = socket2::Socket::new(
+            socket2::Domain::for_address(address),
+            socket2::Type::DGRAM,
+            Some(socket2::Protocol::UDP),
+        )?;
+        // A kernel that grants less still works, with more loss under bursts.
+        let _ = raw.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+        let _ = raw.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+        raw.set_nonblocking(true)?;
+        raw.bind(&address.into())?;
+        let state = UdpSocketState::new((&raw).into())?;
+        let io = tokio::net::UdpSocket::from_std(raw.into())?;
+        let local = io.local_addr()?;
+        Ok(Socket { io, state, local })
+    }
+
+    /// The bound address, with the port the system chose.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Can a datagram of this path leave here?
+    pub(crate) fn serves(&self, path: &PathAddress) -> bool {
+        self.local == path.local
+            || (self.local.ip().is_unspecified()
+                && self.local.port() == path.local.port()
+                && self.local.is_ipv4() == path.local.is_ipv4())
+    }
+
+    /// The address that datagrams to `remote` leave from: the bound one, or for a socket bound to the wildcard
+    /// the one the routing table chooses now.
+    ///
+    /// # Errors
+    /// When there is no route.
+    pub(crate) fn source_for(&self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        if !self.local.ip().is_unspecified() {
+            return Ok(self.local);
+        }
+        // Connecting a datagram socket sends nothing; it only asks the routing table.
+        let probe = std::net::UdpSocket::bind(SocketAddr::new(self.local.ip(), 0))?;
+        probe.connect(remote)?;
+        Ok(SocketAddr::new(probe.local_addr()?.ip(), self.local.port()))
+    }
+
+    /// Segments one call may carry: 1 without segmentation offload, or once the kernel or the device refused it.
+    pub(crate) fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Sends what is left of `batch`. `Pending`: the kernel's buffer is full, the rest of the batch is kept and
+    /// the task wakes when there is room.
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        batch: &mut Batch,
+        stats: &mut SocketStats,
+    ) -> Poll<()> {
+        while !batch.is_sent() {
+            let offload = self.max_segments() > 1;
+            let (contents, segments) = batch.next(if offload { usize::MAX } else { 1 });
+            let transmit = Transmit {
+                destination: batch.path().remote,
+                ecn: codepoint(batch.ecn()),
+                contents,
+                segment_size: (segments > 1).then_some(batch.segment_bytes()),
+                src_ip: self
+                    .local
+                    .ip()
+                    .is_unspecified()
+                    .then_some(batch.path().local.ip()),
+            };
+            match self.io.try_io(Interest::WRITABLE, || {
+                self.state.try_send((&self.io).into(), &transmit)
+            }) {
+                Ok(()) => {
+                    stats.send_calls += 1;
+                    stats.sent_datagrams += segments as u64;
+                    batch.advance(segments);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Ready again at once is possible: room appeared between the two calls.
+                    if self.io.poll_send_ready(cx).is_pending() {
+                        stats.send_waits += 1;
+                        return Poll::Pending;
+                    }
+                }
+                // A device without segmentation offload says so only now (EIO, EINVAL). The socket's state
+                // remembers it, and the same bytes go again one by one.
+                Err(_) if segments > 1 && self.max_segments() == 1 => {}
+                Err(error) => {
+                    tracing::debug!(%error, path = ?batch.path(), "datagrams refused by the kernel");
+                    stats.send_drops += segments as u64;
+                    batch.advance(segments);
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Fills `inbox` with what has arrived. `Pending`: nothing has, and the task wakes when something does.
+    ///
+    /// # Errors
+    /// What the kernel reports; the socket stays usable.
+    pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, inbox: &mut Inbox) -> Poll<io::Result<()>> {
+        loop {
+            if let Err(error) = ready!(self.io.poll_recv_ready(cx)) {
+                return Poll::Ready(Err(error));
+            }
+            let received = inbox.fill(|slices: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]| {
+                self.io.try_io(Interest::READABLE, || {
+                    self.state.recv((&self.io).into(), slices, meta)
+                })
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+
+    /// The path of a received message, seen from here.
+    pub(crate) fn path(&self, meta: &RecvMeta) -> PathAddress {
+        let local = match meta.dst_ip {
+            Some(ip) if self.local.ip().is_unspecified() => {
+                SocketAddr::new(same_family(ip, self.local), self.local.port())
+            }
+            _ => self.local,
+        };
+        PathAddress {
+            local,
+            remote: meta.addr,
+        }
+    }
+}
+
+/// The mark a received message carried.
+pub(crate) fn ecn_of(meta: &RecvMeta) -> Ecn {
+    match meta.ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    EcnCodepoint::from_bits(ecn as u8)
+}
+
+/// On a socket for both families the kernel reports an IPv4 destination bare, but addresses peers in the mapped
+/// form; a path uses one form.
+fn same_family(ip: IpAddr, socket: SocketAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(v4) if socket.is_ipv6() => IpAddr::V6(v4.to_ipv6_mapped()),
+        other => other,
+    }
+}

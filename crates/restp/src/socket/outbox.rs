@@ -1,0 +1,285 @@
+//! Datagrams on their way out: those of one path and one size share a buffer and leave in one call.
+
+use restp_base::machine::{Datagram, Ecn, PathAddress};
+
+/// Most bytes of one call: the length field of UDP without its own and the IP header. RFC 768.
+const MAX_BATCH_BYTES: usize = 65_535 - 48;
+
+/// Paths that can be filled side by side, so that a scheduler that alternates between them still makes full
+/// batches.
+const MAX_BATCHES: usize = 8;
+
+/// Bytes gathered before they are sent: two full batches. More would only keep the receiver waiting and leave
+/// the processor's second-level cache.
+const ENOUGH_BYTES: usize = 2 * MAX_BATCH_BYTES;
+
+/// Datagrams of one path with one mark and one size; the last may be shorter.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    path: PathAddress,
+    ecn: Ecn,
+    segment_bytes: usize,
+    segments: usize,
+    /// A shorter datagram ends a batch: the kernel cuts at multiples of the size.
+    ended: bool,
+    bytes: Vec<u8>,
+    sent_bytes: usize,
+    sent_segments: usize,
+}
+
+impl Batch {
+    fn unused() -> Self {
+        Batch {
+            path: PathAddress::UNSET,
+            ecn: Ecn::NotEct,
+            segment_bytes: 0,
+            segments: 0,
+            ended: true,
+            bytes: Vec::new(),
+            sent_bytes: 0,
+            sent_segments: 0,
+        }
+    }
+
+    fn restart(&mut self, datagram: &Datagram) {
+        self.path = datagram.path;
+        self.ecn = datagram.ecn;
+        self.segment_bytes = datagram.len();
+        self.segments = 0;
+        self.ended = false;
+        self.bytes.clear();
+        self.sent_bytes = 0;
+        self.sent_segments = 0;
+        self.append(datagram);
+    }
+
+    fn takes(&self, datagram: &Datagram, max_segments: usize) -> bool {
+        !self.ended
+            && datagram.len() <= self.segment_bytes
+            && datagram.ecn == self.ecn
+            && self.segments < max_segments
+            && self.bytes.len() + datagram.len() <= MAX_BATCH_BYTES
+    }
+
+    fn append(&mut self, datagram: &Datagram) {
+        self.bytes.extend_from_slice(&datagram.head);
+        self.bytes.extend_from_slice(&datagram.body);
+        self.segments += 1;
+        self.ended = datagram.len() < self.segment_bytes;
+    }
+
+    /// Where the datagrams go.
+    pub(crate) fn path(&self) -> &PathAddress {
+        &self.path
+    }
+
+    /// Their mark.
+    pub(crate) fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    /// Size of each datagram but perhaps the last.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        self.segment_bytes
+    }
+
+    /// Nothing left to send?
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent_segments == self.segments
+    }
+
+    /// Datagrams not yet sent.
+    pub(crate) fn left(&self) -> usize {
+        self.segments - self.sent_segments
+    }
+
+    /// The next unsent bytes, at most `limit` datagrams of them, and how many datagrams they are.
+    pub(crate) fn next(&self, limit: usize) -> (&[u8], usize) {
+        let segments = self.left().min(limit);
+        let end = self
+            .bytes
+            .len()
+            .min(self.sent_bytes + segments.saturating_mul(self.segment_bytes));
+        (&self.bytes[self.sent_bytes..end], segments)
+    }
+
+    /// `segments` more datagrams are sent, or given up.
+    pub(crate) fn advance(&mut self, segments: usize) {
+        self.sent_segments += segments;
+        self.sent_bytes = self
+            .bytes
+            .len()
+            .min(self.sent_bytes + segments * self.segment_bytes);
+    }
+}
+
+/// Batches being filled, in the order of their first datagrams. The order within a path is kept.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    batches: Vec<Batch>,
+    used: usize,
+    bytes: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Outbox {
+            batches: (0..MAX_BATCHES).map(|_| Batch::unused()).collect(),
+            used: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Is there certainly room for one more datagram?
+    pub(crate) fn has_room(&self) -> bool {
+        self.used < MAX_BATCHES && self.bytes < ENOUGH_BYTES
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Copies `datagram` behind those of its path, or opens a batch for it. Call only with [`Outbox::has_room`].
+    /// `max_segments` is what one call of the socket takes.
+    pub(crate) fn push(&mut self, datagram: &Datagram, max_segments: usize) {
+        self.bytes += datagram.len();
+        // The youngest batch of the path: an older one would overtake it.
+        let open = self.batches[..self.used]
+            .iter_mut()
+            .rev()
+            .find(|batch| batch.path == datagram.path);
+        match open {
+            Some(batch) if batch.takes(datagram, max_segments) => batch.append(datagram),
+            _ => {
+                self.batches[self.used].restart(datagram);
+                self.used += 1;
+            }
+        }
+    }
+
+    /// The batches to send, oldest first; those already sent are skipped by [`Batch::is_sent`].
+    pub(crate) fn batches(&mut self) -> &mut [Batch] {
+        &mut self.batches[..self.used]
+    }
+
+    /// Forgets everything; the buffers are used again.
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use restp_base::machine::Head;
+    use std::net::SocketAddr;
+
+    fn datagram(port: u16, head: &[u8], body: &'static [u8]) -> Datagram {
+        let local = SocketAddr::from(([127, 0, 0, 1], 1));
+        let path = PathAddress {
+            local,
+            remote: SocketAddr::from(([127, 0, 0, 1], port)),
+        };
+        Datagram {
+            path,
+            ecn: Ecn::Ect0,
+            head: Head::from_slice(head),
+            body: Bytes::from_static(body),
+        }
+    }
+
+    fn contents(outbox: &mut Outbox) -> Vec<(u16, usize, Vec<u8>)> {
+        let describe = |batch: &mut Batch| {
+            (
+                batch.path().remote.port(),
+                batch.left(),
+                batch.next(usize::MAX).0.to_vec(),
+            )
+        };
+        outbox.batches().iter_mut().map(describe).collect()
+    }
+
+    #[test]
+    fn datagrams_of_one_size_share_a_batch_and_a_shorter_one_ends_it() {
+        let mut outbox = Outbox::new();
+        for datagram in [
+            datagram(7, b"ab", b"c"),
+            datagram(7, b"", b"def"),
+            datagram(7, b"g", b""),
+            datagram(7, b"h", b"ij"),
+        ] {
+            outbox.push(&datagram, 64);
+        }
+        assert_eq!(
+            contents(&mut outbox),
+            [(7, 3, b"abcdefg".to_vec()), (7, 1, b"hij".to_vec())]
+        );
+    }
+
+    #[test]
+    fn a_longer_datagram_opens_a_new_batch() {
+        let mut outbox = Outbox::new();
+        outbox.push(&datagram(7, b"a", b""), 64);
+        outbox.push(&datagram(7, b"b", b"c"), 64);
+        assert_eq!(
+            contents(&mut outbox),
+            [(7, 1, b"a".to_vec()), (7, 1, b"bc".to_vec())]
+        );
+    }
+
+    #[test]
+    fn paths_are_filled_side_by_side() {
+        let mut outbox = Outbox::new();
+        for (port, body) in [(7, b"a"), (8, b"b"), (7, b"c"), (8, b"d")] {
+            outbox.push(&datagram(port, b"", body), 64);
+        }
+        assert_eq!(
+            contents(&mut outbox),
+            [(7, 2, b"ac".to_vec()), (8, 2, b"bd".to_vec())]
+        );
+    }
+
+    #[test]
+    fn without_offload_every_datagram_is_its_own_batch() {
+        let mut outbox = Outbox::new();
+        outbox.push(&datagram(7, b"", b"a"), 1);
+        outbox.push(&datagram(7, b"", b"b"), 1);
+        assert_eq!(outbox.batches().len(), 2);
+    }
+
+    #[test]
+    fn a_batch_stays_below_what_one_call_may_carry() {
+        static LONG: [u8; 1472] = [0; 1472];
+        let mut outbox = Outbox::new();
+        while outbox.has_room() {
+            outbox.push(&datagram(7, b"", &LONG), 64);
+        }
+        assert!(
+            outbox
+                .batches()
+                .iter()
+                .all(|batch| batch.next(usize::MAX).0.len() <= MAX_BATCH_BYTES)
+        );
+        assert_eq!(outbox.batches()[0].left(), 44, "44 datagrams of 1472 bytes fit");
+        assert!(outbox.batches().len() <= MAX_BATCHES);
+    }
+
+    #[test]
+    fn a_refused_batch_is_sent_one_by_one_from_where_it_stood() {
+        let mut outbox = Outbox::new();
+        for body in [b"abc", b"def"] {
+            outbox.push(&datagram(7, b"", body), 64);
+        }
+        outbox.push(&datagram(7, b"", b"g"), 64);
+        let batch = &mut outbox.batches()[0];
+        let mut sent = Vec::new();
+        while !batch.is_sent() {
+            let (bytes, segments) = batch.next(1);
+            sent.push(bytes.to_vec());
+            batch.advance(segments);
+        }
+        assert_eq!(sent, [b"abc".to_vec(), b"def".to_vec(), b"g".to_vec()]);
+    }
+}
