@@ -1,0 +1,52 @@
+# Exactly what the README and continuous integration call. Each target needs a Rust toolchain, Python 3 and make, and
+# fetches the rest itself.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
+export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
+endif
+
+.PHONY: help demo test lint python-test bench fuzz docs deny clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+
+demo: ## a transfer over links that break, in one command
+	./demo/run.sh
+
+# Cargo comes last: its closing lines are the verdict.
+test: lint python-test ## everything that must hold before a change is taken
+	cargo test --locked --workspace
+
+lint: ## format, clippy, checks of the repository
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo run --locked --quiet --package xtask -- all
+
+# The Python package is optional: without its tests there is nothing to set up.
+python-test: ## tests of the Python package, in an environment of their own
+ifneq ($(wildcard python/tests),)
+	test -x .venv/bin/python || python3 -m venv .venv
+	.venv/bin/python -m pip install --quiet '.[test]'
+	.venv/bin/python -m pytest --quiet python/tests
+endif
+
+bench: ## measure against QUIC, bare UDP, TCP and ns-3; writes docs/results/performance.md
+	python3 bench/run.py
+
+fuzz: ## a short run of every fuzz target
+	./fuzz/run.sh
+
+docs: ## the documentation of every crate, in target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+deny: ## licences, advisories and duplicates of the dependencies; needs the advisory database from the network
+	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny --workspace check
+
+clean: ## remove everything that was built
+	cargo clean
+	rm -rf .venv bench/peers/target fuzz/target
