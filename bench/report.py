@@ -55,14 +55,16 @@ def throughput(transfers: Comparison) -> str:
         if not samples:
             rows.append((name, WHAT[name], f"not measured: {transfers.failures[name]}", "", "", ""))
             continue
-        rows.append((
-            name,
-            WHAT[name],
-            spread([s.goodput_bps / 1e9 for s in samples]),
-            spread([s.cpu for s in samples]),
-            f"{median(s.cpu_sender for s in samples):.2f} / {median(s.cpu_receiver for s in samples):.2f}",
-            details(samples[-1]),
-        ))
+        rows.append(
+            (
+                name,
+                WHAT[name],
+                spread([s.goodput_bps / 1e9 for s in samples]),
+                spread([s.cpu for s in samples]),
+                f"{median(s.cpu_sender for s in samples):.2f} / {median(s.cpu_receiver for s in samples):.2f}",
+                details(samples[-1]),
+            )
+        )
     head = ["", "what", "Gbit/s received", "CPU s/GB, both ends", "sender / receiver", "as the sender saw it"]
     text = (
         "One bulk transfer on loopback, two processes, receiver on core 0, sender on core 1. UDP payloads are at most "
@@ -92,15 +94,24 @@ def simulation(speeds: list[Speed], instructions: Instructions) -> str:
             continue
         rates = f"{rate(speed.runs, 'events') / 1e6:.2f} M, {rate(speed.runs, 'packets') / 1e3:.0f} k"
         first = speed.runs[0]
-        rows.append((
-            speed.scenario,
-            spread(speed.walls, digits=3),
-            theirs,
-            f"{median(speed.walls) / ns3['best']:.2f}",
-            rates,
-            f"{first['sim_seconds']:g} s, {goodput_bps(first) / 1e6:.2f} Mbit/s",
-        ))
-    head = ["scenario", "wall s", "ns-3 wheel / optimised / best, s", "of best", "events/s, packets/s", "simulated, goodput"]
+        rows.append(
+            (
+                speed.scenario,
+                spread(speed.walls, digits=3),
+                theirs,
+                f"{median(speed.walls) / ns3['best']:.2f}",
+                rates,
+                f"{first['sim_seconds']:g} s, {goodput_bps(first) / 1e6:.2f} Mbit/s",
+            )
+        )
+    head = [
+        "scenario",
+        "wall s",
+        "ns-3 wheel / optimised / best, s",
+        "of best",
+        "events/s, packets/s",
+        "simulated, goodput",
+    ]
     text = (
         "One run at a time, pinned to one core. ns-3 3.44 was measured with TCP NewReno on the same network, on a machine "
         "of this kind (2 cores, AMD EPYC, 24 GiB), not in this run: as installed by pip, optimised build, best build and "
@@ -109,7 +120,7 @@ def simulation(speeds: list[Speed], instructions: Instructions) -> str:
     if instructions.per_packet is None:
         return f"## Simulator\n\n{text}Instructions per data packet: not measured: {instructions.failure}."
     count = f"{instructions.per_packet:,.0f}"
-    how = f"`{instructions.method}`, dumbbell-2, difference of {LONG_S} s and {SHORT_S} s simulated"
+    how = f"`valgrind --tool=callgrind`, dumbbell-2, difference of {LONG_S} s and {SHORT_S} s simulated"
     return f"## Simulator\n\n{text}Instructions per data packet sent, the whole network included: **{count}** ({how})."
 
 

@@ -55,7 +55,10 @@ def build(manifest: Path, *options: str) -> dict[str, str]:
     """Builds in release and returns the path of each program by its name."""
     command = ["cargo", "build", "--release", "--locked", "--manifest-path", str(manifest), *options]
     messages = subprocess.run(
-        [*command, "--message-format", "json-render-diagnostics"], check=True, stdout=subprocess.PIPE, text=True
+        [*command, "--message-format", "json-render-diagnostics"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout
     artifacts = (json.loads(line) for line in messages.splitlines())
     return {a["target"]["name"]: a["executable"] for a in artifacts if a.get("executable")}
