@@ -4,6 +4,7 @@ use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
+use restp_sim::rule::Ruling;
 use restp_sim::topology::point_to_point;
 use restp_sim::*;
 
@@ -94,5 +95,287 @@ fn an_overloaded_line_delivers_exactly_its_rate() {
     assert_eq!(
         counters.dropped_queue,
         15_000 - 10_000 - pair.world.totals().in_flight
+    );
+}
+
+#[test]
+fn a_sender_gets_a_buffer_back_and_the_receiver_its_contents() {
+    let mut pair = Pair::new(DirectionSpec::default());
+    let mut datagram = Datagram {
+        head: [1, 2][..].into(),
+        body: Bytes::from_static(b"body"),
+        ..Datagram::empty()
+    };
+    pair.world.send(ms(0), pair.source, pair.sink, 34, &mut datagram);
+    assert!(datagram.is_empty());
+    assert!(pair.world.next(Time::MAX, &mut datagram).is_some());
+    assert_eq!(datagram.to_vec(), b"\x01\x02body");
+}
+
+#[test]
+fn hosts_of_one_node_reach_each_other_at_once() {
+    let mut pair = Pair::new(plain());
+    let node = pair.world.node("source").expect("a node");
+    pair.sink = pair.world.attach(node);
+    pair.send(ms(3), 1);
+    assert_eq!(pair.arrivals(Time::MAX), [(ms(3), 1, Ecn::Ect0)]);
+    assert_eq!(pair.forward().packets, 0);
+}
+
+#[test]
+fn late_packets_are_overtaken_and_their_line_keeps_its_order() {
+    let reorder = error_model::Reorder {
+        probability: 0.3,
+        extra: Duration::from_millis(20),
+    };
+    let mut pair = Pair::new(DirectionSpec {
+        reorder: Some(reorder),
+        queue: QueueLimit::Unlimited,
+        ..plain()
+    });
+    (0..50).for_each(|tag| pair.send(ms(0), tag));
+    let arrivals = pair.arrivals(Time::MAX);
+    assert!(arrivals.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    let turn = |tag: u8| ms(6 + u64::from(tag));
+    let (late, punctual): (Vec<_>, Vec<_>) = arrivals.iter().partition(|&&(at, tag, _)| at > turn(tag));
+    assert_eq!(
+        (late.len() + punctual.len(), late.len() as u64),
+        (50, pair.forward().reordered)
+    );
+    assert!(!late.is_empty());
+    assert!(
+        late.iter()
+            .all(|&&(at, tag, _)| at == turn(tag) + Duration::from_millis(20))
+    );
+    assert!(punctual.iter().all(|&&(at, tag, _)| at == turn(tag)));
+}
+
+#[test]
+fn a_copy_arrives_right_behind_its_packet() {
+    let duplicate = error_model::Duplicate { probability: 1.0 };
+    let mut pair = Pair::new(DirectionSpec {
+        duplicate: Some(duplicate),
+        ..plain()
+    });
+    pair.send(ms(0), 1);
+    pair.send(ms(0), 2);
+    let tags: Vec<u8> = pair.arrivals(Time::MAX).iter().map(|arrival| arrival.1).collect();
+    assert_eq!(tags, [1, 1, 2, 2]);
+}
+
+#[test]
+fn a_corrupted_packet_differs_in_one_bit_and_the_senders_bytes_do_not() {
+    let corrupt = error_model::Corrupt { probability: 1.0 };
+    let mut pair = Pair::new(DirectionSpec {
+        corrupt: Some(corrupt),
+        ..DirectionSpec::default()
+    });
+    let payload = Bytes::from(vec![0; 1000]);
+    let mut datagram = Datagram {
+        head: [0; 20][..].into(),
+        body: payload.clone(),
+        ..Datagram::empty()
+    };
+    pair.world
+        .send(ms(0), pair.source, pair.sink, 1048, &mut datagram);
+    assert!(pair.world.next(Time::MAX, &mut datagram).is_some());
+    assert_eq!(
+        datagram
+            .to_vec()
+            .iter()
+            .map(|byte| byte.count_ones())
+            .sum::<u32>(),
+        1
+    );
+    assert!(payload.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn congestion_marks_reach_the_receiver() {
+    let mut pair = Pair::new(DirectionSpec {
+        mark: Some(MarkThreshold::Packets(1)),
+        ..plain()
+    });
+    (0..4).for_each(|tag| pair.send(ms(0), tag));
+    let marks: Vec<Ecn> = pair.arrivals(Time::MAX).iter().map(|arrival| arrival.2).collect();
+    assert_eq!(marks, [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ce]);
+}
+
+#[test]
+fn rules_script_single_packets() {
+    let mut pair = Pair::new(plain());
+    let forward = pair
+        .world
+        .direction_mut("link", Way::Forward)
+        .expect("a direction");
+    forward.add_rule(|packet| {
+        if packet.number == 1 {
+            Ruling::Drop
+        } else {
+            Ruling::Pass
+        }
+    });
+    forward.add_rule(|packet| match packet.number {
+        1 | 2 => Ruling::Deliver(Duration::from_millis(100)),
+        _ => Ruling::Pass,
+    });
+    (1..=3).for_each(|tag| pair.send(ms(0), tag));
+    let arrivals: Vec<(Time, u8)> = pair
+        .arrivals(Time::MAX)
+        .iter()
+        .map(|&(at, tag, _)| (at, tag))
+        .collect();
+    assert_eq!(arrivals, [(ms(6), 3), (ms(100), 2)]);
+    assert_eq!(pair.forward().dropped_rule, 1);
+}
+
+#[test]
+fn a_link_taken_down_loses_what_is_on_it() {
+    let mut pair = Pair::new(plain());
+    pair.send(ms(0), 1);
+    assert!(pair.arrivals(ms(3)).is_empty());
+    pair.world
+        .direction_mut("link", Way::Forward)
+        .expect("a direction")
+        .set_up(false);
+    assert!(pair.arrivals(ms(10)).is_empty());
+    pair.world
+        .direction_mut("link", Way::Forward)
+        .expect("a direction")
+        .set_up(true);
+    pair.send(ms(10), 2);
+    assert_eq!(pair.arrivals(Time::MAX).len(), 1);
+    assert_eq!(
+        pair.world.totals(),
+        Totals {
+            sent: 2,
+            delivered: 1,
+            dropped: 1,
+            ..Totals::default()
+        }
+    );
+    assert!(pair.world.direction_mut("no such link", Way::Forward).is_none());
+}
+
+/// Wakes until nothing is left: when, and whose.
+fn wakes(pair: &mut Pair) -> Vec<(Time, HostId)> {
+    let mut arrived = Datagram::empty();
+    let next = |world: &mut World| match world.next(Time::MAX, &mut Datagram::empty())? {
+        (at, Happening::Wake { host }) => Some((at, host)),
+        (_, Happening::Arrival { .. }) => panic!("nothing was sent"),
+    };
+    assert!(pair.world.next(Time::ZERO, &mut arrived).is_none());
+    std::iter::from_fn(|| next(&mut pair.world)).collect()
+}
+
+#[test]
+fn a_timer_is_replaced_and_rings_once() {
+    let mut pair = Pair::new(plain());
+    let (a, b) = (pair.source, pair.sink);
+    pair.world.wake_at(a, ms(10));
+    pair.world.wake_at(a, ms(30));
+    pair.world.wake_at(a, ms(20));
+    pair.world.wake_at(b, ms(40));
+    pair.world.wake_at(b, ms(5));
+    assert_eq!(wakes(&mut pair), [(ms(5), b), (ms(20), a)]);
+    pair.world.wake_at(a, ms(50));
+    pair.world.wake_at(b, ms(60));
+    pair.world.cancel_wake(a);
+    assert_eq!(wakes(&mut pair), [(ms(60), b)]);
+    pair.world.wake_at(a, ms(1));
+    assert_eq!(wakes(&mut pair), [(ms(60), a)], "the past is now");
+}
+
+#[test]
+fn simultaneous_wakes_follow_the_order_in_which_they_were_set() {
+    let mut pair = Pair::new(plain());
+    let (a, b) = (pair.source, pair.sink);
+    pair.world.wake_at(a, ms(10));
+    pair.world.wake_at(b, ms(10));
+    assert_eq!(wakes(&mut pair), [(ms(10), a), (ms(10), b)]);
+    pair.world.wake_at(a, ms(15));
+    pair.world.wake_at(b, ms(20));
+    pair.world.wake_at(a, ms(20));
+    assert_eq!(
+        wakes(&mut pair),
+        [(ms(20), b), (ms(20), a)],
+        "moving a timer puts it last"
+    );
+    pair.world.wake_at(a, ms(30));
+    pair.world.wake_at(b, ms(30));
+    pair.world.wake_at(a, ms(31));
+    pair.world.wake_at(a, ms(30));
+    assert_eq!(
+        wakes(&mut pair),
+        [(ms(30), b), (ms(30), a)],
+        "also when it comes back"
+    );
+}
+
+#[test]
+fn an_arrival_and_a_wake_at_one_time_follow_their_order_too() {
+    for wake_first in [true, false] {
+        let mut pair = Pair::new(plain());
+        let host = pair.sink;
+        if wake_first {
+            pair.world.wake_at(host, ms(6));
+        }
+        pair.send(ms(0), 1);
+        if !wake_first {
+            pair.world.wake_at(host, ms(6));
+        }
+        let first = pair.world.next(Time::MAX, &mut Datagram::empty());
+        let wake = first == Some((ms(6), Happening::Wake { host }));
+        assert_eq!(wake, wake_first);
+    }
+}
+
+#[test]
+fn time_stops_where_the_caller_says() {
+    let mut pair = Pair::new(plain());
+    pair.send(ms(0), 1);
+    assert!(pair.arrivals(us(5_999)).is_empty());
+    assert_eq!(pair.world.now(), us(5_999));
+    assert_eq!(pair.arrivals(ms(6)).len(), 1, "until is included");
+    assert_eq!(pair.world.events(), 1);
+}
+
+#[test]
+fn a_broken_link_is_named() {
+    let error = World::new(
+        &point_to_point(&DirectionSpec {
+            queue: QueueLimit::Bdp,
+            ..plain()
+        }),
+        1,
+    )
+    .map(|_| ());
+    let sentence = error.expect_err("unresolved").to_string();
+    assert!(
+        sentence.contains("\"link\", forward") && sentence.contains("bandwidth-delay"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_queue_of_one_bandwidth_delay_product_keeps_a_window_of_twice_that() {
+    let topology = Topology::new(&point_to_point(&DirectionSpec {
+        queue: QueueLimit::Bdp,
+        ..plain()
+    }));
+    let topology = topology.expect("queues need not be resolved for routes");
+    let [source, sink] = ["source", "sink"].map(|name| topology.node(name).expect("a node"));
+    let rate = topology.bottleneck_rate(source, sink).expect("limited");
+    let bdp = rate.bytes_in(topology.path_rtt(source, sink));
+    assert_eq!(bdp, 12_500);
+    let mut pair = Pair::new(DirectionSpec {
+        queue: QueueLimit::Bdp.resolve(bdp),
+        ..plain()
+    });
+    (0..20).for_each(|tag| pair.send(ms(0), tag));
+    assert_eq!(
+        pair.arrivals(Time::MAX).len(),
+        11,
+        "one being sent and ten waiting"
     );
 }
