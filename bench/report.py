@@ -17,7 +17,7 @@ from transfer import Comparison, Sample
 ROOT = Path(__file__).resolve().parent.parent
 
 WHAT = {
-    "restp": "ResTP, one file-like stream",
+    "restp": "ResTP, one stream",
     "quinn": "QUIC (quinn), one stream, TLS 1.3 with AES-128-GCM, CUBIC",
     "udp": "bare UDP, segmentation offload and coalescing, no protocol: the ceiling",
     "tcp": "kernel TCP, CUBIC, no encryption, segments of up to 64 KiB: for reference",
@@ -113,9 +113,9 @@ def simulation(speeds: list[Speed], instructions: Instructions) -> str:
         "simulated, goodput",
     ]
     text = (
-        "One run at a time, pinned to one core. ns-3 3.44 was measured with TCP NewReno on the same network, on a machine "
-        "of this kind (2 cores, AMD EPYC, 24 GiB), not in this run: as installed by pip, optimised build, best build and "
-        f"settings.\n\n{table(head, rows)}\n\n"
+        "One run at a time, pinned to one core. ns-3 3.44 was measured with TCP NewReno on the same network, on a "
+        "machine of this kind (2 cores, AMD EPYC, 24 GiB), not in this run: as installed by pip, optimised build, "
+        f"best build and settings.\n\n{table(head, rows)}\n\n"
     )
     if instructions.per_packet is None:
         return f"## Simulator\n\n{text}Instructions per data packet: not measured: {instructions.failure}."
