@@ -1,8 +1,9 @@
 """Bulk transfers between two pinned processes on loopback, contenders taking turns.
 
-A contender is started as `... --role server --listen 127.0.0.1:0` and prints {"listening": ADDR, "client_args": [...]};
-then as `... --role client --to ADDR --seconds S`, followed by those arguments. Each ends with one JSON line; `bytes` and
-`seconds` of the server count. Processor time is that of both processes, as the kernel accounts it, and of ksoftirqd.
+A contender is started as `... --role server --listen 127.0.0.1:0` and prints {"listening": ADDR, "client_args":
+[...]}; then as `... --role client --to ADDR --seconds S`, followed by those arguments. Each ends with one JSON
+line; `bytes` and `seconds` of the server count. Processor time is that of both processes, as the kernel accounts
+it, and of ksoftirqd.
 """
 
 import json

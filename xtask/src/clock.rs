@@ -1,10 +1,11 @@
 //! Determinism below the drivers: no clock, no global randomness, no hash order.
 //!
-//! Clippy's disallowed lists say the same by type; this text scan also sees code that is compiled for no one today.
+//! Clippy's disallowed lists say the same by type; this text scan also sees code that is compiled for no one today, and
+//! `src/` cannot opt out of it. A test or example that measures may, by clippy's permission with its reason.
 
 use crate::finding::Finding;
 use crate::layers::pure_crates;
-use crate::source::{code_only, lines_with};
+use crate::source::{code_only, lines_with, permissions};
 use crate::tree::Tree;
 
 const TOKENS: [(&str, &str); 6] = [
@@ -31,6 +32,9 @@ pub fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
     for folder in pure_crates() {
         for (path, text) in tree.below(&folder).filter(|(path, _)| path.ends_with(".rs")) {
             let code = code_only(text);
+            if measures(path, &code) {
+                continue;
+            }
             for (token, way_out) in TOKENS {
                 findings.extend(
                     lines_with(&code, token)
@@ -40,6 +44,10 @@ pub fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+fn measures(path: &str, code: &str) -> bool {
+    !path.contains("/src/") && permissions(code, "clippy::disallowed_methods").contains(&true)
 }
 
 #[cfg(test)]
@@ -66,5 +74,16 @@ mod tests {
             ("crates/restp-base/src/x.rs", "struct NoHashMapHere;"),
         ]);
         assert_eq!(check(&tree).unwrap(), []);
+    }
+
+    #[test]
+    fn only_outside_src_and_with_a_reason_may_a_file_measure() {
+        let permitted =
+            "#[allow(clippy::disallowed_methods, reason = \"a stopwatch\")]\nfn f() { Instant::now() }";
+        let unexplained = "#[allow(clippy::disallowed_methods)]\nfn f() { Instant::now() }";
+        let errors = |path: &str, text: &str| check(&Tree::from([(path, text)])).unwrap().len();
+        assert_eq!(errors("crates/restp-proto/tests/speed.rs", permitted), 0);
+        assert_eq!(errors("crates/restp-proto/tests/speed.rs", unexplained), 1);
+        assert_eq!(errors("crates/restp-proto/src/speed.rs", permitted), 1);
     }
 }

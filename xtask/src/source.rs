@@ -38,6 +38,20 @@ pub fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
+/// For every `allow` or `expect` of `lint` in `code`, whether a reason follows.
+pub fn permissions(code: &str, lint: &str) -> Vec<bool> {
+    let dense: String = code.split_whitespace().collect();
+    let explained = |opening: &str| {
+        let opening = format!("{opening}({lint}");
+        dense
+            .split(&opening)
+            .skip(1)
+            .map(|rest| rest.starts_with(",reason="))
+            .collect::<Vec<_>>()
+    };
+    ["allow", "expect"].into_iter().flat_map(explained).collect()
+}
+
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -137,5 +151,12 @@ mod tests {
         assert!(!has_word("let x: MyHashMapper", "HashMap"));
         assert!(has_word("see a/b/c", "/b/"));
         assert_eq!(lines_with("a\nb a\nab", "a").collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_permission_is_told_with_and_without_its_reason() {
+        let code = "#[allow(x::y)] #[expect(\n    x::y,\n    reason = \"\"\n)] #[allow(z)]";
+        assert_eq!(permissions(code, "x::y"), [false, true]);
+        assert_eq!(permissions(code, "w"), [false; 0]);
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use toml::{Table, Value};
 
 use crate::finding::Finding;
-use crate::source::{code_only, has_word, lines_with};
+use crate::source::{code_only, has_word, lines_with, permissions};
 use crate::tree::Tree;
 
 /// A Rust file above the first number of lines is looked at for a second idea; above the second one it is split.
@@ -150,16 +150,14 @@ fn names_a_source(line: &str) -> bool {
 fn unsafe_use(path: &str, text: &str, allowed: &[(&str, &str)]) -> Vec<Finding> {
     let code = code_only(text);
     if allowed.iter().any(|(file, _)| *file == path) {
-        let dense: String = code.split_whitespace().collect();
-        let unexplained = dense
-            .split("allow(unsafe_code")
-            .skip(1)
-            .filter(|rest| !rest.starts_with(",reason"));
+        let unexplained = permissions(&code, "unsafe_code")
+            .into_iter()
+            .filter(|explained| !explained);
         return unexplained
-            .map(|_| Finding::error(path, None, "allow(unsafe_code) without a reason"))
+            .map(|_| Finding::error(path, None, "unsafe_code permitted without a reason"))
             .collect();
     }
-    let found = ["unsafe", "allow(unsafe_code"]
+    let found = ["unsafe", "allow(unsafe_code", "expect(unsafe_code"]
         .into_iter()
         .flat_map(|token| lines_with(&code, token));
     found
