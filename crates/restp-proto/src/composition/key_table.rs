@@ -1,0 +1,227 @@
+//! Every key, services first. A choice brings its default parameters; the keys below it change them.
+
+use super::Composition;
+use super::keys::{Access, Key, Slot, Unit};
+use restp_services::ack::{Acknowledgement, Detail, Schedule};
+use restp_services::congestion::{CongestionChoice, Growth};
+use restp_services::connection_management::Establishment;
+use restp_services::flow_control::{FlowControl, WindowParameters};
+use restp_services::framing::Framing;
+use restp_services::loss_handling::LossHandling;
+use restp_services::ordering::Ordering;
+use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::recovery::RecoveryChoice;
+use restp_services::reliability::Reliability;
+
+/// A choice among names: the array of pairs it is taken from, and the field.
+macro_rules! named {
+    ($all:expr, |$c:ident| $slot:expr) => {
+        Access::Choice {
+            choices: || $all.iter().map(|(name, _)| *name).collect(),
+            read: |$c| name_of(&$all, $slot),
+            write: |$c, value| choose(&$all, $slot, value),
+        }
+    };
+}
+
+/// Every key, in the order in which a composition is printed.
+pub static KEYS: &[Key] = &[
+    service("connection", "ResTP §3.5.5", named!(Establishment::ALL, |c| Some(&mut c.establishment))),
+    service("framing", "ResTP §3.5.3", named!(Framing::ALL, |c| Some(&mut c.framing))),
+    service(
+        "flow-control",
+        "ResTP §3.5.4",
+        Access::Choice {
+            choices: || FlowControl::NAMES.to_vec(),
+            read: |c| Some(c.flow_control.name().into()),
+            write: |c, value| {
+                c.flow_control = match value {
+                    "none" => FlowControl::None,
+                    "window" => FlowControl::Window(WindowParameters::default()),
+                    _ => return None,
+                };
+                Some(())
+            },
+        },
+    ),
+    service("ordering", "ResTP §3.5.7", named!(Ordering::ALL, |c| Some(&mut c.ordering))),
+    service("reliability", "ResTP §3.5.8", named!(Reliability::ALL, |c| Some(&mut c.reliability))),
+    service(
+        "ack",
+        "ResTP §3.5.9",
+        Access::Choice {
+            choices: || ACKNOWLEDGEMENTS.to_vec(),
+            read: |c| Some(c.ack.name()),
+            write: |c, value| {
+                c.ack = Acknowledgement::from_name(value)?;
+                Some(())
+            },
+        },
+    ),
+    service("recovery", "ResTP §3.5.8", named!(RecoveryChoice::ALL, |c| Some(&mut c.recovery))),
+    service("loss", "ResTP §3.6", named!(LossHandling::ALL, |c| Some(&mut c.loss_handling))),
+    service(
+        "congestion",
+        "ResTP §3.5.6",
+        Access::Choice {
+            choices: || CongestionChoice::all().iter().map(CongestionChoice::name).collect(),
+            read: |c| Some(c.congestion.name().into()),
+            write: |c, value| {
+                c.congestion = CongestionChoice::from_name(value)?;
+                Some(())
+            },
+        },
+    ),
+    service("pacing", "RFC 9002 §7.7", named!(SWITCH, |c| Some(&mut c.pacing))),
+    service("ecn", "OP-59", named!(SWITCH, |c| Some(&mut c.ecn))),
+    service("crc", "ResTP §3.1.2", named!(SWITCH, |c| Some(&mut c.crc))),
+    service("paths", "ResTP §3.3", named!(PathMode::ALL, |c| Some(&mut c.paths))),
+    service("scheduling", "ResTP §3.5.10", named!(SCHEDULING, |c| Some(&mut c.scheduling))),
+    number("segment", "OP-18", Unit::Bytes, |c| Some(&mut c.segment_bytes)),
+    parameter("window", "ResTP §3.1.3", "flow-control = window", Access::Number {
+        unit: Unit::Segments,
+        slot: |c| match &mut c.flow_control {
+            FlowControl::Window(window) => Some(&mut window.segments),
+            FlowControl::None => None,
+        },
+    }),
+    parameter("ack-every", "ResTP §3.5.9", "ack = positive", Access::Number {
+        unit: Unit::Packets,
+        slot: |c| match &mut c.ack.schedule {
+            Schedule::Positive(positive) => Some(&mut positive.every),
+            Schedule::None | Schedule::Delayed(_) => None,
+        },
+    }),
+    parameter("ack-delay", "OP-45", "ack = positive", Access::Number {
+        unit: Unit::Time,
+        slot: |c| match &mut c.ack.schedule {
+            Schedule::Positive(positive) => Some(&mut positive.delay),
+            Schedule::None | Schedule::Delayed(_) => None,
+        },
+    }),
+    parameter("sack-blocks", "ResTP §3.1.8", "ack = positive+sack", Access::Number {
+        unit: Unit::Count,
+        slot: |c| match &mut c.ack.detail {
+            Detail::Sack { max_blocks } => Some(max_blocks),
+            Detail::Pointer | Detail::Nak | Detail::Snack => None,
+        },
+    }),
+    parameter("flight-limit", "OP-50", "congestion = none", Access::Number {
+        unit: Unit::Segments,
+        slot: |c| match &mut c.congestion {
+            CongestionChoice::None {
+                flight_limit_segments,
+            } => Some(flight_limit_segments),
+            _ => None,
+        },
+    }),
+    parameter("initial-window", "OP-33", CONTROLLED, Access::Number {
+        unit: Unit::Segments,
+        slot: |c| match &mut c.congestion {
+            CongestionChoice::NewReno(params) => Some(&mut params.initial_window_segments),
+            CongestionChoice::Cubic(params) => Some(&mut params.initial_window_segments),
+            _ => None,
+        },
+    }),
+    parameter("initial-threshold", "RFC 5681 §3.1", CONTROLLED, Access::Number {
+        unit: Unit::Bytes,
+        slot: |c| match &mut c.congestion {
+            CongestionChoice::NewReno(params) => Some(&mut params.initial_threshold_bytes),
+            CongestionChoice::Cubic(params) => Some(&mut params.initial_threshold_bytes),
+            _ => None,
+        },
+    }),
+    parameter("growth", "RFC 9002 §7.3.1", CONTROLLED, named!(GROWTH, |c| match &mut c.congestion {
+        CongestionChoice::NewReno(params) => Some(&mut params.growth),
+        CongestionChoice::Cubic(params) => Some(&mut params.growth),
+        _ => None,
+    })),
+    parameter("fast-convergence", "RFC 9438 §4.7", "congestion = cubic", named!(SWITCH, |c| match &mut c.congestion {
+        CongestionChoice::Cubic(params) => Some(&mut params.fast_convergence),
+        _ => None,
+    })),
+    number("handshake-rto", "OP-32", Unit::Time, |c| Some(&mut c.handshake.rto)),
+    number("handshake-attempts", "OP-32", Unit::Count, |c| Some(&mut c.handshake.attempts)),
+    number("rto-floor", "OP-58", Unit::Time, |c| Some(&mut c.rto.floor)),
+    number("rto-ceiling", "OP-58", Unit::Time, |c| Some(&mut c.rto.ceiling)),
+    number("data-attempts", "OP-51", Unit::Count, |c| Some(&mut c.rto.attempts)),
+    number("send-buffer", "ResTP §A.1", Unit::Bytes, |c| Some(&mut c.send_buffer_bytes)),
+    number("idle-timeout", "OP-35", Unit::Time, |c| Some(&mut c.idle_timeout)),
+    number("progress-timeout", "OP-50", Unit::Time, |c| Some(&mut c.progress_timeout)),
+];
+
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
+
+const SCHEDULING: [(&str, Option<Scheduling>); 3] = [
+    ("none", None),
+    (Scheduling::ALL[0].0, Some(Scheduling::ALL[0].1)),
+    (Scheduling::ALL[1].0, Some(Scheduling::ALL[1].1)),
+];
+
+/// The techniques that make sense; SACK and SNACK at once do not, because SAK and NAK together mean SNACK
+/// (ResTP §3.5.9).
+const ACKNOWLEDGEMENTS: [&str; 17] = [
+    "none",
+    "positive",
+    "positive+nak",
+    "positive+sack",
+    "positive+snack",
+    "positive+repeat",
+    "positive+nak+repeat",
+    "positive+sack+repeat",
+    "positive+snack+repeat",
+    "delayed",
+    "delayed+nak",
+    "delayed+sack",
+    "delayed+snack",
+    "delayed+repeat",
+    "delayed+nak+repeat",
+    "delayed+sack+repeat",
+    "delayed+snack+repeat",
+];
+
+/// The algorithms whose parameters can be set.
+const CONTROLLED: &str = "congestion = newreno or cubic";
+
+const fn service(name: &'static str, section: &'static str, access: Access) -> Key {
+    Key {
+        name,
+        section,
+        service: true,
+        needs: "",
+        access,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    section: &'static str,
+    unit: Unit,
+    slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
+) -> Key {
+    parameter(name, section, "", Access::Number { unit, slot })
+}
+
+const fn parameter(name: &'static str, section: &'static str, needs: &'static str, access: Access) -> Key {
+    Key {
+        name,
+        section,
+        service: false,
+        needs,
+        access,
+    }
+}
+
+fn name_of<T: PartialEq>(all: &[(&'static str, T)], slot: Option<&mut T>) -> Option<String> {
+    let chosen = slot?;
+    let (name, _) = all.iter().find(|(_, choice)| choice == chosen)?;
+    Some((*name).into())
+}
+
+fn choose<T: Copy>(all: &[(&'static str, T)], slot: Option<&mut T>, value: &str) -> Option<()> {
+    let (_, choice) = all.iter().find(|(name, _)| *name == value)?;
+    *slot? = *choice;
+    Some(())
+}

@@ -1,0 +1,409 @@
+//! Reading and printing of keys: what `--set key=value`, a scenario or a profile file may say.
+
+use super::key_table::KEYS;
+use super::nearest::nearest;
+use super::{Composition, PRESETS, Preset};
+use restp_base::time::Duration;
+use restp_base::units::{self, UnitError};
+use thiserror::Error;
+
+/// One key.
+pub struct Key {
+    /// As written; `_` may stand for `-`.
+    pub name: &'static str,
+    /// Where the specification speaks of it.
+    pub section: &'static str,
+    /// True for a choice of service, false for a number or another parameter of a choice.
+    pub service: bool,
+    /// The choice it belongs to, for a parameter of one.
+    pub(super) needs: &'static str,
+    pub(super) access: Access,
+}
+
+/// Why a key could not be set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SetError {
+    /// Nothing has this name.
+    #[error("\"{key}\" is no service and no number{}; write one of: {}", hint(*.near), names())]
+    Key {
+        /// As written.
+        key: String,
+        /// What was probably meant.
+        near: Option<&'static str>,
+    },
+    /// The service has no such choice.
+    #[error("\"{value}\" is no choice for {key}{}; write one of: {}", hint(*.near), choices.join(", "))]
+    Choice {
+        /// The service.
+        key: &'static str,
+        /// As written.
+        value: String,
+        /// What was probably meant.
+        near: Option<&'static str>,
+        /// Every choice.
+        choices: Vec<&'static str>,
+    },
+    /// The number or its unit is not understood.
+    #[error("{key}: {why}")]
+    Quantity {
+        /// The number.
+        key: &'static str,
+        /// What is wrong with it.
+        why: UnitError,
+    },
+    /// Not a plain count.
+    #[error("{key}: \"{value}\" is no count; write a whole number without a unit, such as \"4\"")]
+    Count {
+        /// The number.
+        key: &'static str,
+        /// As written.
+        value: String,
+    },
+    /// No field holds so large a number.
+    #[error("{key}: \"{value}\" is too large; write at most {most}")]
+    TooLarge {
+        /// The number.
+        key: &'static str,
+        /// As written.
+        value: String,
+        /// The largest value the field holds.
+        most: String,
+    },
+    /// The number belongs to a choice that is not in use.
+    #[error("{key} = \"{value}\" has no meaning here: {key} belongs to {needs}; choose that, or leave {key} out")]
+    Idle {
+        /// The number.
+        key: &'static str,
+        /// As written.
+        value: String,
+        /// The choice it belongs to.
+        needs: &'static str,
+    },
+}
+
+impl Composition {
+    /// Sets one key, as `--set key=value` and `set = { key = "value" }` do. A choice brings the default
+    /// parameters of its service, so set numbers after choices, or use [`from_pairs`](Self::from_pairs).
+    ///
+    /// # Errors
+    /// When key, choice, number or unit are not understood; the composition is then unchanged.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
+        find(key)?.write(self, value.trim())
+    }
+
+    /// `base` with every pair set: first `preset`, which replaces the base, then services, then numbers, so
+    /// that the order of the pairs does not matter. Of several pairs with one key the last one counts.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), for the first pair that is not understood.
+    pub fn from_pairs<'a>(
+        base: Composition,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, SetError> {
+        let mut composition = base;
+        let (mut services, mut numbers) = (Vec::new(), Vec::new());
+        for (name, value) in pairs {
+            if name == "preset" {
+                composition = Preset::named(value).ok_or_else(|| unknown_preset(value))?.composition();
+                continue;
+            }
+            let key = find(name)?;
+            let list = if key.service { &mut services } else { &mut numbers };
+            list.push((key, value.trim()));
+        }
+        for (key, value) in services.into_iter().chain(numbers) {
+            key.write(&mut composition, value)?;
+        }
+        Ok(composition)
+    }
+
+    /// Key, choice and section of every service.
+    pub fn services(&self) -> Vec<(&'static str, String, &'static str)> {
+        self.values(true)
+    }
+
+    /// Key, value with its unit, and section of every number that has a meaning under the choices made.
+    pub fn numbers(&self) -> Vec<(&'static str, String, &'static str)> {
+        self.values(false)
+    }
+
+    fn values(&self, services: bool) -> Vec<(&'static str, String, &'static str)> {
+        let keys = KEYS.iter().filter(|key| key.service == services);
+        keys.filter_map(|key| Some((key.name, key.read(self)?, key.section)))
+            .collect()
+    }
+}
+
+impl Key {
+    /// What may be written: the choices, or an example with its unit.
+    pub fn allowed(&self) -> Vec<&'static str> {
+        match &self.access {
+            Access::Choice { choices, .. } => choices(),
+            Access::Number { unit, .. } => vec![unit.example()],
+        }
+    }
+
+    /// The value as it would be written; `None` when it has no meaning under the choices made.
+    pub fn read(&self, composition: &Composition) -> Option<String> {
+        // Fields are reached by mutable paths only; reading goes over a copy.
+        let copy = &mut composition.clone();
+        match &self.access {
+            Access::Choice { read, .. } => read(copy),
+            Access::Number { unit, slot } => slot(copy).map(|slot| unit.write(slot.load())),
+        }
+    }
+
+    fn write(&'static self, composition: &mut Composition, value: &str) -> Result<(), SetError> {
+        let key = self.name;
+        if self.read(composition).is_none() {
+            return Err(SetError::Idle {
+                key,
+                value: value.into(),
+                needs: self.needs,
+            });
+        }
+        match &self.access {
+            Access::Choice { write, .. } => write(composition, value).ok_or_else(|| {
+                let choices = self.allowed();
+                let near = nearest(value, choices.iter().copied());
+                SetError::Choice {
+                    key,
+                    value: value.into(),
+                    near,
+                    choices,
+                }
+            }),
+            Access::Number { unit, slot } => {
+                let number = unit.read(key, value)?;
+                let stored = slot(composition).map(|slot| slot.store(number));
+                match stored {
+                    Some(Err(most)) => Err(SetError::TooLarge {
+                        key,
+                        value: value.into(),
+                        most: unit.write(most),
+                    }),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// How a key reaches its field.
+pub(super) enum Access {
+    /// One of several names.
+    Choice {
+        choices: fn() -> Vec<&'static str>,
+        read: fn(&mut Composition) -> Option<String>,
+        write: fn(&mut Composition, &str) -> Option<()>,
+    },
+    /// A number; no slot when the choice it belongs to is not in use.
+    Number {
+        unit: Unit,
+        slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
+    },
+}
+
+/// What a number counts, and so how it is written.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    Bytes,
+    Segments,
+    Packets,
+    Time,
+    Count,
+}
+
+/// What stands for the largest number of bytes, a limit that is never reached.
+const UNLIMITED: &str = "unlimited";
+
+impl Unit {
+    fn example(self) -> &'static str {
+        match self {
+            Unit::Bytes => "a number of bytes such as \"1400 B\" or \"256 KiB\"",
+            Unit::Segments => "a number of segments such as \"32 segments\"",
+            Unit::Packets => "a number of packets such as \"2 packets\"",
+            Unit::Time => "a span of time such as \"40 ms\"",
+            Unit::Count => "a plain count such as \"4\"",
+        }
+    }
+
+    fn read(self, key: &'static str, value: &str) -> Result<u64, SetError> {
+        match self {
+            Unit::Bytes if value == UNLIMITED => Ok(u64::MAX),
+            Unit::Bytes => units::bytes(value),
+            Unit::Segments | Unit::Packets => units::packets(value),
+            Unit::Time => units::duration(value).map(Duration::as_nanos),
+            Unit::Count => {
+                return value.parse().map_err(|_| SetError::Count {
+                    key,
+                    value: value.into(),
+                });
+            }
+        }
+        .map_err(|why| SetError::Quantity { key, why })
+    }
+
+    fn write(self, number: u64) -> String {
+        match self {
+            Unit::Bytes if number == u64::MAX => UNLIMITED.into(),
+            Unit::Bytes => format!("{number} B"),
+            Unit::Segments => format!("{number} segments"),
+            Unit::Packets => format!("{number} packets"),
+            Unit::Time => Duration::from_nanos(number).to_string(),
+            Unit::Count => number.to_string(),
+        }
+    }
+}
+
+/// A field that holds a number, whatever its width.
+pub(super) trait Slot {
+    fn load(&self) -> u64;
+    /// Refuses a number that does not fit, with the largest that does.
+    fn store(&mut self, number: u64) -> Result<(), u64>;
+}
+
+macro_rules! slots {
+    ($($width:ty),+) => {
+        $(impl Slot for $width {
+            fn load(&self) -> u64 {
+                *self as u64
+            }
+            fn store(&mut self, number: u64) -> Result<(), u64> {
+                *self = <$width>::try_from(number).map_err(|_| <$width>::MAX as u64)?;
+                Ok(())
+            }
+        })+
+    };
+}
+slots!(u8, u32, u64, usize);
+
+impl Slot for Duration {
+    fn load(&self) -> u64 {
+        self.as_nanos()
+    }
+    fn store(&mut self, number: u64) -> Result<(), u64> {
+        *self = Duration::from_nanos(number);
+        Ok(())
+    }
+}
+
+fn find(name: &str) -> Result<&'static Key, SetError> {
+    let dashed = name.trim().replace('_', "-");
+    KEYS.iter()
+        .find(|key| key.name == dashed)
+        .ok_or_else(|| SetError::Key {
+            key: name.into(),
+            near: nearest(&dashed, KEYS.iter().map(|key| key.name)),
+        })
+}
+
+fn unknown_preset(value: &str) -> SetError {
+    let choices: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    SetError::Choice {
+        key: "preset",
+        value: value.into(),
+        near: nearest(value, choices.iter().copied()),
+        choices,
+    }
+}
+
+fn hint(near: Option<&'static str>) -> String {
+    near.map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
+}
+
+fn names() -> String {
+    KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn default() -> Composition {
+        Composition::default()
+    }
+
+    #[test]
+    fn every_value_prints_as_what_sets_it() {
+        let base = Preset::named("unrel").unwrap().composition();
+        for preset in PRESETS {
+            let composition = preset.composition();
+            let values = [composition.numbers(), composition.services()].concat();
+            let pairs = values.iter().map(|(key, value, _)| (*key, value.as_str()));
+            assert_eq!(Composition::from_pairs(base.clone(), pairs), Ok(composition));
+        }
+    }
+
+    #[test]
+    fn numbers_take_their_units() {
+        let pairs = [
+            ("window", "64 segments"),
+            ("ack_every", "1 packet"),
+            ("ack-delay", "10 ms"),
+            ("sack-blocks", "3"),
+            ("segment", "1200 B"),
+            ("initial-window", "4 segments"),
+            ("growth", "acks"),
+            ("handshake-rto", "1 s"),
+            ("rto-floor", "1 s"),
+            ("data-attempts", "6"),
+            ("send-buffer", "64 KiB"),
+            ("progress-timeout", "2 min"),
+            ("congestion", "newreno"),
+        ];
+        let composition = Composition::from_pairs(default(), pairs).unwrap();
+        assert_eq!(composition.segment_bytes, 1200);
+        assert_eq!(composition.send_buffer_bytes, 65536);
+        assert_eq!(composition.rto.floor, Duration::from_secs(1));
+        assert_eq!(composition.rto.attempts, 6);
+        assert_eq!(composition.progress_timeout, Duration::from_secs(120));
+        for (key, value, _) in composition.numbers() {
+            let written = pairs.iter().find(|(name, _)| name.replace('_', "-") == key);
+            let rewritten = match written {
+                Some((_, "1 packet")) => "1 packets",
+                Some((_, "64 KiB")) => "65536 B",
+                Some((_, "2 min")) => "120 s",
+                Some((_, same)) => same,
+                None => continue,
+            };
+            assert_eq!(value, rewritten, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_preset_is_the_base_wherever_it_stands() {
+        let pairs = [("flight-limit", "32 segments"), ("preset", "arq-only")];
+        let composition = Composition::from_pairs(default(), pairs).unwrap();
+        let limit = composition.numbers().into_iter().find(|(key, ..)| *key == "flight-limit");
+        assert_eq!(limit.unwrap().1, "32 segments");
+        assert_eq!(composition.ack.name(), "positive");
+    }
+
+    #[test]
+    fn errors_name_the_value_the_rule_and_the_way_out() {
+        let said = |key: &str, value: &str| {
+            let mut composition = default();
+            let error = composition.set(key, value).unwrap_err().to_string();
+            assert_eq!(composition, default(), "a refused value changes nothing");
+            error
+        };
+        let contains = |sentence: String, parts: &[&str]| {
+            for part in parts {
+                assert!(sentence.contains(part), "{sentence}: no {part}");
+            }
+        };
+        contains(said("congstion", "cubic"), &["\"congstion\"", "did you mean \"congestion\"?", "idle-timeout"]);
+        contains(said("congestion", "cubik"), &["\"cubik\"", "did you mean \"cubic\"?", "newreno, bic"]);
+        contains(said("ack", "positive+sack+snack"), &["\"positive+sack+snack\"", "positive+snack"]);
+        contains(said("window", "64"), &["window", "\"64\"", "no unit", "segments"]);
+        contains(said("window", "64 ms"), &["another kind", "segments"]);
+        contains(said("window", "5000000000 segments"), &["too large", "4294967295 segments"]);
+        contains(said("sack-blocks", "four"), &["\"four\"", "whole number"]);
+        contains(said("sack-blocks", "300"), &["\"300\"", "255"]);
+        contains(said("flight-limit", "3 segments"), &["flight-limit belongs to congestion = none"]);
+        contains(said("pacing", "maybe"), &["\"maybe\"", "on, off"]);
+        let error = Composition::from_pairs(default(), [("preset", "3wh-ark")]).unwrap_err();
+        contains(error.to_string(), &["\"3wh-ark\"", "did you mean \"3wh-arq\"?"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Which services an association is made of: one value, checked once (ResTP §3.2, §14).
+//!
+//! ```text
+//! preset or pairs ──► Composition ──check──► ValidComposition ──► connection
+//!                                                 │    ▲
+//!                              Services::of (SYN) ▼    │ accept (responder)
+//!                                            service bits of the header
+//! ```
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `spec` | the value: one field per service, and the numbers that belong to none |
+//! | `key_table`, `keys` | every key a file or a command line may set, with its unit or choices; reading, printing |
+//! | `rules` | the table of rules: what does not go together, why, and what to choose instead |
+//! | `validity` | the check, its refusal and its warnings |
+//! | `presets` | the named compositions of ResTP §17, and `default` |
+//! | `negotiate` | header bits from a composition and back (OP-27) |
+
+mod key_table;
+mod keys;
+mod nearest;
+mod presets;
+mod rules;
+mod spec;
+mod validity;
+
+pub use key_table::KEYS;
+pub use keys::{Key, SetError};
+pub use presets::{PRESETS, Preset};
+pub use rules::{RULES, Rule, Verdict};
+pub use spec::Composition;
+pub use validity::{Breach, Refusal, ValidComposition};

@@ -1,0 +1,208 @@
+//! The named compositions of ResTP §17, and `default`.
+//!
+//! Each preset says how it differs from `plain`, the composition of nothing at all. Where §17 leaves a choice
+//! open: bulk presets coalesce, real-time ones keep frames apart (ResTP §3.7); recovery is by duplicates with
+//! positive acknowledgements alone, by the pipe rule with selective ones (OP-44).
+
+use super::Composition;
+use restp_base::time::Duration;
+use restp_services::ack::Acknowledgement;
+use restp_services::congestion::{CongestionChoice, CubicParams, NewRenoParams};
+use restp_services::connection_management::{Establishment, HandshakeParameters};
+use restp_services::flow_control::{FlowControl, WindowParameters};
+use restp_services::framing::Framing;
+use restp_services::loss_handling::LossHandling;
+use restp_services::ordering::Ordering;
+use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use restp_services::reliability::Reliability;
+
+/// A composition with a name.
+pub struct Preset {
+    /// As in `restp:<name>` and `preset = "<name>"`.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub section: &'static str,
+    /// What it is for, in one line.
+    pub purpose: &'static str,
+    make: fn() -> Composition,
+}
+
+impl Preset {
+    /// The preset called `name`.
+    pub fn named(name: &str) -> Option<&'static Preset> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    /// Its value. Some presets need services that are not built yet: [`Composition::check`] tells.
+    pub fn composition(&self) -> Composition {
+        (self.make)()
+    }
+}
+
+/// File transfer on real networks: the preset `default`.
+impl Default for Composition {
+    fn default() -> Self {
+        Composition {
+            ack: Acknowledgement::positive().with_sack(),
+            recovery: RecoveryChoice::Pipe,
+            congestion: CongestionChoice::Cubic(CubicParams::default()),
+            pacing: true,
+            ecn: true,
+            ..three_way_arq()
+        }
+    }
+}
+
+/// Every preset: `default` first, then ResTP §17 in its order.
+pub static PRESETS: &[Preset] = &[
+    Preset {
+        name: "default",
+        section: "project",
+        purpose: "file transfer on real networks: CUBIC, SACK, pacing, ECN",
+        make: Composition::default,
+    },
+    Preset {
+        name: "unrel",
+        section: "ResTP §4.5",
+        purpose: "datagrams as with UDP: voice where only timeliness counts, constant bit rate",
+        make: plain,
+    },
+    Preset {
+        name: "3wh-arq",
+        section: "ResTP §4.1",
+        purpose: "file and bulk transfer as published: NewReno, positive ACK",
+        make: three_way_arq,
+    },
+    Preset {
+        name: "3wh-harq",
+        section: "ResTP §4.1",
+        purpose: "file transfer with forward error correction before repeats",
+        make: || Composition {
+            reliability: Reliability::Harq,
+            ..three_way_arq()
+        },
+    },
+    Preset {
+        name: "opt-arq",
+        section: "ResTP §4.2",
+        purpose: "web: data beside the SYN",
+        make: opportunistic_arq,
+    },
+    Preset {
+        name: "mp-opt",
+        section: "ResTP §4.3",
+        purpose: "web over several paths; one works, the others wait",
+        make: || Composition {
+            paths: PathMode::HotStandby,
+            ..opportunistic_arq()
+        },
+    },
+    Preset {
+        name: "outage",
+        section: "ResTP §4.4",
+        purpose: "satellite: probe through outages instead of backing off",
+        make: || Composition {
+            loss_handling: LossHandling::Outage,
+            ..three_way_arq()
+        },
+    },
+    Preset {
+        name: "ful-arq",
+        section: "ResTP §4.5",
+        purpose: "voice with full reliability, to compare with par-arq",
+        make: voice,
+    },
+    Preset {
+        name: "par-arq",
+        section: "ResTP §3.7",
+        purpose: "voice: repair what can still be in time, skip the rest",
+        make: || Composition {
+            ordering: Ordering::Partial,
+            reliability: Reliability::Partial,
+            ..voice()
+        },
+    },
+    Preset {
+        name: "arq-only",
+        section: "ResTP §A.3.3",
+        purpose: "bulk over lossy links: losses are corruption, the rate stays (OP-50)",
+        make: || Composition {
+            loss_handling: LossHandling::Corruption,
+            congestion: CongestionChoice::None {
+                flight_limit_segments: 256,
+            },
+            ..three_way_arq()
+        },
+    },
+    Preset {
+        name: "geo-spread",
+        section: "ResTP §4.6",
+        purpose: "all of several distant paths at once",
+        make: || Composition {
+            paths: PathMode::Spreading,
+            scheduling: Some(Scheduling::RoundRobin),
+            ..three_way_arq()
+        },
+    },
+];
+
+fn plain() -> Composition {
+    Composition {
+        establishment: Establishment::Connectionless,
+        framing: Framing::Fixed,
+        flow_control: FlowControl::None,
+        ordering: Ordering::Unordered,
+        reliability: Reliability::Unreliable,
+        ack: Acknowledgement::NONE,
+        recovery: RecoveryChoice::Timer,
+        loss_handling: LossHandling::Congestion,
+        congestion: CongestionChoice::None {
+            // Nothing is in flight where nothing is acknowledged: no limit.
+            flight_limit_segments: u64::from(u32::MAX),
+        },
+        pacing: false,
+        ecn: false,
+        crc: false,
+        paths: PathMode::Single,
+        scheduling: None,
+        segment_bytes: 1400,
+        handshake: HandshakeParameters::default(),
+        rto: RtoParameters::default(),
+        send_buffer_bytes: 256 << 10,
+        idle_timeout: Duration::from_secs(60),
+        progress_timeout: Duration::from_secs(300),
+    }
+}
+
+fn three_way_arq() -> Composition {
+    Composition {
+        establishment: Establishment::ThreeWay,
+        framing: Framing::Coalesce,
+        flow_control: FlowControl::Window(WindowParameters::default()),
+        ordering: Ordering::Ordered,
+        reliability: Reliability::Arq,
+        ack: Acknowledgement::positive(),
+        recovery: RecoveryChoice::DuplicateAck,
+        congestion: CongestionChoice::NewReno(NewRenoParams::default()),
+        ..plain()
+    }
+}
+
+fn opportunistic_arq() -> Composition {
+    Composition {
+        establishment: Establishment::Opportunistic,
+        ..three_way_arq()
+    }
+}
+
+/// BIC because NewReno halves on every loss whatever its cause (ResTP §3.7); SACK as of OP-52.
+fn voice() -> Composition {
+    Composition {
+        framing: Framing::Fixed,
+        ack: Acknowledgement::positive().with_sack(),
+        recovery: RecoveryChoice::Pipe,
+        congestion: CongestionChoice::Bic,
+        ..three_way_arq()
+    }
+}

@@ -1,0 +1,62 @@
+//! The value: one choice per service, its parameters inside the choice, and the numbers that belong to none.
+
+use restp_base::time::Duration;
+use restp_services::ack::Acknowledgement;
+use restp_services::congestion::CongestionChoice;
+use restp_services::connection_management::{Establishment, HandshakeParameters};
+use restp_services::flow_control::FlowControl;
+use restp_services::framing::Framing;
+use restp_services::loss_handling::LossHandling;
+use restp_services::ordering::Ordering;
+use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use restp_services::reliability::Reliability;
+
+/// What an association is made of. Plain data: anything can be written down, and
+/// [`check`](Composition::check) says whether it makes sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Composition {
+    /// How the connection begins and ends (ResTP §3.5.5).
+    pub establishment: Establishment,
+    /// How frames become segments (ResTP §3.5.3, OP-18).
+    pub framing: Framing,
+    /// Whether the peer's buffer is protected (ResTP §3.5.4).
+    pub flow_control: FlowControl,
+    /// When a segment is handed up (ResTP §3.5.7).
+    pub ordering: Ordering,
+    /// How long sent data is kept, and whether it is repeated (ResTP §3.5.8).
+    pub reliability: Reliability,
+    /// What feedback says and when it is sent (ResTP §3.5.9).
+    pub ack: Acknowledgement,
+    /// Which packets are lost, and how we know (ResTP §3.5.8). Local: no header bit names it.
+    pub recovery: RecoveryChoice,
+    /// What a loss is taken for (ResTP §3.6). Local.
+    pub loss_handling: LossHandling,
+    /// What happens to the window (ResTP §3.5.6).
+    pub congestion: CongestionChoice,
+    /// Segments are spread in time at the controller's rate (RFC 9002 §7.7). Local.
+    pub pacing: bool,
+    /// Marks of the network count as congestion (OP-59, RFC 3168). Local.
+    pub ecn: bool,
+    /// CRC-16 over the header and CRC-32 over the payload (ResTP §3.1.2).
+    pub crc: bool,
+    /// How many paths carry data, and when (ResTP §3.3).
+    pub paths: PathMode,
+    /// Which path a segment takes, in spreading mode (ResTP §3.5.10).
+    pub scheduling: Option<Scheduling>,
+
+    /// Most payload bytes of a segment, 1 to 65 000. Default 1400: with every header it stays below the 1500
+    /// bytes of Ethernet.
+    pub segment_bytes: u32,
+    /// Repetition of set-up packets (OP-32).
+    pub handshake: HandshakeParameters,
+    /// Bounds and patience of the retransmission timer (OP-51, OP-58).
+    pub rto: RtoParameters,
+    /// Bytes an application may have written that are not yet sent; a write beyond waits. Default 256 KiB.
+    pub send_buffer_bytes: usize,
+    /// Silence after which a peer counts as gone. Default 60 s (OP-35).
+    pub idle_timeout: Duration,
+    /// The connection is given up when nothing was acknowledged for this long although data is outstanding, or
+    /// the peer's window stays shut (OP-50, RFC 5482). Default 5 min.
+    pub progress_timeout: Duration,
+}

@@ -1,0 +1,115 @@
+//! The check: once, when a composition is built. After that the type says that it makes sense.
+
+use super::rules::{RULES, Rule, Verdict};
+use super::{Composition, KEYS};
+use std::fmt;
+use std::ops::Deref;
+use thiserror::Error;
+
+/// A composition that breaks no rule. There is no other way to one than [`Composition::check`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidComposition {
+    composition: Composition,
+    warnings: Vec<Breach>,
+}
+
+/// Why a composition, or what a peer asks for, cannot be used.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Refusal {
+    /// Rules are broken: those that nothing can mend first, or else those about parts that are not built.
+    #[error("{}", .0.iter().map(Breach::to_string).collect::<Vec<_>>().join("; also "))]
+    Broken(Vec<Breach>),
+    /// A peer's header names a service by a number that stands for none.
+    #[error("{field} = {code} in the peer's header stands for no service here; {allowed}")]
+    Code {
+        /// The header field (ResTP §3.1.1).
+        field: &'static str,
+        /// Its value.
+        code: u8,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+/// One rule broken by one composition: why it is refused, or what to beware of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Breach {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// Key and value of the choices that break it.
+    pub given: Vec<(&'static str, String)>,
+}
+
+impl Composition {
+    /// Judges every rule (ResTP §14). Discouraged choices are allowed and come back as warnings.
+    ///
+    /// # Errors
+    /// Every rule that forbids the composition; if there is none, every part of it that is not built.
+    pub fn check(self) -> Result<ValidComposition, Refusal> {
+        for verdicts in [&[Verdict::Impossible, Verdict::Forbidden][..], &[Verdict::NotBuilt]] {
+            let breaches = self.breaches(verdicts);
+            if !breaches.is_empty() {
+                return Err(Refusal::Broken(breaches));
+            }
+        }
+        let warnings = self.breaches(&[Verdict::Discouraged]);
+        Ok(ValidComposition {
+            composition: self,
+            warnings,
+        })
+    }
+
+    /// The broken rules among those with one of `verdicts`, in the order of the table.
+    fn breaches(&self, verdicts: &[Verdict]) -> Vec<Breach> {
+        RULES
+            .iter()
+            .filter(|rule| verdicts.contains(&rule.verdict) && (rule.broken)(self))
+            .map(|rule| Breach {
+                rule,
+                given: self.given(rule),
+            })
+            .collect()
+    }
+
+    fn given(&self, rule: &Rule) -> Vec<(&'static str, String)> {
+        let keys = KEYS.iter().filter(|key| rule.about.contains(&key.name));
+        keys.filter_map(|key| Some((key.name, key.read(self)?))).collect()
+    }
+}
+
+impl ValidComposition {
+    /// The discouraged choices in it.
+    pub fn warnings(&self) -> &[Breach] {
+        &self.warnings
+    }
+
+    /// The plain value, to change and check again.
+    pub fn into_inner(self) -> Composition {
+        self.composition
+    }
+}
+
+impl Deref for ValidComposition {
+    type Target = Composition;
+    fn deref(&self) -> &Composition {
+        &self.composition
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = |pairs: Vec<(&str, &str)>| {
+            let written: Vec<_> = pairs.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+            written.join(", ")
+        };
+        let Rule {
+            id,
+            source,
+            reason,
+            instead,
+            ..
+        } = self.rule;
+        let given = pairs(self.given.iter().map(|(key, value)| (*key, value.as_str())).collect());
+        write!(f, "{given}: {reason} ({source}, rule {id}); choose {}", pairs(instead.to_vec()))
+    }
+}
