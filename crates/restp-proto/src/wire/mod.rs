@@ -5,13 +5,13 @@
 //!
 //! | Order | Extension | Words | File |
 //! |---|---|---|---|
-//! | 1 | base | 3 | [`base`] |
-//! | 1a | CRC | 1, or 2 when there is payload | [`crc`] |
+//! | 1 | base | 3 | `base` |
+//! | 1a | CRC | 1, or 2 when there is payload | `crc` |
 //! | 1b | flow control | 1 | `window` |
-//! | 2 | cookie | 1 to 4, remainder | [`cookie`] |
-//! | 3 | MP_CAPABLE or MP_JOIN | 3 to 5 | [`mp`], [`mp_capable`], [`mp_join`] |
-//! | 4 | DSS | 1 + A + 2M + C | [`dss`] |
-//! | 5a | FEC word | 1 | [`fec`] |
+//! | 2 | cookie | 1 to 4, remainder | `cookie` |
+//! | 3 | MP_CAPABLE or MP_JOIN | 3 to 5 | `mp`, `mp_capable`, `mp_join` |
+//! | 4 | DSS | 1 + A + 2M + C | `dss` |
+//! | 5a | FEC word | 1 | `fec` |
 //! | 5b | ARQ pair | 2 | `arq` |
 //! | 5c | sequence number | 1 | `sequence` |
 //! | 6 | SACK or SNACK | remainder | [`sack`], [`snack`] |
@@ -26,22 +26,22 @@
 //! | NAK = 1, SAK = 1 | 0 = no hole, else one word of hole and R - 1 words of vector |
 //! | SAK = NAK = 0 | 0 |
 
-pub mod base;
 pub mod codes;
-pub mod cookie;
-pub mod crc;
-pub mod dss;
-pub mod fec;
-pub mod mp;
-pub mod mp_capable;
-pub mod mp_join;
 pub mod sack;
 pub mod snack;
 
 mod arq;
+mod base;
+mod cookie;
+mod crc;
 mod cursor;
 mod describe;
+mod dss;
 mod error;
+mod fec;
+mod mp;
+mod mp_capable;
+mod mp_join;
 mod sequence;
 mod window;
 
