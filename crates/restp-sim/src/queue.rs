@@ -4,9 +4,10 @@
 //! tournament fits better than a heap: a source's leaf is fixed, changing it replays one path to the root, and the
 //! comparisons on the way are conditional moves that no branch predictor can get wrong.
 
+use restp_base::random::Stream;
 use restp_base::time::Time;
 
-/// Orders simultaneous events; smaller was inserted earlier.
+/// Orders simultaneous events; smaller was inserted earlier, unless ties are shuffled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn(u64);
 
@@ -18,10 +19,12 @@ pub(crate) struct Agenda {
     tree: Vec<u128>,
     sources: usize,
     turns: u64,
+    shuffle: Option<Stream>,
 }
 
 /// Bits of a key that name the source. The 42 bits above count turns: enough for 4·10¹² events.
 const SOURCE_BITS: u32 = 22;
+const TURNS: u64 = 1 << (64 - SOURCE_BITS);
 const IDLE: u128 = u128::MAX;
 
 impl Agenda {
@@ -31,6 +34,7 @@ impl Agenda {
             tree: vec![IDLE; 2],
             sources: 0,
             turns: 0,
+            shuffle: None,
         };
         agenda.grow(sources);
         agenda
@@ -54,8 +58,16 @@ impl Agenda {
         }
     }
 
+    /// From now on simultaneous events come in an order drawn from `stream`.
+    pub(crate) fn shuffle(&mut self, stream: Stream) {
+        self.shuffle = Some(stream);
+    }
+
     /// A place behind everything inserted so far.
     pub(crate) fn turn(&mut self) -> Turn {
+        if let Some(stream) = &mut self.shuffle {
+            return Turn(stream.below(TURNS));
+        }
         self.turns += 1;
         Turn(self.turns)
     }
@@ -99,7 +111,6 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use restp_base::random::Stream;
 
     #[test]
     fn simultaneous_events_keep_their_insertion_order() {

@@ -188,6 +188,16 @@ pub enum NetworkError {
     /// No links.
     #[error("the network has no links; name at least one")]
     Empty,
+    /// More nodes or links than the routes between all of them have room for.
+    #[error("{count} {what} are too many; a network holds at most {limit}")]
+    TooLarge {
+        /// Nodes or links.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A link or node without a name.
     #[error("link number {0} has an empty name, or names a node without a name")]
     Nameless(usize),

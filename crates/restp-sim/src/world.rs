@@ -2,7 +2,7 @@
 //!
 //! A host is a place where a protocol sends and receives; several may sit on one node. [`World::next`] moves packets
 //! from hop to hop by itself and returns when a host must act. Simultaneous events happen in the order in which they
-//! were scheduled: a packet is scheduled when its last hop takes it, a timer when it is set to its present time.
+//! were scheduled: a packet when its last line takes it, a timer when it is set to its present time.
 
 mod flight;
 mod pool;
@@ -15,6 +15,7 @@ use crate::trace::{Sink, Step, TraceEvent};
 use flight::{InFlight, Strays};
 use pool::{Packet, Pool};
 use restp_base::machine::Datagram;
+use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use std::collections::VecDeque;
@@ -305,6 +306,12 @@ impl World {
     /// The smallest rate on the route; see [`Topology::bottleneck_rate`].
     pub fn bottleneck_rate(&self, from: NodeId, to: NodeId) -> Option<Rate> {
         self.topology.bottleneck_rate(from, to)
+    }
+
+    /// From now on simultaneous events come in an order drawn from the stream `"ties"` of `seed`, except packets of
+    /// one line. A result that changes hangs on an order that nothing guarantees.
+    pub fn shuffle_ties(&mut self, seed: u64) {
+        self.agenda.shuffle(Stream::named(seed, "ties"));
     }
 
     /// From now on every step of every packet goes to `sink`.

@@ -379,3 +379,24 @@ fn a_queue_of_one_bandwidth_delay_product_keeps_a_window_of_twice_that() {
         "one being sent and ten waiting"
     );
 }
+
+#[test]
+fn ties_can_be_shuffled_but_a_line_keeps_its_order() {
+    let order = |seed| {
+        let mut pair = Pair::new(DirectionSpec {
+            rate: None,
+            ..plain()
+        });
+        pair.world.shuffle_ties(seed);
+        (0..20).for_each(|tag| pair.send(ms(0), tag));
+        let tags: Vec<u8> = pair.arrivals(Time::MAX).iter().map(|arrival| arrival.1).collect();
+        assert_eq!(tags, (0..20).collect::<Vec<_>>());
+        let (a, b) = (pair.source, pair.sink);
+        pair.world.wake_at(a, ms(10));
+        pair.world.wake_at(b, ms(10));
+        wakes(&mut pair)[0].1 == a
+    };
+    let first: Vec<bool> = (0..20).map(order).collect();
+    assert!(first.contains(&true) && first.contains(&false));
+    assert_eq!(first, (0..20).map(order).collect::<Vec<_>>());
+}

@@ -13,6 +13,11 @@ use restp_base::units::Rate;
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Most links of a network.
+const MAX_LINKS: usize = 1 << 16;
+/// Most nodes: the table of routes holds four bytes for each pair, 64 MiB in all.
+const MAX_NODES: usize = 1 << 12;
+
 /// A node of the network, in the order in which links first name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
@@ -43,12 +48,13 @@ impl Topology {
     /// The graph of `links`. Queues need not be resolved yet: path round-trip times and rates come from here.
     ///
     /// # Errors
-    /// When the list is empty, a name is missing or given twice, a link ends where it starts, or there are two nodes
+    /// When the list is empty or too long, a name is missing or given twice, a link ends where it starts, or there are two nodes
     /// without a route.
     pub fn new(links: &[LinkSpec]) -> Result<Self, NetworkError> {
         if links.is_empty() {
             return Err(NetworkError::Empty);
         }
+        at_most(MAX_LINKS, "links", links.len())?;
         let mut seen = BTreeSet::new();
         let (mut names, mut by_name, mut edges) = (Vec::new(), BTreeMap::new(), Vec::new());
         for (index, link) in links.iter().enumerate() {
@@ -82,6 +88,7 @@ impl Topology {
                 });
             }
         }
+        at_most(MAX_NODES, "nodes", names.len())?;
         let routes = Routes::new(&names, &edges).map_err(|(from, to)| NetworkError::Unreachable {
             from: names[from].clone(),
             to: names[to].clone(),
@@ -154,6 +161,14 @@ impl Topology {
                 index
             })
         })
+    }
+}
+
+fn at_most(limit: usize, what: &'static str, count: usize) -> Result<(), NetworkError> {
+    if count <= limit {
+        Ok(())
+    } else {
+        Err(NetworkError::TooLarge { what, count, limit })
     }
 }
 
@@ -248,6 +263,10 @@ mod tests {
         assert!(refused(&[link("x", "a", "b", 1), link("x", "b", "c", 1)]).contains("\"x\""));
         assert!(refused(&[link("x", "a", "a", 1)]).contains("\"a\" with itself"));
         assert!(refused(&[link("x", "a", "", 1)]).contains("number 1"));
+        let star: Vec<LinkSpec> = (0..5000)
+            .map(|n| link(&n.to_string(), "hub", &format!("n{n}"), 1))
+            .collect();
+        assert!(refused(&star).contains("5001 nodes are too many"));
         let split = refused(&[link("x", "a", "b", 1), link("y", "c", "d", 1)]);
         assert!(split.contains("\"a\"") && split.contains("\"c\""), "{split}");
     }
