@@ -37,7 +37,7 @@ endif
 bench: ## measure against QUIC, bare UDP, TCP and ns-3; writes docs/results/performance.md
 	python3 bench/run.py
 
-fuzz: ## a short run of every fuzz target
+fuzz: ## fuzz the wire format, ten million inputs; fuzz/run.sh TARGET takes another one
 	./fuzz/run.sh
 
 docs: ## the documentation of every crate, in target/doc
