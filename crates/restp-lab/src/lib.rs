@@ -1,1 +1,26 @@
-//! Experiments in virtual time: scenarios, traffic, metrics
+//! Experiments in virtual time: a scenario file in, measured results and verdicts on claims out.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`scenario`] | the file as written, sweeps, validated points |
+//! | [`registry`] | names of transports and the machines behind them |
+//! | [`traffic`] | what applications do |
+//! | [`host`] | drives a machine from the event queue |
+//! | [`run`](mod@run) | one point and seed to one result; many of them on all cores, in order |
+//! | [`metrics`] | what is reported of flows and links, and over several runs |
+//! | [`checker`] | claims of a scenario held against its results |
+//! | [`report`] | tables for eyes, CSV for other tools |
+//!
+//! Nothing here reads a clock: a run's wall time comes from a stopwatch the caller lends.
+
+pub mod checker;
+pub mod host;
+pub mod metrics;
+pub mod registry;
+pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod traffic;
+
+pub use run::{Line, Options, RunError, RunResult, Summary, run};
+pub use scenario::{Scenario, ScenarioError};

@@ -1,0 +1,184 @@
+//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /` and parentheses.
+//!
+//! ```text
+//! sum = product (("+" | "-") product)*      product = atom (("*" | "/") atom)*
+//! atom = number | "{" key "}" | "(" sum ")" | "-" atom
+//! ```
+
+use crate::scenario::Coordinates;
+use std::str::FromStr;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Formula {
+    Number(f64),
+    Name(String),
+    Negative(Box<Formula>),
+    Binary(Box<Formula>, char, Box<Formula>),
+}
+
+/// Deepest nesting: a file must not exhaust the stack.
+const DEEPEST: usize = 64;
+
+impl Formula {
+    /// Reads a formula; the error says where it stops making sense.
+    pub fn parse(text: &str) -> Result<Formula, String> {
+        let mut reader = Reader {
+            text,
+            rest: text,
+            depth: 0,
+        };
+        let formula = reader.sum()?;
+        if !reader.rest.trim_start().is_empty() {
+            return Err(reader.expected("+, -, *, / or the end"));
+        }
+        Ok(formula)
+    }
+
+    /// The keys it refers to.
+    pub fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self {
+            Formula::Number(_) => Box::new(std::iter::empty()),
+            Formula::Name(name) => Box::new(std::iter::once(name.as_str())),
+            Formula::Negative(inner) => inner.names(),
+            Formula::Binary(left, _, right) => Box::new(left.names().chain(right.names())),
+        }
+    }
+
+    /// Its value at a point; `None` when a coordinate it needs is no number there.
+    pub fn at(&self, point: &Coordinates) -> Option<f64> {
+        Some(match self {
+            Formula::Number(number) => *number,
+            Formula::Name(name) => point.get(name)?.as_f64()?,
+            Formula::Negative(inner) => -inner.at(point)?,
+            Formula::Binary(left, operator, right) => {
+                let (left, right) = (left.at(point)?, right.at(point)?);
+                match operator {
+                    '+' => left + right,
+                    '-' => left - right,
+                    '*' => left * right,
+                    _ => left / right,
+                }
+            }
+        })
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn sum(&mut self) -> Result<Formula, String> {
+        let mut left = self.product()?;
+        while let Some(operator) = self.take(&['+', '-']) {
+            left = Formula::Binary(Box::new(left), operator, Box::new(self.product()?));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Formula, String> {
+        let mut left = self.atom()?;
+        while let Some(operator) = self.take(&['*', '/']) {
+            left = Formula::Binary(Box::new(left), operator, Box::new(self.atom()?));
+        }
+        Ok(left)
+    }
+
+    fn atom(&mut self) -> Result<Formula, String> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("the formula is nested more than {DEEPEST} deep"));
+        }
+        let atom = match self.take(&['(', '{', '-']) {
+            Some('(') => {
+                let inner = self.sum()?;
+                self.take(&[')']).ok_or_else(|| self.expected(")"))?;
+                inner
+            }
+            Some('{') => {
+                let (name, rest) = self.rest.split_once('}').ok_or_else(|| self.expected("}"))?;
+                self.rest = rest;
+                Formula::Name(name.trim().to_owned())
+            }
+            Some(_) => Formula::Negative(Box::new(self.atom()?)),
+            None => self.number()?,
+        };
+        self.depth -= 1;
+        Ok(atom)
+    }
+
+    fn number(&mut self) -> Result<Formula, String> {
+        let rest = self.rest.trim_start();
+        let plain = |i: usize, c: char| {
+            c.is_ascii_digit()
+                || c == '.'
+                || c == 'e'
+                || ((c == '-' || c == '+') && i > 0 && rest.as_bytes()[i - 1] == b'e')
+        };
+        let end = rest
+            .char_indices()
+            .find(|&(i, c)| !plain(i, c))
+            .map_or(rest.len(), |(i, _)| i);
+        let number = f64::from_str(&rest[..end]).map_err(|_| self.expected("a number, {key} or ("))?;
+        self.rest = &rest[end..];
+        Ok(Formula::Number(number))
+    }
+
+    fn take(&mut self, any: &[char]) -> Option<char> {
+        let rest = self.rest.trim_start();
+        let first = rest.chars().next().filter(|c| any.contains(c))?;
+        self.rest = &rest[first.len_utf8()..];
+        Some(first)
+    }
+
+    fn expected(&self, what: &str) -> String {
+        let at = self.text.len() - self.rest.trim_start().len();
+        format!(
+            "\"{}\" stops making sense at byte {at}; expected {what}",
+            self.text
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Option<f64> {
+        let mut point = Coordinates::new();
+        point.insert("link.b.loss.rate".into(), 0.1.into());
+        point.insert("flow.a.transport".into(), "udp".into());
+        Formula::parse(text).unwrap().at(&point)
+    }
+
+    #[test]
+    fn products_bind_before_sums_and_left_before_right() {
+        assert_eq!(value("1 + 2 * 3 - 4 / 2"), Some(5.0));
+        assert_eq!(value("8 / 2 / 2"), Some(2.0));
+        assert_eq!(value("-(1 + 2) * 3"), Some(-9.0));
+        assert_eq!(value("1.12e6 * (1 - {link.b.loss.rate})"), Some(1_008_000.0));
+        assert_eq!(value("1e-3 + 2"), Some(2.001));
+    }
+
+    #[test]
+    fn a_coordinate_that_is_no_number_has_no_value() {
+        assert_eq!(value("1 + {flow.a.transport}"), None);
+        assert_eq!(value("{flow.b.transport}"), None);
+    }
+
+    #[test]
+    fn nonsense_is_pointed_at() {
+        let error = Formula::parse("1 + * 2").unwrap_err();
+        assert!(error.contains("byte 4") && error.contains("a number"), "{error}");
+        assert!(Formula::parse("(1 + 2").unwrap_err().contains("expected )"));
+        assert!(Formula::parse("{a").unwrap_err().contains("expected }"));
+        assert!(Formula::parse("1 2").unwrap_err().contains("the end"));
+        assert!(
+            Formula::parse(&"(".repeat(100_000))
+                .unwrap_err()
+                .contains("nested")
+        );
+    }
+}

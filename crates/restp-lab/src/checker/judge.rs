@@ -1,0 +1,232 @@
+//! Holds claims against results.
+
+use super::raw::{Direction, Each};
+use super::{Check, Expect};
+use crate::run::RunResult;
+use crate::scenario::Coordinates;
+use serde::Serialize;
+use serde_json::Value;
+
+/// One claim at one point, pair or row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The scenario's id.
+    pub scenario: String,
+    /// The claim's id.
+    pub check: String,
+    /// The claim in words.
+    pub text: String,
+    /// The coordinates that all results judged here share.
+    pub point: Coordinates,
+    /// What is compared, in words.
+    pub claim: String,
+    /// What the claim expects.
+    pub expected: Option<f64>,
+    /// What was measured.
+    pub measured: Option<f64>,
+    /// Does the claim hold? Absent when the results it speaks of are not there.
+    pub held: Option<bool>,
+}
+
+/// The verdicts on all claims, in the order written. `results` are in the order of points and seeds.
+pub fn judge(checks: &[Check], results: &[RunResult]) -> Vec<Verdict> {
+    checks.iter().flat_map(|check| check.judge(results)).collect()
+}
+
+/// The runs of one point.
+type Group<'a> = (&'a Coordinates, Vec<&'a RunResult>);
+
+impl Check {
+    fn judge(&self, results: &[RunResult]) -> Vec<Verdict> {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for run in results.iter().filter(|run| self.concerns(&run.point)) {
+            match groups.iter_mut().find(|(point, _)| **point == run.point) {
+                Some((_, runs)) => runs.push(run),
+                None => groups.push((&run.point, vec![run])),
+            }
+        }
+        let mut verdicts: Vec<Verdict> = match &self.expect {
+            Expect::Near { .. } => groups.iter().map(|group| self.near(group)).collect(),
+            Expect::Compare { axis, .. } => rows(&groups, axis).iter().map(|row| self.compare(row)).collect(),
+            Expect::Trend { along, .. } => rows(&groups, along).iter().map(|row| self.trend(row)).collect(),
+        };
+        let scenario = results.first().map_or("", |run| &run.scenario);
+        verdicts
+            .iter_mut()
+            .for_each(|verdict| verdict.scenario = scenario.to_owned());
+        verdicts
+    }
+
+    fn concerns(&self, point: &Coordinates) -> bool {
+        let allows = |(axis, values): &(String, Vec<Value>)| {
+            point
+                .get(axis)
+                .is_some_and(|value| values.iter().any(|allowed| same(allowed, value)))
+        };
+        self.filter.iter().all(allows)
+    }
+
+    fn verdict(&self, point: Coordinates, claim: String) -> Verdict {
+        let (check, text) = (self.id.clone(), self.text.clone());
+        Verdict {
+            scenario: String::new(),
+            check,
+            text,
+            point,
+            claim,
+            expected: None,
+            measured: None,
+            held: None,
+        }
+    }
+
+    fn mean(&self, runs: &[&RunResult]) -> Option<f64> {
+        let values: Vec<f64> = runs.iter().filter_map(|run| self.metric.of(run)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn near(&self, (point, runs): &Group<'_>) -> Verdict {
+        let Expect::Near { formula, within } = &self.expect else {
+            unreachable!("chosen by judge")
+        };
+        let (expected, measured) = (formula.at(point), self.mean(runs));
+        let held = expected
+            .zip(measured)
+            .map(|(expected, measured)| (measured - expected).abs() <= expected.abs() * within);
+        let claim = format!("{}: mean within {} % of the formula", self.metric, within * 100.0);
+        Verdict {
+            expected,
+            measured,
+            held,
+            ..self.verdict((*point).clone(), claim)
+        }
+    }
+
+    fn compare(&self, row: &Row<'_>) -> Verdict {
+        let Expect::Compare {
+            axis: _,
+            left,
+            relation,
+            right,
+            factor,
+            within,
+            each,
+        } = &self.expect
+        else {
+            unreachable!("chosen by judge")
+        };
+        let side = |wanted: &Value| {
+            row.cells
+                .iter()
+                .find(|(value, _)| same(value, wanted))
+                .map(|(_, runs)| *runs)
+        };
+        let (l, r) = (side(left), side(right));
+        let mean = |runs: Option<&[&RunResult]>| runs.and_then(|runs| self.mean(runs));
+        let (measured, expected) = (mean(l), mean(r).map(|mean| mean * factor));
+        let times = if *factor == 1.0 {
+            String::new()
+        } else {
+            format!("{factor} times ")
+        };
+        let every = if *each == Each::Run { "in every run " } else { "" };
+        let claim = format!(
+            "{}: {} is {every}{relation} {times}{}",
+            self.metric,
+            plain(left),
+            plain(right)
+        );
+        let held = match each {
+            Each::Mean => measured
+                .zip(expected)
+                .map(|(left, right)| relation.holds(left, right, *within)),
+            Each::Run => l
+                .zip(r)
+                .filter(|(l, r)| !l.is_empty() && l.len() == r.len())
+                .map(|(l, r)| {
+                    l.iter().zip(r).all(
+                        |(left, right)| match (self.metric.of(left), self.metric.of(right)) {
+                            (Some(a), Some(b)) => {
+                                left.seed == right.seed && relation.holds(a, b * factor, *within)
+                            }
+                            _ => false,
+                        },
+                    )
+                }),
+        };
+        Verdict {
+            expected,
+            measured,
+            held,
+            ..self.verdict(row.rest.clone(), claim)
+        }
+    }
+
+    /// The step that goes most against the trend is the one reported.
+    fn trend(&self, row: &Row<'_>) -> Verdict {
+        let Expect::Trend {
+            along,
+            direction,
+            within,
+        } = &self.expect
+        else {
+            unreachable!("chosen by judge")
+        };
+        let mut steps: Vec<(f64, f64)> = row
+            .cells
+            .iter()
+            .filter_map(|(value, runs)| Some((value.as_f64()?, self.mean(runs)?)))
+            .collect();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (word, sign) = match direction {
+            Direction::Rising => ("rises", 1.0),
+            Direction::Falling => ("falls", -1.0),
+        };
+        let gain =
+            |pair: &[(f64, f64)]| sign * (pair[1].1 - pair[0].1) / pair[0].1.abs().max(f64::MIN_POSITIVE);
+        let worst = steps.windows(2).min_by(|a, b| gain(a).total_cmp(&gain(b)));
+        let claim = format!("{} {word} with {along}", self.metric);
+        Verdict {
+            expected: worst.map(|pair| pair[0].1),
+            measured: worst.map(|pair| pair[1].1),
+            held: worst.map(|pair| gain(pair) >= -within),
+            ..self.verdict(row.rest.clone(), claim)
+        }
+    }
+}
+
+/// Points that differ on one axis only.
+struct Row<'a> {
+    rest: Coordinates,
+    cells: Vec<(&'a Value, &'a [&'a RunResult])>,
+}
+
+fn rows<'a>(groups: &'a [Group<'a>], axis: &str) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for (point, runs) in groups {
+        let Some(value) = point.get(axis) else { continue };
+        let mut rest = (*point).clone();
+        rest.shift_remove(axis);
+        let cell = (value, runs.as_slice());
+        match rows.iter_mut().find(|row| row.rest == rest) {
+            Some(row) => row.cells.push(cell),
+            None => rows.push(Row {
+                rest,
+                cells: vec![cell],
+            }),
+        }
+    }
+    rows
+}
+
+/// Equal, where 1 and 1.0 are the same number.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,140 @@
+//! Claims of a scenario, `[[check]]`, held against its results after the last run.
+//!
+//! | `expect` | Claims about the metric | Verdicts |
+//! |---|---|---|
+//! | `near` | at each point its mean lies within a tolerance of a formula over the point's coordinates | one per point |
+//! | `compare` | for two values of one axis, all else equal, one is at least, at most or equal to the other | one per pair |
+//! | `trend` | its mean rises or falls along one axis, all else equal | one per row |
+
+mod formula;
+mod judge;
+mod metric;
+mod raw;
+
+pub use judge::{Verdict, judge};
+
+use crate::scenario::{Fault, Plan, unknown};
+use formula::Formula;
+use metric::Metric;
+pub(crate) use raw::RawCheck;
+use raw::{Direction, Each, RawExpect, Relation};
+use serde_json::Value;
+use toml::Spanned;
+
+/// One claim.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Short name, such as `E7.1`.
+    pub id: String,
+    /// The claim in words.
+    pub text: String,
+    metric: Metric,
+    /// Only points with one of these values on these axes.
+    filter: Vec<(String, Vec<Value>)>,
+    expect: Expect,
+}
+
+#[derive(Clone, Debug)]
+enum Expect {
+    Near {
+        formula: Formula,
+        within: f64,
+    },
+    Compare {
+        axis: String,
+        left: Value,
+        relation: Relation,
+        right: Value,
+        factor: f64,
+        within: f64,
+        each: Each,
+    },
+    Trend {
+        along: String,
+        direction: Direction,
+        within: f64,
+    },
+}
+
+impl Check {
+    /// Validates the claims of a scenario with these axes, of which `plan` is one point.
+    pub(crate) fn all(raw: Vec<RawCheck>, axes: &[&str], plan: &Plan) -> Result<Vec<Check>, Fault> {
+        raw.into_iter()
+            .map(|check| Check::new(check, axes, plan))
+            .collect()
+    }
+
+    fn new(raw: RawCheck, axes: &[&str], plan: &Plan) -> Result<Check, Fault> {
+        let known = |written: &Spanned<String>| match axes.contains(&written.get_ref().as_str()) {
+            true => Ok(written.get_ref().clone()),
+            false => Err(Fault::at(
+                written,
+                unknown("axis", written.get_ref(), axes.iter().copied()),
+            )),
+        };
+        let metric =
+            Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
+        let mut filter = Vec::new();
+        for (axis, values) in &raw.filter {
+            known(axis)?;
+            filter.push((axis.get_ref().clone(), values.iter().map(json).collect()));
+        }
+        let expect = match raw.expect {
+            RawExpect::Near(near) => {
+                let formula =
+                    Formula::parse(near.value.get_ref()).map_err(|error| Fault::at(&near.value, error))?;
+                if let Some(name) = formula.names().find(|name| !axes.contains(name)) {
+                    return Err(Fault::at(
+                        &near.value,
+                        unknown("axis", name, axes.iter().copied()),
+                    ));
+                }
+                Expect::Near {
+                    formula,
+                    within: share(Some(&near.within))?,
+                }
+            }
+            RawExpect::Compare(compare) => Expect::Compare {
+                axis: known(&compare.axis)?,
+                left: json(&compare.left),
+                relation: compare.relation,
+                right: json(&compare.right),
+                factor: compare.factor.unwrap_or(1.0),
+                within: share(compare.within.as_ref())?,
+                each: compare.each,
+            },
+            RawExpect::Trend(trend) => Expect::Trend {
+                along: known(&trend.along)?,
+                direction: trend.direction,
+                within: share(trend.within.as_ref())?,
+            },
+        };
+        Ok(Check {
+            id: raw.id,
+            text: raw.text,
+            metric,
+            filter,
+            expect,
+        })
+    }
+}
+
+/// Reads `"1 %"`; absent is zero.
+fn share(written: Option<&Spanned<String>>) -> Result<f64, Fault> {
+    let Some(written) = written else { return Ok(0.0) };
+    let text = written.get_ref();
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    match number.filter(|number| (0.0..=1000.0).contains(number)) {
+        Some(number) => Ok(number / 100.0),
+        None => Err(Fault::at(
+            written,
+            format!("\"{text}\" is not a tolerance; write a share such as \"1 %\""),
+        )),
+    }
+}
+
+fn json(value: &toml::Value) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}

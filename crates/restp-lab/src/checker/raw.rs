@@ -1,0 +1,101 @@
+//! A `[[check]]` table as written.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawCheck {
+    pub id: String,
+    pub text: String,
+    pub metric: Spanned<String>,
+    #[serde(default, rename = "where")]
+    pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
+    pub expect: RawExpect,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RawExpect {
+    Near(RawNear),
+    Compare(RawCompare),
+    Trend(RawTrend),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawNear {
+    pub value: Spanned<String>,
+    pub within: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawCompare {
+    pub axis: Spanned<String>,
+    pub left: toml::Value,
+    pub relation: Relation,
+    pub right: toml::Value,
+    pub factor: Option<f64>,
+    pub within: Option<Spanned<String>>,
+    #[serde(default)]
+    pub each: Each,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTrend {
+    pub along: Spanned<String>,
+    pub direction: Direction,
+    pub within: Option<Spanned<String>>,
+}
+
+/// How the left side stands to the right one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Relation {
+    Equal,
+    AtLeast,
+    AtMost,
+}
+
+impl Relation {
+    /// Does it hold, when `right` may be off by the share `within`?
+    pub fn holds(self, left: f64, right: f64, within: f64) -> bool {
+        let slack = right.abs() * within;
+        match self {
+            Relation::Equal => (left - right).abs() <= slack,
+            Relation::AtLeast => left >= right - slack,
+            Relation::AtMost => left <= right + slack,
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Relation::Equal => "equal to",
+            Relation::AtLeast => "at least",
+            Relation::AtMost => "at most",
+        })
+    }
+}
+
+/// What is compared: means over all runs, or every run with the run of the same seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Each {
+    #[default]
+    Mean,
+    Run,
+}
+
+/// Which way a trend goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    Rising,
+    Falling,
+}

@@ -1,0 +1,153 @@
+//! Drives one machine and its application from the event queue of the simulated network. The same loop as the one
+//! over sockets: drain transmissions, drain events, set the timer.
+
+use crate::traffic::{Receiver, Sender, TrafficError};
+use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::time::Time;
+use restp_sim::{HostId, World};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Bytes that IPv4 puts before every datagram (RFC 791 §3.1, no options).
+const IP_HEADER_BYTES: usize = 20;
+
+/// One end of one flow.
+pub struct Host {
+    id: HostId,
+    machine: Box<dyn Machine>,
+    /// What uses the machine.
+    pub application: Application,
+}
+
+/// What uses a machine.
+#[derive(Debug)]
+pub enum Application {
+    /// Opens and writes.
+    Sender(Sender),
+    /// Accepts and reads.
+    Receiver(Receiver),
+}
+
+impl Host {
+    /// A host whose timer is set for its application's first step.
+    pub fn new(id: HostId, machine: Box<dyn Machine>, application: Application, world: &mut World) -> Self {
+        world.wake_at(id, application.next());
+        Host {
+            id,
+            machine,
+            application,
+        }
+    }
+
+    /// Its protocol.
+    pub fn machine(&self) -> &dyn Machine {
+        &*self.machine
+    }
+
+    /// A datagram arrived; its path still is the sender's.
+    pub fn arrival(&mut self, now: Time, datagram: &mut Datagram) {
+        datagram.path = datagram.path.reversed();
+        self.machine.handle(now, Input::Datagram(datagram));
+    }
+
+    /// The timer ran out: the application's, the protocol's, or both.
+    ///
+    /// # Errors
+    /// When this traffic cannot run over this transport.
+    pub fn wake(&mut self, now: Time) -> Result<(), TrafficError> {
+        if let Application::Sender(sender) = &mut self.application
+            && sender.next() <= now
+        {
+            sender.wake(now, &mut *self.machine)?;
+        }
+        if self.machine.next_deadline().is_some_and(|(at, _)| at <= now) {
+            self.machine.handle(now, Input::Deadline);
+        }
+        Ok(())
+    }
+
+    /// Everything that follows from one input. `hosts` are all hosts in the order of their addresses.
+    ///
+    /// # Errors
+    /// When this traffic cannot run over this transport.
+    pub fn settle(
+        &mut self,
+        now: Time,
+        world: &mut World,
+        hosts: &[HostId],
+        out: &mut Datagram,
+    ) -> Result<(), TrafficError> {
+        loop {
+            while self.machine.poll_transmit(now, out) {
+                // A datagram to an address of nobody leaves the network, as it would behind a default route.
+                if let Some(&to) = index_of(out.path.remote).and_then(|index| hosts.get(index)) {
+                    world.send(now, self.id, to, (IP_HEADER_BYTES + out.len()) as u32, out);
+                }
+            }
+            let Some(mut event) = self.machine.poll_event() else {
+                break;
+            };
+            loop {
+                self.application.on(now, &event, &mut *self.machine)?;
+                match self.machine.poll_event() {
+                    Some(next) => event = next,
+                    None => break,
+                }
+            }
+        }
+        let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
+        world.wake_at(self.id, deadline.min(self.application.next()));
+        Ok(())
+    }
+}
+
+impl Application {
+    fn next(&self) -> Time {
+        match self {
+            Application::Sender(sender) => sender.next(),
+            Application::Receiver(_) => Time::MAX,
+        }
+    }
+
+    fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        match self {
+            Application::Sender(sender) => sender.on(now, event, machine),
+            Application::Receiver(receiver) => {
+                receiver.on(now, event, machine);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The address of host number `index`: 10.x.y.z, counted from 10.0.0.1. Protocols run directly over IPv4, so
+/// there is no port.
+pub fn address_of(index: usize) -> SocketAddr {
+    let [_, x, y, z] = (index as u32 + 1).to_be_bytes();
+    SocketAddr::from((Ipv4Addr::new(10, x, y, z), 0))
+}
+
+/// The number of the host with this address.
+fn index_of(address: SocketAddr) -> Option<usize> {
+    let IpAddr::V4(v4) = address.ip() else { return None };
+    let [10, x, y, z] = v4.octets() else { return None };
+    (u32::from_be_bytes([0, x, y, z]) as usize).checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_numbers() {
+        assert_eq!(address_of(0).to_string(), "10.0.0.1:0");
+        assert_eq!(address_of(8191).to_string(), "10.0.32.0:0");
+        for index in [0, 1, 255, 256, 8191] {
+            assert_eq!(index_of(address_of(index)), Some(index));
+        }
+        assert_eq!(index_of(SocketAddr::from((Ipv4Addr::new(10, 0, 0, 0), 0))), None);
+        assert_eq!(
+            index_of(SocketAddr::from((Ipv4Addr::new(192, 168, 0, 1), 0))),
+            None
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! One flow in one run, put together from both applications and both protocol ends.
+
+use super::{mean_ms, percentile_ms};
+use crate::scenario::FlowPlan;
+use crate::traffic::{Receiver, Sender, Traffic};
+use restp_base::flow::{CloseReason, FlowStats};
+use restp_base::time::Time;
+use serde::Serialize;
+
+/// What is reported of a flow; absent where a metric has no meaning for its traffic or transport.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowResult {
+    /// Its name.
+    pub name: String,
+    /// Its transport, as written.
+    pub transport: String,
+    /// Bits delivered to the application per second, from the flow's start to its completion or the run's end.
+    pub goodput_bps: Option<f64>,
+    /// Application bits sent per second, repeats included.
+    pub throughput_bps: Option<f64>,
+    /// All transport bits sent per second, both directions, headers included.
+    pub load_bps: Option<f64>,
+    /// From the flow's start until the receiver had the whole file.
+    pub completion_s: Option<f64>,
+    /// From the flow's start until the receiver had the first byte.
+    pub first_byte_s: Option<f64>,
+    /// From the flow's start until it was established; absent where nothing is exchanged.
+    pub handshake_s: Option<f64>,
+    /// Application bytes read by the receiver.
+    pub delivered_bytes: u64,
+    /// Messages read by the receiver, copies included.
+    pub delivered_messages: Option<u64>,
+    /// Messages that took longer than the traffic's `late_after`.
+    pub late_messages: Option<u64>,
+    /// Messages missing below the highest number read.
+    pub lost_messages: Option<u64>,
+    /// Mean of due to read.
+    pub latency_mean_ms: Option<f64>,
+    /// 99th percentile of due to read.
+    pub latency_p99_ms: Option<f64>,
+    /// Datagrams sent by the flow's sender.
+    pub sent_packets: u64,
+    /// Segments it sent again.
+    pub retransmitted_packets: u64,
+    /// Segments the receiver rebuilt by forward error correction.
+    pub repaired_packets: u64,
+    /// Retransmission timers of the sender that ran out.
+    pub timeouts: u64,
+    /// The sender's flow ended in another way than by finishing.
+    pub aborted: bool,
+    /// What each path carried.
+    pub paths: Vec<PathResult>,
+}
+
+/// One path of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathResult {
+    /// The sender's node.
+    pub local: String,
+    /// The receiver's node.
+    pub remote: String,
+    /// Transport bytes sent.
+    pub bytes_sent: u64,
+    /// Datagrams sent.
+    pub packets_sent: u64,
+    /// Segments declared lost by the sender.
+    pub packets_lost: u64,
+    /// Smoothed round-trip time at the end.
+    pub srtt_ms: Option<f64>,
+}
+
+impl FlowResult {
+    /// The account of `plan` at the time `end`. A flow whose start lies after the end has no rates.
+    pub fn new(
+        plan: &FlowPlan,
+        (sender, sent): (&Sender, Option<FlowStats>),
+        (receiver, received): (&Receiver, Option<FlowStats>),
+        end: Time,
+    ) -> FlowResult {
+        let start = sender.start();
+        let since_start = |at: Time| at.since(start).as_secs_f64();
+        let span = receiver.complete().unwrap_or(end).since(start).as_secs_f64();
+        let rate = |bytes: u64| (span > 0.0).then(|| bytes as f64 * 8.0 / span);
+        let opened = sent.is_some();
+        let (sent, received) = (sent.unwrap_or_default(), received.unwrap_or_default());
+        let messages = receiver.messages();
+        let latencies = messages.map_or(&[][..], |messages| messages.latencies());
+        let handshake = if sent.handshake.is_some() {
+            sender.handshake()
+        } else {
+            None
+        };
+        FlowResult {
+            name: plan.name.clone(),
+            transport: plan.transport.name().to_owned(),
+            goodput_bps: rate(receiver.delivered_bytes()),
+            throughput_bps: rate(sent.sent_payload_bytes),
+            load_bps: rate(sent.sent_bytes + received.sent_bytes),
+            completion_s: receiver.complete().map(since_start),
+            first_byte_s: receiver.first_byte().map(since_start),
+            handshake_s: handshake.map(|span| span.as_secs_f64()),
+            delivered_bytes: receiver.delivered_bytes(),
+            delivered_messages: messages.map(|messages| messages.delivered()),
+            late_messages: messages.and_then(|messages| messages.late()),
+            lost_messages: messages.and_then(|messages| messages.lost()),
+            latency_mean_ms: mean_ms(latencies),
+            latency_p99_ms: percentile_ms(latencies, 99),
+            sent_packets: sent.sent_packets,
+            retransmitted_packets: sent.retransmitted_packets,
+            repaired_packets: received.repaired_packets,
+            timeouts: sent.timeouts,
+            aborted: sender
+                .closed()
+                .is_some_and(|reason| *reason != CloseReason::Finished),
+            paths: Vec::from_iter(opened.then(|| PathResult {
+                local: plan.from.clone(),
+                remote: plan.to.clone(),
+                bytes_sent: sent.sent_bytes,
+                packets_sent: sent.sent_packets,
+                packets_lost: sent.lost_packets,
+                srtt_ms: sent.srtt.map(|srtt| srtt.as_nanos() as f64 / 1e6),
+            })),
+        }
+    }
+
+    /// Is there nothing more to wait for?
+    pub(crate) fn finished(traffic: &Traffic, sender: &Sender, receiver: &Receiver) -> bool {
+        match traffic {
+            Traffic::Bulk => sender.closed().is_some(),
+            Traffic::File { .. } => receiver.complete().is_some() || sender.closed().is_some_and(broken),
+            Traffic::Cbr(_) => receiver.finished() || sender.closed().is_some_and(broken),
+        }
+    }
+}
+
+fn broken(reason: &CloseReason) -> bool {
+    *reason != CloseReason::Finished
+}

@@ -1,0 +1,13 @@
+//! What a run is measured by. Names and order of the fields are those of the results on the command line.
+
+mod delay;
+mod fairness;
+mod flow;
+mod interval;
+mod link;
+
+pub use delay::{mean_ms, percentile_ms};
+pub use fairness::jain;
+pub use flow::{FlowResult, PathResult};
+pub use interval::Interval;
+pub use link::{LinkResult, links};

@@ -1,0 +1,212 @@
+//! Summaries as a table for eyes, results as CSV for other tools.
+
+use crate::checker::Verdict;
+use crate::run::{RunResult, Summary};
+use crate::scenario::Coordinates;
+use serde_json::{Map, Value};
+use std::fmt::Write;
+
+/// One line per flow of each summary: where, which, and the means with half their 95 % intervals.
+pub fn table(summaries: &[Summary]) -> Vec<Vec<String>> {
+    let mut rows = vec![HEADINGS.map(String::from).to_vec()];
+    for summary in summaries {
+        for flow in &summary.summary.flows {
+            let text = |field: &str| flow.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+            rows.push(vec![
+                coordinates(&summary.point),
+                text("name"),
+                text("transport"),
+                summary.summary.runs.to_string(),
+                mean(flow, "goodput_bps", 1e-6),
+                mean(flow, "completion_s", 1.0),
+                mean(flow, "latency_mean_ms", 1.0),
+                mean(flow, "lost_messages", 1.0),
+                mean(flow, "retransmitted_packets", 1.0),
+                mean(flow, "timeouts", 1.0),
+            ]);
+        }
+    }
+    rows
+}
+
+const HEADINGS: [&str; 10] = [
+    "point",
+    "flow",
+    "transport",
+    "runs",
+    "goodput Mbit/s",
+    "completion s",
+    "latency ms",
+    "lost",
+    "retransmitted",
+    "timeouts",
+];
+
+/// One line per verdict: claim, expected, measured, verdict.
+pub fn verdicts(verdicts: &[Verdict]) -> Vec<Vec<String>> {
+    let headings = ["check", "point", "claim", "expected", "measured", "verdict"];
+    let mut rows = vec![headings.map(String::from).to_vec()];
+    for verdict in verdicts {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        rows.push(vec![
+            verdict.check.clone(),
+            coordinates(&verdict.point),
+            verdict.claim.clone(),
+            number(verdict.expected),
+            number(verdict.measured),
+            verdict
+                .held
+                .map_or("no data", |held| if held { "holds" } else { "FAILS" })
+                .to_owned(),
+        ]);
+    }
+    rows
+}
+
+/// Rows in columns of equal width, two spaces apart.
+pub fn plain(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, &width) in row.iter().zip(&widths) {
+            // Writing into a string cannot fail.
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Results as CSV (RFC 4180), one row per run and flow: coordinates, seed, every field of the flow.
+pub fn csv(results: &[RunResult]) -> String {
+    let mut axes: Vec<&String> = Vec::new();
+    for key in results.iter().flat_map(|run| run.point.keys()) {
+        if !axes.contains(&key) {
+            axes.push(key);
+        }
+    }
+    let mut text = String::new();
+    for run in results {
+        for flow in &run.flows {
+            let Ok(Value::Object(fields)) = serde_json::to_value(flow) else {
+                continue;
+            };
+            let fields = fields.iter().filter(|(_, value)| !value.is_array());
+            if text.is_empty() {
+                let own = fields.clone().map(|(key, _)| key);
+                let names = axes.iter().copied().chain(own).map(|name| cell(name));
+                line(
+                    &mut text,
+                    ["scenario".to_owned()]
+                        .into_iter()
+                        .chain(names)
+                        .chain(["seed".to_owned()]),
+                );
+            }
+            let place = axes
+                .iter()
+                .map(|axis| run.point.get(*axis).map_or_else(String::new, value));
+            let own = fields.map(|(_, field)| value(field));
+            line(
+                &mut text,
+                [cell(&run.scenario)]
+                    .into_iter()
+                    .chain(place)
+                    .chain(own)
+                    .chain([run.seed.to_string()]),
+            );
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, cells: impl Iterator<Item = String>) {
+    text.push_str(&cells.collect::<Vec<String>>().join(","));
+    text.push_str("\r\n");
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => cell(text),
+        other => cell(&other.to_string()),
+    }
+}
+
+fn cell(text: &str) -> String {
+    if text.contains(['"', ',', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// `link.bottleneck.loss.rate = 0.01, …`
+fn coordinates(point: &Coordinates) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    point
+        .iter()
+        .map(|(key, value)| format!("{key}={}", plain(value)))
+        .collect::<Vec<String>>()
+        .join(" ")
+}
+
+/// `1.234 ± 0.005`, or `-` where the metric has no value.
+fn mean(record: &Map<String, Value>, field: &str, scale: f64) -> String {
+    let Some(interval) = record.get(field) else {
+        return "-".into();
+    };
+    let part = |name: &str| interval.get(name).and_then(Value::as_f64);
+    let Some(mean) = part("mean") else {
+        return "-".into();
+    };
+    match part("high") {
+        Some(high) => format!("{} ± {}", short(mean * scale), short((high - mean) * scale)),
+        None => short(mean * scale),
+    }
+}
+
+/// Four significant digits or so, without an exponent in the usual range.
+fn short(number: f64) -> String {
+    match number.abs() {
+        size if size == 0.0 || size >= 1000.0 => format!("{number:.0}"),
+        size if size >= 100.0 => format!("{number:.1}"),
+        size if size >= 10.0 => format!("{number:.2}"),
+        size if size >= 0.001 => format!("{number:.4}"),
+        _ => format!("{number:.2e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [["a", "bb"], ["ccc", "d"]].map(|row| row.map(String::from).to_vec());
+        assert_eq!(plain(&rows), "a    bb\nccc  d\n");
+    }
+
+    #[test]
+    fn cells_with_separators_are_quoted() {
+        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(cell("plain"), "plain");
+    }
+
+    #[test]
+    fn numbers_keep_four_digits() {
+        assert_eq!(
+            [0.0, 1.00812, 12.3456, 123.456, 12345.6].map(short),
+            ["0", "1.0081", "12.35", "123.5", "12346"]
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! From points and seeds to results: replications on all cores, results in the order of points and seeds.
+
+mod replication;
+mod summary;
+
+pub use replication::{RunError, RunResult};
+pub(crate) use summary::number;
+pub use summary::{Numbers, Summary};
+
+use crate::checker::{self, Verdict};
+use crate::scenario::{Point, Scenario};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// How to run, apart from what the scenario says.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Threads; all processors when absent.
+    pub threads: Option<usize>,
+    /// Seed of the first run, in the place of the scenario's.
+    pub seed: Option<u64>,
+    /// Number of runs per point, in the place of the scenario's.
+    pub runs: Option<u64>,
+    /// Seconds of wall time since some fixed moment. Without it results say nothing of wall time.
+    pub stopwatch: Option<&'a (dyn Fn() -> f64 + Sync)>,
+}
+
+impl Options<'_> {
+    /// As the scenario says, on all processors.
+    pub const DEFAULT: Options<'static> = Options {
+        threads: None,
+        seed: None,
+        runs: None,
+        stopwatch: None,
+    };
+}
+
+/// One line of output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// One point, one seed.
+    Run(RunResult),
+    /// One point, all seeds.
+    Summary(Summary),
+    /// One claim at one point.
+    Verdict(Verdict),
+}
+
+/// Runs every point of a scenario with every seed. `each` gets the runs of a point in the order of their seeds,
+/// then its summary, then the next point; the verdicts on the scenario's claims come last. It may stop the rest
+/// with [`ControlFlow::Break`].
+///
+/// # Errors
+/// The first run, in that order, that could not go on.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options<'_>,
+    mut each: impl FnMut(Line) -> ControlFlow<()>,
+) -> Result<(), RunError> {
+    let jobs: Vec<Job<'_>> = scenario
+        .points()
+        .iter()
+        .flat_map(|point| seeds(point, options))
+        .collect();
+    let mut results: Vec<RunResult> = Vec::with_capacity(jobs.len());
+    let mut summaries = 0;
+    let outcome = in_order(&jobs, options, |result| {
+        let result = result?;
+        results.push(result.clone());
+        if each(Line::Run(result)).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let done = results.len();
+        if jobs
+            .get(done)
+            .is_none_or(|next| !std::ptr::eq(next.point, jobs[done - 1].point))
+        {
+            let summary = Summary::of(&results[summaries..]);
+            summaries = done;
+            return Ok(summary.map_or(ControlFlow::Continue(()), |summary| each(Line::Summary(summary))));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if outcome.is_continue() {
+        for verdict in checker::judge(scenario.checks(), &results) {
+            if each(Line::Verdict(verdict)).is_break() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One simulation to do.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    point: &'a Point,
+    seed: u64,
+}
+
+fn seeds<'a>(point: &'a Point, options: &Options<'_>) -> impl Iterator<Item = Job<'a>> + use<'a> {
+    let first = options.seed.unwrap_or(point.plan.seed);
+    let runs = options.runs.unwrap_or(point.plan.runs);
+    (first..first.saturating_add(runs)).map(move |seed| Job { point, seed })
+}
+
+/// Does all jobs, the next free thread taking the next job, and hands over the results in the order of the jobs.
+fn in_order(
+    jobs: &[Job<'_>],
+    options: &Options<'_>,
+    mut each: impl FnMut(Result<RunResult, RunError>) -> Result<ControlFlow<()>, RunError>,
+) -> Result<ControlFlow<()>, RunError> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.unwrap_or(0))
+        .build()
+        .map_err(|error| RunError::Threads(error.to_string()))?;
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let stopwatch = options.stopwatch;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let sender = sender;
+            pool.broadcast(|_| {
+                let sender = sender.clone();
+                while !stop.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let result = replication::replicate(job.point, job.seed, stopwatch);
+                    if sender.send((index, result)).is_err() {
+                        break;
+                    }
+                }
+            });
+        });
+        let (mut waiting, mut due) = (BTreeMap::new(), 0);
+        let mut outcome = Ok(ControlFlow::Continue(()));
+        for (index, result) in receiver {
+            waiting.insert(index, result);
+            while let Some(result) = waiting.remove(&due) {
+                due += 1;
+                outcome = each(result);
+                if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
+                    stop.store(true, Ordering::Relaxed);
+                    return outcome;
+                }
+            }
+        }
+        outcome
+    })
+}

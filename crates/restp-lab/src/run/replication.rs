@@ -1,0 +1,224 @@
+//! One point, one seed, one result.
+
+use crate::host::{Application, Host, address_of};
+use crate::metrics::{FlowResult, LinkResult, links};
+use crate::scenario::{Coordinates, FlowPlan, Plan, Point};
+use crate::traffic::{Receiver, Sender, TrafficError};
+use restp_base::flow::{FlowId, FlowStats};
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::random::Stream;
+use restp_base::time::{Duration, Time};
+use restp_sim::{Happening, HostId, NetworkError, World};
+use serde::Serialize;
+use thiserror::Error;
+
+/// What one run measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunResult {
+    /// The scenario's id.
+    pub scenario: String,
+    /// Where the point lies in the sweep.
+    pub point: Coordinates,
+    /// Seed of every random stream of the run.
+    pub seed: u64,
+    /// Virtual time that passed.
+    pub sim_seconds: f64,
+    /// Wall time that passed, if the caller lent a stopwatch.
+    pub wall_seconds: Option<f64>,
+    /// Events of the network: packets at the end of a hop, and timers.
+    pub events: u64,
+    /// Packets handed to hosts.
+    pub packets: u64,
+    /// Each flow, in the order written.
+    pub flows: Vec<FlowResult>,
+    /// Each link, in the order written.
+    pub links: Vec<LinkResult>,
+}
+
+/// Why a run could not go on.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RunError {
+    /// The network was refused.
+    #[error("{0}")]
+    Network(#[from] NetworkError),
+    /// A flow's traffic cannot run over its transport.
+    #[error("flow \"{flow}\" (seed {seed}): {error}")]
+    Traffic {
+        /// The flow.
+        flow: String,
+        /// The run.
+        seed: u64,
+        /// What happened.
+        error: TrafficError,
+    },
+    /// The same instant never ended.
+    #[error(
+        "seed {seed}: {STUCK} events happened at {at:?} without time passing; a protocol asks to be woken in the past"
+    )]
+    Stuck {
+        /// The run.
+        seed: u64,
+        /// When.
+        at: Time,
+    },
+    /// Threads could not be started.
+    #[error("threads could not be started: {0}")]
+    Threads(String),
+}
+
+/// More events than any network of this size has at one instant.
+const STUCK: u64 = 10_000_000;
+
+/// Runs `point` with `seed`.
+pub(super) fn replicate(
+    point: &Point,
+    seed: u64,
+    stopwatch: Option<&(dyn Fn() -> f64 + Sync)>,
+) -> Result<RunResult, RunError> {
+    let started = stopwatch.map(|read| read());
+    let mut run = Replication::new(&point.plan, seed)?;
+    run.until_the_end()?;
+    let wall_seconds = stopwatch.zip(started).map(|(read, started)| read() - started);
+    Ok(run.result(point, wall_seconds))
+}
+
+struct Replication<'a> {
+    plan: &'a Plan,
+    seed: u64,
+    world: World,
+    /// Two per flow: the sender's, then the receiver's.
+    hosts: Vec<Host>,
+    ids: Vec<HostId>,
+    end: Time,
+}
+
+impl<'a> Replication<'a> {
+    fn new(plan: &'a Plan, seed: u64) -> Result<Self, RunError> {
+        let mut world = World::new(&plan.links, seed)?;
+        let mut ids = Vec::with_capacity(2 * plan.flows.len());
+        for flow in &plan.flows {
+            let unreachable = || NetworkError::Unreachable {
+                from: flow.from.clone(),
+                to: flow.to.clone(),
+            };
+            for name in [&flow.from, &flow.to] {
+                let node = world.node(name).ok_or_else(unreachable)?;
+                ids.push(world.attach(node));
+            }
+        }
+        let mut hosts = Vec::with_capacity(ids.len());
+        for (i, flow) in plan.flows.iter().enumerate() {
+            let ends = flow.transport.machines(seed, &flow.name);
+            let (from, to) = (2 * i, 2 * i + 1);
+            let path = PathAddress {
+                local: address_of(from),
+                remote: address_of(to),
+            };
+            let sender = Application::Sender(Sender::new(path, start(flow, seed), &flow.traffic));
+            let receiver = Application::Receiver(Receiver::new(&flow.traffic));
+            hosts.push(Host::new(ids[from], ends.client, sender, &mut world));
+            hosts.push(Host::new(ids[to], ends.server, receiver, &mut world));
+        }
+        Ok(Replication {
+            plan,
+            seed,
+            world,
+            hosts,
+            ids,
+            end: Time::ZERO + plan.duration,
+        })
+    }
+
+    fn until_the_end(&mut self) -> Result<(), RunError> {
+        let (mut arrived, mut out) = (Datagram::empty(), Datagram::empty());
+        let (mut instant, mut at_instant) = (Time::ZERO, 0u64);
+        let mut finished = vec![false; self.plan.flows.len()];
+        let mut open = finished.len();
+        while let Some((now, happening)) = self.world.next(self.end, &mut arrived) {
+            at_instant = if now == instant { at_instant + 1 } else { 0 };
+            instant = now;
+            if at_instant > STUCK {
+                return Err(RunError::Stuck {
+                    seed: self.seed,
+                    at: now,
+                });
+            }
+            let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
+            let index = id.index();
+            let host = &mut self.hosts[index];
+            let step = match happening {
+                Happening::Arrival { .. } => {
+                    host.arrival(now, &mut arrived);
+                    Ok(())
+                }
+                Happening::Wake { .. } => host.wake(now),
+            };
+            step.and_then(|()| host.settle(now, &mut self.world, &self.ids, &mut out))
+                .map_err(|error| {
+                    let flow = self.plan.flows[index / 2].name.clone();
+                    RunError::Traffic {
+                        flow,
+                        seed: self.seed,
+                        error,
+                    }
+                })?;
+            let flow = index / 2;
+            if !finished[flow] && self.finished(flow) {
+                finished[flow] = true;
+                open -= 1;
+                if open == 0 {
+                    self.end = now;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ends(&self, flow: usize) -> Option<(&Sender, &Receiver)> {
+        match (
+            &self.hosts[2 * flow].application,
+            &self.hosts[2 * flow + 1].application,
+        ) {
+            (Application::Sender(sender), Application::Receiver(receiver)) => Some((sender, receiver)),
+            _ => None,
+        }
+    }
+
+    fn finished(&self, flow: usize) -> bool {
+        let traffic = &self.plan.flows[flow].traffic;
+        self.ends(flow)
+            .is_some_and(|(sender, receiver)| FlowResult::finished(traffic, sender, receiver))
+    }
+
+    fn result(&self, point: &Point, wall_seconds: Option<f64>) -> RunResult {
+        let stats = |host: usize, flow: Option<FlowId>| -> Option<FlowStats> {
+            self.hosts[host].machine().stats(flow?)
+        };
+        let flows = self.plan.flows.iter().enumerate().filter_map(|(i, plan)| {
+            let (sender, receiver) = self.ends(i)?;
+            let sent = (sender, stats(2 * i, sender.flow()));
+            let received = (receiver, stats(2 * i + 1, receiver.flow()));
+            Some(FlowResult::new(plan, sent, received, self.end))
+        });
+        let span = self.end.since(Time::ZERO);
+        RunResult {
+            scenario: self.plan.id.clone(),
+            point: point.coordinates.clone(),
+            seed: self.seed,
+            sim_seconds: span.as_secs_f64(),
+            wall_seconds,
+            events: self.world.events(),
+            packets: self.world.totals().delivered,
+            flows: flows.collect(),
+            links: links(&self.world.link_stats(), span),
+        }
+    }
+}
+
+/// When a flow is opened: its start, and a uniform part of its spread from a stream of its own.
+fn start(flow: &FlowPlan, seed: u64) -> Time {
+    let spread = flow.start_spread.as_nanos();
+    let drawn = Stream::named(seed, &format!("flow/{}/start", flow.name)).below(spread.saturating_add(1));
+    Time::ZERO + flow.start + Duration::from_nanos(drawn)
+}

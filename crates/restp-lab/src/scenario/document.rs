@@ -1,0 +1,241 @@
+//! The scenario text as a tree that remembers where each value is written, so that a sweep can replace a
+//! value and a complaint still finds its line.
+
+use super::error::{Fault, Place, ScenarioError};
+use crate::checker::RawCheck;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+type Table<'t> = DeTable<'t>;
+
+#[derive(Clone)]
+pub(super) struct Document<'t> {
+    source: Source<'t>,
+    root: Table<'t>,
+}
+
+/// What a scenario was written as: the file, and settings from outside it.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'t> {
+    pub text: &'t str,
+    /// `(key, value)`. Setting `i` counts as byte `text.len() + 1 + i`.
+    pub settings: &'t [(String, String)],
+}
+
+impl<'t> Source<'t> {
+    pub fn parse(self) -> Result<Document<'t>, ScenarioError> {
+        match DeTable::parse(self.text) {
+            Ok(root) => Ok(Document {
+                source: self,
+                root: root.into_inner(),
+            }),
+            Err(error) => Err(Document {
+                source: self,
+                root: Table::new(),
+            }
+            .explain(error.into())),
+        }
+    }
+
+    /// Setting `i`: its value is any TOML value, or else a plain string.
+    pub fn setting(self, i: usize) -> (Spanned<String>, Value<'t>) {
+        let (key, written) = &self.settings[i];
+        let at = self.text.len() + 1 + i;
+        let plain = || Spanned::new(0..0, DeValue::String(Cow::Borrowed(written.as_str())));
+        let value = DeValue::parse(written).unwrap_or_else(|_| plain());
+        (
+            Spanned::new(at..at + 1, key.clone()),
+            moved_to(&(at..at + 1), value),
+        )
+    }
+}
+
+impl<'t> Document<'t> {
+    /// Takes a top-level table out of the tree.
+    pub fn take(&mut self, key: &str) -> Option<Value<'t>> {
+        self.root.remove(key)
+    }
+
+    /// Replaces what stands at the dotted `key`; `*` in place of a name means all of them.
+    pub fn replace(&mut self, key: &Spanned<String>, value: &Value<'t>) -> Result<(), Fault> {
+        let parts: Vec<&str> = key.get_ref().split('.').collect();
+        match parts[..] {
+            [kind @ ("link" | "flow"), name, ref rest @ ..] => {
+                for element in self.named(key, kind, name)? {
+                    match (rest, value.get_ref()) {
+                        ([], DeValue::Table(fields)) => element.extend(fields.clone()),
+                        ([], _) => return Err(Fault::at(value, WHOLE_ELEMENT)),
+                        _ => insert(element, key, rest, value)?,
+                    }
+                }
+                Ok(())
+            }
+            [top @ ("duration" | "seed" | "runs" | "title")] => insert(&mut self.root, key, &[top], value),
+            _ => {
+                let sentence = format!(
+                    "\"{}\" names nothing that can be swept or set; {WAYS}",
+                    key.get_ref()
+                );
+                Err(Fault::at(key, sentence))
+            }
+        }
+    }
+
+    /// The elements `kind` called `name`, or all of them for `*`.
+    fn named(&mut self, key: &Spanned<String>, kind: &str, name: &str) -> Result<Vec<&mut Table<'t>>, Fault> {
+        let mut names = Vec::new();
+        let mut found = Vec::new();
+        if let Some(DeValue::Array(elements)) = self.root.get_mut(kind).map(Spanned::get_mut) {
+            for element in elements.iter_mut() {
+                let DeValue::Table(table) = element.get_mut() else {
+                    continue;
+                };
+                let Some(called) = name_of(table).map(str::to_owned) else {
+                    continue;
+                };
+                if name == "*" || name == called {
+                    found.push(table);
+                }
+                names.push(called);
+            }
+        }
+        if found.is_empty() {
+            let names = names.iter().map(String::as_str).chain(["*"]);
+            return Err(Fault::unknown(key, kind, name, names));
+        }
+        Ok(found)
+    }
+
+    /// Reads the tree as it now stands.
+    pub fn read<T: Deserialize<'t>>(&self) -> Result<T, Fault> {
+        let root = Spanned::new(0..self.source.text.len(), self.root.clone());
+        Ok(T::deserialize(toml::de::Deserializer::from(root))?)
+    }
+
+    /// Reads the `[[check]]` tables.
+    pub fn checks(&self) -> Result<Vec<RawCheck>, Fault> {
+        #[derive(Deserialize)]
+        struct Checks {
+            #[serde(default)]
+            check: Vec<RawCheck>,
+        }
+        self.read::<Checks>().map(|checks| checks.check)
+    }
+
+    /// Turns bytes into a line (or a setting) and a key.
+    pub fn explain(&self, fault: Fault) -> ScenarioError {
+        let Source { text, settings } = self.source;
+        let start = fault.span.start;
+        let place = match start.checked_sub(text.len() + 1).and_then(|i| settings.get(i)) {
+            Some((key, value)) => Place::Setting(format!("{key}={value}")),
+            None => {
+                let before = &text.as_bytes()[..start.min(text.len())];
+                Place::Line(1 + before.iter().filter(|&&byte| byte == b'\n').count())
+            }
+        };
+        let mut best = (usize::MAX, String::new());
+        narrowest(&self.root, "", &fault.span, &mut best);
+        ScenarioError {
+            file: None,
+            place,
+            key: best.1,
+            message: fault.message,
+        }
+    }
+}
+
+const WAYS: &str = "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), duration, seed, runs or title";
+const WHOLE_ELEMENT: &str = "a link or flow as a whole takes a table of the keys to replace, \
+    such as { transport = \"udp\" }";
+
+fn name_of<'a>(table: &'a Table<'_>) -> Option<&'a str> {
+    table.get("name")?.get_ref().as_str()
+}
+
+/// Puts `value` at `path` below `table`, making the tables on the way.
+fn insert<'t>(
+    table: &mut Table<'t>,
+    key: &Spanned<String>,
+    path: &[&str],
+    value: &Value<'t>,
+) -> Result<(), Fault> {
+    let Some((&first, rest)) = path.split_first() else {
+        return Ok(());
+    };
+    let name = Spanned::new(key.span(), Cow::Owned(first.to_owned()));
+    if rest.is_empty() {
+        table.remove(first);
+        table.insert(name, value.clone());
+        return Ok(());
+    }
+    let below = table
+        .entry(name)
+        .or_insert_with(|| Spanned::new(key.span(), DeValue::Table(Table::new())));
+    match below.get_mut() {
+        DeValue::Table(below) => insert(below, key, rest, value),
+        other => {
+            let kind = other.type_str();
+            let sentence = format!(
+                "\"{}\" goes through \"{first}\", which holds a {kind}, not a table",
+                key.get_ref()
+            );
+            Err(Fault::at(key, sentence))
+        }
+    }
+}
+
+/// Finds the smallest entry whose key or value covers `span`, and its dotted path.
+fn narrowest(table: &Table<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    for (key, value) in table {
+        let here = if path.is_empty() {
+            key.get_ref().to_string()
+        } else {
+            format!("{path}.{}", key.get_ref())
+        };
+        consider(&key.span(), &here, span, best);
+        narrowest_in(value, &here, span, best);
+    }
+}
+
+fn narrowest_in(value: &Value<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    consider(&value.span(), path, span, best);
+    match value.get_ref() {
+        DeValue::Table(table) => narrowest(table, path, span, best),
+        DeValue::Array(elements) => {
+            for (i, element) in elements.iter().enumerate() {
+                let name = element.get_ref().as_table().and_then(name_of);
+                let here = name.map_or_else(|| format!("{path}[{i}]"), |name| format!("{path}.{name}"));
+                narrowest_in(element, &here, span, best);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn consider(candidate: &Range<usize>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    let covers = candidate.start <= span.start && span.end <= candidate.end && !candidate.is_empty();
+    if covers && candidate.len() <= best.0 {
+        *best = (candidate.len(), path.to_owned());
+    }
+}
+
+/// The same value, written somewhere else.
+fn moved_to<'t>(span: &Range<usize>, value: Value<'t>) -> Value<'t> {
+    let moved = match value.into_inner() {
+        DeValue::Array(elements) => {
+            DeValue::Array(elements.into_iter().map(|one| moved_to(span, one)).collect())
+        }
+        DeValue::Table(table) => {
+            let fields = table.into_iter();
+            let fields =
+                fields.map(|(key, one)| (Spanned::new(span.clone(), key.into_inner()), moved_to(span, one)));
+            DeValue::Table(fields.collect())
+        }
+        simple => simple,
+    };
+    Spanned::new(span.clone(), moved)
+}

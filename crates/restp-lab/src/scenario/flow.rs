@@ -1,0 +1,154 @@
+//! One `[[flow]]` table, validated.
+
+use super::error::{Fault, unknown};
+use super::names::{copies, expand};
+use super::quantity::{interval, positive, read};
+use super::raw::{RawCbr, RawFlow, RawTraffic};
+use crate::registry::Transport;
+use crate::traffic::{Cbr, Traffic};
+use restp_base::time::Duration;
+use restp_base::units;
+use restp_sim::Topology;
+use std::path::Path;
+use toml::Spanned;
+
+/// One flow, ready to run.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// Its name in results.
+    pub name: String,
+    /// The node that opens it and sends.
+    pub from: String,
+    /// The node that serves it and receives.
+    pub to: String,
+    /// The protocol at both ends.
+    pub transport: Transport,
+    /// What is sent.
+    pub traffic: Traffic,
+    /// When it is opened.
+    pub start: Duration,
+    /// It is opened up to this much later, by a uniform draw from the flow's own stream.
+    pub start_spread: Duration,
+}
+
+/// The flows `raw` stands for. `dir` is where names of profile files start.
+pub(super) fn flows(raw: &RawFlow, topology: &Topology, dir: &Path) -> Result<Vec<FlowPlan>, Fault> {
+    let transport = transport(raw, dir)?;
+    let traffic = traffic(&raw.traffic)?;
+    let time = |written: &Option<_>| {
+        written
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), |text| read(text, units::duration))
+    };
+    let (start, start_spread) = (time(&raw.start)?, time(&raw.start_spread)?);
+    copies(&raw.name, raw.count.as_ref())?
+        .map(|copy| {
+            let node = |written: &Spanned<String>| {
+                let name = expand(written, copy)?;
+                if topology.node(&name).is_some() {
+                    return Ok(name);
+                }
+                let known = topology.nodes().map(|node| topology.name(node)).take(20);
+                Err(Fault::at(
+                    written,
+                    unknown("node", &name, known) + "; nodes exist because links name them",
+                ))
+            };
+            let (from, to) = (node(&raw.from)?, node(&raw.to)?);
+            if from == to {
+                let sentence = format!("a flow from \"{from}\" to itself crosses no link; name another node");
+                return Err(Fault::at(&raw.to, sentence));
+            }
+            let (transport, traffic) = (transport.clone(), traffic.clone());
+            Ok(FlowPlan {
+                name: expand(&raw.name, copy)?,
+                from,
+                to,
+                transport,
+                traffic,
+                start,
+                start_spread,
+            })
+        })
+        .collect()
+}
+
+fn transport(raw: &RawFlow, dir: &Path) -> Result<Transport, Fault> {
+    let mut transport = Transport::named(raw.transport.get_ref(), dir)
+        .map_err(|sentence| Fault::at(&raw.transport, sentence))?;
+    for (key, value) in &raw.set {
+        let written = match value.get_ref() {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Array(_) | toml::Value::Table(_) => {
+                return Err(Fault::at(
+                    value,
+                    format!("\"{key}\" takes one value, such as \"bic\" or 10"),
+                ));
+            }
+            simple => simple.to_string(),
+        };
+        transport
+            .set(key, &written)
+            .map_err(|sentence| Fault::at(value, sentence))?;
+    }
+    transport
+        .check()
+        .map_err(|sentence| Fault::at(&raw.transport, sentence))?;
+    Ok(transport)
+}
+
+fn traffic(raw: &Spanned<RawTraffic>) -> Result<Traffic, Fault> {
+    let unbuilt = |name| {
+        Err(Fault::at(
+            raw,
+            format!("{name} traffic is not built yet; use bulk, file or cbr"),
+        ))
+    };
+    match raw.get_ref() {
+        RawTraffic::Bulk(_) => Ok(Traffic::Bulk),
+        RawTraffic::File(file) => {
+            let bytes = positive(&file.bytes, file.bytes.get_ref().0)?;
+            Ok(Traffic::File { bytes })
+        }
+        RawTraffic::Cbr(cbr) => Ok(Traffic::Cbr(constant_bit_rate(raw, cbr)?)),
+        RawTraffic::Voip(_) => unbuilt("voip"),
+        RawTraffic::Web(_) => unbuilt("web"),
+    }
+}
+
+fn constant_bit_rate(whole: &Spanned<RawTraffic>, raw: &RawCbr) -> Result<Cbr, Fault> {
+    let bytes = raw.bytes.get_ref().0;
+    if !(Cbr::STAMP_BYTES..=Cbr::MOST_BYTES).contains(&bytes) {
+        let (least, most) = (Cbr::STAMP_BYTES, Cbr::MOST_BYTES);
+        let sentence = format!(
+            "a message of {bytes} bytes is impossible; write {least} (its number and time) to {most} bytes"
+        );
+        return Err(Fault::at(&raw.bytes, sentence));
+    }
+    let interval = match (&raw.rate, &raw.interval) {
+        (Some(rate), None) => interval(positive(rate, read(rate, units::rate)?)?, bytes),
+        (None, Some(written)) => positive(written, read(written, units::duration)?)?,
+        _ => {
+            return Err(Fault::at(
+                whole,
+                "cbr needs either rate (\"64 kbit/s\") or interval (\"20 ms\"), not both",
+            ));
+        }
+    };
+    let late_after = raw
+        .late_after
+        .as_ref()
+        .map(|written| read(written, units::duration))
+        .transpose()?;
+    let count = raw
+        .count
+        .as_ref()
+        .map(|count| positive(count, *count.get_ref()))
+        .transpose()?;
+    Ok(Cbr {
+        bytes,
+        interval,
+        count,
+        late_after,
+    })
+}

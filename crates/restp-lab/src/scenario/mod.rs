@@ -1,0 +1,139 @@
+//! Scenario files: from the text as written to validated points.
+//!
+//! ```text
+//! text ─► document (values with their places) ─► sweep: one document per point ─► raw ─► plan
+//! ```
+
+mod document;
+mod error;
+mod flow;
+mod link;
+mod names;
+mod plan;
+mod quantity;
+mod raw;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use error::{Fault, unknown};
+pub use error::{Place, ScenarioError};
+pub use flow::FlowPlan;
+pub use plan::Plan;
+pub use sweep::{Coordinates, Point};
+
+use crate::checker::Check;
+use document::Source;
+use std::path::{Path, PathBuf};
+
+/// A scenario of which every point has been validated.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    text: String,
+    file: Option<PathBuf>,
+    settings: Vec<(String, String)>,
+    points: Vec<Point>,
+    checks: Vec<Check>,
+}
+
+impl Scenario {
+    /// Reads and validates a scenario file. Names of profile files in it start at its own folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or anything in it is not understood or impossible.
+    pub fn read(file: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(file).map_err(|error| ScenarioError {
+            file: Some(file.to_owned()),
+            place: Place::File,
+            key: String::new(),
+            message: format!("cannot be read ({error}); name a scenario file (TOML)"),
+        })?;
+        Scenario {
+            text,
+            file: Some(file.to_owned()),
+            settings: vec![],
+            points: vec![],
+            checks: vec![],
+        }
+        .validated()
+    }
+
+    /// Validates a scenario given as text.
+    ///
+    /// # Errors
+    /// When anything in it is not understood or impossible.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        Scenario {
+            text: text.into(),
+            file: None,
+            settings: vec![],
+            points: vec![],
+            checks: vec![],
+        }
+        .validated()
+    }
+
+    /// The same scenario with `key` set to `value`, as if `[sweep]` held it as a list: one value fixes the key, a
+    /// TOML list varies it. A value that is not TOML is taken as a string, so `udp` and `10 Mbit/s` need no quotes.
+    ///
+    /// # Errors
+    /// When there is no such key, or the value is not allowed there.
+    pub fn with(mut self, key: &str, value: &str) -> Result<Self, ScenarioError> {
+        self.settings.retain(|(known, _)| known != key);
+        self.settings.push((key.into(), value.into()));
+        self.validated()
+    }
+
+    /// Short name.
+    pub fn id(&self) -> &str {
+        self.points.first().map_or("", |point| &point.plan.id)
+    }
+
+    /// One line about the scenario.
+    pub fn title(&self) -> &str {
+        self.points.first().map_or("", |point| &point.plan.title)
+    }
+
+    /// The points of the sweep, the last axis written varying fastest; one point without a sweep.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// The claims to hold the results against.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    fn validated(mut self) -> Result<Self, ScenarioError> {
+        let source = Source {
+            text: &self.text,
+            settings: &self.settings,
+        };
+        let dir = self
+            .file
+            .as_deref()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""));
+        let read = sweep::points(source, dir).and_then(|points| {
+            let axes: Vec<&str> = points[0].coordinates.keys().map(String::as_str).collect();
+            let document = source.parse()?;
+            let checks = document
+                .checks()
+                .and_then(|checks| Check::all(checks, &axes, &points[0].plan));
+            checks
+                .map(|checks| (points.clone(), checks))
+                .map_err(|fault| document.explain(fault))
+        });
+        match read {
+            Ok((points, checks)) => Ok(Scenario {
+                points,
+                checks,
+                ..self
+            }),
+            Err(mut error) => {
+                error.file = self.file.take();
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One point of a scenario, validated: everything a run needs and nothing that could still be wrong.
+
+use super::document::Document;
+use super::error::Fault;
+use super::flow::{FlowPlan, flows};
+use super::link::links;
+use super::names::MOST;
+use super::quantity::{positive, read};
+use super::raw::{RawLink, RawScenario};
+use restp_base::time::Duration;
+use restp_base::units::{self, Rate};
+use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+
+/// One point, ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Short name of the scenario.
+    pub id: String,
+    /// One line about it.
+    pub title: String,
+    /// A run ends here, or as soon as every flow is finished.
+    pub duration: Duration,
+    /// Seed of the first run; the others follow, one by one.
+    pub seed: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// The network, with every queue resolved.
+    pub links: Vec<LinkSpec>,
+    /// The flows, in the order written.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// The most runs of one point.
+const MOST_RUNS: u64 = 1_000_000;
+/// A queue of one bandwidth-delay product is counted in packets of this size.
+const PACKET_BYTES: u64 = 1500;
+
+impl Plan {
+    pub(super) fn new(document: &Document<'_>, dir: &Path) -> Result<Plan, Fault> {
+        let raw: RawScenario = document.read()?;
+        let duration = positive(&raw.duration, read(&raw.duration, units::duration)?)?;
+        let runs = raw.runs.as_ref().map_or(1, |runs| *runs.get_ref());
+        if let Some(written) = raw.runs.as_ref().filter(|_| runs == 0 || runs > MOST_RUNS) {
+            return Err(Fault::at(
+                written,
+                format!("{runs} runs are impossible; write 1 to {MOST_RUNS}"),
+            ));
+        }
+        let seed = raw.seed.as_ref().map_or(1, |seed| *seed.get_ref());
+        if let Some(written) = raw.seed.as_ref().filter(|_| seed.checked_add(runs).is_none()) {
+            return Err(Fault::at(
+                written,
+                format!("seeds {seed} and on leave no room for {runs} runs"),
+            ));
+        }
+
+        let (mut links, topology) = network(&raw)?;
+        let flows = all_flows(&raw, &topology, dir)?;
+        resolve_queues(&mut links, &flows, &topology);
+        Ok(Plan {
+            id: raw.id.get_ref().clone(),
+            title: raw.title,
+            duration,
+            seed,
+            runs,
+            links,
+            flows,
+        })
+    }
+}
+
+fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
+    let mut all: Vec<LinkSpec> = Vec::new();
+    let mut written = BTreeMap::new();
+    for table in &raw.link {
+        for link in links(table)? {
+            if written.insert(link.name.clone(), table).is_some() {
+                return Err(taken(&table.name, "link", &link.name));
+            }
+            all.push(link);
+        }
+        if all.len() as u64 > MOST {
+            return Err(Fault::at(
+                &table.name,
+                format!("more than {MOST} links are too many for one network"),
+            ));
+        }
+    }
+    let blame = |table: Option<&RawLink>, error: &dyn std::fmt::Display| match table {
+        Some(table) => Fault::at(&table.between, error),
+        None => Fault::at(&raw.id, error),
+    };
+    let topology = Topology::new(&all).map_err(|error| match &error {
+        restp_sim::NetworkError::Unreachable { from, to } => {
+            // The later of the two parts is the one that hangs loose.
+            let touches = |link: &&LinkSpec| link.between.contains(from) || link.between.contains(to);
+            blame(all.iter().rfind(touches).map(|link| written[&link.name]), &error)
+        }
+        _ => blame(raw.link.first(), &error),
+    })?;
+    Ok((all, topology))
+}
+
+fn all_flows(raw: &RawScenario, topology: &Topology, dir: &Path) -> Result<Vec<FlowPlan>, Fault> {
+    let mut all: Vec<FlowPlan> = Vec::new();
+    let mut names = BTreeMap::new();
+    for table in &raw.flow {
+        for flow in flows(table, topology, dir)? {
+            if names.insert(flow.name.clone(), ()).is_some() {
+                return Err(taken(&table.name, "flow", &flow.name));
+            }
+            all.push(flow);
+        }
+        if all.len() as u64 > MOST {
+            return Err(Fault::at(
+                &table.name,
+                format!("more than {MOST} flows are too many for one network"),
+            ));
+        }
+    }
+    if all.is_empty() {
+        return Err(Fault::at(
+            &raw.id,
+            "a scenario without flows measures nothing; add a [[flow]]",
+        ));
+    }
+    Ok(all)
+}
+
+fn taken(written: &Spanned<String>, kind: &str, name: &str) -> Fault {
+    Fault::at(
+        written,
+        format!("two {kind}s are called \"{name}\"; every {kind} needs a name of its own"),
+    )
+}
+
+/// A queue of one bandwidth-delay product: the direction's own rate times the longest round trip (propagation
+/// only) of a flow that crosses the link, in packets of 1500 bytes, at least one.
+fn resolve_queues(links: &mut [LinkSpec], flows: &[FlowPlan], topology: &Topology) {
+    let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
+    for flow in flows {
+        let (Some(from), Some(to)) = (topology.node(&flow.from), topology.node(&flow.to)) else {
+            continue;
+        };
+        let rtt = topology.path_rtt(from, to);
+        for (link, _) in topology.route(from, to).chain(topology.route(to, from)) {
+            let entry = longest.entry(link.to_owned()).or_default();
+            *entry = rtt.max(*entry);
+        }
+    }
+    for link in links {
+        let own = link.forward.delay + link.reverse.delay;
+        let rtt = longest.get(&link.name).copied().unwrap_or(own);
+        for way in Way::BOTH {
+            let direction = match way {
+                Way::Forward => &mut link.forward,
+                Way::Reverse => &mut link.reverse,
+            };
+            if direction.queue == QueueLimit::Bdp {
+                direction.queue = QueueLimit::Packets(packets(direction.rate.unwrap_or_default(), rtt));
+            }
+        }
+    }
+}
+
+fn packets(rate: Rate, rtt: Duration) -> u64 {
+    rate.bytes_in(rtt).div_ceil(PACKET_BYTES).max(1)
+}

@@ -1,0 +1,193 @@
+//! The scenario file as written. Nothing is judged here but the names of keys and the kinds of values; every
+//! value keeps its place in the file.
+
+use serde::Deserialize;
+use serde::de::{self, IgnoredAny, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawScenario {
+    pub id: Spanned<String>,
+    #[serde(default)]
+    pub title: String,
+    pub duration: Spanned<String>,
+    pub seed: Option<Spanned<u64>>,
+    pub runs: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub link: Vec<RawLink>,
+    #[serde(default)]
+    pub flow: Vec<RawFlow>,
+    /// Taken out before a point is read; named here so that the list of known keys is complete.
+    #[serde(rename = "sweep")]
+    pub _sweep: Option<IgnoredAny>,
+    #[serde(rename = "check")]
+    pub _check: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLink {
+    pub name: Spanned<String>,
+    pub count: Option<Spanned<u64>>,
+    pub between: Spanned<Vec<Spanned<String>>>,
+    pub rate: Spanned<String>,
+    pub delay: Spanned<String>,
+    pub reverse_rate: Option<Spanned<String>>,
+    pub reverse_delay: Option<Spanned<String>>,
+    pub queue: Option<RawQueue>,
+    pub loss: Option<Spanned<RawLoss>>,
+    pub outage: Option<Vec<Spanned<String>>>,
+    pub reorder: Option<RawReorder>,
+    pub duplicate: Option<RawFault>,
+    pub corrupt: Option<RawFault>,
+    pub mark: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RawQueue {
+    DropTail(Spanned<String>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLoss {
+    pub rate: Option<Spanned<f64>>,
+    pub unit: Option<Spanned<Unit>>,
+    pub burst: Option<RawBurst>,
+    pub gilbert_elliott: Option<RawGilbertElliott>,
+    pub drop: Option<Vec<Spanned<u64>>>,
+    #[serde(default)]
+    pub direction: Direction,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    Packet,
+    Bit,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Direction {
+    #[default]
+    Forward,
+    Reverse,
+    Both,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBurst {
+    pub rate: Spanned<f64>,
+    pub packets: Spanned<[u64; 2]>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGilbertElliott {
+    pub good_to_bad: Spanned<f64>,
+    pub bad_to_good: Spanned<f64>,
+    pub loss_good: Option<Spanned<f64>>,
+    pub loss_bad: Option<Spanned<f64>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawReorder {
+    pub rate: Spanned<f64>,
+    pub delay: Spanned<String>,
+    #[serde(default)]
+    pub direction: Direction,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFault {
+    pub rate: Spanned<f64>,
+    #[serde(default)]
+    pub direction: Direction,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFlow {
+    pub name: Spanned<String>,
+    pub count: Option<Spanned<u64>>,
+    pub from: Spanned<String>,
+    pub to: Spanned<String>,
+    pub transport: Spanned<String>,
+    #[serde(default)]
+    pub set: BTreeMap<String, Spanned<toml::Value>>,
+    pub traffic: Spanned<RawTraffic>,
+    pub start: Option<Spanned<String>>,
+    pub start_spread: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RawTraffic {
+    Bulk(RawBulk),
+    File(RawFile),
+    Cbr(RawCbr),
+    Voip(IgnoredAny),
+    Web(IgnoredAny),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBulk {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub bytes: Spanned<Size>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCbr {
+    pub bytes: Spanned<Size>,
+    pub rate: Option<Spanned<String>>,
+    pub interval: Option<Spanned<String>>,
+    pub count: Option<Spanned<u64>>,
+    pub late_after: Option<Spanned<String>>,
+}
+
+/// The value of a key called `bytes`: a number, or a quantity such as `"64 KiB"`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Size;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of bytes, such as 1400 or \"64 KiB\"")
+            }
+            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
+                Ok(Size(bytes))
+            }
+            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
+                u64::try_from(bytes)
+                    .map(Size)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))
+            }
+            fn visit_str<E: de::Error>(self, written: &str) -> Result<Size, E> {
+                restp_base::units::bytes(written).map(Size).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Bytes)
+    }
+}

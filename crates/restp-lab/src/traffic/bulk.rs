@@ -1,0 +1,59 @@
+//! Bytes as fast as the transport takes them. Every write shares one static buffer, so nothing is copied.
+
+use super::TrafficError;
+use bytes::Bytes;
+use restp_base::flow::{FlowId, WriteError};
+use restp_base::machine::Machine;
+use restp_base::time::Time;
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// More than any window takes at one instant: 64 MiB is 5 s of a 100 Mbit/s path.
+const FLOOD_BYTES: u64 = 64 << 20;
+
+#[derive(Debug)]
+pub(super) struct Source {
+    left: u64,
+    /// Bytes per write; shrinks when the transport takes whole messages only.
+    chunk: usize,
+    finished: bool,
+    /// Bytes taken at `instant`.
+    taken: u64,
+    instant: Time,
+}
+
+impl Source {
+    pub fn new(bytes: u64) -> Self {
+        Source {
+            left: bytes,
+            chunk: ZEROS.len(),
+            finished: false,
+            taken: 0,
+            instant: Time::ZERO,
+        }
+    }
+
+    pub fn pump(&mut self, now: Time, machine: &mut dyn Machine, flow: FlowId) -> Result<(), TrafficError> {
+        if self.instant != now {
+            (self.instant, self.taken) = (now, 0);
+        }
+        while self.left > 0 {
+            let size = self.left.min(self.chunk as u64) as usize;
+            match machine.write(now, flow, Bytes::from_static(&ZEROS[..size])) {
+                Ok(()) => {
+                    self.left -= size as u64;
+                    self.taken += size as u64;
+                }
+                Err(WriteError::TooLarge { limit, .. }) if (1..size).contains(&limit) => self.chunk = limit,
+                Err(_) => return Ok(()),
+            }
+            if self.taken > FLOOD_BYTES {
+                return Err(TrafficError::Unlimited { taken: self.taken });
+            }
+        }
+        if !std::mem::replace(&mut self.finished, true) {
+            machine.finish(now, flow);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The application that opens a flow and writes.
+
+use super::{PORT, Source, Traffic, TrafficError};
+use restp_base::flow::{CloseReason, FlowId, Read};
+use restp_base::machine::{Event, Machine, PathAddress};
+use restp_base::time::{Duration, Time};
+
+/// Opens its flow at a given time and feeds it.
+#[derive(Debug)]
+pub struct Sender {
+    path: PathAddress,
+    start: Time,
+    flow: Option<FlowId>,
+    source: Source,
+    connected: Option<Time>,
+    closed: Option<CloseReason>,
+}
+
+impl Sender {
+    /// A sender along `path` that begins at `start`.
+    pub fn new(path: PathAddress, start: Time, traffic: &Traffic) -> Self {
+        Sender {
+            path,
+            start,
+            flow: None,
+            source: Source::new(traffic),
+            connected: None,
+            closed: None,
+        }
+    }
+
+    /// When it wants to be woken.
+    pub fn next(&self) -> Time {
+        match (self.flow, &self.closed) {
+            (None, _) => self.start,
+            (Some(_), None) => self.source.next(),
+            (Some(_), Some(_)) => Time::MAX,
+        }
+    }
+
+    /// Opens the flow, or writes what is due.
+    ///
+    /// # Errors
+    /// When this traffic cannot run over this transport.
+    pub fn wake(&mut self, now: Time, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        if let Some(flow) = self.flow {
+            return self.source.pump(now, machine, flow);
+        }
+        let flow = machine.open(now, self.path, PORT)?;
+        self.flow = Some(flow);
+        self.source.begin(now);
+        self.source.pump(now, machine, flow)
+    }
+
+    /// Takes one event of the protocol.
+    ///
+    /// # Errors
+    /// When this traffic cannot run over this transport.
+    pub fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        match event {
+            Event::Connected(flow) => {
+                self.connected.get_or_insert(now);
+                self.source.pump(now, machine, *flow)?;
+            }
+            Event::Writable(flow) => self.source.pump(now, machine, *flow)?,
+            Event::Readable(flow) => while matches!(machine.read(now, *flow), Read::Data(_)) {},
+            Event::Closed(_, reason) => self.closed = Some(reason.clone()),
+            Event::Accepted(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Its flow, once opened.
+    pub fn flow(&self) -> Option<FlowId> {
+        self.flow
+    }
+
+    /// When the flow was to be opened.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// From opening to established, as the application sees it.
+    pub fn handshake(&self) -> Option<Duration> {
+        Some(self.connected?.since(self.start))
+    }
+
+    /// How the flow ended.
+    pub fn closed(&self) -> Option<&CloseReason> {
+        self.closed.as_ref()
+    }
+
+    /// Messages handed to the transport, where traffic consists of messages.
+    pub fn sent_messages(&self) -> Option<u64> {
+        self.source.sent_messages()
+    }
+}
