@@ -72,12 +72,22 @@ impl Agenda {
         Turn(self.turns)
     }
 
+    /// The source had no event, and now has this one. Cheaper than [`Agenda::set`]: most new events lie behind others,
+    /// and nothing changes above the first match they do not win.
+    pub(crate) fn add(&mut self, source: usize, at: Time, turn: Turn) {
+        let key = key(source, at, turn);
+        let mut node = self.leaves() + source;
+        debug_assert!(self.tree[node] == IDLE, "source {source} has an event already");
+        self.tree[node] = key;
+        while node > 1 && key < self.tree[node / 2] {
+            node /= 2;
+            self.tree[node] = key;
+        }
+    }
+
     /// The source's event is now this one.
     pub(crate) fn set(&mut self, source: usize, at: Time, turn: Turn) {
-        self.replay(
-            source,
-            u128::from(at.as_nanos()) << 64 | u128::from(turn.0 << SOURCE_BITS | source as u64),
-        );
+        self.replay(source, key(source, at, turn));
     }
 
     /// The source has no event.
@@ -106,6 +116,11 @@ impl Agenda {
             self.tree[node] = winner;
         }
     }
+}
+
+/// Time, then turn, then source.
+fn key(source: usize, at: Time, turn: Turn) -> u128 {
+    u128::from(at.as_nanos()) << 64 | u128::from(turn.0 << SOURCE_BITS | source as u64)
 }
 
 #[cfg(test)]
@@ -152,7 +167,11 @@ mod tests {
                     list[source] = None;
                 } else {
                     let (at, turn) = (Time::from_nanos(random.below(20)), agenda.turn());
-                    agenda.set(source, at, turn);
+                    if list[source].is_none() {
+                        agenda.add(source, at, turn);
+                    } else {
+                        agenda.set(source, at, turn);
+                    }
                     list[source] = Some((at, turn));
                 }
                 let earliest = (0..sources)

@@ -3,6 +3,22 @@
 //! A host is a place where a protocol sends and receives; several may sit on one node. [`World::next`] moves packets
 //! from hop to hop by itself and returns when a host must act. Simultaneous events happen in the order in which they
 //! were scheduled: a packet when its last line takes it, a timer when it is set to its present time.
+//!
+//! ```
+//! use restp_base::{machine::Datagram, time::{Duration, Time}, units::Rate};
+//! use restp_sim::{DirectionSpec, Happening, QueueLimit, World, topology::point_to_point};
+//!
+//! let line = DirectionSpec::new(Rate::from_bps(10_000_000), Duration::from_millis(5), QueueLimit::Packets(100));
+//! let mut world = World::new(&point_to_point(&line), 1)?;
+//! let [source, sink] = ["source", "sink"].map(|name| world.node(name).expect("a node of the list"));
+//! let (source, sink) = (world.attach(source), world.attach(sink));
+//!
+//! let mut datagram = Datagram::empty();
+//! world.send(Time::ZERO, source, sink, 1250, &mut datagram);
+//! let arrival = Happening::Arrival { host: sink };
+//! assert_eq!(world.next(Time::MAX, &mut datagram), Some((Time::from_nanos(6_000_000), arrival)));
+//! # Ok::<(), restp_sim::NetworkError>(())
+//! ```
 
 mod flight;
 mod pool;
@@ -206,7 +222,8 @@ impl World {
         }
     }
 
-    /// Sets the timer of `host`, in the place of the one it had. [`Time::MAX`] stands for never.
+    /// Sets the timer of `host`, in the place of the one it had. [`Time::MAX`] stands for never. A time that has passed
+    /// is now; the time it is set to already changes nothing.
     pub fn wake_at(&mut self, host: HostId, at: Time) {
         let timer = &mut self.hosts[host.0 as usize];
         let at = at.max(self.now);
@@ -424,7 +441,7 @@ impl World {
         let turn = self.agenda.turn();
         let in_flight = &mut self.lines[index].in_flight;
         if in_flight.is_empty() {
-            self.agenda.set(index, at, turn);
+            self.agenda.add(index, at, turn);
         }
         in_flight.push_back(InFlight { at, turn, packet });
     }
