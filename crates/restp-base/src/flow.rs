@@ -58,6 +58,9 @@ pub enum WriteError {
         /// Bytes a segment carries.
         limit: usize,
     },
+    /// Where segments are numbered, an empty message cannot be told from an acknowledgement.
+    #[error("an empty message cannot be sent where segments are numbered; send at least one byte")]
+    Empty,
     /// The sending direction is finished, or the flow does not exist.
     #[error("the flow is closed for writing")]
     Closed,

@@ -58,6 +58,16 @@ impl AckTimer {
         self.owed = self.owed.saturating_add(1);
     }
 
+    /// Something asked where we stand: one answer however often it asked.
+    pub fn on_urgent_once(&mut self) {
+        self.owed = self.owed.max(1);
+    }
+
+    /// Is one due whatever the time?
+    pub fn is_owed(&self) -> bool {
+        self.owed > 0
+    }
+
     /// Is an acknowledgement due at `now`?
     pub fn is_due(&self, now: Time) -> bool {
         self.owed > 0 || self.deadline.is_some_and(|deadline| deadline <= now)

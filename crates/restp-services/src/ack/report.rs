@@ -1,4 +1,5 @@
-//! The neutral form of feedback: whatever a codec received, this is what recovery works on.
+//! The neutral form of feedback: whatever a codec received, this is what recovery works on
+//! (ResTP §3.5.9: what an acknowledgement means).
 
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! The window and threshold that all loss-based algorithms share: slow start, floors, the state's name.
+//! The window and threshold that all loss-based algorithms share: slow start, floors, the state's name
+//! (RFC 5681 §3.1).
 
 use super::{CongestionSnapshot, window_over_rtt};
 use crate::view::PathView;

@@ -4,7 +4,7 @@
 mod release;
 mod three_way;
 
-pub use release::Release;
+pub use release::{Release, TIME_WAIT};
 pub use three_way::{Handshake, HandshakeParameters, HandshakeVerdict};
 
 /// Scheme by which two ends agree to talk.

@@ -49,9 +49,9 @@ impl SendWindow {
         number < self.edge
     }
 
-    /// Segments the peer still takes when `next` is the next new number.
-    pub fn room(&self, next: u64) -> u64 {
-        self.edge.saturating_sub(next)
+    /// First number the peer does not take.
+    pub fn edge(&self) -> u64 {
+        self.edge
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         window.update(105, 20);
         window.update(101, 64);
         assert!(window.allows(124) && !window.allows(125));
-        assert_eq!(window.room(120), 5);
+        assert_eq!(window.edge(), 125);
         window.update(105, 0);
         assert!(!window.allows(105));
     }

@@ -91,7 +91,7 @@ impl Reassembly {
         edge: u64,
         ready: &mut VecDeque<Bytes>,
     ) -> Arrival {
-        if number == self.next && self.arrived.is_empty() {
+        if number == self.next && self.arrived.is_empty() && number < edge {
             self.newest = number;
             self.next += 1;
             ready.extend(payload);
@@ -250,6 +250,14 @@ mod tests {
         let mut buffer = Reassembly::new(Ordering::Ordered, 0);
         assert_eq!(feed(&mut buffer, &[EDGE, EDGE + 5]).0, [Arrival::BeyondWindow; 2]);
         assert!(!buffer.has_hole());
+        let mut ready = VecDeque::new();
+        let probe = Some(Bytes::from_static(b"x"));
+        assert_eq!(
+            buffer.insert(Time::ZERO, 0, probe, 0, &mut ready),
+            Arrival::BeyondWindow,
+            "a shut window"
+        );
+        assert_eq!((ready.len(), buffer.next()), (0, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The bundle of what belongs to one path: address, estimator, timer, controller, pacer.
+//! The bundle of what belongs to one path: address, estimator, timer, controller, pacer (ResTP §3.3).
 
 use super::Pacer;
 use crate::congestion::Controller;

@@ -54,7 +54,9 @@ mod tests {
 
     fn sent(count: u64) -> (Scoreboard, DuplicateAck) {
         let mut board = Scoreboard::new(1);
-        (0..count).for_each(|_| drop(board.on_sent(Time::ZERO, 1000)));
+        for _ in 0..count {
+            board.on_sent(Time::ZERO, 1000);
+        }
         (board, DuplicateAck::default())
     }
     fn ack(board: &mut Scoreboard, recovery: &mut DuplicateAck, cumulative: u64) -> Findings {
@@ -122,7 +124,9 @@ mod tests {
             assert!(!ack(&mut board, &mut recovery, 1).began);
         }
         ack(&mut board, &mut recovery, 11);
-        (0..4).for_each(|_| drop(board.on_sent(Time::ZERO, 1000)));
+        for _ in 0..4 {
+            board.on_sent(Time::ZERO, 1000);
+        }
         ack(&mut board, &mut recovery, 11);
         ack(&mut board, &mut recovery, 11);
         assert!(ack(&mut board, &mut recovery, 11).began);

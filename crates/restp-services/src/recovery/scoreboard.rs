@@ -1,5 +1,5 @@
 //! The one record of what is outstanding: for each number sent and not yet below the receiver's pointer, when
-//! it was sent, how often, and what we believe became of it. Facts only; who is lost is decided beside it.
+//! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Facts only; who is lost is decided beside it.
 
 use crate::ack::AckReport;
 use restp_base::time::{Duration, Time};

@@ -1,0 +1,72 @@
+//! What a user sets for a whole endpoint.
+
+use crate::composition::{Composition, ValidComposition};
+
+/// Where initial sequence numbers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialNumbers {
+    /// Every association begins here: for simulation, and for tests of the wrap at 2³² (OP-17).
+    Fixed(u32),
+    /// Keyed hash of the association and a clock (RFC 6528 §3), unpredictable to whoever lacks the key.
+    Keyed([u8; 16]),
+}
+
+/// Which compositions a service accepts from its peers (OP-27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Every valid one; numbers and local matters come from the service's own.
+    Any,
+    /// Only the services of its own composition.
+    Exact,
+}
+
+/// One service that peers may reach.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Port it is reached at.
+    pub port: u16,
+    /// Its composition, and the defaults of accepted ones.
+    pub composition: Composition,
+    /// What it accepts.
+    pub acceptance: Acceptance,
+}
+
+/// Configuration of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Composition of flows opened here.
+    pub composition: ValidComposition,
+    /// Services offered here.
+    pub listeners: Vec<Listener>,
+    /// Where initial sequence numbers come from.
+    pub initial_numbers: InitialNumbers,
+    /// Associations held at once, lingering ones included; further SYNs are dropped and counted.
+    pub max_connections: usize,
+    /// Associations whose set-up is not complete, at once (SYN floods end here).
+    pub max_half_open: usize,
+}
+
+impl EndpointConfig {
+    /// An endpoint that opens flows of `composition` and offers nothing.
+    pub fn new(composition: ValidComposition) -> Self {
+        EndpointConfig {
+            composition,
+            listeners: Vec::new(),
+            initial_numbers: InitialNumbers::Fixed(0),
+            max_connections: 65_536,
+            max_half_open: 1_024,
+        }
+    }
+
+    /// Offers a service at `port`, with the endpoint's own composition as its defaults.
+    #[must_use]
+    pub fn listen(mut self, port: u16, acceptance: Acceptance) -> Self {
+        let composition = Composition::clone(&self.composition);
+        self.listeners.push(Listener {
+            port,
+            composition,
+            acceptance,
+        });
+        self
+    }
+}

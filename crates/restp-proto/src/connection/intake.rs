@@ -1,0 +1,370 @@
+//! What happens to a packet, in order (ResTP layout: crc, connection management, acknowledgement, recovery, loss
+//! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
+
+use super::{Connection, Notice, State};
+use crate::wire::{Flags, Header, Tail, sack, verify_payload};
+use bytes::Bytes;
+use restp_base::flow::CloseReason;
+use restp_base::machine::Ecn;
+use restp_base::sequence;
+use restp_base::time::Time;
+use restp_services::ack::AckReport;
+use restp_services::congestion::CongestionEvent;
+use restp_services::connection_management::Establishment;
+use restp_services::loss_handling::Finding;
+use restp_services::ordering::Arrival;
+use restp_services::recovery::{Feedback, Findings};
+
+/// A received packet after the codec: everything a connection looks at.
+pub(crate) struct Packet<'a> {
+    pub(crate) header: &'a Header,
+    /// The header's own bytes, for its check sum over the payload.
+    pub(crate) head: &'a [u8],
+    pub(crate) payload: Bytes,
+    pub(crate) ecn: Ecn,
+}
+
+impl Connection {
+    /// Takes a packet of this association.
+    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) {
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += (packet.head.len() + packet.payload.len()) as u64;
+        let header = packet.header;
+        if !self.services.agree(&header.services) {
+            self.counters.rejected_packets += 1;
+            return;
+        }
+        if self.composition.crc && !packet.payload.is_empty() && !verify_payload(packet.head, &packet.payload)
+        {
+            self.counters.corrupted_packets += 1; // treated as missing (OP-24)
+            return;
+        }
+        if header.flags.has(Flags::RST) {
+            return self.on_reset(header);
+        }
+        match self.state {
+            State::SynSent { .. } => self.on_answer(now, packet),
+            State::SynReceived { .. } => self.on_confirmation(now, packet),
+            State::Established => self.on_established(now, packet),
+            State::TimeWait { .. } => {
+                if header.flags.has(Flags::FIN) {
+                    self.inn.ack.on_urgent(); // the peer did not hear our last acknowledgement
+                }
+            }
+            State::Resetting { .. } | State::Closed => {}
+        }
+    }
+
+    /// SYN-SENT: only a SYN-ACK of our SYN counts.
+    fn on_answer(&mut self, now: Time, packet: Packet<'_>) {
+        let header = packet.header;
+        let expected = sequence::truncate(self.out.board.first());
+        let answers = header.acknowledgement.is_none_or(|number| number == expected);
+        if !header.flags.has(Flags::SYN | Flags::ACK) || !answers || !packet.payload.is_empty() {
+            self.counters.rejected_packets += 1;
+            return;
+        }
+        self.heard_at = now;
+        self.learn_peer_number(header);
+        self.ecn.agreed =
+            self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
+        self.establish(now);
+        self.inn.ack.on_urgent();
+    }
+
+    /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a repeated SYN asks again.
+    fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) {
+        let header = packet.header;
+        if header.flags.has(Flags::SYN) {
+            if let State::SynReceived { due, repeated, .. } = &mut self.state {
+                (*due, *repeated) = (true, true);
+            }
+            return;
+        }
+        let expected = sequence::truncate(self.out.board.first());
+        if self.services_are_numbered() && self.has_feedback() && header.acknowledgement != Some(expected) {
+            self.counters.rejected_packets += 1;
+            return;
+        }
+        self.establish(now);
+        self.on_established(now, packet);
+    }
+
+    fn on_established(&mut self, now: Time, packet: Packet<'_>) {
+        let Packet {
+            header, payload, ecn, ..
+        } = packet;
+        self.heard_at = now;
+        self.keepalive_at = None;
+        if header.flags.has(Flags::SYN) {
+            self.inn.ack.on_urgent(); // a late repeat: the peer does not know yet that we know
+            return;
+        }
+        let fin = header.flags.has(Flags::FIN);
+        if fin && !payload.is_empty() {
+            self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
+            return;
+        }
+        if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin) {
+            return;
+        }
+        self.on_mark(header, ecn, !payload.is_empty());
+        match header.sequence {
+            Some(number) if fin => self.on_segment(now, number, None),
+            Some(number) if !payload.is_empty() => self.on_segment(now, number, Some(payload)),
+            Some(number) => self.on_bare(number),
+            None if fin => self.release.fin_received(0),
+            None => self.on_datagram(payload, header.flags),
+        }
+        self.conclude(now);
+    }
+
+    /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what
+    /// was never sent; then nothing else in the packet is believed.
+    fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
+        let Some(number) = header.acknowledgement else {
+            return true;
+        };
+        let board = &mut self.out.board;
+        let mut report = AckReport::pointer(sequence::expand(board.first(), number));
+        if let Tail::Sack(blocks) = &header.tail {
+            report.received.extend(sack::ranges(blocks, report.cumulative));
+        }
+        let outstanding = board.in_flight_bytes();
+        self.out.window_unused = self.leaves_window_unused(outstanding);
+        let Ok(mut feedback) = self.out.board.acknowledge(now, &report) else {
+            self.counters.rejected_packets += 1;
+            self.inn.ack.on_urgent();
+            return false;
+        };
+        self.out.buffer.release_below(self.out.board.first());
+        self.on_window(now, header, report.cumulative, &mut feedback, bare);
+        let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
+        self.counters.lost_packets += findings.lost;
+        self.on_progress(now, &feedback);
+        self.on_findings(now, &feedback, findings, outstanding);
+        self.on_echo(now, header, outstanding);
+        self.release.acknowledged(self.out.board.first());
+        true
+    }
+
+    /// Flow control: where the peer's window ends now.
+    fn on_window(
+        &mut self,
+        now: Time,
+        header: &Header,
+        cumulative: u64,
+        feedback: &mut Feedback,
+        bare: bool,
+    ) {
+        let Some(window) = header.window else {
+            feedback.duplicate &= bare;
+            return;
+        };
+        feedback.duplicate &= bare && window == self.out.advertised;
+        self.out.advertised = window;
+        self.out.window.update(cumulative, window);
+        if self.out.window_probe && self.out.window.allows(self.out.board.first()) {
+            // The probe was not taken; now it would be.
+            self.out.window_probe = false;
+            self.out.board.mark_all_lost();
+        }
+        if !self.out.window.allows(self.out.board.next()) && self.out.board.is_empty() {
+            self.out
+                .probe_at
+                .get_or_insert(now + self.path.rto.value(&self.path.rtt));
+        } else {
+            self.out.probe_at = None;
+        }
+    }
+
+    /// New data was acknowledged: estimator and timers.
+    fn on_progress(&mut self, now: Time, feedback: &Feedback) {
+        if let Some(rtt) = feedback.rtt {
+            self.path.rtt.sample(rtt);
+        }
+        if feedback.delivered > 0 || feedback.advanced > 0 {
+            self.progress_at = now;
+            self.out.one_at_a_time = false;
+            self.path.rto.on_progress();
+        }
+        if self.out.board.is_empty() {
+            self.path.rto.stop();
+            self.out.window_probe = false;
+            self.out.idle_since = Some(now);
+        } else if feedback.advanced > 0 {
+            self.path.rto.restart(now, &self.path.rtt);
+        }
+    }
+
+    /// What was lost, and what the controller hears of it.
+    fn on_findings(&mut self, now: Time, feedback: &Feedback, findings: Findings, outstanding: u64) {
+        if findings.began
+            && self
+                .composition
+                .loss_handling
+                .reaction(Finding::Feedback)
+                .reduce_window
+        {
+            let bytes = findings.lost * u64::from(self.composition.segment_bytes);
+            self.tell_controller(now, &CongestionEvent::Lost { bytes }, outstanding);
+        }
+        if findings.ended {
+            let in_flight = self.out.board.in_flight_bytes();
+            self.tell_controller(now, &CongestionEvent::RecoveryEnded, in_flight);
+        }
+        if feedback.delivered_bytes > 0 {
+            let event = CongestionEvent::Acked {
+                bytes: feedback.delivered_bytes,
+                rtt: feedback.rtt,
+            };
+            let in_flight = self.out.board.in_flight_bytes();
+            self.tell_controller(now, &event, in_flight);
+        }
+    }
+
+    /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
+    fn on_echo(&mut self, now: Time, header: &Header, outstanding: u64) {
+        if !self.ecn.agreed || !header.flags.has(Flags::ECE) || self.out.board.first() < self.ecn.react_from {
+            return;
+        }
+        self.ecn.react_from = self.out.board.next();
+        self.ecn.reduced = true;
+        if self
+            .composition
+            .loss_handling
+            .reaction(Finding::Mark)
+            .reduce_window
+            && !self.out.recovery.is_active()
+        {
+            let bytes = u64::from(self.composition.segment_bytes);
+            self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
+        }
+    }
+
+    /// As receiver: remember a mark until the sender says it has reacted (RFC 3168 §6.1.3).
+    fn on_mark(&mut self, header: &Header, ecn: Ecn, with_data: bool) {
+        if !self.ecn.agreed {
+            return;
+        }
+        if with_data && header.flags.has(Flags::CWR) {
+            self.ecn.echo = false;
+        }
+        self.ecn.echo |= ecn == Ecn::Ce;
+    }
+
+    /// A numbered segment, or (without payload) the FIN.
+    fn on_segment(&mut self, now: Time, number: u32, payload: Option<Bytes>) {
+        let Some(reassembly) = &mut self.inn.reassembly else {
+            return;
+        };
+        let number = sequence::expand(reassembly.next(), number);
+        if self
+            .inn
+            .fin
+            .is_some_and(|fin| number > fin || (number == fin) != payload.is_none())
+        {
+            self.counters.rejected_packets += 1; // nothing follows a FIN, nothing replaces it
+            return;
+        }
+        let before = self.inn.ready.len();
+        let edge = self.inn.window.edge(reassembly.next(), before as u64);
+        let is_fin = payload.is_none();
+        let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.ready);
+        match arrival {
+            Arrival::InOrder => self.inn.ack.on_in_order(now),
+            Arrival::Duplicate => self.counters.duplicate_packets += 1,
+            Arrival::BeyondWindow => self.counters.beyond_window += 1,
+            Arrival::FilledHole | Arrival::OutOfOrder => {}
+        }
+        if arrival != Arrival::InOrder || is_fin {
+            self.inn.ack.on_urgent();
+        }
+        if is_fin && !matches!(arrival, Arrival::Duplicate | Arrival::BeyondWindow) {
+            self.inn.fin = Some(number);
+        }
+        self.hand_up(before);
+    }
+
+    /// After RCV.NXT moved: new data for the reader, and perhaps the end.
+    pub(super) fn hand_up(&mut self, before: usize) {
+        self.inn.ready_bytes += self.inn.ready.range(before..).map(Bytes::len).sum::<usize>();
+        let mut news = self.inn.ready.len() > before;
+        if let (Some(fin), Some(reassembly)) = (self.inn.fin, &self.inn.reassembly)
+            && reassembly.next() > fin
+            && !self.release.remote_finished()
+        {
+            self.release.fin_received(fin);
+            news = true;
+        }
+        self.tell_reader(news);
+    }
+
+    fn tell_reader(&mut self, news: bool) {
+        if news && !self.inn.reader_knows {
+            self.inn.reader_knows = true;
+            self.notices.push_back(Notice::Readable);
+        }
+    }
+
+    /// A packet with a number but nothing numbered in it. One below the pointer is a keep-alive: it wants to hear
+    /// where we stand (RFC 9293 §3.8.4).
+    fn on_bare(&mut self, number: u32) {
+        let Some(reassembly) = &self.inn.reassembly else {
+            return;
+        };
+        if sequence::expand(reassembly.next(), number) < reassembly.next() && self.has_feedback() {
+            self.inn.ack.on_urgent_once();
+        }
+    }
+
+    /// A payload without a number: hand it up, or drop it when the reader is too slow.
+    fn on_datagram(&mut self, payload: Bytes, flags: Flags) {
+        if payload.is_empty()
+            && (flags != Flags::NONE || self.composition.establishment != Establishment::Connectionless)
+        {
+            return; // a control packet
+        }
+        if self.inn.ready.len() >= super::UNADVERTISED_WINDOW.segments as usize {
+            self.counters.beyond_window += 1;
+            return;
+        }
+        let before = self.inn.ready.len();
+        self.inn.ready.push_back(payload);
+        self.hand_up(before);
+    }
+
+    /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
+    fn on_reset(&mut self, header: &Header) {
+        let (first, next) = (self.out.board.first(), self.out.board.next());
+        let acknowledges = |lowest: u64| {
+            header
+                .acknowledgement
+                .is_some_and(|n| (lowest..=next).contains(&sequence::expand(first, n)))
+        };
+        let credible = match (&self.state, &self.inn.reassembly) {
+            (State::SynSent { .. }, _) => acknowledges(first) || !self.services_are_numbered(),
+            (_, Some(reassembly)) => {
+                let expected = reassembly.next();
+                let edge = self.inn.window.edge(expected, self.inn.ready.len() as u64);
+                let number = header.sequence.map(|n| sequence::expand(expected, n));
+                number.is_some_and(|n| (expected..=edge).contains(&n))
+                    && (acknowledges(first) || !self.has_feedback())
+            }
+            (_, None) => !self.services_are_numbered(),
+        };
+        if self.state.is_over() && credible {
+            self.state = State::Closed; // it was not waiting for us any more
+        } else if credible {
+            let reason = if matches!(self.state, State::SynSent { .. }) {
+                CloseReason::Refused
+            } else {
+                CloseReason::Reset
+            };
+            self.end(reason, State::Closed);
+        } else {
+            self.counters.rejected_packets += 1;
+            self.inn.ack.on_urgent_once();
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! One connection on one path: a handful of services, two short lists of calls ([`intake`], [`outlet`]), and the
+//! state they share.
+//!
+//! Its owner drains it in this order after every call: [`Connection::poll_transmit`] until `false`, events,
+//! [`Connection::deadline`].
+
+mod intake;
+mod outlet;
+mod pdu_builder;
+mod state;
+mod stats;
+mod timers;
+
+pub(crate) use intake::Packet;
+
+use state::State;
+
+use crate::composition::ValidComposition;
+use crate::wire::{Flags, Header, Services};
+use bytes::Bytes;
+use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::sequence;
+use restp_base::time::Time;
+use restp_services::ack::{AckTimer, PositiveParameters, Schedule};
+use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
+use restp_services::connection_management::{Establishment, Handshake, Release};
+use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
+use restp_services::framing::{Framing, SendQueue};
+use restp_services::ordering::Reassembly;
+use restp_services::path_management::Path;
+use restp_services::recovery::{Recovery, Scoreboard};
+use restp_services::reliability::TransmitBuffer;
+use restp_services::view::PathView;
+use stats::Counters;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a connection has to tell its application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Established; opened here.
+    Connected,
+    /// Established; opened by the peer.
+    Accepted,
+    Readable,
+    Writable,
+    Closed(CloseReason),
+}
+
+/// The two ports of an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ports {
+    pub(crate) local: u16,
+    pub(crate) remote: u16,
+}
+
+/// What is numbered and travels from here to the peer.
+#[derive(Debug)]
+struct Outbound {
+    queue: SendQueue,
+    board: Scoreboard,
+    buffer: TransmitBuffer,
+    recovery: Recovery,
+    window: SendWindow,
+    /// Window last advertised by the peer, to tell an update from a duplicate.
+    advertised: u16,
+    /// A timeout is being repaired: one segment at a time until something is acknowledged.
+    one_at_a_time: bool,
+    /// The segment beyond the peer's shut window that is out as a probe (OP-25).
+    window_probe: bool,
+    probe_at: Option<Time>,
+    /// A pacing wait is what holds the next segment back.
+    paced_until: Option<Time>,
+    /// When the path last carried something with an answer.
+    idle_since: Option<Time>,
+    /// A write was refused for lack of room.
+    writer_waits: bool,
+    /// Before the last acknowledgement, something other than the congestion window held the sender back.
+    window_unused: bool,
+}
+
+/// What travels from the peer to here.
+#[derive(Debug)]
+struct Inbound {
+    /// Unknown until the peer's first number is.
+    reassembly: Option<Reassembly>,
+    window: ReceiveWindow,
+    ack: AckTimer,
+    ready: VecDeque<Bytes>,
+    ready_bytes: usize,
+    /// The application knows that there is something to read.
+    reader_knows: bool,
+    /// Number of the peer's FIN, once seen.
+    fin: Option<u64>,
+}
+
+/// Explicit congestion notification (RFC 3168 §6.1, OP-59).
+#[derive(Debug, Default)]
+struct EcnState {
+    agreed: bool,
+    /// As receiver: a mark was seen and the sender has not confirmed its reaction yet.
+    echo: bool,
+    /// As sender: tell the receiver, with the next new data, that the window was reduced.
+    reduced: bool,
+    /// As sender: react again only to marks on segments from here on.
+    react_from: u64,
+}
+
+/// One end of an association.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    composition: Arc<ValidComposition>,
+    services: Services,
+    ports: Ports,
+    state: State,
+    path: Path,
+    out: Outbound,
+    inn: Inbound,
+    release: Release,
+    ecn: EcnState,
+    counters: Counters,
+    notices: VecDeque<Notice>,
+    /// This side opened the association.
+    opened_here: bool,
+    /// When the peer was last heard, and when data was last acknowledged or first outstanding.
+    heard_at: Time,
+    progress_at: Time,
+    keepalive_at: Option<Time>,
+    keepalive_due: bool,
+}
+
+/// Receive limits where the composition advertises no window: memory stays bounded all the same.
+const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
+
+impl Connection {
+    /// Opens an association from this side.
+    pub(crate) fn open(
+        now: Time,
+        composition: Arc<ValidComposition>,
+        services: Services,
+        address: PathAddress,
+        ports: Ports,
+        isn: u32,
+    ) -> Result<Self, NotBuilt> {
+        let state = match composition.establishment {
+            Establishment::Connectionless => State::Established,
+            Establishment::ThreeWay | Establishment::Opportunistic => State::SynSent {
+                timer: Handshake::start(now, composition.handshake),
+                due: true,
+                repeated: false,
+            },
+        };
+        let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+        if connection.state == State::Established {
+            connection.notices.push_back(Notice::Connected);
+        }
+        Ok(connection)
+    }
+
+    /// Answers a SYN (or, without a connection, the first datagram) of a peer.
+    pub(crate) fn accept(
+        now: Time,
+        composition: Arc<ValidComposition>,
+        services: Services,
+        address: PathAddress,
+        syn: &Header,
+        isn: u32,
+    ) -> Result<Self, NotBuilt> {
+        let ports = Ports {
+            local: syn.destination,
+            remote: syn.source,
+        };
+        if composition.establishment == Establishment::Connectionless {
+            let state = State::Established;
+            let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+            connection.opened_here = false;
+            connection.notices.push_back(Notice::Accepted);
+            return Ok(connection);
+        }
+        let timer = Handshake::start(now, composition.handshake);
+        let state = State::SynReceived {
+            timer,
+            due: true,
+            repeated: false,
+        };
+        let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+        connection.opened_here = false;
+        connection.learn_peer_number(syn);
+        connection.ecn.agreed = connection.composition.ecn && syn.flags.has(Flags::ECE | Flags::CWR);
+        Ok(connection)
+    }
+
+    fn new(
+        now: Time,
+        composition: Arc<ValidComposition>,
+        services: Services,
+        address: PathAddress,
+        ports: Ports,
+        isn: u32,
+        state: State,
+    ) -> Result<Self, NotBuilt> {
+        let controller = composition
+            .congestion
+            .build(u64::from(composition.segment_bytes))?;
+        let first = sequence::ORIGIN + u64::from(isn) + 1;
+        let granted = match composition.flow_control {
+            FlowControl::Window(parameters) => parameters,
+            FlowControl::None => UNADVERTISED_WINDOW,
+        };
+        let allowed = match composition.flow_control {
+            FlowControl::Window(_) => 0, // the peer says so in its first packet
+            FlowControl::None => u64::MAX / 2,
+        };
+        let schedule = match composition.ack.schedule {
+            Schedule::Positive(parameters) => parameters,
+            Schedule::None | Schedule::Delayed(_) => PositiveParameters::default(),
+        };
+        let connection = Connection {
+            services,
+            ports,
+            state,
+            path: Path::new(address, composition.rto, controller),
+            out: Outbound {
+                queue: SendQueue::new(composition.framing),
+                board: Scoreboard::new(first),
+                buffer: TransmitBuffer::new(first),
+                recovery: Recovery::new(composition.recovery),
+                window: SendWindow::initial(first, allowed),
+                advertised: 0,
+                one_at_a_time: false,
+                window_probe: false,
+                probe_at: None,
+                paced_until: None,
+                idle_since: None,
+                writer_waits: false,
+                window_unused: false,
+            },
+            inn: Inbound {
+                reassembly: None,
+                window: ReceiveWindow::new(sequence::ORIGIN, granted),
+                ack: AckTimer::new(schedule),
+                ready: VecDeque::new(),
+                ready_bytes: 0,
+                reader_knows: false,
+                fin: None,
+            },
+            release: Release::default(),
+            ecn: EcnState::default(),
+            counters: Counters::new(now),
+            notices: VecDeque::new(),
+            opened_here: true,
+            heard_at: now,
+            progress_at: now,
+            keepalive_at: None,
+            keepalive_due: false,
+            composition,
+        };
+        Ok(connection)
+    }
+
+    /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes.
+    fn learn_peer_number(&mut self, header: &Header) {
+        if let Some(first) = header.sequence {
+            let next = sequence::ORIGIN + u64::from(first) + 1;
+            self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, next));
+            let granted = match self.composition.flow_control {
+                FlowControl::Window(parameters) => parameters,
+                FlowControl::None => UNADVERTISED_WINDOW,
+            };
+            self.inn.window = ReceiveWindow::new(next, granted);
+        }
+        if let Some(window) = header.window {
+            self.out.advertised = window;
+            self.out.window.update(self.out.board.first(), window);
+        }
+    }
+
+    pub(crate) fn composition(&self) -> &Arc<ValidComposition> {
+        &self.composition
+    }
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+    pub(crate) fn is_half_open(&self) -> bool {
+        matches!(self.state, State::SynReceived { .. })
+    }
+
+    /// Reading has made an acknowledgement due.
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.inn.ack.is_owed()
+    }
+
+    /// Moves the next notice out; changes nothing else.
+    pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Takes data to send. See [`restp_base::flow::Flow::write`].
+    pub(crate) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        if self.release.is_wanted() || self.state.is_over() {
+            return Err(WriteError::Closed);
+        }
+        let limit = self.composition.segment_bytes as usize;
+        if !self.out.queue.fits(&data, limit) {
+            return Err(WriteError::TooLarge {
+                size: data.len(),
+                limit,
+            });
+        }
+        if data.is_empty() && self.composition.framing == Framing::Fixed && self.services_are_numbered() {
+            return Err(WriteError::Empty);
+        }
+        if self.out.queue.bytes() >= self.composition.send_buffer_bytes
+            || self.out.queue.frames() >= MAX_FRAMES
+        {
+            self.out.writer_waits = true;
+            return Err(WriteError::Blocked);
+        }
+        if self.out.queue.is_empty() && self.out.board.is_empty() {
+            self.progress_at = now;
+        }
+        self.out.queue.push(data);
+        Ok(())
+    }
+
+    /// Takes the next data for the reader.
+    pub(crate) fn read(&mut self) -> Read {
+        if let Some(data) = self.inn.ready.pop_front() {
+            self.inn.ready_bytes -= data.len();
+            self.counters.delivered_bytes += data.len() as u64;
+            self.counters.delivered_messages += 1;
+            self.offer_window();
+            return Read::Data(data);
+        }
+        self.inn.reader_knows = false;
+        if self.release.remote_finished() || self.state.is_over() {
+            Read::End
+        } else {
+            Read::Empty
+        }
+    }
+
+    /// Reading has made room: tell a sender that believes there is none.
+    fn offer_window(&mut self) {
+        let Some(reassembly) = &self.inn.reassembly else {
+            return;
+        };
+        if self.composition.flow_control != FlowControl::None
+            && self.state == State::Established
+            && self
+                .inn
+                .window
+                .update_is_due(reassembly.next(), self.inn.ready.len() as u64)
+        {
+            self.inn.ack.on_urgent();
+        }
+    }
+
+    /// No more writes will come.
+    pub(crate) fn finish(&mut self) {
+        self.release.finish();
+    }
+
+    /// Breaks off and tells the peer.
+    pub(crate) fn abort(&mut self, now: Time) {
+        if !self.state.is_over() {
+            let tell = self.composition.establishment != Establishment::Connectionless;
+            self.end(
+                CloseReason::Aborted,
+                if tell {
+                    State::resetting(now)
+                } else {
+                    State::Closed
+                },
+            );
+        }
+    }
+
+    /// The application has lost interest: what is unread is dropped.
+    pub(crate) fn discard(&mut self) {
+        self.inn.ready = VecDeque::new();
+        self.inn.ready_bytes = 0;
+    }
+
+    pub(crate) fn stats(&self) -> FlowStats {
+        stats::of(self)
+    }
+
+    /// Ends the connection for the application; what the protocol still has to do is in `next`.
+    fn end(&mut self, reason: CloseReason, next: State) {
+        self.state = next;
+        self.notices.push_back(Notice::Closed(reason));
+        self.out.queue.clear();
+        self.out.buffer.clear();
+        self.path.rto.stop();
+        self.out.probe_at = None;
+        self.out.paced_until = None;
+    }
+
+    fn services_are_numbered(&self) -> bool {
+        self.services.numbered() || self.composition.reliability.repeats()
+    }
+
+    /// True when the peer acknowledges what we send.
+    fn has_feedback(&self) -> bool {
+        self.composition.ack.is_on()
+    }
+
+    /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,
+    /// for events that cut the window, and what is now in flight for all others.
+    fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
+        let view = PathView {
+            now,
+            segment_bytes: u64::from(self.composition.segment_bytes),
+            in_flight_bytes,
+            smoothed_rtt: self.path.rtt.smoothed(),
+            latest_rtt: self.path.rtt.latest(),
+            min_rtt: self.path.rtt.minimum(),
+            application_limited: self.out.window_unused,
+            in_recovery: self.out.recovery.is_active(),
+        };
+        self.path.controller.on(event, &view);
+    }
+
+    /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
+    fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
+        let segment = u64::from(self.composition.segment_bytes);
+        in_flight_bytes + segment <= self.path.controller.window_bytes()
+            && self.out.board.lost() == 0
+            && (self.out.queue.is_empty() || !self.out.window.allows(self.out.board.next()))
+    }
+
+    /// Writes the next datagram into `out`; `false` when there is nothing to send now.
+    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        outlet::poll(self, now, out)
+    }
+}
+
+/// Frames that may wait to be numbered, whatever their size: an empty datagram takes memory too.
+const MAX_FRAMES: usize = 16_384;

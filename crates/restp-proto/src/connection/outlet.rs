@@ -1,0 +1,190 @@
+//! What a packet is made of, in order: control packet? repeat? new data? probe? acknowledgement? Each question is
+//! one call; no algorithm lives here.
+
+use super::pdu_builder as pdu;
+use super::{Connection, Notice, State};
+use crate::wire::Flags;
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Ecn};
+use restp_base::time::Time;
+use restp_services::ack::AckReport;
+use restp_services::congestion::{Congestion, CongestionEvent};
+
+/// Writes the next datagram; `false` when there is nothing to send now.
+pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
+    match &mut c.state {
+        State::Established => poll_established(c, now, out),
+        State::SynSent { due, .. } | State::SynReceived { due, .. } => {
+            std::mem::take(due) && pdu::handshake(c, out)
+        }
+        State::TimeWait { .. } => c.inn.ack.is_due(now) && pdu::acknowledgement(c, out, c.out.board.next()),
+        State::Resetting { .. } => c.state.take_reset(now) && pdu::reset(c, out),
+        State::Closed => false,
+    }
+}
+
+fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
+    c.out.paced_until = None;
+    if let Some(number) = c.repeat_due(now) {
+        return c.send_repeat(now, number, out);
+    }
+    if let Some(bytes) = c.next_segment_bytes()
+        && c.out.window.allows(c.out.board.next())
+        && c.has_room(now, bytes)
+    {
+        return c.send_new(now, out);
+    }
+    if c.out.probe_at.is_some_and(|at| at <= now) {
+        c.out.probe_at = None;
+        c.out.window_probe = true;
+        return c.send_new(now, out);
+    }
+    if c.inn.ack.is_due(now) {
+        return pdu::acknowledgement(c, out, c.out.board.next());
+    }
+    if std::mem::take(&mut c.keepalive_due) {
+        // One below what the peer expects: it has to answer (RFC 9293 §3.8.4).
+        return pdu::acknowledgement(c, out, c.out.board.next() - 1);
+    }
+    false
+}
+
+impl Connection {
+    /// Bytes of the segment that would be sent next, were it allowed: data, or the FIN after the last of them.
+    fn next_segment_bytes(&self) -> Option<u64> {
+        if !self.out.queue.is_empty() {
+            return Some(
+                self.out
+                    .queue
+                    .bytes()
+                    .min(self.composition.segment_bytes as usize) as u64,
+            );
+        }
+        self.release.must_send_fin().then_some(0)
+    }
+
+    /// The lost segment to send again now.
+    fn repeat_due(&mut self, now: Time) -> Option<u64> {
+        if self.out.board.lost() == 0 || !self.composition.reliability.repeats() {
+            return None;
+        }
+        let number = self.out.board.next_lost()?;
+        let bytes = self.out.buffer.get(number).map_or(0, Bytes::len) as u64;
+        self.has_room(now, bytes).then_some(number)
+    }
+
+    /// Do window, pacing and the caution after a timeout allow `bytes` more?
+    fn has_room(&mut self, now: Time, bytes: u64) -> bool {
+        let in_flight = self.out.board.in_flight_bytes();
+        if self.out.board.in_flight() > 0
+            && (self.out.one_at_a_time || in_flight + bytes > self.path.controller.window_bytes())
+        {
+            return false;
+        }
+        if self.composition.pacing && !self.path.pacer.allows(now) {
+            self.out.paced_until = Some(self.path.pacer.next_at());
+            return false;
+        }
+        true
+    }
+
+    fn send_repeat(&mut self, now: Time, number: u64, out: &mut Datagram) -> bool {
+        let Some(order) = self.out.board.on_repeated(now, number) else {
+            return false;
+        };
+        self.out.recovery.on_repeated(order, number);
+        let payload = self.out.buffer.get(number).cloned();
+        self.counters.retransmitted_packets += 1;
+        self.after_segment(now, payload.as_ref().map_or(0, Bytes::len) as u64);
+        pdu::segment(self, out, number, payload, Ecn::NotEct)
+    }
+
+    /// New data, or the FIN.
+    fn send_new(&mut self, now: Time, out: &mut Datagram) -> bool {
+        self.restart_after_idle(now);
+        let payload = self
+            .out
+            .queue
+            .next_segment(self.composition.segment_bytes as usize);
+        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
+        if !self.services_are_numbered() {
+            return self.send_unnumbered(payload, out);
+        }
+        let number = self.out.board.on_sent(now, bytes as u32);
+        if payload.is_none() {
+            self.release.fin_sent(number);
+        }
+        if self.composition.reliability.repeats() {
+            self.out.buffer.push(payload.clone());
+        }
+        if !self.has_feedback() {
+            // Nobody will report on it: it leaves our books as it leaves this host.
+            let _ = self.out.board.acknowledge(now, &AckReport::pointer(number + 1));
+        }
+        if payload.is_none() && !self.composition.reliability.repeats() {
+            self.release.acknowledged(number + 1); // sent once; the peer ages out if it is lost (OP-35)
+            self.conclude(now);
+        }
+        self.after_segment(now, bytes);
+        self.wake_writer();
+        let ecn = if self.ecn.agreed && payload.is_some() {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        };
+        pdu::segment(self, out, number, payload, ecn)
+    }
+
+    /// A datagram without a number: nothing is remembered of it.
+    fn send_unnumbered(&mut self, payload: Option<Bytes>, out: &mut Datagram) -> bool {
+        let flags = if payload.is_some() {
+            Flags::NONE
+        } else {
+            Flags::FIN
+        };
+        if payload.is_none() {
+            self.release.fin_sent(0);
+            self.release.acknowledged(1);
+        }
+        self.wake_writer();
+        pdu::unnumbered(self, out, flags, payload)
+    }
+
+    fn after_segment(&mut self, now: Time, bytes: u64) {
+        self.counters.sent_payload_bytes += bytes;
+        if !self.has_feedback() {
+            return;
+        }
+        let in_flight = self.out.board.in_flight_bytes();
+        self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
+        self.path.rto.start(now, &self.path.rtt);
+        if self.composition.pacing
+            && let Some(rate) = self.path.controller.pacing()
+        {
+            self.path
+                .pacer
+                .on_sent(now, bytes, u64::from(self.composition.segment_bytes), rate);
+        }
+    }
+
+    /// The first segment after a silence longer than one timeout (RFC 5681 §4.1).
+    fn restart_after_idle(&mut self, now: Time) {
+        let Some(since) = self.out.idle_since.take() else {
+            return;
+        };
+        let gap = now.since(since);
+        if self.has_feedback() && gap > self.path.rto.value(&self.path.rtt) {
+            self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
+        }
+        self.progress_at = now;
+    }
+
+    /// Half the send buffer is free again: tell a writer that was refused.
+    pub(super) fn wake_writer(&mut self) {
+        let half_empty = self.out.queue.bytes() <= self.composition.send_buffer_bytes / 2;
+        if self.out.writer_waits && half_empty {
+            self.out.writer_waits = false;
+            self.notices.push_back(Notice::Writable);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Fields and extensions of each kind of packet, put into one datagram. A data packet is never larger than a full
+//! segment with a plain header: blocks ride on it only where the payload leaves room.
+
+use super::{Connection, State};
+use crate::wire::{Flags, Header, Tail, sack};
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Ecn};
+use restp_base::sequence;
+use restp_services::ack::Detail;
+
+/// Bytes of one SACK block.
+const BLOCK_BYTES: usize = 8;
+
+/// SYN or SYN-ACK, by state.
+pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
+    let mut header = plain(c);
+    let answer = matches!(c.state, State::SynReceived { .. });
+    header.flags = if answer {
+        Flags::SYN | Flags::ACK
+    } else {
+        Flags::SYN
+    };
+    header.flags = match (answer, c.composition.ecn, c.ecn.agreed) {
+        (false, true, _) => header.flags | Flags::ECE | Flags::CWR, // RFC 3168 §6.1.1
+        (true, _, true) => header.flags | Flags::ECE,
+        _ => header.flags,
+    };
+    if c.services_are_numbered() {
+        header.sequence = Some(sequence::truncate(c.out.board.first() - 1));
+        header.acknowledgement = answer.then(|| receive_next(c));
+    }
+    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+}
+
+/// A numbered segment; without payload, the FIN.
+pub(super) fn segment(
+    c: &mut Connection,
+    out: &mut Datagram,
+    number: u64,
+    payload: Option<Bytes>,
+    ecn: Ecn,
+) -> bool {
+    let mut header = plain(c);
+    if payload.is_none() {
+        header.flags = header.flags | Flags::FIN;
+    } else if ecn == Ecn::Ect0 && std::mem::take(&mut c.ecn.reduced) {
+        header.flags = header.flags | Flags::CWR;
+    }
+    header.sequence = Some(sequence::truncate(number));
+    let payload = payload.unwrap_or_default();
+    if c.has_feedback() {
+        let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len()) / BLOCK_BYTES;
+        let complete = acknowledge(c, &mut header, room);
+        if complete {
+            c.inn.ack.on_sent();
+        }
+    }
+    finish(c, out, header, payload, ecn)
+}
+
+/// A packet that only acknowledges, carrying `number` (SND.NXT, OP-17).
+pub(super) fn acknowledgement(c: &mut Connection, out: &mut Datagram, number: u64) -> bool {
+    let mut header = plain(c);
+    if c.services_are_numbered() {
+        header.sequence = Some(sequence::truncate(number));
+        acknowledge(c, &mut header, usize::MAX);
+    } else {
+        header.flags = Flags::ACK;
+    }
+    c.inn.ack.on_sent();
+    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+}
+
+/// A datagram of a service without numbers.
+pub(super) fn unnumbered(
+    c: &mut Connection,
+    out: &mut Datagram,
+    flags: Flags,
+    payload: Option<Bytes>,
+) -> bool {
+    let mut header = plain(c);
+    header.flags = flags;
+    c.counters.sent_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
+    finish(c, out, header, payload.unwrap_or_default(), Ecn::NotEct)
+}
+
+/// RST of an association broken off here.
+pub(super) fn reset(c: &mut Connection, out: &mut Datagram) -> bool {
+    let mut header = plain(c);
+    if c.services_are_numbered() {
+        // A number the peer's window takes, or it would not believe us (RFC 5961 §3).
+        let number = c.out.board.next().min(c.out.window.edge());
+        header.sequence = Some(sequence::truncate(number));
+        acknowledge(c, &mut header, 0);
+    }
+    header.flags = header.flags | Flags::RST;
+    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+}
+
+/// Ports and service bits, which every packet repeats (ResTP §3.2).
+fn plain(c: &Connection) -> Header {
+    Header::new(c.services, c.ports.local, c.ports.remote)
+}
+
+fn receive_next(c: &Connection) -> u32 {
+    c.inn
+        .reassembly
+        .as_ref()
+        .map_or(0, |reassembly| sequence::truncate(reassembly.next()))
+}
+
+/// Adds ACK, the pointer, the echo of a mark, and at most `room` blocks. True when everything known was said.
+fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
+    header.flags = header.flags | Flags::ACK;
+    if c.ecn.echo {
+        header.flags = header.flags | Flags::ECE;
+    }
+    header.acknowledgement = Some(receive_next(c));
+    let Detail::Sack { max_blocks } = c.composition.ack.detail else {
+        return true;
+    };
+    let Some(reassembly) = c
+        .inn
+        .reassembly
+        .as_ref()
+        .filter(|reassembly| reassembly.has_hole())
+    else {
+        return true;
+    };
+    let wanted = usize::from(max_blocks).min(reassembly.arrived().len());
+    let cap = wanted.min(room);
+    if cap > 0 {
+        header.tail = Tail::Sack(sack::blocks(reassembly.arrived(), reassembly.newest(), cap));
+    }
+    cap == wanted
+}
+
+/// Adds the window, counts the packet and writes it.
+fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: Bytes, ecn: Ecn) -> bool {
+    if c.services.flow_control != 0 {
+        let unread = c.inn.ready.len() as u64;
+        let next = c
+            .inn
+            .reassembly
+            .as_ref()
+            .map_or(sequence::ORIGIN, |reassembly| reassembly.next());
+        header.window = Some(c.inn.window.advertise(next, unread));
+    }
+    if let Err(contradiction) = header.emit(&payload, &mut out.head) {
+        // A fault of this program, not of a peer: visible in tests, silent for users.
+        debug_assert!(false, "built a contradictory header: {contradiction}");
+        c.counters.unbuildable_packets += 1;
+        return false;
+    }
+    out.path = c.path.address;
+    out.ecn = ecn;
+    out.body = payload;
+    c.counters.sent_packets += 1;
+    c.counters.sent_bytes += out.len() as u64;
+    true
+}

@@ -1,0 +1,125 @@
+//! States of an association and the moves between them (ResTP §3.5.5). Data flows in `Established` only; the
+//! release is tracked beside it, because both directions end on their own.
+
+use super::{Connection, Notice};
+use restp_base::flow::CloseReason;
+use restp_base::time::{Duration, Time};
+use restp_services::connection_management::{Handshake, HandshakeVerdict, TIME_WAIT};
+
+/// Where an association stands.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// Our SYN is out. `due`: it must be sent (again).
+    SynSent {
+        timer: Handshake,
+        due: bool,
+        repeated: bool,
+    },
+    /// The peer's SYN is here, our SYN-ACK is out.
+    SynReceived {
+        timer: Handshake,
+        due: bool,
+        repeated: bool,
+    },
+    /// Data may flow.
+    Established,
+    /// Both directions are over; repeats of the peer's FIN are still answered (OP-61).
+    TimeWait { until: Time },
+    /// Broken off here: RST is sent a few times, because nobody acknowledges it.
+    Resetting { left: u8, next_at: Time },
+    /// Nothing is left to do.
+    Closed,
+}
+
+/// RSTs of a broken-off association, and the distance between them: one survives 1 % loss with 1 − 10⁻⁶.
+const RESETS: u8 = 3;
+const RESET_INTERVAL: Duration = Duration::from_millis(100);
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl State {
+    pub(super) fn resetting(now: Time) -> State {
+        State::Resetting {
+            left: RESETS,
+            next_at: now,
+        }
+    }
+    /// The application has been told that the association is over.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(
+            self,
+            State::TimeWait { .. } | State::Resetting { .. } | State::Closed
+        )
+    }
+    /// An RST is due at `now`: counts it and moves on.
+    pub(super) fn take_reset(&mut self, now: Time) -> bool {
+        let State::Resetting { left, next_at } = self else {
+            return false;
+        };
+        if *next_at > now {
+            return false;
+        }
+        *left -= 1;
+        *next_at = now + RESET_INTERVAL;
+        if *left == 0 {
+            *self = State::Closed;
+        }
+        true
+    }
+}
+
+impl Connection {
+    /// The exchange is complete. `confirmed`: the packet that completed it answers our only transmission, so the
+    /// time between is a round trip.
+    pub(super) fn establish(&mut self, now: Time) {
+        let (State::SynSent { repeated, .. } | State::SynReceived { repeated, .. }) = self.state else {
+            return;
+        };
+        if !repeated {
+            self.path.rtt.sample(now.since(self.counters.opened_at));
+        }
+        self.counters.handshake = Some(now.since(self.counters.opened_at));
+        self.state = State::Established;
+        self.progress_at = now;
+        self.notices.push_back(if self.opened_here {
+            Notice::Connected
+        } else {
+            Notice::Accepted
+        });
+    }
+
+    /// Both directions may be over: linger or close.
+    pub(super) fn conclude(&mut self, now: Time) {
+        if self.state == State::Established && self.release.is_complete() {
+            let next = if self.release.must_linger() {
+                State::TimeWait {
+                    until: now + TIME_WAIT,
+                }
+            } else {
+                State::Closed
+            };
+            self.end(CloseReason::Finished, next);
+        }
+    }
+
+    /// The timer of a set-up packet may have run out.
+    pub(super) fn check_handshake(&mut self, now: Time) {
+        let (State::SynSent { timer, due, repeated } | State::SynReceived { timer, due, repeated }) =
+            &mut self.state
+        else {
+            return;
+        };
+        match timer.expire(now) {
+            HandshakeVerdict::Wait => {}
+            HandshakeVerdict::Repeat => (*due, *repeated) = (true, true),
+            HandshakeVerdict::GiveUp => {
+                let waited = now.since(self.counters.opened_at);
+                self.end(CloseReason::TimedOut(waited), State::Closed);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Counters for eyes: nothing in the protocol reads them.
+
+use super::Connection;
+use restp_base::flow::FlowStats;
+use restp_base::time::{Duration, Time};
+use restp_services::congestion::Congestion;
+
+/// What a connection counts.
+#[derive(Clone, Debug)]
+pub(super) struct Counters {
+    pub(super) opened_at: Time,
+    pub(super) handshake: Option<Duration>,
+    pub(super) sent_packets: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) sent_payload_bytes: u64,
+    pub(super) received_packets: u64,
+    pub(super) received_bytes: u64,
+    pub(super) delivered_bytes: u64,
+    pub(super) delivered_messages: u64,
+    pub(super) retransmitted_packets: u64,
+    pub(super) lost_packets: u64,
+    pub(super) timeouts: u64,
+    pub(super) duplicate_packets: u64,
+    pub(super) rejected_packets: u64,
+    pub(super) corrupted_packets: u64,
+    /// Segments outside the receive window, or that found the reader's queue full.
+    pub(super) beyond_window: u64,
+    /// Numbers given up by a receiver that did not wait any longer.
+    pub(super) skipped_segments: u64,
+    pub(super) unbuildable_packets: u64,
+}
+
+impl Counters {
+    pub(super) fn new(now: Time) -> Self {
+        Counters {
+            opened_at: now,
+            handshake: None,
+            sent_packets: 0,
+            sent_bytes: 0,
+            sent_payload_bytes: 0,
+            received_packets: 0,
+            received_bytes: 0,
+            delivered_bytes: 0,
+            delivered_messages: 0,
+            retransmitted_packets: 0,
+            lost_packets: 0,
+            timeouts: 0,
+            duplicate_packets: 0,
+            rejected_packets: 0,
+            corrupted_packets: 0,
+            beyond_window: 0,
+            skipped_segments: 0,
+            unbuildable_packets: 0,
+        }
+    }
+}
+
+/// The counters as an application sees them.
+pub(super) fn of(c: &Connection) -> FlowStats {
+    let n = &c.counters;
+    let held = c
+        .inn
+        .reassembly
+        .as_ref()
+        .map_or(0, |reassembly| reassembly.held_bytes());
+    let kept = c.out.queue.bytes() + c.out.buffer.bytes() + c.out.board.memory() + held + c.inn.ready_bytes;
+    FlowStats {
+        path: Some(c.path.address),
+        handshake: n.handshake,
+        sent_packets: n.sent_packets,
+        received_packets: n.received_packets,
+        sent_bytes: n.sent_bytes,
+        received_bytes: n.received_bytes,
+        sent_payload_bytes: n.sent_payload_bytes,
+        delivered_bytes: n.delivered_bytes,
+        delivered_messages: n.delivered_messages,
+        retransmitted_packets: n.retransmitted_packets,
+        lost_packets: n.lost_packets,
+        repaired_packets: 0,
+        timeouts: n.timeouts,
+        duplicate_packets: n.duplicate_packets,
+        rejected_packets: n.rejected_packets + n.beyond_window + n.unbuildable_packets,
+        corrupted_packets: n.corrupted_packets,
+        srtt: c.path.rtt.smoothed(),
+        congestion_window_bytes: c.path.controller.window_bytes(),
+        memory_bytes: (size_of::<Connection>() + kept) as u64,
+        in_flight_segments: c.out.board.in_flight(),
+    }
+}

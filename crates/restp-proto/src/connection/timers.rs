@@ -1,0 +1,182 @@
+//! The earliest deadline of the parts, with its reason, and what happens when one has come. Timers belong to the
+//! parts; this file only asks them.
+
+use super::{Connection, State};
+use restp_base::flow::CloseReason;
+use restp_base::machine::Wakeup;
+use restp_base::time::{Duration, Time};
+use restp_services::congestion::CongestionEvent;
+use restp_services::loss_handling::Finding;
+use restp_services::ordering;
+
+impl Connection {
+    /// When to call [`Connection::on_deadline`], and why.
+    pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
+        match &self.state {
+            State::SynSent { timer, .. } | State::SynReceived { timer, .. } => {
+                timer.deadline().map(|at| (at, Wakeup::Retransmission))
+            }
+            State::Established => self.established_deadline(),
+            State::TimeWait { until } => Some((*until, Wakeup::Expiry)),
+            State::Resetting { next_at, .. } => Some((*next_at, Wakeup::Probe)),
+            State::Closed => None,
+        }
+    }
+
+    fn established_deadline(&self) -> Option<(Time, Wakeup)> {
+        let mut earliest = (Time::MAX, Wakeup::Expiry);
+        let mut consider = |at: Option<Time>, why| {
+            if let Some(at) = at
+                && at < earliest.0
+            {
+                earliest = (at, why);
+            }
+        };
+        consider(self.path.rto.deadline(), Wakeup::Retransmission);
+        consider(
+            self.inn.ack.deadline().filter(|_| self.has_feedback()),
+            Wakeup::Acknowledgement,
+        );
+        consider(self.out.paced_until, Wakeup::Pacing);
+        consider(self.out.probe_at, Wakeup::Probe);
+        consider(self.hold_deadline(), Wakeup::Expiry);
+        consider(self.keepalive_deadline(), Wakeup::Probe);
+        consider(self.silence_deadline(), Wakeup::Expiry);
+        consider(self.progress_deadline(), Wakeup::Expiry);
+        (earliest.0 != Time::MAX).then_some(earliest)
+    }
+
+    /// Acts on every deadline that has come. Early calls do no harm.
+    pub(crate) fn on_deadline(&mut self, now: Time) {
+        self.check_handshake(now);
+        if let State::TimeWait { until } = self.state
+            && until <= now
+        {
+            self.state = State::Closed;
+        }
+        if self.state != State::Established {
+            return;
+        }
+        if self.hold_deadline().is_some_and(|at| at <= now) {
+            self.skip_hole(now);
+        }
+        if self.path.rto.has_expired(now) {
+            self.on_timeout(now);
+        }
+        if self.keepalive_deadline().is_some_and(|at| at <= now) {
+            self.keepalive_due = true;
+            self.keepalive_at = Some(now + self.patience() / KEEPALIVES);
+        }
+        if self.silence_deadline().is_some_and(|at| at <= now) {
+            let reason = if self.release.is_wanted() && self.out.queue.is_empty() {
+                CloseReason::Finished // an unreliable release is not acknowledged (OP-35)
+            } else {
+                CloseReason::TimedOut(now.since(self.heard_at))
+            };
+            self.end(reason, State::Closed);
+        } else if self.progress_deadline().is_some_and(|at| at <= now) {
+            self.end(
+                CloseReason::TimedOut(now.since(self.progress_at)),
+                State::resetting(now),
+            );
+        }
+    }
+
+    /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
+    fn on_timeout(&mut self, now: Time) {
+        if self.out.board.is_empty() {
+            return self.path.rto.stop();
+        }
+        if self.out.window_probe {
+            // The peer's window is shut: the segment out there is a probe, once per timeout (OP-25).
+            self.path.rto.restart(now, &self.path.rtt);
+            self.out.board.mark_all_lost();
+            return;
+        }
+        let outstanding = self.out.board.in_flight_bytes();
+        let reaction = self.composition.loss_handling.reaction(Finding::Timeout);
+        let repeated = self.path.rto.expiries() > 0;
+        if !self.path.rto.expire(
+            now,
+            &self.path.rtt,
+            reaction.back_off_timer,
+            reaction.count_attempt,
+        ) {
+            return self.end(
+                CloseReason::TimedOut(now.since(self.progress_at)),
+                State::resetting(now),
+            );
+        }
+        self.counters.timeouts += 1;
+        self.counters.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
+        self.out.one_at_a_time = true;
+        if reaction.reduce_window {
+            self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
+        }
+        if !self.composition.reliability.repeats() {
+            self.out.one_at_a_time = false; // nothing is repeated, so nothing probes: the window alone decides
+            self.path.rto.stop();
+        }
+    }
+
+    /// Nobody will fill the hole any more: hand up what came after it (ResTP §14).
+    fn skip_hole(&mut self, now: Time) {
+        let Some(reassembly) = &mut self.inn.reassembly else {
+            return;
+        };
+        let before = self.inn.ready.len();
+        self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.ready);
+        if self.has_feedback() {
+            self.inn.ack.on_urgent();
+        }
+        self.hand_up(before);
+        self.conclude(now);
+    }
+
+    fn hold_deadline(&self) -> Option<Time> {
+        if self.composition.reliability.repeats() {
+            return None;
+        }
+        self.inn
+            .reassembly
+            .as_ref()?
+            .hold_deadline(ordering::hold_time(self.path.rtt.smoothed()))
+    }
+
+    /// How long silence of the peer is borne.
+    fn patience(&self) -> Duration {
+        if self.composition.reliability.repeats() {
+            self.composition.progress_timeout
+        } else {
+            self.composition.idle_timeout
+        }
+    }
+
+    /// A peer that answers is asked before it is given up.
+    fn keepalive_deadline(&self) -> Option<Time> {
+        if !self.has_feedback() || !self.out.board.is_empty() {
+            return None;
+        }
+        Some(
+            self.keepalive_at
+                .unwrap_or(self.heard_at + self.patience() / KEEPALIVES),
+        )
+    }
+
+    /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead; a
+    /// side that only sends, without feedback, has nothing to wait for.
+    fn silence_deadline(&self) -> Option<Time> {
+        let listens = self.has_feedback() || !self.opened_here;
+        (listens && self.out.board.is_empty()).then(|| self.heard_at + self.patience())
+    }
+
+    /// When a peer that takes nothing any more is given up (OP-50, RFC 5482).
+    fn progress_deadline(&self) -> Option<Time> {
+        let waiting =
+            !self.out.board.is_empty() || (!self.out.queue.is_empty() && self.out.probe_at.is_some());
+        (self.has_feedback() && waiting).then(|| self.progress_at + self.composition.progress_timeout)
+    }
+}
+
+/// Questions to a silent peer before it is given up.
+const KEEPALIVES: u64 = 4;

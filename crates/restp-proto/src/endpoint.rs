@@ -1,0 +1,352 @@
+//! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
+//! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
+
+mod stranger;
+mod table;
+
+use crate::composition::ValidComposition;
+use crate::config::{EndpointConfig, InitialNumbers};
+use crate::connection::{Connection, Notice, Packet, Ports};
+use crate::wire::{ErrorControl, Header, Services, verify_header};
+use bytes::Bytes;
+use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::time::Time;
+use siphasher::sip::SipHasher24;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use table::{Key, Table};
+
+/// Datagrams an association may send in its turn before the next one gets its own: one full offload batch.
+const TURN: u32 = 64;
+/// First and last port of flows opened here (RFC 6335 §6).
+const EPHEMERAL: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+
+/// What an endpoint counts besides its associations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointStats {
+    /// Datagrams that are no PDU of this version.
+    pub malformed: u64,
+    /// Headers whose check sum was wrong.
+    pub corrupted_headers: u64,
+    /// PDUs for a port that nobody serves, or of no known association.
+    pub unserved: u64,
+    /// Requests refused because their composition is not acceptable.
+    pub refused: u64,
+    /// Requests and refusals dropped because a table was full.
+    pub overflowed: u64,
+}
+
+/// The ResTP machine of one host.
+#[derive(Debug)]
+pub struct Endpoint {
+    composition: Arc<ValidComposition>,
+    services: Services,
+    config: EndpointConfig,
+    table: Table,
+    /// Associations that may have something to send.
+    turns: VecDeque<u32>,
+    turn_left: u32,
+    /// RSTs to strangers.
+    refusals: VecDeque<(PathAddress, Header)>,
+    events: VecDeque<Event>,
+    next_port: u16,
+    stats: EndpointStats,
+}
+
+impl Endpoint {
+    /// An endpoint without associations.
+    pub fn new(config: EndpointConfig) -> Self {
+        Endpoint {
+            composition: Arc::new(config.composition.clone()),
+            services: Services::of(&config.composition),
+            table: Table::default(),
+            turns: VecDeque::new(),
+            turn_left: TURN,
+            refusals: VecDeque::new(),
+            events: VecDeque::new(),
+            next_port: *EPHEMERAL.start(),
+            stats: EndpointStats::default(),
+            config,
+        }
+    }
+
+    /// What was counted besides associations.
+    pub fn endpoint_stats(&self) -> EndpointStats {
+        self.stats
+    }
+
+    /// The composition of an association, as negotiated.
+    pub fn composition(&self, flow: FlowId) -> Option<&ValidComposition> {
+        self.table.get(flow).map(|connection| &**connection.composition())
+    }
+
+    /// Associations held, lingering ones included.
+    pub fn connections(&self) -> usize {
+        self.table.len()
+    }
+
+    fn on_datagram(&mut self, now: Time, datagram: &mut Datagram) {
+        let Some((header, payload)) = self.decode(datagram) else {
+            return;
+        };
+        let ports = Ports {
+            local: header.destination,
+            remote: header.source,
+        };
+        let key = Key {
+            ports,
+            remote: datagram.path.remote,
+        };
+        let head = if datagram.head.is_empty() {
+            &datagram.body[..]
+        } else {
+            &datagram.head[..]
+        };
+        let packet = Packet {
+            header: &header,
+            head,
+            payload,
+            ecn: datagram.ecn,
+        };
+        match self.table.find(&key) {
+            Some(index) => {
+                if let Some(connection) = self.table.at(index) {
+                    connection.handle(now, packet);
+                }
+                self.touch(index);
+            }
+            None => self.on_stranger(now, datagram.path, key, packet),
+        }
+    }
+
+    /// Header and payload of a datagram in either of its two forms. Afterwards the header's bytes are in `head`, or
+    /// in `body` when `head` is empty.
+    fn decode(&mut self, datagram: &mut Datagram) -> Option<(Header, Bytes)> {
+        let total = datagram.len();
+        if !datagram.head.is_empty() {
+            match Header::parse(&datagram.head, total) {
+                Ok((header, length)) if length == datagram.head.len() => {
+                    let payload = std::mem::take(&mut datagram.body);
+                    return self.verified(header, &datagram.head, payload);
+                }
+                _ => {
+                    // The header ends elsewhere than the sender's buffers do: damaged, or another's machine.
+                    datagram.body = Bytes::from(datagram.to_vec());
+                    datagram.head.clear();
+                }
+            }
+        }
+        let Ok((header, length)) = Header::parse(&datagram.body, total) else {
+            self.stats.malformed += 1;
+            return None;
+        };
+        let payload = datagram.body.split_off(length);
+        self.verified(header, &datagram.body, payload)
+    }
+
+    fn verified(&mut self, header: Header, head: &[u8], payload: Bytes) -> Option<(Header, Bytes)> {
+        if header.services.error.has(ErrorControl::CRC) && !verify_header(head) {
+            self.stats.corrupted_headers += 1; // dropped silently (OP-24)
+            return None;
+        }
+        Some((header, payload))
+    }
+
+    /// Something happened to the association `index`: its notices become events, it gets a turn.
+    fn touch(&mut self, index: u32) {
+        self.collect(index);
+        if self.table.enqueue(index) {
+            self.turns.push_back(index);
+        }
+    }
+
+    fn collect(&mut self, index: u32) {
+        let flow = self.table.flow(index);
+        let Some(connection) = self.table.at(index) else {
+            return;
+        };
+        while let Some(notice) = connection.poll_notice() {
+            self.events.push_back(match notice {
+                Notice::Connected => Event::Connected(flow),
+                Notice::Accepted => Event::Accepted(flow),
+                Notice::Readable => Event::Readable(flow),
+                Notice::Writable => Event::Writable(flow),
+                Notice::Closed(reason) => Event::Closed(flow, reason),
+            });
+        }
+    }
+
+    /// Ends the turn of the association in front.
+    fn end_turn(&mut self) {
+        self.turn_left = TURN;
+        if let Some(index) = self.turns.pop_front() {
+            self.collect(index);
+            self.table.settle(index);
+            self.table.sweep(index);
+        }
+    }
+
+    /// A connection of this endpoint by name, for a call of the application.
+    fn with<T>(&mut self, flow: FlowId, call: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let index = self.table.index(flow)?;
+        let result = call(self.table.at(index)?);
+        self.touch(index);
+        Some(result)
+    }
+
+    fn free_port(&mut self, remote: std::net::SocketAddr, port: u16) -> Option<u16> {
+        for _ in EPHEMERAL {
+            let local = self.next_port;
+            self.next_port = if local == *EPHEMERAL.end() {
+                *EPHEMERAL.start()
+            } else {
+                local + 1
+            };
+            let taken = Key {
+                ports: Ports { local, remote: port },
+                remote,
+            };
+            if !self.table.contains(&taken)
+                && self
+                    .config
+                    .listeners
+                    .iter()
+                    .all(|listener| listener.port != local)
+            {
+                return Some(local);
+            }
+        }
+        None
+    }
+
+    /// First number of an association (OP-17, RFC 6528 §3: a keyed hash, and a clock of 4 µs).
+    fn initial_number(&self, now: Time, path: PathAddress, ports: Ports) -> u32 {
+        match self.config.initial_numbers {
+            InitialNumbers::Fixed(number) => number,
+            InitialNumbers::Keyed(key) => {
+                let mut hasher = SipHasher24::new_with_key(&key);
+                (path.local, path.remote, ports.local, ports.remote).hash(&mut hasher);
+                (hasher.finish() as u32).wrapping_add((now.as_nanos() / 4_000) as u32)
+            }
+        }
+    }
+}
+
+impl Flow for Endpoint {
+    fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
+        let unsupported = |reason: String| OpenError::Unsupported(reason);
+        if self.table.len() >= self.config.max_connections {
+            return Err(unsupported(format!(
+                "this endpoint already holds its {} connections",
+                self.table.len()
+            )));
+        }
+        let local = self
+            .free_port(path.remote, port)
+            .ok_or(OpenError::NoPort(path.remote))?;
+        let ports = Ports { local, remote: port };
+        let isn = self.initial_number(now, path, ports);
+        let composition = self.composition.clone();
+        let connection = Connection::open(now, composition, self.services, path, ports, isn)
+            .map_err(|not_built| unsupported(not_built.to_string()))?;
+        let index = self.table.insert(
+            Key {
+                ports,
+                remote: path.remote,
+            },
+            connection,
+        );
+        self.touch(index);
+        Ok(self.table.flow(index))
+    }
+
+    fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
+        self.with(flow, |connection| connection.write(now, data))
+            .unwrap_or(Err(WriteError::Closed))
+    }
+
+    fn read(&mut self, _now: Time, flow: FlowId) -> Read {
+        let Some(index) = self.table.index(flow) else {
+            return Read::End;
+        };
+        let Some(connection) = self.table.at(index) else {
+            return Read::End;
+        };
+        let read = connection.read();
+        if connection.wants_turn() {
+            self.touch(index);
+        }
+        read
+    }
+
+    fn finish(&mut self, _now: Time, flow: FlowId) {
+        self.with(flow, Connection::finish);
+    }
+
+    fn abort(&mut self, now: Time, flow: FlowId) {
+        self.with(flow, |connection| connection.abort(now));
+    }
+
+    fn release(&mut self, _now: Time, flow: FlowId) {
+        if let Some(index) = self.table.index(flow) {
+            self.table.release(index);
+            self.with(flow, Connection::discard);
+        }
+    }
+
+    fn stats(&self, flow: FlowId) -> Option<FlowStats> {
+        self.table.get(flow).map(Connection::stats)
+    }
+}
+
+impl Machine for Endpoint {
+    fn handle(&mut self, now: Time, input: Input<'_>) {
+        match input {
+            Input::Datagram(datagram) => self.on_datagram(now, datagram),
+            Input::Deadline => {
+                while let Some(index) = self.table.wake(now) {
+                    if let Some(connection) = self.table.at(index) {
+                        connection.on_deadline(now);
+                    }
+                    self.touch(index);
+                }
+            }
+            Input::PathNotice { .. } => {} // one path: there is nothing to choose between
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        if self.refuse_next(out) {
+            return true;
+        }
+        while let Some(&index) = self.turns.front() {
+            let Some(connection) = self.table.at(index) else {
+                self.end_turn();
+                continue;
+            };
+            if !connection.poll_transmit(now, out) {
+                self.end_turn();
+                continue;
+            }
+            self.turn_left -= 1;
+            if self.turn_left == 0 && self.turns.len() > 1 {
+                self.turn_left = TURN;
+                self.turns.rotate_left(1);
+            } else if self.turn_left == 0 {
+                self.turn_left = TURN;
+            }
+            return true;
+        }
+        false
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<(Time, Wakeup)> {
+        self.table.next_wake()
+    }
+}
