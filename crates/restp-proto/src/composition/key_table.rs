@@ -26,8 +26,16 @@ macro_rules! named {
 
 /// Every key, in the order in which a composition is printed.
 pub static KEYS: &[Key] = &[
-    service("connection", "ResTP §3.5.5", named!(Establishment::ALL, |c| Some(&mut c.establishment))),
-    service("framing", "ResTP §3.5.3", named!(Framing::ALL, |c| Some(&mut c.framing))),
+    service(
+        "connection",
+        "ResTP §3.5.5",
+        named!(Establishment::ALL, |c| Some(&mut c.establishment)),
+    ),
+    service(
+        "framing",
+        "ResTP §3.5.3",
+        named!(Framing::ALL, |c| Some(&mut c.framing)),
+    ),
     service(
         "flow-control",
         "ResTP §3.5.4",
@@ -44,8 +52,16 @@ pub static KEYS: &[Key] = &[
             },
         },
     ),
-    service("ordering", "ResTP §3.5.7", named!(Ordering::ALL, |c| Some(&mut c.ordering))),
-    service("reliability", "ResTP §3.5.8", named!(Reliability::ALL, |c| Some(&mut c.reliability))),
+    service(
+        "ordering",
+        "ResTP §3.5.7",
+        named!(Ordering::ALL, |c| Some(&mut c.ordering)),
+    ),
+    service(
+        "reliability",
+        "ResTP §3.5.8",
+        named!(Reliability::ALL, |c| Some(&mut c.reliability)),
+    ),
     service(
         "ack",
         "ResTP §3.5.9",
@@ -58,13 +74,26 @@ pub static KEYS: &[Key] = &[
             },
         },
     ),
-    service("recovery", "ResTP §3.5.8", named!(RecoveryChoice::ALL, |c| Some(&mut c.recovery))),
-    service("loss", "ResTP §3.6", named!(LossHandling::ALL, |c| Some(&mut c.loss_handling))),
+    service(
+        "recovery",
+        "ResTP §3.5.8",
+        named!(RecoveryChoice::ALL, |c| Some(&mut c.recovery)),
+    ),
+    service(
+        "loss",
+        "ResTP §3.6",
+        named!(LossHandling::ALL, |c| Some(&mut c.loss_handling)),
+    ),
     service(
         "congestion",
         "ResTP §3.5.6",
         Access::Choice {
-            choices: || CongestionChoice::all().iter().map(CongestionChoice::name).collect(),
+            choices: || {
+                CongestionChoice::all()
+                    .iter()
+                    .map(CongestionChoice::name)
+                    .collect()
+            },
             read: |c| Some(c.congestion.name().into()),
             write: |c, value| {
                 c.congestion = CongestionChoice::from_name(value)?;
@@ -75,79 +104,142 @@ pub static KEYS: &[Key] = &[
     service("pacing", "RFC 9002 §7.7", named!(SWITCH, |c| Some(&mut c.pacing))),
     service("ecn", "OP-59", named!(SWITCH, |c| Some(&mut c.ecn))),
     service("crc", "ResTP §3.1.2", named!(SWITCH, |c| Some(&mut c.crc))),
-    service("paths", "ResTP §3.3", named!(PathMode::ALL, |c| Some(&mut c.paths))),
-    service("scheduling", "ResTP §3.5.10", named!(SCHEDULING, |c| Some(&mut c.scheduling))),
+    service(
+        "paths",
+        "ResTP §3.3",
+        named!(PathMode::ALL, |c| Some(&mut c.paths)),
+    ),
+    service(
+        "scheduling",
+        "ResTP §3.5.10",
+        named!(SCHEDULING, |c| Some(&mut c.scheduling)),
+    ),
     number("segment", "OP-18", Unit::Bytes, |c| Some(&mut c.segment_bytes)),
-    parameter("window", "ResTP §3.1.3", "flow-control = window", Access::Number {
-        unit: Unit::Segments,
-        slot: |c| match &mut c.flow_control {
-            FlowControl::Window(window) => Some(&mut window.segments),
-            FlowControl::None => None,
+    parameter(
+        "window",
+        "ResTP §3.1.3",
+        "flow-control = window",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.flow_control {
+                FlowControl::Window(window) => Some(&mut window.segments),
+                FlowControl::None => None,
+            },
         },
-    }),
-    parameter("ack-every", "ResTP §3.5.9", "ack = positive", Access::Number {
-        unit: Unit::Packets,
-        slot: |c| match &mut c.ack.schedule {
-            Schedule::Positive(positive) => Some(&mut positive.every),
-            Schedule::None | Schedule::Delayed(_) => None,
+    ),
+    parameter(
+        "ack-every",
+        "ResTP §3.5.9",
+        "ack = positive",
+        Access::Number {
+            unit: Unit::Packets,
+            slot: |c| match &mut c.ack.schedule {
+                Schedule::Positive(positive) => Some(&mut positive.every),
+                Schedule::None | Schedule::Delayed(_) => None,
+            },
         },
-    }),
-    parameter("ack-delay", "OP-45", "ack = positive", Access::Number {
-        unit: Unit::Time,
-        slot: |c| match &mut c.ack.schedule {
-            Schedule::Positive(positive) => Some(&mut positive.delay),
-            Schedule::None | Schedule::Delayed(_) => None,
+    ),
+    parameter(
+        "ack-delay",
+        "OP-45",
+        "ack = positive",
+        Access::Number {
+            unit: Unit::Time,
+            slot: |c| match &mut c.ack.schedule {
+                Schedule::Positive(positive) => Some(&mut positive.delay),
+                Schedule::None | Schedule::Delayed(_) => None,
+            },
         },
-    }),
-    parameter("sack-blocks", "ResTP §3.1.8", "ack = positive+sack", Access::Number {
-        unit: Unit::Count,
-        slot: |c| match &mut c.ack.detail {
-            Detail::Sack { max_blocks } => Some(max_blocks),
-            Detail::Pointer | Detail::Nak | Detail::Snack => None,
+    ),
+    parameter(
+        "sack-blocks",
+        "ResTP §3.1.8",
+        "ack = positive+sack",
+        Access::Number {
+            unit: Unit::Count,
+            slot: |c| match &mut c.ack.detail {
+                Detail::Sack { max_blocks } => Some(max_blocks),
+                Detail::Pointer | Detail::Nak | Detail::Snack => None,
+            },
         },
-    }),
-    parameter("flight-limit", "OP-50", "congestion = none", Access::Number {
-        unit: Unit::Segments,
-        slot: |c| match &mut c.congestion {
-            CongestionChoice::None {
-                flight_limit_segments,
-            } => Some(flight_limit_segments),
+    ),
+    parameter(
+        "flight-limit",
+        "OP-50",
+        "congestion = none",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::None {
+                    flight_limit_segments,
+                } => Some(flight_limit_segments),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "initial-window",
+        "OP-33",
+        CONTROLLED,
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::NewReno(params) => Some(&mut params.initial_window_segments),
+                CongestionChoice::Cubic(params) => Some(&mut params.initial_window_segments),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "initial-threshold",
+        "RFC 5681 §3.1",
+        CONTROLLED,
+        Access::Number {
+            unit: Unit::Bytes,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::NewReno(params) => Some(&mut params.initial_threshold_bytes),
+                CongestionChoice::Cubic(params) => Some(&mut params.initial_threshold_bytes),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "growth",
+        "RFC 9002 §7.3.1",
+        CONTROLLED,
+        named!(GROWTH, |c| match &mut c.congestion {
+            CongestionChoice::NewReno(params) => Some(&mut params.growth),
+            CongestionChoice::Cubic(params) => Some(&mut params.growth),
             _ => None,
-        },
-    }),
-    parameter("initial-window", "OP-33", CONTROLLED, Access::Number {
-        unit: Unit::Segments,
-        slot: |c| match &mut c.congestion {
-            CongestionChoice::NewReno(params) => Some(&mut params.initial_window_segments),
-            CongestionChoice::Cubic(params) => Some(&mut params.initial_window_segments),
+        }),
+    ),
+    parameter(
+        "fast-convergence",
+        "RFC 9438 §4.7",
+        "congestion = cubic",
+        named!(SWITCH, |c| match &mut c.congestion {
+            CongestionChoice::Cubic(params) => Some(&mut params.fast_convergence),
             _ => None,
-        },
+        }),
+    ),
+    number("handshake-rto", "OP-32", Unit::Time, |c| {
+        Some(&mut c.handshake.rto)
     }),
-    parameter("initial-threshold", "RFC 5681 §3.1", CONTROLLED, Access::Number {
-        unit: Unit::Bytes,
-        slot: |c| match &mut c.congestion {
-            CongestionChoice::NewReno(params) => Some(&mut params.initial_threshold_bytes),
-            CongestionChoice::Cubic(params) => Some(&mut params.initial_threshold_bytes),
-            _ => None,
-        },
+    number("handshake-attempts", "OP-32", Unit::Count, |c| {
+        Some(&mut c.handshake.attempts)
     }),
-    parameter("growth", "RFC 9002 §7.3.1", CONTROLLED, named!(GROWTH, |c| match &mut c.congestion {
-        CongestionChoice::NewReno(params) => Some(&mut params.growth),
-        CongestionChoice::Cubic(params) => Some(&mut params.growth),
-        _ => None,
-    })),
-    parameter("fast-convergence", "RFC 9438 §4.7", "congestion = cubic", named!(SWITCH, |c| match &mut c.congestion {
-        CongestionChoice::Cubic(params) => Some(&mut params.fast_convergence),
-        _ => None,
-    })),
-    number("handshake-rto", "OP-32", Unit::Time, |c| Some(&mut c.handshake.rto)),
-    number("handshake-attempts", "OP-32", Unit::Count, |c| Some(&mut c.handshake.attempts)),
     number("rto-floor", "OP-58", Unit::Time, |c| Some(&mut c.rto.floor)),
     number("rto-ceiling", "OP-58", Unit::Time, |c| Some(&mut c.rto.ceiling)),
-    number("data-attempts", "OP-51", Unit::Count, |c| Some(&mut c.rto.attempts)),
-    number("send-buffer", "ResTP §A.1", Unit::Bytes, |c| Some(&mut c.send_buffer_bytes)),
+    number("data-attempts", "OP-51", Unit::Count, |c| {
+        Some(&mut c.rto.attempts)
+    }),
+    number("send-buffer", "ResTP §A.1", Unit::Bytes, |c| {
+        Some(&mut c.send_buffer_bytes)
+    }),
     number("idle-timeout", "OP-35", Unit::Time, |c| Some(&mut c.idle_timeout)),
-    number("progress-timeout", "OP-50", Unit::Time, |c| Some(&mut c.progress_timeout)),
+    number("progress-timeout", "OP-50", Unit::Time, |c| {
+        Some(&mut c.progress_timeout)
+    }),
 ];
 
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];

@@ -70,7 +70,9 @@ pub enum SetError {
         most: String,
     },
     /// The number belongs to a choice that is not in use.
-    #[error("{key} = \"{value}\" has no meaning here: {key} belongs to {needs}; choose that, or leave {key} out")]
+    #[error(
+        "{key} = \"{value}\" has no meaning here: {key} belongs to {needs}; choose that, or leave {key} out"
+    )]
     Idle {
         /// The number.
         key: &'static str,
@@ -104,7 +106,9 @@ impl Composition {
         let (mut services, mut numbers) = (Vec::new(), Vec::new());
         for (name, value) in pairs {
             if name == "preset" {
-                composition = Preset::named(value).ok_or_else(|| unknown_preset(value))?.composition();
+                composition = Preset::named(value)
+                    .ok_or_else(|| unknown_preset(value))?
+                    .composition();
                 continue;
             }
             let key = find(name)?;
@@ -375,7 +379,10 @@ mod tests {
     fn a_preset_is_the_base_wherever_it_stands() {
         let pairs = [("flight-limit", "32 segments"), ("preset", "arq-only")];
         let composition = Composition::from_pairs(default(), pairs).unwrap();
-        let limit = composition.numbers().into_iter().find(|(key, ..)| *key == "flight-limit");
+        let limit = composition
+            .numbers()
+            .into_iter()
+            .find(|(key, ..)| *key == "flight-limit");
         assert_eq!(limit.unwrap().1, "32 segments");
         assert_eq!(composition.ack.name(), "positive");
     }
@@ -393,15 +400,30 @@ mod tests {
                 assert!(sentence.contains(part), "{sentence}: no {part}");
             }
         };
-        contains(said("congstion", "cubic"), &["\"congstion\"", "did you mean \"congestion\"?", "idle-timeout"]);
-        contains(said("congestion", "cubik"), &["\"cubik\"", "did you mean \"cubic\"?", "newreno, bic"]);
-        contains(said("ack", "positive+sack+snack"), &["\"positive+sack+snack\"", "positive+snack"]);
+        contains(
+            said("congstion", "cubic"),
+            &["\"congstion\"", "did you mean \"congestion\"?", "idle-timeout"],
+        );
+        contains(
+            said("congestion", "cubik"),
+            &["\"cubik\"", "did you mean \"cubic\"?", "newreno, bic"],
+        );
+        contains(
+            said("ack", "positive+sack+snack"),
+            &["\"positive+sack+snack\"", "positive+snack"],
+        );
         contains(said("window", "64"), &["window", "\"64\"", "no unit", "segments"]);
         contains(said("window", "64 ms"), &["another kind", "segments"]);
-        contains(said("window", "5000000000 segments"), &["too large", "4294967295 segments"]);
+        contains(
+            said("window", "5000000000 segments"),
+            &["too large", "4294967295 segments"],
+        );
         contains(said("sack-blocks", "four"), &["\"four\"", "whole number"]);
         contains(said("sack-blocks", "300"), &["\"300\"", "255"]);
-        contains(said("flight-limit", "3 segments"), &["flight-limit belongs to congestion = none"]);
+        contains(
+            said("flight-limit", "3 segments"),
+            &["flight-limit belongs to congestion = none"],
+        );
         contains(said("pacing", "maybe"), &["\"maybe\"", "on, off"]);
         let error = Composition::from_pairs(default(), [("preset", "3wh-ark")]).unwrap_err();
         contains(error.to_string(), &["\"3wh-ark\"", "did you mean \"3wh-arq\"?"]);

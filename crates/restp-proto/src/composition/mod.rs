@@ -19,13 +19,18 @@
 mod key_table;
 mod keys;
 mod nearest;
+mod negotiate;
 mod presets;
 mod rules;
 mod spec;
 mod validity;
 
+#[cfg(test)]
+mod every;
+
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
+pub use negotiate::accept;
 pub use presets::{PRESETS, Preset};
 pub use rules::{RULES, Rule, Verdict};
 pub use spec::Composition;

@@ -129,9 +129,7 @@ pub static PRESETS: &[Preset] = &[
         purpose: "bulk over lossy links: losses are corruption, the rate stays (OP-50)",
         make: || Composition {
             loss_handling: LossHandling::Corruption,
-            congestion: CongestionChoice::None {
-                flight_limit_segments: 256,
-            },
+            congestion: plain().congestion,
             ..three_way_arq()
         },
     },
@@ -147,6 +145,8 @@ pub static PRESETS: &[Preset] = &[
     },
 ];
 
+/// Every service unplugged. The flight limit has a meaning only once something is acknowledged; 256 segments are
+/// 29 Mbit/s over 100 ms.
 fn plain() -> Composition {
     Composition {
         establishment: Establishment::Connectionless,
@@ -158,8 +158,7 @@ fn plain() -> Composition {
         recovery: RecoveryChoice::Timer,
         loss_handling: LossHandling::Congestion,
         congestion: CongestionChoice::None {
-            // Nothing is in flight where nothing is acknowledged: no limit.
-            flight_limit_segments: u64::from(u32::MAX),
+            flight_limit_segments: 256,
         },
         pacing: false,
         ecn: false,

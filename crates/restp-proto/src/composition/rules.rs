@@ -4,6 +4,7 @@
 //! the header carries numbers whenever one of these is on (OP-14).
 
 use super::Composition;
+use restp_base::time::Duration;
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
@@ -14,7 +15,6 @@ use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
-use restp_base::time::Duration;
 use std::fmt;
 
 /// How bad it is.
@@ -339,7 +339,9 @@ pub static RULES: &[Rule] = &[
         about: &["handshake-rto", "handshake-attempts"],
         reason: "a set-up packet waits 1 ms to 60 s at first and leaves 1 to 16 times",
         instead: &[("handshake-rto", "3 s"), ("handshake-attempts", "6")],
-        broken: |c| !(MILLISECOND..=MINUTE).contains(&c.handshake.rto) || !(1..=16).contains(&c.handshake.attempts),
+        broken: |c| {
+            !(MILLISECOND..=MINUTE).contains(&c.handshake.rto) || !(1..=16).contains(&c.handshake.attempts)
+        },
     },
     Rule {
         id: "rto-bounds",

@@ -1,0 +1,505 @@
+//! Header flags and composition (OP-27): the initiator's choices travel as service bits in every packet; the
+//! responder derives its own composition from them and answers with the same bits, or refuses.
+//!
+//! Bits name services, never numbers, and not what each end decides for itself: recovery, loss handling, pacing,
+//! ECN. Of the ACK module they show the details only, so it is on if and only if somebody uses it: ARQ, Cong or
+//! FC. The table of rules holds a composition to that.
+
+use super::{Composition, Refusal, ValidComposition};
+use crate::wire::codes::{CONG_NONE, FC_WINDOW};
+use crate::wire::{self, ErrorControl, Order, Paths, Scheduler, Services, Setup};
+use restp_services::ack::{Acknowledgement, Detail, PositiveParameters, Schedule};
+use restp_services::congestion::CongestionChoice;
+use restp_services::connection_management::Establishment;
+use restp_services::flow_control::{FlowControl, WindowParameters};
+use restp_services::framing::Framing;
+use restp_services::loss_handling::LossHandling;
+use restp_services::ordering::Ordering;
+use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::recovery::RecoveryChoice;
+use restp_services::reliability::Reliability;
+
+impl Services {
+    /// The service bits of a composition (ResTP §3.1.1), as its SYN carries them. Only those of a
+    /// [`ValidComposition`] stand for it alone.
+    pub fn of(c: &Composition) -> Self {
+        Services {
+            order: match c.ordering {
+                Ordering::Unordered => Order::Unordered,
+                Ordering::Partial => Order::Partial,
+                Ordering::Ordered => Order::Full,
+            },
+            setup: match c.establishment {
+                Establishment::Connectionless => Setup::Connectionless,
+                Establishment::ThreeWay => Setup::ThreeWay,
+                Establishment::Opportunistic => Setup::Opportunistic,
+            },
+            error: error_bits(c),
+            paths: match (c.paths, c.scheduling) {
+                (PathMode::Single, _) => Paths::Single,
+                // The two variants of hot-standby are local policy (OP-54).
+                (PathMode::HotStandby | PathMode::Overflow, _) => Paths::HotStandby,
+                (PathMode::Spreading, None) => Paths::Spreading(Scheduler::Undeclared),
+                (PathMode::Spreading, Some(Scheduling::RoundRobin)) => {
+                    Paths::Spreading(Scheduler::RoundRobin)
+                }
+                (PathMode::Spreading, Some(Scheduling::FastestRtt)) => {
+                    Paths::Spreading(Scheduler::FastestRtt)
+                }
+            },
+            congestion: c.congestion.code(),
+            flow_control: match c.flow_control {
+                FlowControl::None => 0,
+                FlowControl::Window(_) => FC_WINDOW,
+            },
+            framing: match c.framing {
+                Framing::Fixed => wire::Framing::Fixed,
+                Framing::Coalesce => wire::Framing::Coalesce,
+            },
+        }
+    }
+}
+
+fn error_bits(c: &Composition) -> ErrorControl {
+    let detail = match c.ack.detail {
+        Detail::Pointer => ErrorControl::NONE,
+        Detail::Nak => ErrorControl::NAK,
+        Detail::Sack { .. } => ErrorControl::SAK,
+        Detail::Snack => ErrorControl::NAK | ErrorControl::SAK,
+    };
+    [
+        (c.reliability.repeats(), ErrorControl::ARQ),
+        (c.reliability.encodes(), ErrorControl::FEC),
+        (c.crc, ErrorControl::CRC),
+        (matches!(c.ack.schedule, Schedule::Delayed(_)), ErrorControl::DEL),
+    ]
+    .into_iter()
+    .filter(|(on, _)| *on)
+    .fold(detail, |bits, (_, bit)| bits | bit)
+}
+
+/// What the responder makes of the initiator's service bits. `local` gives what bits do not say: every number,
+/// and loss handling, pacing and ECN where they have a meaning. Recovery is by the pipe rule when holes or
+/// blocks are reported, by duplicates otherwise.
+///
+/// # Errors
+/// When the bits name no service, break a rule, or ask for a part that is not built: the answer is RST (OP-27).
+pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, Refusal> {
+    let paths = match bits.paths {
+        Paths::Single => PathMode::Single,
+        Paths::HotStandby if local.paths == PathMode::Overflow => PathMode::Overflow,
+        Paths::HotStandby => PathMode::HotStandby,
+        Paths::Spreading(_) => PathMode::Spreading,
+    };
+    let congestion = congestion(bits, local)?;
+    let controlled = bits.congestion != CONG_NONE;
+    let flow_control = match (bits.flow_control, local.flow_control) {
+        (0, _) => FlowControl::None,
+        (FC_WINDOW, FlowControl::Window(parameters)) => FlowControl::Window(parameters),
+        (FC_WINDOW, FlowControl::None) => FlowControl::Window(WindowParameters::default()),
+        (code, _) => return Err(unknown("FC", code, "0 is none, 1 is window")),
+    };
+    let reliability = reliability(bits);
+    let feedback = reliability.repeats() || controlled || bits.flow_control != 0;
+    let ack = acknowledgement(bits, feedback, local);
+    Composition {
+        establishment: match bits.setup {
+            Setup::Connectionless => Establishment::Connectionless,
+            Setup::ThreeWay => Establishment::ThreeWay,
+            Setup::Opportunistic => Establishment::Opportunistic,
+        },
+        framing: match bits.framing {
+            wire::Framing::Fixed => Framing::Fixed,
+            wire::Framing::Coalesce => Framing::Coalesce,
+        },
+        flow_control,
+        ordering: match bits.order {
+            Order::Unordered => Ordering::Unordered,
+            Order::Partial => Ordering::Partial,
+            Order::Full => Ordering::Ordered,
+        },
+        reliability,
+        ack,
+        recovery: match (ack.schedule, ack.detail) {
+            (Schedule::None, _) | (Schedule::Delayed(_), Detail::Pointer) => RecoveryChoice::Timer,
+            (Schedule::Positive(_), Detail::Pointer) => RecoveryChoice::DuplicateAck,
+            (_, Detail::Nak | Detail::Sack { .. } | Detail::Snack) => RecoveryChoice::Pipe,
+        },
+        loss_handling: match local.loss_handling {
+            LossHandling::Outage if !reliability.repeats() => LossHandling::Congestion,
+            cause => cause,
+        },
+        congestion,
+        pacing: local.pacing && controlled,
+        ecn: local.ecn && controlled,
+        crc: bits.error.has(ErrorControl::CRC),
+        paths,
+        scheduling: match bits.paths {
+            Paths::Single | Paths::HotStandby | Paths::Spreading(Scheduler::Undeclared) => None,
+            Paths::Spreading(Scheduler::RoundRobin) => Some(Scheduling::RoundRobin),
+            Paths::Spreading(Scheduler::FastestRtt) => Some(Scheduling::FastestRtt),
+        },
+        ..local.clone()
+    }
+    .check()
+}
+
+fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, Refusal> {
+    let code = bits.congestion;
+    if local.congestion.code() == code {
+        return Ok(local.congestion);
+    }
+    // Codes without a controller, and code 2 on several paths (OP-6), meet their rules.
+    CongestionChoice::from_code(code)
+        .ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno, 3 is cubic"))
+}
+
+/// ARQ with PAR means partial reliability, with FEC HARQ (ResTP §3.5.8). All three at once contradict each other:
+/// as HARQ with partial order they meet the rule that says so.
+fn reliability(bits: Services) -> Reliability {
+    let (arq, fec) = (
+        bits.error.has(ErrorControl::ARQ),
+        bits.error.has(ErrorControl::FEC),
+    );
+    match (arq, fec) {
+        (false, false) => Reliability::Unreliable,
+        (false, true) => Reliability::Quasi,
+        (true, true) => Reliability::Harq,
+        (true, false) if bits.order == Order::Partial => Reliability::Partial,
+        (true, false) => Reliability::Arq,
+    }
+}
+
+fn acknowledgement(bits: Services, feedback: bool, local: &Composition) -> Acknowledgement {
+    let schedule = match (bits.error.has(ErrorControl::DEL), local.ack.schedule) {
+        (true, Schedule::Delayed(period)) => Schedule::Delayed(period),
+        (true, _) => Schedule::Delayed(None),
+        (false, Schedule::Positive(parameters)) if feedback => Schedule::Positive(parameters),
+        (false, _) if feedback => Schedule::Positive(PositiveParameters::default()),
+        (false, _) => Schedule::None,
+    };
+    let detail = match (
+        bits.error.has(ErrorControl::NAK),
+        bits.error.has(ErrorControl::SAK),
+    ) {
+        (false, false) => Detail::Pointer,
+        (true, false) => Detail::Nak,
+        (true, true) => Detail::Snack,
+        (false, true) => match local.ack.detail {
+            Detail::Sack { max_blocks } => Detail::Sack { max_blocks },
+            _ => Detail::Sack {
+                max_blocks: Acknowledgement::SACK_BLOCKS,
+            },
+        },
+    };
+    Acknowledgement {
+        schedule,
+        detail,
+        repeat: local.ack.repeat && schedule != Schedule::None,
+    }
+}
+
+fn unknown(field: &'static str, code: u8, allowed: &'static str) -> Refusal {
+    Refusal::Code { field, code, allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::every::combinations;
+    use super::super::{PRESETS, Preset};
+    use super::*;
+    use crate::wire::{Flags, Header};
+    use restp_base::machine::Head;
+
+    fn preset(name: &str) -> Composition {
+        Preset::named(name).unwrap().composition()
+    }
+
+    #[test]
+    fn presets_have_the_bits_of_section_17() {
+        const ARQ_FEC: ErrorControl = ErrorControl::from_bits(0x50);
+        const ARQ_SAK: ErrorControl = ErrorControl::from_bits(0x44);
+        use ErrorControl as E;
+        let rows = [
+            (
+                "default",
+                Order::Full,
+                Setup::ThreeWay,
+                ARQ_SAK,
+                Paths::Single,
+                3,
+                1,
+            ),
+            (
+                "unrel",
+                Order::Unordered,
+                Setup::Connectionless,
+                E::NONE,
+                Paths::Single,
+                0,
+                0,
+            ),
+            (
+                "3wh-arq",
+                Order::Full,
+                Setup::ThreeWay,
+                E::ARQ,
+                Paths::Single,
+                1,
+                1,
+            ),
+            (
+                "3wh-harq",
+                Order::Full,
+                Setup::ThreeWay,
+                ARQ_FEC,
+                Paths::Single,
+                1,
+                1,
+            ),
+            (
+                "opt-arq",
+                Order::Full,
+                Setup::Opportunistic,
+                E::ARQ,
+                Paths::Single,
+                1,
+                1,
+            ),
+            (
+                "mp-opt",
+                Order::Full,
+                Setup::Opportunistic,
+                E::ARQ,
+                Paths::HotStandby,
+                1,
+                1,
+            ),
+            (
+                "outage",
+                Order::Full,
+                Setup::ThreeWay,
+                E::ARQ,
+                Paths::Single,
+                1,
+                1,
+            ),
+            (
+                "ful-arq",
+                Order::Full,
+                Setup::ThreeWay,
+                ARQ_SAK,
+                Paths::Single,
+                2,
+                1,
+            ),
+            (
+                "par-arq",
+                Order::Partial,
+                Setup::ThreeWay,
+                ARQ_SAK,
+                Paths::Single,
+                2,
+                1,
+            ),
+            (
+                "arq-only",
+                Order::Full,
+                Setup::ThreeWay,
+                E::ARQ,
+                Paths::Single,
+                0,
+                1,
+            ),
+            (
+                "geo-spread",
+                Order::Full,
+                Setup::ThreeWay,
+                E::ARQ,
+                Paths::Spreading(Scheduler::RoundRobin),
+                1,
+                1,
+            ),
+        ];
+        assert_eq!(rows.len(), PRESETS.len());
+        for (name, order, setup, error, paths, congestion, flow_control) in rows {
+            let bits = Services::of(&preset(name));
+            let framing = bits.framing;
+            let expected = Services {
+                order,
+                setup,
+                error,
+                paths,
+                congestion,
+                flow_control,
+                framing,
+            };
+            assert_eq!(bits, expected, "{name}");
+        }
+    }
+
+    /// The header of a first packet with these services, from 0xC350 to 0x0050.
+    fn first_packet(composition: &Composition, flags: Flags, payload: &[u8]) -> Head {
+        let mut header = Header::new(Services::of(composition), 0xC350, 0x0050);
+        header.flags = flags;
+        header.window = (composition.flow_control != FlowControl::None).then_some(64);
+        header.sequence = header.services.numbered().then_some(0);
+        let mut out = Head::new();
+        header.emit(payload, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn first_packets_are_those_of_section_23() {
+        let unreliable = preset("unrel");
+        let bytes = [0x03, 0, 0, 0, 0, 0x01, 0, 0, 0xC3, 0x50, 0, 0x50];
+        assert_eq!(first_packet(&unreliable, Flags::NONE, &[])[..], bytes);
+
+        let checked = Composition {
+            crc: true,
+            ..unreliable
+        };
+        let bytes = [
+            0x05, 0, 0, 0x20, 0, 0x01, 0, 0, 0xC3, 0x50, 0, 0x50, 0x81, 0x08, 0, 0, 0xCB, 0xF4, 0x39, 0x26,
+        ];
+        assert_eq!(first_packet(&checked, Flags::NONE, b"123456789")[..], bytes);
+
+        // Coalesced, FRM is set; the published SYN keeps frames apart.
+        let fixed = Composition {
+            framing: Framing::Fixed,
+            ..preset("3wh-arq")
+        };
+        let mut bytes = [
+            0x06, 0x02, 0x50, 0x40, 0x01, 0x11, 0, 0, 0xC3, 0x50, 0, 0x50, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0,
+            0, 0,
+        ];
+        assert_eq!(first_packet(&fixed, Flags::SYN, &[])[..], bytes);
+        bytes[6] = 0x01;
+        assert_eq!(first_packet(&preset("3wh-arq"), Flags::SYN, &[])[..], bytes);
+    }
+
+    #[test]
+    fn the_responder_echoes_the_bits_of_every_valid_combination() {
+        let mut locals: Vec<_> = PRESETS.iter().map(Preset::composition).collect();
+        locals.retain(|local| local.clone().check().is_ok());
+        let mut valid = 0;
+        combinations(&["none", "newreno", "cubic"], |composition| {
+            let Ok(asked) = composition.clone().check() else {
+                return;
+            };
+            valid += 1;
+            for local in &locals {
+                let bits = Services::of(&asked);
+                let own = accept(bits, local).unwrap_or_else(|refusal| panic!("{composition:?}: {refusal}"));
+                assert_eq!(Services::of(&own), bits, "{composition:?}");
+            }
+        });
+        assert!(valid > 100, "{valid}");
+    }
+
+    #[test]
+    fn whatever_bits_arrive_they_are_echoed_or_refused() {
+        let local = Composition::default();
+        let mut accepted = 0;
+        for_all_bits(|bits| {
+            if let Ok(own) = accept(bits, &local) {
+                accepted += 1;
+                assert!(Services::of(&own).agree(&bits), "{bits:?}");
+            }
+        });
+        assert!(accepted > 20, "{accepted}");
+    }
+
+    #[test]
+    fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
+        let said = |bits| accept(bits, &Composition::default()).unwrap_err().to_string();
+        let good = Services::of(&Composition::default());
+        let sentence = said(Services {
+            flow_control: 7,
+            ..good
+        });
+        assert_eq!(
+            sentence,
+            "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
+        );
+        let sentence = said(Services {
+            congestion: 6,
+            ..good
+        });
+        assert!(
+            sentence.contains("congestion = vegas") && sentence.contains("not built"),
+            "{sentence}"
+        );
+        let sentence = said(Services {
+            paths: Paths::HotStandby,
+            congestion: 2,
+            ..good
+        });
+        assert!(sentence.contains("coupled"), "{sentence}");
+        let sentence = said(Services {
+            error: ErrorControl::ARQ | ErrorControl::FEC,
+            order: Order::Partial,
+            ..good
+        });
+        assert!(sentence.contains("ARQ and PAR"), "{sentence}");
+    }
+
+    #[test]
+    fn numbers_and_policy_are_the_responders_own() {
+        let local = Composition::from_pairs(
+            preset("default"),
+            [
+                ("segment", "1200 B"),
+                ("window", "64 segments"),
+                ("sack-blocks", "2"),
+                ("initial-window", "4 segments"),
+                ("ack-every", "1 packets"),
+                ("rto-floor", "1 s"),
+            ],
+        )
+        .unwrap();
+        let asked = Services::of(&preset("default"));
+        assert_eq!(*accept(asked, &local).unwrap(), local);
+
+        let plain = accept(Services::of(&preset("3wh-arq")), &local).unwrap();
+        assert_eq!(plain.recovery, RecoveryChoice::DuplicateAck);
+        assert_eq!(plain.flow_control, local.flow_control);
+        assert!(plain.pacing && plain.ecn);
+        let datagrams = accept(Services::of(&preset("unrel")), &local).unwrap();
+        assert_eq!(datagrams.recovery, RecoveryChoice::Timer);
+        assert!(!datagrams.pacing && !datagrams.ecn);
+    }
+
+    fn for_all_bits(mut visit: impl FnMut(Services)) {
+        use Scheduler::*;
+        for order in [Order::Unordered, Order::Partial, Order::Full] {
+            for setup in [Setup::Connectionless, Setup::ThreeWay, Setup::Opportunistic] {
+                for paths in [
+                    Paths::Single,
+                    Paths::HotStandby,
+                    Paths::Spreading(Undeclared),
+                    Paths::Spreading(RoundRobin),
+                    Paths::Spreading(FastestRtt),
+                ] {
+                    for (congestion, flow_control) in
+                        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (9, 2), (16, 1)]
+                    {
+                        for framing in [wire::Framing::Fixed, wire::Framing::Coalesce] {
+                            for error in (0..=255).map(ErrorControl::from_bits) {
+                                visit(Services {
+                                    order,
+                                    setup,
+                                    error,
+                                    paths,
+                                    congestion,
+                                    flow_control,
+                                    framing,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
