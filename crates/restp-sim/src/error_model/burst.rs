@@ -93,6 +93,16 @@ mod tests {
         );
     }
 
+    /// A packet passes only when none of the last three drew an event: (1 - r)³ of them. Were events inside a burst
+    /// ignored, it would be a quarter here.
+    #[test]
+    fn an_event_inside_a_burst_replaces_it() {
+        let passed = lost(0.5, 3..=3, 100_000).iter().filter(|&&lost| !lost).count() as f64;
+        // Passes come in runs, which at most triples the variance of independent ones.
+        let sigma = (100_000.0 * 0.125 * 0.875 * 3.0f64).sqrt();
+        assert!((passed - 12_500.0).abs() <= 3.0 * sigma, "{passed} ± {sigma}");
+    }
+
     #[test]
     fn certain_bursts_lose_everything() {
         assert!(lost(1.0, 1..=4, 100).iter().all(|&lost| lost));
