@@ -4,7 +4,8 @@ use crate::driver::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, Read, WriteError};
-use restp_base::machine::Machine;
+use restp_base::machine::{Machine, PathAddress};
+use restp_proto::ValidComposition;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -53,7 +54,7 @@ pub enum SendError {
 ///
 /// Dropping it breaks the connection off, unless [`Connection::finish`] was called: then what was written is
 /// still delivered, and what the peer still sends is dropped.
-pub struct Connection<M: Machine> {
+pub struct Connection<M: Machine = restp_proto::Endpoint> {
     shared: Arc<Shared<M>>,
     flow: FlowId,
     finished: AtomicBool,
@@ -213,9 +214,21 @@ impl<M: Machine> Connection<M> {
         self.shared.lock().machine.stats(self.flow).unwrap_or_default()
     }
 
+    /// The local and remote address of the path in use; `None` once the machine has forgotten the flow.
+    pub fn path(&self) -> Option<PathAddress> {
+        self.stats().path
+    }
+
     /// The connection as a stream of bytes for everything that reads and writes those.
     pub fn into_stream(self) -> Stream<M> {
         Stream::new(self)
+    }
+}
+
+impl Connection {
+    /// The composition as negotiated; `None` once the engine has forgotten the flow.
+    pub fn composition(&self) -> Option<ValidComposition> {
+        self.shared.lock().machine.composition(self.flow).cloned()
     }
 }
 

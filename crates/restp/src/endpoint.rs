@@ -4,6 +4,7 @@ use crate::connection::{ConnectError, Connection};
 use crate::driver::{Driver, FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
 use restp_base::machine::{Machine, PathAddress};
+use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -11,11 +12,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// A host's transport on real sockets.
+/// A host's transport on real sockets: ResTP, or any other [`Machine`].
 ///
 /// Dropping it refuses new connections and leaves those that exist alone; [`Endpoint::close`] waits for them.
-pub struct Endpoint<M: Machine> {
+pub struct Endpoint<M: Machine = restp_proto::Endpoint> {
     shared: Arc<Shared<M>>,
+}
+
+impl Endpoint {
+    /// A ResTP host with one socket. Port 0 lets the system choose.
+    ///
+    /// On real networks initial sequence numbers must not be guessed (OP-17, RFC 6528): they are keyed with the
+    /// system's randomness, whatever `config` says.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, the system gives no randomness, or there is no tokio runtime with I/O
+    /// and time around.
+    pub fn bind(local: SocketAddr, config: EndpointConfig) -> io::Result<Self> {
+        Self::bind_all(&[local], config)
+    }
+
+    /// A ResTP host with one socket per local address.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::bind`], or when there is no address.
+    pub fn bind_all(local: &[SocketAddr], mut config: EndpointConfig) -> io::Result<Self> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        config.initial_numbers = InitialNumbers::Keyed(key);
+        Self::with_machine(restp_proto::Endpoint::new(config), local)
+    }
+
+    /// What the engine counted besides its connections.
+    pub fn endpoint_stats(&self) -> EndpointStats {
+        self.shared.lock().machine.endpoint_stats()
+    }
 }
 
 impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {

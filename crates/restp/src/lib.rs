@@ -8,6 +8,37 @@
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
 
+//!
+//! ```
+//! use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let preset = Preset::named("3wh-arq").ok_or("no such preset")?;
+//! let config = EndpointConfig::new(preset.composition().check()?);
+//!
+//! let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any))?;
+//! let address = server.local_addr();
+//! let serving = tokio::spawn(async move {
+//!     while let Some(connection) = server.accept().await {
+//!         while let Some(data) = connection.recv().await {
+//!             connection.send(data).await?;
+//!         }
+//!         connection.close().await;
+//!     }
+//!     Ok::<(), restp::SendError>(())
+//! });
+//!
+//! let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+//! let connection = client.connect(address, 7).await?;
+//! connection.send("hello".into()).await?;
+//! assert_eq!(connection.recv().await, Some("hello".into()));
+//! assert_eq!(connection.close().await, CloseReason::Finished);
+//! # serving.abort();
+//! # Ok(())
+//! # }
+//! ```
+
 pub mod clock;
 pub mod connection;
 mod driver;
@@ -20,5 +51,7 @@ pub mod stream;
 pub use connection::{ConnectError, Connection, SendError};
 pub use endpoint::Endpoint;
 pub use restp_base::flow::{CloseReason, FlowStats};
+pub use restp_proto::composition::Preset;
+pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use socket::SocketStats;
 pub use stream::Stream;

@@ -19,7 +19,7 @@ const WRITE_BYTES: usize = 16 * 1024;
 /// A shutdown finishes the sending direction. Dropped after that, the stream still delivers what was written;
 /// dropped before, it breaks the connection off.
 #[derive(Debug)]
-pub struct Stream<M: Machine> {
+pub struct Stream<M: Machine = restp_proto::Endpoint> {
     connection: Connection<M>,
     unread: Bytes,
     /// Taken from the writer, but the machine had no room: goes first.

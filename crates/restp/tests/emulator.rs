@@ -144,7 +144,7 @@ async fn the_delay_is_right_within_a_millisecond() {
         round_trips.sort_by(f64::total_cmp);
         let median = round_trips[50];
         let report = running.stop().await;
-        println!("median round trip {median:.3} ms of 25 ms set; {report}");
+        eprintln!("median round trip {median:.3} ms of 25 ms set; {report}");
         (
             report,
             check((25.0..26.0).contains(&median), || {
@@ -171,7 +171,7 @@ async fn rate_within_two_percent(megabits: u64, bytes: usize) {
         let span = arrivals[arrivals.len() - 1].0 - arrivals[0].0;
         let measured = (arrivals.len() as u64 - 1) as f64 * (size * 8) as f64 * 1e3 / span as f64;
         let report = running.stop().await;
-        println!("{measured:.2} of {megabits} Mbit/s; {report}");
+        eprintln!("{measured:.2} of {megabits} Mbit/s; {report}");
         let error = (measured / megabits as f64 - 1.0).abs();
         let whole = report.dropped_queue > 0 && report.delivered_packets == arrivals.len() as u64;
         (
