@@ -4,6 +4,10 @@
 //! the moment of its arrival, so that no event is needed when it leaves the queue, and keeps the long-run rate exact
 //! however late a real-time caller wakes.
 
+mod counters;
+
+pub use counters::{Counters, DropReason};
+
 use crate::discipline::{Backlog, Discipline};
 use crate::error_model::{ErrorModel, Fate, Impairments, Outages};
 use crate::rule::{Offered, Rule, Ruling, first_ruling};
@@ -57,59 +61,6 @@ pub enum Verdict {
         /// False when it may overtake or be overtaken; those in order arrive first in, first out.
         in_order: bool,
     },
-}
-
-/// Why a packet does not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropReason {
-    /// The queue was full.
-    Queue,
-    /// An error model hit it.
-    Error,
-    /// The direction was down.
-    Outage,
-    /// A scripted fault.
-    Rule,
-}
-
-/// What one direction has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets offered.
-    pub packets: u64,
-    /// Bytes offered.
-    pub bytes: u64,
-    /// Packets that arrived at the far end, copies included.
-    pub delivered: u64,
-    /// Packets that found the queue full.
-    pub dropped_queue: u64,
-    /// Packets lost to an error model.
-    pub dropped_error: u64,
-    /// Packets lost to an outage, copies included.
-    pub dropped_outage: u64,
-    /// Packets dropped by a scripted fault.
-    pub dropped_rule: u64,
-    /// Second copies made.
-    pub duplicated: u64,
-    /// Packets with a bit flipped.
-    pub corrupted: u64,
-    /// Packets sent out of their order.
-    pub reordered: u64,
-    /// Packets marked as having met congestion.
-    pub marked: u64,
-    /// Time the line was sending.
-    pub busy: Duration,
-    /// Most packets that waited at once.
-    pub largest_queue_packets: u64,
-    /// Most bytes that waited at once.
-    pub largest_queue_bytes: u64,
-}
-
-impl Counters {
-    /// Packets that did not arrive, for whatever reason.
-    pub const fn dropped(&self) -> u64 {
-        self.dropped_queue + self.dropped_error + self.dropped_outage + self.dropped_rule
-    }
 }
 
 impl Direction {
@@ -289,12 +240,7 @@ impl Direction {
     }
 
     fn drop(&mut self, reason: DropReason) -> Verdict {
-        match reason {
-            DropReason::Queue => self.counters.dropped_queue += 1,
-            DropReason::Error => self.counters.dropped_error += 1,
-            DropReason::Outage => self.counters.dropped_outage += 1,
-            DropReason::Rule => self.counters.dropped_rule += 1,
-        }
+        self.counters.drop(reason);
         Verdict::Drop(reason)
     }
 }

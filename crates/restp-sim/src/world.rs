@@ -22,8 +22,11 @@
 
 mod flight;
 mod pool;
+mod stats;
 
-use crate::direction::{Counters, Direction, DropReason, Verdict};
+pub use stats::{LinkStats, Totals};
+
+use crate::direction::{Direction, DropReason, Verdict};
 use crate::queue::{Agenda, Turn};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Topology};
@@ -69,32 +72,6 @@ pub enum Happening {
         /// The host.
         host: HostId,
     },
-}
-
-/// What one direction of one link has done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkStats {
-    /// The link.
-    pub name: String,
-    /// Its direction.
-    pub direction: Way,
-    /// What it has done.
-    pub counters: Counters,
-}
-
-/// Packets of the whole network. Always `sent + copied = delivered + dropped + in_flight`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Sent by hosts.
-    pub sent: u64,
-    /// Second copies made by links.
-    pub copied: u64,
-    /// Handed to hosts.
-    pub delivered: u64,
-    /// Dropped by links.
-    pub dropped: u64,
-    /// On their way.
-    pub in_flight: u64,
 }
 
 /// One direction with what is on its way through it.

@@ -1,0 +1,65 @@
+//! What one direction has done.
+
+use restp_base::time::Duration;
+
+/// What one direction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets offered.
+    pub packets: u64,
+    /// Bytes offered.
+    pub bytes: u64,
+    /// Packets that arrived at the far end, copies included.
+    pub delivered: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue: u64,
+    /// Packets lost to an error model.
+    pub dropped_error: u64,
+    /// Packets lost to an outage, copies included.
+    pub dropped_outage: u64,
+    /// Packets dropped by a scripted fault.
+    pub dropped_rule: u64,
+    /// Second copies made.
+    pub duplicated: u64,
+    /// Packets with a bit flipped.
+    pub corrupted: u64,
+    /// Packets sent out of their order.
+    pub reordered: u64,
+    /// Packets marked as having met congestion.
+    pub marked: u64,
+    /// Time the line was sending.
+    pub busy: Duration,
+    /// Most packets that waited at once.
+    pub largest_queue_packets: u64,
+    /// Most bytes that waited at once.
+    pub largest_queue_bytes: u64,
+}
+
+impl Counters {
+    /// Packets that did not arrive, for whatever reason.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped_queue + self.dropped_error + self.dropped_outage + self.dropped_rule
+    }
+
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::Queue => self.dropped_queue += 1,
+            DropReason::Error => self.dropped_error += 1,
+            DropReason::Outage => self.dropped_outage += 1,
+            DropReason::Rule => self.dropped_rule += 1,
+        }
+    }
+}
+
+/// Why a packet does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The queue was full.
+    Queue,
+    /// An error model hit it.
+    Error,
+    /// The direction was down.
+    Outage,
+    /// A scripted fault.
+    Rule,
+}

@@ -1,0 +1,30 @@
+//! What a run counts.
+
+use crate::direction::Counters;
+use crate::spec::Way;
+
+/// What one direction of one link has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkStats {
+    /// The link.
+    pub name: String,
+    /// Its direction.
+    pub direction: Way,
+    /// What it has done.
+    pub counters: Counters,
+}
+
+/// Packets of the whole network. Always `sent + copied = delivered + dropped + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Sent by hosts.
+    pub sent: u64,
+    /// Second copies made by links.
+    pub copied: u64,
+    /// Handed to hosts.
+    pub delivered: u64,
+    /// Dropped by links.
+    pub dropped: u64,
+    /// On their way.
+    pub in_flight: u64,
+}
