@@ -103,15 +103,18 @@ impl List<'_> {
         self.at += length;
     }
 
-    /// Bits of one byte, or whole bytes of which the first 32 are shown.
+    /// Some bits as a number, or whole bytes of which the first 32 are shown.
     fn hex(&self, length: usize) -> String {
         const SHOWN: usize = 32;
-        let (byte, bit) = (self.at / 8, self.at % 8);
-        if bit + length < 8 || length < 8 {
-            let bits = u16::from(self.pdu[byte]) >> (8 - bit - length) & ((1 << length) - 1);
-            return format!("{bits:#x}");
+        let (first, bit) = (self.at / 8, self.at % 8);
+        let bytes = &self.pdu[first..(self.at + length).div_ceil(8)];
+        if !length.is_multiple_of(8) {
+            let number = bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            let number = number >> (8 * bytes.len() - bit - length) & ((1 << length) - 1);
+            return format!("{number:#x}");
         }
-        let bytes = &self.pdu[byte..byte + length / 8];
         let mut text = String::from("0x");
         for byte in bytes.iter().take(SHOWN) {
             let _ = write!(text, "{byte:02x}");
@@ -280,8 +283,7 @@ fn mp_capable(list: &mut List<'_>, capable: &MpCapable) {
 
 fn mp_join(list: &mut List<'_>, join: &MpJoin) {
     let first_word = |list: &mut List<'_>, backup: bool, address_id: u8| {
-        list.add("MP_JOIN pad", 16, "ignored");
-        list.add("MP_JOIN pad", 4, "ignored");
+        list.add("MP_JOIN pad", 20, "ignored");
         list.add(
             "MP_JOIN Flags",
             4,
@@ -327,8 +329,7 @@ fn dss_extension(list: &mut List<'_>, dss: &Dss) {
     );
     let crc = dss.mapping.is_some_and(|m| m.payload_crc.is_some());
     list.add("DSS C", 1, says(crc, "payload CRC present", "no payload CRC"));
-    list.add("DSS pad", 4, "ignored");
-    list.add("DSS pad", 8, "ignored");
+    list.add("DSS pad", 12, "ignored");
     let covered = dss.mapping.map(|m| format!("mapping of {} packets", m.length));
     list.add(
         "Data-level length",

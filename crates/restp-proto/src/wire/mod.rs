@@ -198,7 +198,7 @@ impl Header {
     pub fn emit(&self, payload: &[u8], out: &mut Head) -> Result<(), EmitError> {
         let words = self.words(!payload.is_empty())?;
         out.clear();
-        out.resize(4 * words, 0);
+        out.extend_from_slice(&[0; 4 * codes::MAX_WORDS][..4 * words]);
 
         let writer = &mut Writer::new(out);
         base::emit(self, words, writer);

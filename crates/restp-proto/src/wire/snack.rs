@@ -82,15 +82,26 @@ impl Snack {
     /// Runs of ones in the vector, as segment numbers.
     fn ones(&self, next: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let base = self.after(next);
-        let bits = 32 * self.vector.len();
-        let set = |bit: usize| self.vector[bit / 32] << (bit % 32) >> 31 == 1;
         let mut at = 0;
         std::iter::from_fn(move || {
-            let start = (at..bits).find(|bit| set(*bit))?;
-            at = (start..bits).find(|bit| !set(*bit)).unwrap_or(bits);
-            Some(base + start as u64..base + at as u64)
+            let start = self.seek(at, 0);
+            at = self.seek(start, u32::MAX);
+            (start < at).then_some(base + start as u64..base + at as u64)
         })
     }
+
+    /// The first bit from `at` on that is not one of `passed`, all zeros or all ones.
+    fn seek(&self, mut at: usize, passed: u32) -> usize {
+        while let Some(word) = self.vector.get(at / 32) {
+            let differing = (word ^ passed) << (at % 32);
+            if differing != 0 {
+                return at + differing.leading_zeros() as usize;
+            }
+            at = (at / 32 + 1) * 32;
+        }
+        at
+    }
+
     pub(super) fn words(&self) -> usize {
         1 + self.vector.len()
     }
