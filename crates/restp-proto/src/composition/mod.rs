@@ -26,12 +26,14 @@ mod spec;
 mod validity;
 
 #[cfg(test)]
+mod documentation;
+#[cfg(test)]
 mod every;
 
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
 pub use negotiate::accept;
 pub use presets::{PRESETS, Preset};
-pub use rules::{RULES, Rule, Verdict};
+pub use rules::{Rule, Verdict, rules};
 pub use spec::Composition;
 pub use validity::{Breach, Refusal, ValidComposition};

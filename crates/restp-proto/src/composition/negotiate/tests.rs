@@ -1,0 +1,356 @@
+use super::*;
+use crate::composition::every::combinations;
+use crate::composition::{PRESETS, Preset};
+use crate::wire::Header;
+
+fn preset(name: &str) -> Composition {
+    Preset::named(name).unwrap().composition()
+}
+
+#[test]
+fn presets_have_the_bits_of_section_17() {
+    const ARQ_FEC: ErrorControl = ErrorControl::from_bits(0x50);
+    const ARQ_SAK: ErrorControl = ErrorControl::from_bits(0x44);
+    use ErrorControl as E;
+    let rows = [
+        (
+            "default",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Single,
+            3,
+            1,
+        ),
+        (
+            "unrel",
+            Order::Unordered,
+            Setup::Connectionless,
+            E::NONE,
+            Paths::Single,
+            0,
+            0,
+        ),
+        (
+            "3wh-arq",
+            Order::Full,
+            Setup::ThreeWay,
+            E::ARQ,
+            Paths::Single,
+            1,
+            1,
+        ),
+        (
+            "3wh-harq",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_FEC,
+            Paths::Single,
+            1,
+            1,
+        ),
+        (
+            "opt-arq",
+            Order::Full,
+            Setup::Opportunistic,
+            E::ARQ,
+            Paths::Single,
+            1,
+            1,
+        ),
+        (
+            "mp-opt",
+            Order::Full,
+            Setup::Opportunistic,
+            E::ARQ,
+            Paths::HotStandby,
+            1,
+            1,
+        ),
+        (
+            "outage",
+            Order::Full,
+            Setup::ThreeWay,
+            E::ARQ,
+            Paths::Single,
+            1,
+            1,
+        ),
+        (
+            "ful-arq",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Single,
+            2,
+            1,
+        ),
+        (
+            "par-arq",
+            Order::Partial,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Single,
+            2,
+            1,
+        ),
+        (
+            "arq-only",
+            Order::Full,
+            Setup::ThreeWay,
+            E::ARQ,
+            Paths::Single,
+            0,
+            1,
+        ),
+        (
+            "geo-spread",
+            Order::Full,
+            Setup::ThreeWay,
+            E::ARQ,
+            Paths::Spreading(Scheduler::RoundRobin),
+            1,
+            1,
+        ),
+    ];
+    assert_eq!(rows.len(), PRESETS.len());
+    for (name, order, setup, error, paths, congestion, flow_control) in rows {
+        let bits = Services::of(&preset(name));
+        let framing = bits.framing;
+        let expected = Services {
+            order,
+            setup,
+            error,
+            paths,
+            congestion,
+            flow_control,
+            framing,
+        };
+        assert_eq!(bits, expected, "{name}");
+    }
+}
+
+/// ResTP §23: the header, bytes of payload behind it, and the composition it belongs to (a preset with changes).
+/// All of them keep frames apart.
+type Vector = (
+    &'static str,
+    usize,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+const VECTORS: &[Vector] = &[
+    ("03000000 00010000 C3500050", 0, "unrel", &[]),
+    (
+        "05000020 00010000 C3500050 81080000 CBF43926",
+        9,
+        "unrel",
+        &[("crc", "on")],
+    ),
+    (
+        "06025040 01110000 C3500050 00400000 00000000 00000000",
+        0,
+        "3wh-arq",
+        &[],
+    ),
+    (
+        "06026840 01110000 C3500050 00400000 00000000 00000000",
+        0,
+        "opt-arq",
+        &[],
+    ),
+    (
+        "08024840 01110000 C3500050 00400000 A0A1A2A3 A4A5A6A7 00000000 00000000",
+        0,
+        "opt-arq",
+        &[],
+    ),
+    (
+        "08024840 01110000 C3500050 00400000 A0A1A2A3 A4A5A6A7 00000001 00000000",
+        1,
+        "opt-arq",
+        &[],
+    ),
+    (
+        "0A105044 01110000 0050C350 00400000 00000001 0000000A 00000011 00000011 0000000E 0000000F",
+        0,
+        "3wh-arq",
+        &[("ack", "positive+sack")],
+    ),
+    (
+        "07105048 01110000 0050C350 00400000 00000001 0000000A 00000004",
+        0,
+        "3wh-arq",
+        &[("ack", "positive+snack")],
+    ),
+    (
+        "0810504C 01110000 0050C350 00400000 00000001 0000000A 00000004 D0000000",
+        0,
+        "3wh-arq",
+        &[("ack", "positive+snack")],
+    ),
+    (
+        "05001090 00010000 C3500050 01000003 00000014",
+        4,
+        "unrel",
+        &[("connection", "three-way"), ("reliability", "quasi")],
+    ),
+    (
+        "07105050 01110000 0050C350 00400000 01000003 00000001 00000015",
+        0,
+        "3wh-harq",
+        &[],
+    ),
+    (
+        "09025040 E1110400 C3500050 00400000 01000000 01020304 05060708 00000000 00000000",
+        0,
+        "geo-spread",
+        &[],
+    ),
+    (
+        "09005040 E1120200 C3500050 00400000 40000001 000003E8 00000005 00000005 00000000",
+        1,
+        "geo-spread",
+        &[],
+    ),
+];
+
+#[test]
+fn the_vectors_of_section_23_carry_the_bits_of_their_compositions() {
+    for (hex, payload, name, changes) in VECTORS {
+        let words = hex.split(' ').map(|word| u32::from_str_radix(word, 16).unwrap());
+        let bytes: Vec<u8> = words.flat_map(u32::to_be_bytes).collect();
+        let (header, _) = Header::parse(&bytes, bytes.len() + payload).unwrap();
+        let mut composition = Composition::from_pairs(preset(name), changes.iter().copied()).unwrap();
+        composition.framing = Framing::Fixed;
+        assert!(
+            header.services.agree(&Services::of(&composition)),
+            "{hex}: {:?}",
+            header.services
+        );
+    }
+}
+
+#[test]
+fn the_responder_echoes_the_bits_of_every_valid_combination() {
+    let mut locals: Vec<_> = PRESETS.iter().map(Preset::composition).collect();
+    locals.retain(|local| local.clone().check().is_ok());
+    let mut valid = 0;
+    combinations(&["none", "newreno", "cubic"], |composition| {
+        let Ok(asked) = composition.clone().check() else {
+            return;
+        };
+        valid += 1;
+        for local in &locals {
+            let bits = Services::of(&asked);
+            let own = accept(bits, local).unwrap_or_else(|refusal| panic!("{composition:?}: {refusal}"));
+            assert_eq!(Services::of(&own), bits, "{composition:?}");
+        }
+    });
+    assert!(valid > 100, "{valid}");
+}
+
+#[test]
+fn whatever_bits_arrive_they_are_echoed_or_refused() {
+    let local = Composition::default();
+    let mut accepted = 0;
+    for_all_bits(|bits| {
+        if let Ok(own) = accept(bits, &local) {
+            accepted += 1;
+            assert!(Services::of(&own).agree(&bits), "{bits:?}");
+        }
+    });
+    assert!(accepted > 20, "{accepted}");
+}
+
+#[test]
+fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
+    let said = |bits| accept(bits, &Composition::default()).unwrap_err().to_string();
+    let good = Services::of(&Composition::default());
+    let sentence = said(Services {
+        flow_control: 7,
+        ..good
+    });
+    assert_eq!(
+        sentence,
+        "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
+    );
+    let sentence = said(Services {
+        congestion: 6,
+        ..good
+    });
+    assert!(
+        sentence.contains("congestion = vegas") && sentence.contains("not built"),
+        "{sentence}"
+    );
+    let sentence = said(Services {
+        paths: Paths::HotStandby,
+        congestion: 2,
+        ..good
+    });
+    assert!(sentence.contains("coupled"), "{sentence}");
+    let sentence = said(Services {
+        error: ErrorControl::ARQ | ErrorControl::FEC,
+        order: Order::Partial,
+        ..good
+    });
+    assert!(sentence.contains("ARQ and PAR"), "{sentence}");
+}
+
+#[test]
+fn numbers_and_policy_are_the_responders_own() {
+    let local = Composition::from_pairs(
+        preset("default"),
+        [
+            ("segment", "1200 B"),
+            ("window", "64 segments"),
+            ("sack-blocks", "2"),
+            ("initial-window", "4 segments"),
+            ("ack-every", "1 packets"),
+            ("rto-floor", "1 s"),
+        ],
+    )
+    .unwrap();
+    let asked = Services::of(&preset("default"));
+    assert_eq!(*accept(asked, &local).unwrap(), local);
+
+    let plain = accept(Services::of(&preset("3wh-arq")), &local).unwrap();
+    assert_eq!(plain.recovery, RecoveryChoice::DuplicateAck);
+    assert_eq!(plain.flow_control, local.flow_control);
+    assert!(plain.pacing && plain.ecn);
+    let datagrams = accept(Services::of(&preset("unrel")), &local).unwrap();
+    assert_eq!(datagrams.recovery, RecoveryChoice::Timer);
+    assert!(!datagrams.pacing && !datagrams.ecn);
+}
+
+fn for_all_bits(mut visit: impl FnMut(Services)) {
+    use Scheduler::*;
+    for order in [Order::Unordered, Order::Partial, Order::Full] {
+        for setup in [Setup::Connectionless, Setup::ThreeWay, Setup::Opportunistic] {
+            for paths in [
+                Paths::Single,
+                Paths::HotStandby,
+                Paths::Spreading(Undeclared),
+                Paths::Spreading(RoundRobin),
+                Paths::Spreading(FastestRtt),
+            ] {
+                for (congestion, flow_control) in
+                    [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (9, 2), (16, 1)]
+                {
+                    for framing in [wire::Framing::Fixed, wire::Framing::Coalesce] {
+                        for error in (0..=255).map(ErrorControl::from_bits) {
+                            visit(Services {
+                                order,
+                                setup,
+                                error,
+                                paths,
+                                congestion,
+                                flow_control,
+                                framing,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Parts that have a name and a header code but do not exist yet. A row goes when its part comes.
+
+use super::{Rule, Verdict, delayed};
+use restp_services::ack::Detail;
+use restp_services::connection_management::Establishment;
+use restp_services::loss_handling::LossHandling;
+use restp_services::ordering::Ordering;
+use restp_services::path_management::PathMode;
+use restp_services::reliability::Reliability;
+
+pub(super) static RULES: &[Rule] = &[
+    Rule {
+        id: "no-opportunistic",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.5",
+        about: &["connection"],
+        reason: "the opportunistic set-up is not built yet",
+        instead: &[("connection", "three-way")],
+        broken: |c| c.establishment == Establishment::Opportunistic,
+    },
+    Rule {
+        id: "no-partial-reliability",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.8",
+        about: &["ordering", "reliability"],
+        reason: "partial reliability is not built yet",
+        instead: &[("ordering", "ordered"), ("reliability", "arq")],
+        broken: |c| c.reliability == Reliability::Partial,
+    },
+    Rule {
+        id: "no-partial-order",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.7",
+        about: &["ordering"],
+        reason: "partial ordering is not built yet",
+        instead: &[("ordering", "ordered")],
+        broken: |c| c.ordering == Ordering::Partial && c.reliability != Reliability::Partial,
+    },
+    Rule {
+        id: "no-quasi",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.8",
+        about: &["reliability"],
+        reason: "forward error correction is not built yet",
+        instead: &[("reliability", "unreliable")],
+        broken: |c| c.reliability == Reliability::Quasi,
+    },
+    Rule {
+        id: "no-harq",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.8",
+        about: &["reliability"],
+        reason: "forward error correction is not built yet",
+        instead: &[("reliability", "arq")],
+        broken: |c| c.reliability == Reliability::Harq,
+    },
+    Rule {
+        id: "no-delayed",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.9",
+        about: &["ack"],
+        reason: "delayed acknowledgement is not built yet",
+        instead: &[("ack", "positive+sack")],
+        broken: delayed,
+    },
+    Rule {
+        id: "no-nak",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.9",
+        about: &["ack"],
+        reason: "negative acknowledgement is not built yet",
+        instead: &[("ack", "positive+sack")],
+        broken: |c| c.ack.detail == Detail::Nak,
+    },
+    Rule {
+        id: "no-snack",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.9",
+        about: &["ack"],
+        reason: "selective negative acknowledgement is not built yet",
+        instead: &[("ack", "positive+sack")],
+        broken: |c| c.ack.detail == Detail::Snack,
+    },
+    Rule {
+        id: "no-repeat",
+        verdict: Verdict::NotBuilt,
+        source: "OP-47",
+        about: &["ack"],
+        reason: "the duplicate-ACK option is not built yet",
+        instead: &[("ack", "positive+sack")],
+        broken: |c| c.ack.repeat,
+    },
+    Rule {
+        id: "no-outage",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.6",
+        about: &["loss"],
+        reason: "the probe state for outages is not built yet",
+        instead: &[("loss", "congestion")],
+        broken: |c| c.loss_handling == LossHandling::Outage,
+    },
+    Rule {
+        id: "no-such-controller",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.5.6",
+        about: &["congestion"],
+        reason: "this congestion algorithm is not built yet",
+        instead: &[("congestion", "cubic")],
+        broken: |c| c.congestion.build(c.segment_bytes.into()).is_err(),
+    },
+    Rule {
+        id: "no-multipath",
+        verdict: Verdict::NotBuilt,
+        source: "ResTP §3.3",
+        about: &["paths", "scheduling"],
+        reason: "several paths for one connection are not built yet",
+        instead: &[("paths", "single"), ("scheduling", "none")],
+        broken: |c| c.paths != PathMode::Single,
+    },
+];

@@ -1,0 +1,135 @@
+//! Bounds of the numbers.
+
+use super::{Rule, Verdict};
+use crate::composition::Composition;
+use restp_base::time::Duration;
+use restp_services::ack::{Detail, Schedule};
+use restp_services::congestion::CongestionChoice;
+use restp_services::flow_control::FlowControl;
+
+pub(super) static RULES: &[Rule] = &[
+    Rule {
+        id: "segment-size",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["segment"],
+        reason: "a segment carries 1 to 65000 bytes, so that it fits a UDP datagram with every header",
+        instead: &[("segment", "1400 B")],
+        broken: |c| !(1..=65_000).contains(&c.segment_bytes),
+    },
+    Rule {
+        id: "window-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-25",
+        about: &["window"],
+        reason: "a window is 1 to 65535 segments: the field has 16 bits and is not scaled",
+        instead: &[("window", "8192 segments")],
+        broken: |c| matches!(c.flow_control, FlowControl::Window(w) if !(1..=65_535).contains(&w.segments)),
+    },
+    Rule {
+        id: "flight-limit-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-50",
+        about: &["flight-limit"],
+        reason: "with no segment in flight nothing moves, and more than 2^32 - 1 have no numbers",
+        instead: &[("flight-limit", "256 segments")],
+        broken: |c| {
+            matches!(c.congestion, CongestionChoice::None { flight_limit_segments: n }
+                if !(1..=u64::from(u32::MAX)).contains(&n))
+        },
+    },
+    Rule {
+        id: "initial-window-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-33",
+        about: &["initial-window"],
+        reason: "the initial window is 1 to 10 segments",
+        instead: &[("initial-window", "10 segments")],
+        broken: |c| initial_window(c).is_some_and(|segments| !(1..=10).contains(&segments)),
+    },
+    Rule {
+        id: "ack-every-size",
+        verdict: Verdict::Forbidden,
+        source: "ResTP §3.5.9",
+        about: &["ack-every"],
+        reason: "an acknowledgement covers 1 to 255 packets",
+        instead: &[("ack-every", "2 packets")],
+        broken: |c| matches!(c.ack.schedule, Schedule::Positive(p) if !(1..=255).contains(&p.every)),
+    },
+    Rule {
+        id: "ack-delay-size",
+        verdict: Verdict::Forbidden,
+        source: "RFC 5681 §4.2",
+        about: &["ack-delay"],
+        reason: "an acknowledgement waits at most 500 ms, or senders time out for nothing",
+        instead: &[("ack-delay", "40 ms")],
+        broken: |c| matches!(c.ack.schedule, Schedule::Positive(p) if p.delay > Duration::from_millis(500)),
+    },
+    Rule {
+        id: "sack-blocks-size",
+        verdict: Verdict::Forbidden,
+        source: "ResTP §3.1.8",
+        about: &["sack-blocks"],
+        reason: "1 to 32 blocks fit an acknowledgement on every path",
+        instead: &[("sack-blocks", "4")],
+        broken: |c| matches!(c.ack.detail, Detail::Sack { max_blocks } if !(1..=32).contains(&max_blocks)),
+    },
+    Rule {
+        id: "handshake-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-32",
+        about: &["handshake-rto", "handshake-attempts"],
+        reason: "a set-up packet waits 1 ms to 60 s at first and leaves 1 to 16 times",
+        instead: &[("handshake-rto", "3 s"), ("handshake-attempts", "6")],
+        broken: |c| {
+            !(MILLISECOND..=MINUTE).contains(&c.handshake.rto) || !(1..=16).contains(&c.handshake.attempts)
+        },
+    },
+    Rule {
+        id: "rto-bounds",
+        verdict: Verdict::Forbidden,
+        source: "OP-58",
+        about: &["rto-floor", "rto-ceiling"],
+        reason: "the timer's floor is at least 1 ms and not above its ceiling",
+        instead: &[("rto-floor", "200 ms"), ("rto-ceiling", "60 s")],
+        broken: |c| c.rto.floor < MILLISECOND || c.rto.floor > c.rto.ceiling,
+    },
+    Rule {
+        id: "data-attempts-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-51",
+        about: &["data-attempts"],
+        reason: "data leaves 1 to 255 times",
+        instead: &[("data-attempts", "15")],
+        broken: |c| !(1..=255).contains(&c.rto.attempts),
+    },
+    Rule {
+        id: "send-buffer-size",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["segment", "send-buffer"],
+        reason: "the send buffer holds a segment at least and 1 GiB at most",
+        instead: &[("send-buffer", "256 KiB")],
+        broken: |c| !(c.segment_bytes as usize..=1 << 30).contains(&c.send_buffer_bytes),
+    },
+    Rule {
+        id: "timeout-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-35, OP-50",
+        about: &["idle-timeout", "progress-timeout"],
+        reason: "a connection that is given up in less than 1 ms never starts",
+        instead: &[("idle-timeout", "60 s"), ("progress-timeout", "300 s")],
+        broken: |c| c.idle_timeout < MILLISECOND || c.progress_timeout < MILLISECOND,
+    },
+];
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn initial_window(c: &Composition) -> Option<u64> {
+    match c.congestion {
+        CongestionChoice::NewReno(params) => Some(params.initial_window_segments),
+        CongestionChoice::Cubic(params) => Some(params.initial_window_segments),
+        _ => None,
+    }
+}

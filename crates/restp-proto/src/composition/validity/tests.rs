@@ -1,0 +1,171 @@
+use super::cases::{INTERACTIONS, NEEDS, OWN, Row};
+use super::*;
+use crate::composition::every::combinations;
+use crate::composition::{PRESETS, Preset};
+
+/// The preset `name` with some keys changed.
+fn with(name: &str, pairs: &[(&str, &str)]) -> Composition {
+    let base = Preset::named(name).unwrap().composition();
+    Composition::from_pairs(base, pairs.iter().copied()).unwrap()
+}
+
+fn ids(breaches: &[Breach]) -> Vec<&'static str> {
+    breaches.iter().map(|breach| breach.rule.id).collect()
+}
+
+/// Every rule it breaks, whatever the verdict.
+fn broken(composition: &Composition) -> Vec<&'static str> {
+    use Verdict::*;
+    ids(&composition.breaches(&[Impossible, Forbidden, NotBuilt, Discouraged]))
+}
+
+fn hold(rows: &[Row]) {
+    for (row, preset, changes, expected) in rows {
+        assert_eq!(broken(&with(preset, changes)), *expected, "{row}");
+    }
+}
+
+#[test]
+fn interactions_of_acknowledgements_are_judged_as_specified() {
+    hold(INTERACTIONS);
+    for (row, preset, changes, _) in INTERACTIONS {
+        use Verdict::*;
+        let verdicts = [
+            (Impossible, "impossible"),
+            (Forbidden, "forbidden"),
+            (Discouraged, "discouraged"),
+        ];
+        for (verdict, word) in verdicts {
+            let judged = !with(preset, changes).breaches(&[verdict]).is_empty();
+            // Only the row of SACK with full reliability warns of something the row does not speak of.
+            let besides = row.starts_with("SACK + fully") && verdict == Discouraged;
+            assert_eq!(judged, row.contains(word) || besides, "{row}: {word}");
+        }
+    }
+    // SACK + SNACK: impossible. SAK and NAK together mean SNACK, so there is no such value.
+    assert!(Composition::default().set("ack", "positive+sack+snack").is_err());
+}
+
+#[test]
+fn needs_of_services_are_judged_as_specified() {
+    hold(NEEDS);
+}
+
+#[test]
+fn what_the_specification_leaves_open_is_judged_by_our_rules() {
+    hold(OWN);
+}
+
+#[test]
+fn every_rule_has_a_case() {
+    let cases: Vec<_> = [INTERACTIONS, NEEDS, OWN].concat();
+    for rule in rules() {
+        assert!(
+            cases.iter().any(|(.., broken)| broken.contains(&rule.id)),
+            "{}",
+            rule.id
+        );
+    }
+}
+
+#[test]
+fn rules_are_named_once_and_speak_of_keys_that_exist() {
+    for (i, rule) in rules().enumerate() {
+        assert!(rules().take(i).all(|other| other.id != rule.id), "{}", rule.id);
+        let known = |name: &str| KEYS.iter().any(|key| key.name == name);
+        assert!(rule.about.iter().all(|key| known(key)), "{}", rule.id);
+        assert!(!rule.instead.is_empty(), "{}", rule.id);
+    }
+}
+
+#[test]
+fn a_discouraged_choice_is_allowed_with_a_warning() {
+    let valid = with("3wh-arq", &[("ack", "positive+sack")]).check().unwrap();
+    assert_eq!(ids(valid.warnings()), ["selective-unused"]);
+    assert!(Composition::default().check().unwrap().warnings().is_empty());
+}
+
+#[test]
+fn what_is_not_built_is_said_only_of_what_would_be_valid() {
+    let refusal = with("opt-arq", &[("recovery", "pipe")]).check().unwrap_err();
+    let Refusal::Broken(breaches) = refusal else {
+        panic!("{refusal}")
+    };
+    assert_eq!(ids(&breaches), ["pipe-needs-selective"]);
+}
+
+#[test]
+fn a_refusal_names_values_rule_source_and_way_out() {
+    let sentence = with("unrel", &[("ordering", "ordered")])
+        .check()
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        sentence,
+        "connection = connectionless, ordering = ordered: without an agreed first number there is no order \
+         to restore (ResTP §3.5.5, rule connectionless-ordering); choose connection = three-way"
+    );
+    let sentence = with("3wh-arq", &[("congestion", "bic")])
+        .check()
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        sentence,
+        "congestion = bic: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
+         no-such-controller); choose congestion = cubic"
+    );
+}
+
+#[test]
+fn a_preset_checks_or_lacks_a_part_that_is_not_built() {
+    for preset in PRESETS {
+        let lacks: &[_] = match preset.name {
+            "3wh-harq" => &["no-harq"],
+            "opt-arq" => &["no-opportunistic"],
+            "mp-opt" => &["no-opportunistic", "no-multipath"],
+            "outage" => &["no-outage"],
+            "ful-arq" => &["no-such-controller"],
+            "par-arq" => &["no-partial-reliability", "no-such-controller"],
+            "geo-spread" => &["no-multipath"],
+            _ => &[],
+        };
+        match preset.composition().check() {
+            Ok(valid) => assert!(lacks.is_empty() && valid.warnings().is_empty(), "{}", preset.name),
+            Err(Refusal::Broken(breaches)) => assert_eq!(ids(&breaches), lacks, "{}", preset.name),
+            Err(other) => panic!("{}: {other}", preset.name),
+        }
+    }
+}
+
+/// The composition after the ways out of everything that is wrong with it.
+fn mended(composition: &Composition, breaches: &[Breach]) -> Composition {
+    let instead = breaches
+        .iter()
+        .flat_map(|breach| breach.rule.instead.iter().copied());
+    Composition::from_pairs(composition.clone(), instead).unwrap()
+}
+
+#[test]
+fn every_combination_is_valid_or_refused_and_following_the_hints_mends_it() {
+    let (mut count, mut valid) = (0_u64, 0_u64);
+    combinations(&["none", "newreno", "bic", "rate"], |composition| {
+        count += 1;
+        let refused = rules().any(|rule| rule.verdict != Verdict::Discouraged && (rule.broken)(composition));
+        valid += u64::from(!refused);
+        // Mending all of them takes twenty seconds; 97 shares no factor with the numbers of choices.
+        if !count.is_multiple_of(97) {
+            return;
+        }
+        let mut attempt = composition.clone();
+        for _ in 0..16 {
+            match attempt.clone().check() {
+                Ok(_) => return,
+                Err(Refusal::Broken(breaches)) => attempt = mended(&attempt, &breaches[..1]),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        panic!("hints do not mend {composition:?}, they lead to {attempt:?}");
+    });
+    assert_eq!(count, 3_732_480);
+    assert!(valid > 50 && valid < count / 100, "{valid}");
+}
