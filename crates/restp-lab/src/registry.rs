@@ -1,10 +1,18 @@
 //! From the name of a transport in a scenario to the machines at both ends of a flow.
 
+mod restp;
+
+pub(crate) use restp::text_of;
+
 use crate::scenario::unknown;
 use crate::traffic::PORT;
 use restp_base::machine::Machine;
+use restp_proto::composition::{PRESETS, ValidComposition};
+use restp_proto::endpoint::Endpoint;
+use restp_rivals::compositions::RIVALS;
 use restp_rivals::udp::{Udp, UdpConfig};
 use std::path::Path;
+use thiserror::Error;
 
 /// A protocol with its parameters, for both ends of one flow.
 #[derive(Clone, Debug)]
@@ -16,6 +24,7 @@ pub struct Transport {
 #[derive(Clone, Debug)]
 enum Kind {
     Udp,
+    Restp(Box<ValidComposition>),
 }
 
 /// The machines of one flow: who opens it, and who serves it.
@@ -26,15 +35,44 @@ pub struct Ends {
     pub server: Box<dyn Machine>,
 }
 
+/// Why a transport was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct TransportError {
+    /// The key of `set` that is to blame; none: the name, or the whole.
+    pub key: Option<String>,
+    /// The value, the rule and the way out.
+    pub message: String,
+}
+
+impl TransportError {
+    fn whole(message: impl ToString) -> Self {
+        TransportError {
+            key: None,
+            message: message.to_string(),
+        }
+    }
+}
+
 impl Transport {
-    /// The transport called `name`; names of profile files start at `dir`.
+    /// The transport called `name`, changed by the pairs of `set`; names of profile files start at `dir`.
     ///
     /// # Errors
-    /// A sentence with the names that exist.
-    pub fn named(name: &str, _dir: &Path) -> Result<Self, String> {
-        let kind = match name {
-            "udp" => Kind::Udp,
-            _ => return Err(unknown("transport", name, ["udp"])),
+    /// When nothing has this name, or the pairs are not understood or not possible together.
+    pub fn new(name: &str, set: &[(&str, &str)], dir: &Path) -> Result<Self, TransportError> {
+        let kind = match name.split_once(':') {
+            None if name == "udp" => match set.first() {
+                None => Kind::Udp,
+                Some((key, _)) => {
+                    let message = format!("udp has nothing to set, so no \"{key}\"; leave it out");
+                    return Err(TransportError {
+                        key: Some((*key).into()),
+                        message,
+                    });
+                }
+            },
+            Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
+            _ => return Err(TransportError::whole(unknown_transport(name))),
         };
         Ok(Transport {
             name: name.into(),
@@ -47,29 +85,9 @@ impl Transport {
         &self.name
     }
 
-    /// Changes one parameter.
-    ///
-    /// # Errors
-    /// A sentence with the keys or values that exist.
-    pub fn set(&mut self, key: &str, _value: &str) -> Result<(), String> {
-        match self.kind {
-            Kind::Udp => Err(format!("udp has nothing to set, so no \"{key}\"; leave set out")),
-        }
-    }
-
-    /// Are the parameters possible together?
-    ///
-    /// # Errors
-    /// A sentence with the rule and the way out.
-    pub fn check(&self) -> Result<(), String> {
-        match self.kind {
-            Kind::Udp => Ok(()),
-        }
-    }
-
-    /// The machines of one flow. Everything random in them comes from `seed` and `flow`.
-    pub fn machines(&self, _seed: u64, _flow: &str) -> Ends {
-        match self.kind {
+    /// The machines of one flow. Both protocols are deterministic; nothing in them is random.
+    pub fn machines(&self) -> Ends {
+        match &self.kind {
             Kind::Udp => Ends {
                 client: Box::new(Udp::new(UdpConfig::default())),
                 server: Box::new(Udp::new(UdpConfig {
@@ -77,6 +95,92 @@ impl Transport {
                     ..UdpConfig::default()
                 })),
             },
+            Kind::Restp(composition) => {
+                let (client, server) = restp::configurations(composition);
+                Ends {
+                    client: Box::new(Endpoint::new(client)),
+                    server: Box::new(Endpoint::new(server)),
+                }
+            }
         }
+    }
+}
+
+fn unknown_transport(name: &str) -> String {
+    let rivals = RIVALS.iter().map(|rival| rival.name.to_owned());
+    let names: Vec<String> = rivals
+        .chain(PRESETS.iter().map(|preset| format!("restp:{}", preset.name)))
+        .collect();
+    unknown("transport", name, names.iter().map(String::as_str))
+        + ", or restp:FILE.toml with a profile of your own"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(name: &str, set: &[(&str, &str)]) -> TransportError {
+        Transport::new(name, set, Path::new("")).expect_err("refused")
+    }
+
+    #[test]
+    fn names_that_do_not_exist_are_answered_with_those_that_do() {
+        let message = refused("rstp:unrel", &[]).message;
+        assert!(
+            message.contains("udp, ") && message.contains("did you mean \"restp:unrel\"?"),
+            "{message}"
+        );
+        let message = refused("restp:unrell", &[]).message;
+        assert!(
+            message.contains("3wh-arq") && message.contains("did you mean \"unrel\""),
+            "{message}"
+        );
+        let message = refused("restp:nowhere.toml", &[]).message;
+        assert!(
+            message.contains("nowhere.toml") && message.contains("cannot be read"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_key_to_blame_is_named() {
+        assert_eq!(
+            refused("udp", &[("congestion", "bic")]).key.as_deref(),
+            Some("congestion")
+        );
+        let set = [("segment", "1000 B"), ("congestion", "newrenno")];
+        let error = refused("restp:3wh-arq", &set);
+        assert_eq!(error.key.as_deref(), Some("congestion"));
+        assert!(
+            error.message.contains("new-reno") || error.message.contains("newreno"),
+            "{error}"
+        );
+        let set = [("rto_floor", "1")];
+        assert_eq!(refused("restp:3wh-arq", &set).key.as_deref(), Some("rto_floor"));
+    }
+
+    #[test]
+    fn a_profile_file_is_a_preset_with_changes() {
+        let dir = std::env::temp_dir().join(format!("restp-lab-profile-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(
+            dir.join("mine.toml"),
+            "preset = \"3wh-arq\"\nsegment = \"1000 B\"\n",
+        )
+        .unwrap();
+        std::fs::write(dir.join("broken.toml"), "preset = \"3wh-arq\"\nsegment = [1]\n").unwrap();
+        let named = |name: &str| Transport::new(name, &[], &dir);
+        let Kind::Restp(composition) = named("restp:mine.toml").unwrap().kind else {
+            panic!("not ResTP")
+        };
+        assert_eq!(composition.segment_bytes, 1000);
+        assert!(
+            named("restp:broken.toml")
+                .expect_err("refused")
+                .message
+                .contains("\"segment\"")
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

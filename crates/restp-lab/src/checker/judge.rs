@@ -1,7 +1,7 @@
 //! Holds claims against results.
 
 use super::raw::{Direction, Each};
-use super::{Check, Expect};
+use super::{Axis, Check, Expect};
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
@@ -185,7 +185,7 @@ impl Check {
         let gain =
             |pair: &[(f64, f64)]| sign * (pair[1].1 - pair[0].1) / pair[0].1.abs().max(f64::MIN_POSITIVE);
         let worst = steps.windows(2).min_by(|a, b| gain(a).total_cmp(&gain(b)));
-        let claim = format!("{} {word} with {along}", self.metric);
+        let claim = format!("{} {word} with {}", self.metric, along.key);
         Verdict {
             expected: worst.map(|pair| pair[0].1),
             measured: worst.map(|pair| pair[1].1),
@@ -201,12 +201,14 @@ struct Row<'a> {
     cells: Vec<(&'a Value, &'a [&'a RunResult])>,
 }
 
-fn rows<'a>(groups: &'a [Group<'a>], axis: &str) -> Vec<Row<'a>> {
+fn rows<'a>(groups: &'a [Group<'a>], axis: &Axis) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     for (point, runs) in groups {
-        let Some(value) = point.get(axis) else { continue };
+        let Some(value) = point.get(&axis.key) else {
+            continue;
+        };
         let mut rest = (*point).clone();
-        rest.shift_remove(axis);
+        rest.retain(|key, _| !axis.together.contains(key));
         let cell = (value, runs.as_slice());
         match rows.iter_mut().find(|row| row.rest == rest) {
             Some(row) => row.cells.push(cell),

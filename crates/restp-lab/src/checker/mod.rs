@@ -13,7 +13,7 @@ mod raw;
 
 pub use judge::{Verdict, judge};
 
-use crate::scenario::{Fault, Plan, unknown};
+use crate::scenario::{Axes, Fault, Plan, unknown};
 use formula::Formula;
 use metric::Metric;
 pub(crate) use raw::RawCheck;
@@ -41,7 +41,7 @@ enum Expect {
         within: f64,
     },
     Compare {
-        axis: String,
+        axis: Axis,
         left: Value,
         relation: Relation,
         right: Value,
@@ -50,27 +50,43 @@ enum Expect {
         each: Each,
     },
     Trend {
-        along: String,
+        along: Axis,
         direction: Direction,
         within: f64,
     },
 }
 
+/// One axis by one of its keys.
+#[derive(Clone, Debug)]
+struct Axis {
+    key: String,
+    /// All keys that change with it, its own among them.
+    together: Vec<String>,
+}
+
 impl Check {
     /// Validates the claims of a scenario with these axes, of which `plan` is one point.
-    pub(crate) fn all(raw: Vec<RawCheck>, axes: &[&str], plan: &Plan) -> Result<Vec<Check>, Fault> {
+    pub(crate) fn all(raw: Vec<RawCheck>, axes: &Axes, plan: &Plan) -> Result<Vec<Check>, Fault> {
         raw.into_iter()
             .map(|check| Check::new(check, axes, plan))
             .collect()
     }
 
-    fn new(raw: RawCheck, axes: &[&str], plan: &Plan) -> Result<Check, Fault> {
-        let known = |written: &Spanned<String>| match axes.contains(&written.get_ref().as_str()) {
+    fn new(raw: RawCheck, axes: &Axes, plan: &Plan) -> Result<Check, Fault> {
+        let keys = || axes.iter().flatten().map(String::as_str);
+        let known = |written: &Spanned<String>| match keys().any(|key| key == written.get_ref()) {
             true => Ok(written.get_ref().clone()),
-            false => Err(Fault::at(
-                written,
-                unknown("axis", written.get_ref(), axes.iter().copied()),
-            )),
+            false => Err(Fault::at(written, unknown("axis", written.get_ref(), keys()))),
+        };
+        // Several keys may change together; all of them differ along the axis.
+        let axis = |written: &Spanned<String>| {
+            let key = known(written)?;
+            let together = axes
+                .iter()
+                .find(|axis| axis.contains(&key))
+                .cloned()
+                .unwrap_or_default();
+            Ok::<_, Fault>(Axis { key, together })
         };
         let metric =
             Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
@@ -83,11 +99,8 @@ impl Check {
             RawExpect::Near(near) => {
                 let formula =
                     Formula::parse(near.value.get_ref()).map_err(|error| Fault::at(&near.value, error))?;
-                if let Some(name) = formula.names().find(|name| !axes.contains(name)) {
-                    return Err(Fault::at(
-                        &near.value,
-                        unknown("axis", name, axes.iter().copied()),
-                    ));
+                if let Some(name) = formula.names().find(|name| keys().all(|key| key != *name)) {
+                    return Err(Fault::at(&near.value, unknown("axis", name, keys())));
                 }
                 Expect::Near {
                     formula,
@@ -95,7 +108,7 @@ impl Check {
                 }
             }
             RawExpect::Compare(compare) => Expect::Compare {
-                axis: known(&compare.axis)?,
+                axis: axis(&compare.axis)?,
                 left: json(&compare.left),
                 relation: compare.relation,
                 right: json(&compare.right),
@@ -104,7 +117,7 @@ impl Check {
                 each: compare.each,
             },
             RawExpect::Trend(trend) => Expect::Trend {
-                along: known(&trend.along)?,
+                along: axis(&trend.along)?,
                 direction: trend.direction,
                 within: share(trend.within.as_ref())?,
             },

@@ -108,7 +108,7 @@ impl<'a> Replication<'a> {
         }
         let mut hosts = Vec::with_capacity(ids.len());
         for (i, flow) in plan.flows.iter().enumerate() {
-            let ends = flow.transport.machines(seed, &flow.name);
+            let ends = flow.transport.machines();
             let (from, to) = (2 * i, 2 * i + 1);
             let path = PathAddress {
                 local: address_of(from),

@@ -67,7 +67,7 @@ impl<'t> Document<'t> {
             [kind @ ("link" | "flow"), name, ref rest @ ..] => {
                 for element in self.named(key, kind, name)? {
                     match (rest, value.get_ref()) {
-                        ([], DeValue::Table(fields)) => element.extend(fields.clone()),
+                        ([], DeValue::Table(fields)) => merge(element, fields),
                         ([], _) => return Err(Fault::at(value, WHOLE_ELEMENT)),
                         _ => insert(element, key, rest, value)?,
                     }
@@ -151,6 +151,24 @@ impl<'t> Document<'t> {
 const WAYS: &str = "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), duration, seed, runs or title";
 const WHOLE_ELEMENT: &str = "a link or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
+
+/// Puts `fields` in the place of those of `element`. The keys of `set` are independent of each other, so one `set`
+/// adds to the other.
+fn merge<'t>(element: &mut Table<'t>, fields: &Table<'t>) {
+    for (key, value) in fields {
+        match (
+            key.get_ref().as_ref(),
+            element.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut),
+            value.get_ref(),
+        ) {
+            ("set", Some(DeValue::Table(known)), DeValue::Table(more)) => known.extend(more.clone()),
+            _ => {
+                element.remove(key.get_ref().as_ref());
+                element.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
 
 fn name_of<'a>(table: &'a Table<'_>) -> Option<&'a str> {
     table.get("name")?.get_ref().as_str()

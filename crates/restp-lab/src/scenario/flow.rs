@@ -4,7 +4,7 @@ use super::error::{Fault, unknown};
 use super::names::{copies, expand};
 use super::quantity::{interval, positive, read};
 use super::raw::{RawCbr, RawFlow, RawTraffic};
-use crate::registry::Transport;
+use crate::registry::{Transport, text_of};
 use crate::traffic::{Cbr, Traffic};
 use restp_base::time::Duration;
 use restp_base::units;
@@ -74,27 +74,23 @@ pub(super) fn flows(raw: &RawFlow, topology: &Topology, dir: &Path) -> Result<Ve
 }
 
 fn transport(raw: &RawFlow, dir: &Path) -> Result<Transport, Fault> {
-    let mut transport = Transport::named(raw.transport.get_ref(), dir)
-        .map_err(|sentence| Fault::at(&raw.transport, sentence))?;
+    let mut set = Vec::new();
     for (key, value) in &raw.set {
-        let written = match value.get_ref() {
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Array(_) | toml::Value::Table(_) => {
-                return Err(Fault::at(
-                    value,
-                    format!("\"{key}\" takes one value, such as \"bic\" or 10"),
-                ));
-            }
-            simple => simple.to_string(),
+        let Some(text) = text_of(value.get_ref()) else {
+            return Err(Fault::at(
+                value,
+                format!("\"{key}\" takes one value, such as \"bic\" or 10"),
+            ));
         };
-        transport
-            .set(key, &written)
-            .map_err(|sentence| Fault::at(value, sentence))?;
+        set.push((key.as_str(), text));
     }
-    transport
-        .check()
-        .map_err(|sentence| Fault::at(&raw.transport, sentence))?;
-    Ok(transport)
+    let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
+    Transport::new(raw.transport.get_ref(), &pairs, dir).map_err(|error| {
+        match error.key.as_ref().and_then(|key| raw.set.get(key)) {
+            Some(value) => Fault::at(value, error),
+            None => Fault::at(&raw.transport, error),
+        }
+    })
 }
 
 fn traffic(raw: &Spanned<RawTraffic>) -> Result<Traffic, Fault> {

@@ -20,6 +20,7 @@ pub(crate) use error::{Fault, unknown};
 pub use error::{Place, ScenarioError};
 pub use flow::FlowPlan;
 pub use plan::Plan;
+pub(crate) use sweep::Axes;
 pub use sweep::{Coordinates, Point};
 
 use crate::checker::Check;
@@ -114,14 +115,13 @@ impl Scenario {
             .as_deref()
             .and_then(Path::parent)
             .unwrap_or(Path::new(""));
-        let read = sweep::points(source, dir).and_then(|points| {
-            let axes: Vec<&str> = points[0].coordinates.keys().map(String::as_str).collect();
+        let read = sweep::points(source, dir).and_then(|(points, axes)| {
             let document = source.parse()?;
             let checks = document
                 .checks()
                 .and_then(|checks| Check::all(checks, &axes, &points[0].plan));
             checks
-                .map(|checks| (points.clone(), checks))
+                .map(|checks| (points, checks))
                 .map_err(|fault| document.explain(fault))
         });
         match read {

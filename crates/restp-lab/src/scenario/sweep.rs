@@ -29,7 +29,10 @@ struct Axis<'t> {
 /// The most points of one sweep.
 const MOST_POINTS: usize = 10_000;
 
-pub(super) fn points(source: Source<'_>, dir: &Path) -> Result<Vec<Point>, ScenarioError> {
+/// The coordinates of each axis: one key, or several where its values are tables.
+pub(crate) type Axes = Vec<Vec<String>>;
+
+pub(super) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes), ScenarioError> {
     let mut base = source.parse()?;
     let axes = match axes(&mut base, source) {
         Ok(axes) => axes,
@@ -55,7 +58,18 @@ pub(super) fn points(source: Source<'_>, dir: &Path) -> Result<Vec<Point>, Scena
         Ok(plan) => Ok(Point { coordinates, plan }),
         Err(fault) => Err(document.explain(fault)),
     };
-    open.into_iter().map(plan).collect()
+    let points = open.into_iter().map(plan).collect::<Result<_, _>>()?;
+    Ok((points, axes.iter().map(Axis::coordinates).collect()))
+}
+
+impl Axis<'_> {
+    fn coordinates(&self) -> Vec<String> {
+        let mut all = Coordinates::new();
+        self.values
+            .iter()
+            .for_each(|value| place(&mut all, self.key.get_ref(), value));
+        all.keys().cloned().collect()
+    }
 }
 
 /// The axes in the order written, then the settings; a setting takes the place of an axis with its key.

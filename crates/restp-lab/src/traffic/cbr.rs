@@ -94,7 +94,7 @@ impl Source {
             let message = self.message();
             match machine.write(now, flow, message) {
                 Ok(()) => {}
-                Err(error @ WriteError::TooLarge { .. }) => return Err(TrafficError::Message(error)),
+
                 Err(WriteError::Blocked) => {
                     self.blocked = true;
                     return Ok(());
@@ -103,6 +103,7 @@ impl Source {
                     self.finished = true;
                     return Ok(());
                 }
+                Err(error) => return Err(TrafficError::Message(error)),
             }
             self.next_number += 1;
             self.next_due += self.cbr.interval;

@@ -1,0 +1,97 @@
+//! ResTP by preset or profile file.
+
+use super::TransportError;
+use crate::scenario::unknown;
+use crate::traffic::PORT;
+use restp_proto::composition::{Composition, PRESETS, Preset, SetError, ValidComposition};
+use restp_proto::config::{Acceptance, EndpointConfig};
+use std::path::Path;
+
+/// The composition called `profile`, changed by the pairs of `set`.
+pub(super) fn composition(
+    profile: &str,
+    set: &[(&str, &str)],
+    dir: &Path,
+) -> Result<ValidComposition, TransportError> {
+    let own = if profile.ends_with(".toml") {
+        read(&dir.join(profile))?
+    } else {
+        preset(profile)?
+    };
+    let all = own
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .chain(set.iter().copied());
+    let composition = Composition::from_pairs(Composition::default(), all).map_err(|error| {
+        let blamed = key_of(&error);
+        let key = set
+            .iter()
+            .find(|(key, _)| key.replace('_', "-") == blamed)
+            .map(|(key, _)| (*key).to_owned());
+        TransportError {
+            key,
+            message: error.to_string(),
+        }
+    })?;
+    composition.check().map_err(TransportError::whole)
+}
+
+/// Opens flows of `composition`; serves exactly these.
+pub(super) fn configurations(composition: &ValidComposition) -> (EndpointConfig, EndpointConfig) {
+    let client = EndpointConfig::new(composition.clone());
+    let server = client.clone().listen(PORT, Acceptance::Exact);
+    (client, server)
+}
+
+type Pairs = Vec<(String, String)>;
+
+fn preset(name: &str) -> Result<Pairs, TransportError> {
+    if Preset::named(name).is_none() {
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let message = unknown("preset", name, names) + ", or a profile file that ends in .toml";
+        return Err(TransportError::whole(message));
+    }
+    Ok(vec![("preset".into(), name.into())])
+}
+
+/// A profile file: `preset = "3wh-arq"` and changes to it, one `key = value` per line.
+fn read(file: &Path) -> Result<Pairs, TransportError> {
+    let about =
+        |message: &dyn std::fmt::Display| TransportError::whole(format!("{}: {message}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        about(&format!(
+            "cannot be read ({error}); name a profile file beside the scenario, or a preset"
+        ))
+    })?;
+    let table: toml::Table = toml::from_str(&text).map_err(|error| about(&error))?;
+    table
+        .into_iter()
+        .map(|(key, value)| match text_of(&value) {
+            Some(text) => Ok((key, text)),
+            None => Err(about(&format!(
+                "\"{key}\" takes one value, such as \"bic\" or 10"
+            ))),
+        })
+        .collect()
+}
+
+/// A simple TOML value as it would be written on a command line.
+pub(crate) fn text_of(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Array(_) | toml::Value::Table(_) => None,
+        simple => Some(simple.to_string()),
+    }
+}
+
+/// The key an error is about, with dashes.
+fn key_of(error: &SetError) -> String {
+    match error {
+        SetError::Key { key, .. } => key.replace('_', "-"),
+        SetError::Choice { key, .. }
+        | SetError::Quantity { key, .. }
+        | SetError::Count { key, .. }
+        | SetError::TooLarge { key, .. }
+        | SetError::Idle { key, .. } => (*key).to_owned(),
+    }
+}
