@@ -36,10 +36,13 @@ fn emit(header: &Header, payload: &[u8]) -> Head {
 }
 
 fn describe_covers(pdu: &[u8]) {
-    let end = describe(pdu).expect("what parses can be described").iter().fold(0, |at, field| {
-        assert_eq!(field.offset, at, "no gap before {}", field.name);
-        at + field.length
-    });
+    let end = describe(pdu)
+        .expect("what parses can be described")
+        .iter()
+        .fold(0, |at, field| {
+            assert_eq!(field.offset, at, "no gap before {}", field.name);
+            at + field.length
+        });
     assert_eq!(end, 8 * pdu.len());
 }
 
@@ -52,7 +55,10 @@ fn read_reports(header: &Header) {
             let mut all: Vec<_> = missing.chain(received).collect();
             all.sort_by_key(|range| range.start);
             assert!(all.iter().all(|range| range.start < range.end));
-            assert!(all.windows(2).all(|pair| pair[0].end <= pair[1].start), "missing or received, not both");
+            assert!(
+                all.windows(2).all(|pair| pair[0].end <= pair[1].start),
+                "missing or received, not both"
+            );
         }
         Tail::None | Tail::Cookie(_) => {}
     }

@@ -3,13 +3,14 @@
 //! before SACK or SNACK. The acknowledgement number is 0 when ACK = 0.
 
 use super::Header;
+use super::base::Base;
 use super::codes::{ErrorControl, Flags};
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, ParseError, agree};
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.error.has(ErrorControl::ARQ) || header.flags.has(Flags::ACK) && header.services.numbered()
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.error.has(ErrorControl::ARQ) || base.flags.has(Flags::ACK) && base.services.numbered()
 }
 
 /// Reads both numbers; the second is not valid when ACK = 0.
@@ -21,8 +22,8 @@ pub(super) fn parse(reader: &mut Reader<'_>, ack: bool) -> Result<(u32, Option<u
 }
 
 #[inline]
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
-    let valid = announced(header) && header.flags.has(Flags::ACK);
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
+    let valid = announced(base) && base.flags.has(Flags::ACK);
     let rule = "ACK is set, and ARQ or a service that needs numbers is on";
     agree(
         "the acknowledgement number",

@@ -65,16 +65,27 @@ impl Services {
     }
 }
 
+/// The fields of a header that come from the base PDU: they announce its extensions.
+#[derive(Clone, Copy)]
+pub(super) struct Base {
+    pub(super) flags: Flags,
+    pub(super) services: Services,
+    pub(super) cookie_exchange: bool,
+    pub(super) k: u8,
+    pub(super) source: u16,
+    pub(super) destination: u16,
+}
+
 /// What the base PDU says about the rest of the header and [`Header`] does not keep.
-pub(super) struct Announced {
+pub(super) struct Shape {
     pub(super) words: usize,
     pub(super) mpx: u8,
     pub(super) dss: bool,
 }
 
-/// Reads the base PDU; the extensions of the header stay empty.
+/// Reads the base PDU.
 #[inline]
-pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, Announced), ParseError> {
+pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseError> {
     let Some(&[b0, b1, b2, b3, b4, b5, b6, _, s1, s0, d1, d0]) = head.first_chunk() else {
         return Err(ParseError::new(
             0,
@@ -182,17 +193,15 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, Announced), 
             Framing::Fixed
         },
     };
-    let header = Header {
+    let base = Base {
         flags: Flags::from_bits(b1),
+        services,
         cookie_exchange,
         k,
-        ..Header::new(
-            services,
-            u16::from_be_bytes([s1, s0]),
-            u16::from_be_bytes([d1, d0]),
-        )
+        source: u16::from_be_bytes([s1, s0]),
+        destination: u16::from_be_bytes([d1, d0]),
     };
-    Ok((header, Announced { words, mpx, dss }))
+    Ok((base, Shape { words, mpx, dss }))
 }
 
 /// Refuses base fields that no receiver would accept.
@@ -281,4 +290,21 @@ pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
         d1,
         d0,
     ]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_one_association_differ_in_enc_and_on_snack_in_sak() {
+        let with = |error| Services { order: Order::Full, error, ..Services::default() };
+        let (arq, sak, nak) = (ErrorControl::ARQ, ErrorControl::SAK, ErrorControl::NAK);
+        assert!(with(arq).agree(&with(arq | ErrorControl::ENC)));
+        assert!(with(arq | nak).agree(&with(arq | nak | sak)));
+        assert!(!with(arq).agree(&with(arq | sak)));
+        assert!(!with(arq | sak).agree(&with(arq | sak | nak)));
+        assert!(!with(arq).agree(&with(arq | ErrorControl::CRC)));
+        assert!(!with(arq).agree(&Services { order: Order::Partial, ..with(arq) }));
+    }
 }

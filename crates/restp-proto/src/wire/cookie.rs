@@ -10,6 +10,7 @@
 //!
 //! Its length is what the extensions of fixed size leave over, 1 to 4 words (ResTP §3.2 and the residual rule).
 
+use super::base::Base;
 use super::codes::{Flags, Setup};
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, Found, ParseError, agree};
@@ -55,10 +56,10 @@ impl std::fmt::Debug for Cookie {
 }
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.setup == Setup::Opportunistic
-        && header.flags.has(Flags::SYN)
-        && header.flags.has(Flags::ACK) == header.cookie_exchange
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.setup == Setup::Opportunistic
+        && base.flags.has(Flags::SYN)
+        && base.flags.has(Flags::ACK) == base.cookie_exchange
 }
 
 /// Reads the cookie; `fixed_after` words of other extensions follow it.
@@ -77,12 +78,12 @@ pub(super) fn parse(reader: &mut Reader<'_>, fixed_after: usize) -> Result<Cooki
 }
 
 #[inline]
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
     let present = matches!(header.tail, Tail::Cookie(_));
     agree(
         "the cookie",
         present,
-        announced(header),
+        announced(base),
         "OPT and SYN are set, and ACK equals CKI",
     )
 }

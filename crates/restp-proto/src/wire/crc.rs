@@ -5,7 +5,7 @@
 //! CRC. Bad HEC: drop silently. Good HEC and bad payload CRC: drop the payload, count as corruption, treat
 //! as missing. Generators are OP-24.
 
-use super::Header;
+use super::base::Base;
 use super::codes::ErrorControl;
 use super::cursor::Reader;
 use super::error::ParseError;
@@ -15,8 +15,8 @@ const HEC_AT: usize = 12;
 const PAYLOAD_CRC_AT: usize = 16;
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.error.has(ErrorControl::CRC)
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.error.has(ErrorControl::CRC)
 }
 
 /// Words of the extension when announced.

@@ -48,23 +48,24 @@ impl<'a> Reader<'a> {
 
 /// Writes a header from front to back into a buffer of exactly its length, filled with zeros.
 pub(super) struct Writer<'a> {
-    rest: &'a mut [u8],
+    header: &'a mut [u8],
+    at: usize,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(header: &'a mut [u8]) -> Self {
-        Writer { rest: header }
+        Writer { header, at: 0 }
     }
     /// Leaves `count` bytes as they are.
     pub(super) fn skip(&mut self, count: usize) {
-        self.rest = &mut std::mem::take(&mut self.rest)[count..];
+        self.at += count;
     }
     /// Writes `bytes`.
     #[inline]
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        let (here, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes.len());
-        here.copy_from_slice(bytes);
-        self.rest = rest;
+        let end = self.at + bytes.len();
+        self.header[self.at..end].copy_from_slice(bytes);
+        self.at = end;
     }
     /// Writes one word.
     #[inline]

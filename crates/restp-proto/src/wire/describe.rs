@@ -35,7 +35,7 @@ pub fn describe(pdu: &[u8]) -> Result<Vec<Field>, ParseError> {
         fields: Vec::new(),
     };
     base(&mut list, &header);
-    if crc::announced(&header) {
+    if crc::announced(&header.base()) {
         crc_extension(&mut list, head, payload);
     }
     if let Some(segments) = header.window {
@@ -63,7 +63,7 @@ pub fn describe(pdu: &[u8]) -> Result<Vec<Field>, ParseError> {
     }
     if let Some(number) = header.sequence {
         list.add("Sequence Number", 32, format!("segment {number}"));
-        if arq::announced(&header) {
+        if arq::announced(&header.base()) {
             list.add(
                 "Acknowledgement Number",
                 32,

@@ -13,6 +13,7 @@
 //!
 //! Beside a cookie only M = 1, A = 0, C = 0 is legal, so that the cookie's length can be told.
 
+use super::base::Base;
 use super::codes::{DSS_ACK, DSS_CRC, DSS_FIN, DSS_MAPPING};
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, Found, ParseError};
@@ -97,9 +98,10 @@ pub(super) fn parse(reader: &mut Reader<'_>, beside_cookie: bool) -> Result<Dss,
     })
 }
 
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+#[inline]
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
     match &header.dss {
-        Some(dss) if cookie::announced(header) && !dss.fits_beside_cookie() => Err(EmitError::Forbidden {
+        Some(dss) if cookie::announced(base) && !dss.fits_beside_cookie() => Err(EmitError::Forbidden {
             field: "DSS",
             found: dss.first_word(),
             rule: "beside a cookie it has a mapping without CRC and no Data ACK",

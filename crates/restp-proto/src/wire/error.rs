@@ -88,15 +88,25 @@ pub enum EmitError {
 }
 
 /// Checks that a value is there exactly when it is announced.
+#[inline]
 pub(super) fn agree(
     extension: &'static str,
     present: bool,
     announced: bool,
     rule: &'static str,
 ) -> Result<(), EmitError> {
-    match (present, announced) {
-        (false, true) => Err(EmitError::Missing { extension, rule }),
-        (true, false) => Err(EmitError::Unannounced { extension, rule }),
-        _ => Ok(()),
+    if present == announced {
+        Ok(())
+    } else {
+        Err(disagreement(extension, present, rule))
+    }
+}
+
+#[cold]
+fn disagreement(extension: &'static str, present: bool, rule: &'static str) -> EmitError {
+    if present {
+        EmitError::Unannounced { extension, rule }
+    } else {
+        EmitError::Missing { extension, rule }
     }
 }

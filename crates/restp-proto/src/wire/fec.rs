@@ -5,6 +5,7 @@
 //! range, 0 = nothing outstanding; set-up packets 0.
 
 use super::Header;
+use super::base::Base;
 use super::codes::{ErrorControl, FEC_RANGE_MAX, Flags};
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, ParseError, agree};
@@ -19,11 +20,11 @@ pub struct Fec {
 }
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.error.has(ErrorControl::FEC)
-        && (header.services.error.has(ErrorControl::ENC)
-            || header.flags.has(Flags::SYN)
-            || header.flags.has(Flags::ACK))
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.error.has(ErrorControl::FEC)
+        && (base.services.error.has(ErrorControl::ENC)
+            || base.flags.has(Flags::SYN)
+            || base.flags.has(Flags::ACK))
 }
 
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Fec, ParseError> {
@@ -35,11 +36,11 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Fec, ParseError> {
 }
 
 #[inline]
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
     agree(
         "the FEC word",
         header.fec.is_some(),
-        announced(header),
+        announced(base),
         "FEC is set, and SYN, ENC or ACK",
     )?;
     match header.fec {

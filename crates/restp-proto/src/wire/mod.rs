@@ -59,6 +59,7 @@ pub use mp_join::MpJoin;
 pub use sack::Blocks;
 pub use snack::Snack;
 
+use base::Base;
 use cursor::{Reader, Writer};
 use restp_base::machine::Head;
 
@@ -138,8 +139,8 @@ impl Header {
     /// # Errors
     /// Any rule of the receiver broken: the PDU is to be dropped and counted.
     pub fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, usize), ParseError> {
-        let (mut header, announced) = base::parse(head, pdu_len)?;
-        let length = 4 * announced.words;
+        let (base, shape) = base::parse(head, pdu_len)?;
+        let length = 4 * shape.words;
         let Some(bytes) = head.get(..length) else {
             return Err(ParseError::new(
                 head.len(),
@@ -147,46 +148,74 @@ impl Header {
                 Found::Bytes(head.len()),
             ));
         };
-        let with_payload = pdu_len > length;
         let reader = &mut Reader::new(bytes, 4 * codes::BASE_WORDS);
 
-        if crc::announced(&header) {
-            crc::skip(reader, with_payload)?;
+        if crc::announced(&base) {
+            crc::skip(reader, pdu_len > length)?;
         }
-        if window::announced(&header) {
-            header.window = Some(window::parse(reader)?);
-        }
-        let with_cookie = cookie::announced(&header);
+        let window = if window::announced(&base) {
+            Some(window::parse(reader)?)
+        } else {
+            None
+        };
+        let with_cookie = cookie::announced(&base);
+        let mut tail = Tail::None;
         if with_cookie {
-            let fixed_after = mp::announced_words(announced.mpx, header.flags)
-                + if announced.dss {
-                    dss::WORDS_BESIDE_COOKIE
-                } else {
-                    0
-                }
-                + usize::from(fec::announced(&header))
-                + header.number_words();
-            header.tail = Tail::Cookie(cookie::parse(reader, fixed_after)?);
+            let fixed_after = mp::announced_words(shape.mpx, base.flags)
+                + if shape.dss { dss::WORDS_BESIDE_COOKIE } else { 0 }
+                + usize::from(fec::announced(&base))
+                + number_words(&base);
+            tail = Tail::Cookie(cookie::parse(reader, fixed_after)?);
         }
-        if announced.mpx != 0 {
-            header.mp = Some(mp::parse(reader, announced.mpx, header.flags)?);
-        }
-        if announced.dss {
-            header.dss = Some(dss::parse(reader, with_cookie)?);
-        }
-        if fec::announced(&header) {
-            header.fec = Some(fec::parse(reader)?);
-        }
-        if arq::announced(&header) {
-            let (sequence, acknowledgement) = arq::parse(reader, header.flags.has(Flags::ACK))?;
-            header.sequence = Some(sequence);
-            header.acknowledgement = acknowledgement;
-        } else if sequence::announced(&header) {
-            header.sequence = Some(sequence::parse(reader)?);
-        }
+        let mp = if shape.mpx != 0 {
+            Some(mp::parse(reader, shape.mpx, base.flags)?)
+        } else {
+            None
+        };
+        let dss = if shape.dss {
+            Some(dss::parse(reader, with_cookie)?)
+        } else {
+            None
+        };
+        let fec = if fec::announced(&base) {
+            Some(fec::parse(reader)?)
+        } else {
+            None
+        };
+        let (sequence, acknowledgement) = if arq::announced(&base) {
+            let (sequence, acknowledgement) = arq::parse(reader, base.flags.has(Flags::ACK))?;
+            (Some(sequence), acknowledgement)
+        } else if sequence::announced(&base) {
+            (Some(sequence::parse(reader)?), None)
+        } else {
+            (None, None)
+        };
         if reader.words_left() > 0 {
-            header.tail = header.parse_rest(reader)?;
+            tail = parse_rest(reader, base.services.error)?;
         }
+        let Base {
+            flags,
+            services,
+            cookie_exchange,
+            k,
+            source,
+            destination,
+        } = base;
+        let header = Header {
+            flags,
+            services,
+            cookie_exchange,
+            k,
+            source,
+            destination,
+            window,
+            mp,
+            dss,
+            fec,
+            sequence,
+            acknowledgement,
+            tail,
+        };
         Ok((header, length))
     }
 
@@ -196,13 +225,13 @@ impl Header {
     /// # Errors
     /// The header contradicts itself; `out` is then left as it was.
     pub fn emit(&self, payload: &[u8], out: &mut Head) -> Result<(), EmitError> {
-        let words = self.words(!payload.is_empty())?;
-        out.clear();
-        out.extend_from_slice(&[0; 4 * codes::MAX_WORDS][..4 * words]);
+        let base = &self.base();
+        let words = self.checked_words(base, !payload.is_empty())?;
+        *out = zeros(4 * words);
 
         let writer = &mut Writer::new(out);
         base::emit(self, words, writer);
-        if crc::announced(self) {
+        if crc::announced(base) {
             writer.skip(4 * crc::words(!payload.is_empty()));
         }
         if let Some(window) = self.window {
@@ -221,7 +250,7 @@ impl Header {
             fec::emit(fec, writer);
         }
         match self.sequence {
-            Some(number) if arq::announced(self) => arq::emit(number, self.acknowledgement, writer),
+            Some(number) if arq::announced(base) => arq::emit(number, self.acknowledgement, writer),
             Some(number) => sequence::emit(number, writer),
             None => {}
         }
@@ -230,7 +259,7 @@ impl Header {
             Tail::Snack(snack) => snack::emit(snack, writer),
             Tail::None | Tail::Cookie(_) => {}
         }
-        if crc::announced(self) {
+        if crc::announced(base) {
             crc::seal(out, payload);
         }
         Ok(())
@@ -241,17 +270,43 @@ impl Header {
     /// # Errors
     /// The header contradicts itself.
     pub fn words(&self, with_payload: bool) -> Result<usize, EmitError> {
+        self.checked_words(&self.base(), with_payload)
+    }
+
+    #[inline]
+    fn base(&self) -> Base {
+        let Header {
+            flags,
+            services,
+            cookie_exchange,
+            k,
+            source,
+            destination,
+            ..
+        } = *self;
+        Base {
+            flags,
+            services,
+            cookie_exchange,
+            k,
+            source,
+            destination,
+        }
+    }
+
+    #[inline]
+    fn checked_words(&self, base: &Base, with_payload: bool) -> Result<usize, EmitError> {
         base::check(self)?;
-        window::check(self)?;
-        cookie::check(self)?;
+        window::check(self, base)?;
+        cookie::check(self, base)?;
         mp::check(self)?;
-        dss::check(self)?;
-        fec::check(self)?;
-        arq::check(self)?;
-        sequence::check(self)?;
+        dss::check(self, base)?;
+        fec::check(self, base)?;
+        arq::check(self, base)?;
+        sequence::check(self, base)?;
         self.check_tail()?;
         let words = codes::BASE_WORDS
-            + if crc::announced(self) {
+            + if crc::announced(base) {
                 crc::words(with_payload)
             } else {
                 0
@@ -260,7 +315,7 @@ impl Header {
             + self.mp.as_ref().map_or(0, MpSetup::words)
             + self.dss.as_ref().map_or(0, Dss::words)
             + usize::from(self.fec.is_some())
-            + self.number_words()
+            + number_words(base)
             + self.tail.words();
         if words > codes::MAX_WORDS {
             return Err(EmitError::TooLong { words });
@@ -273,33 +328,6 @@ impl Header {
         match &self.tail {
             Tail::Cookie(cookie) => Some(cookie),
             _ => None,
-        }
-    }
-
-    /// Words of the ARQ pair or of the bare sequence number, as announced.
-    #[inline]
-    fn number_words(&self) -> usize {
-        match (arq::announced(self), sequence::announced(self)) {
-            (true, _) => 2,
-            (false, true) => 1,
-            (false, false) => 0,
-        }
-    }
-
-    /// The residual rule for words that no cookie took.
-    fn parse_rest(&self, reader: &mut Reader<'_>) -> Result<Tail, ParseError> {
-        let error = self.services.error;
-        match (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK)) {
-            (false, true) => sack::parse(reader).map(Tail::Sack),
-            (true, sak) => snack::parse(reader, sak).map(Tail::Snack),
-            (false, false) => {
-                let rule = "the end of the header";
-                Err(ParseError::new(
-                    reader.offset(),
-                    rule,
-                    Found::Words(reader.words_left()),
-                ))
-            }
         }
     }
 
@@ -328,6 +356,43 @@ impl Tail {
             Tail::Cookie(cookie) => cookie.words(),
             Tail::Sack(blocks) => 2 * blocks.len(),
             Tail::Snack(snack) => snack.words(),
+        }
+    }
+}
+
+/// `length` bytes of zero, without allocation for common headers.
+#[inline]
+fn zeros(length: usize) -> Head {
+    let inline = [0; 64];
+    if length <= inline.len() {
+        Head::from_buf_and_len(inline, length)
+    } else {
+        Head::from_elem(0, length)
+    }
+}
+
+/// Words of the ARQ pair or of the bare sequence number, as announced.
+#[inline]
+fn number_words(base: &Base) -> usize {
+    match (arq::announced(base), sequence::announced(base)) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    }
+}
+
+/// The residual rule for words that no cookie took.
+fn parse_rest(reader: &mut Reader<'_>, error: ErrorControl) -> Result<Tail, ParseError> {
+    match (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK)) {
+        (false, true) => sack::parse(reader).map(Tail::Sack),
+        (true, sak) => snack::parse(reader, sak).map(Tail::Snack),
+        (false, false) => {
+            let rule = "the end of the header";
+            Err(ParseError::new(
+                reader.offset(),
+                rule,
+                Found::Words(reader.words_left()),
+            ))
         }
     }
 }

@@ -81,6 +81,7 @@ pub(super) fn parse(reader: &mut Reader<'_>, mpx: u8, flags: Flags) -> Result<Mp
     }
 }
 
+#[inline]
 pub(super) fn check(header: &Header) -> Result<(), EmitError> {
     match &header.mp {
         Some(mp) if Form::of(header.flags) != Some(mp.form()) => Err(EmitError::Forbidden {

@@ -4,12 +4,13 @@
 
 use super::Header;
 use super::arq;
+use super::base::Base;
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, ParseError, agree};
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.numbered() && !arq::announced(header)
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.numbered() && !arq::announced(base)
 }
 
 #[inline]
@@ -18,8 +19,8 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<u32, ParseError> {
 }
 
 #[inline]
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
-    let numbered = announced(header) || arq::announced(header);
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
+    let numbered = announced(base) || arq::announced(base);
     let rule = "ARQ, FEC, ordering, congestion or flow control is on";
     agree("the sequence number", header.sequence.is_some(), numbered, rule)
 }

@@ -4,12 +4,13 @@
 //! the PDU will accept. It is used only with ACK or SYN; there is no scaling (OP-25).
 
 use super::Header;
+use super::base::Base;
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, ParseError, agree};
 
 #[inline]
-pub(super) fn announced(header: &Header) -> bool {
-    header.services.flow_control != 0
+pub(super) fn announced(base: &Base) -> bool {
+    base.services.flow_control != 0
 }
 
 #[inline]
@@ -19,11 +20,11 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<u16, ParseError> {
 }
 
 #[inline]
-pub(super) fn check(header: &Header) -> Result<(), EmitError> {
+pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
     agree(
         "the window",
         header.window.is_some(),
-        announced(header),
+        announced(base),
         "FC is not 0",
     )
 }
