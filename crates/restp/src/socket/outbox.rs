@@ -9,9 +9,9 @@ const MAX_BATCH_BYTES: usize = 65_535 - 48;
 /// batches.
 const MAX_BATCHES: usize = 8;
 
-/// Bytes gathered before they are sent: two full batches. More would only keep the receiver waiting and leave
-/// the processor's second-level cache.
-const ENOUGH_BYTES: usize = 2 * MAX_BATCH_BYTES;
+/// Full batches gathered before they are sent. More would only keep the receiver waiting and leave the
+/// processor's second-level cache.
+const ENOUGH_FULL: usize = 2;
 
 /// Datagrams of one path with one mark and one size; the last may be shorter.
 #[derive(Debug)]
@@ -55,10 +55,14 @@ impl Batch {
 
     fn takes(&self, datagram: &Datagram, max_segments: usize) -> bool {
         !self.ended
+            && !self.is_full(max_segments)
             && datagram.len() <= self.segment_bytes
             && datagram.ecn == self.ecn
-            && self.segments < max_segments
-            && self.bytes.len() + datagram.len() <= MAX_BATCH_BYTES
+    }
+
+    /// No room for another datagram of full size?
+    fn is_full(&self, max_segments: usize) -> bool {
+        self.segments >= max_segments || self.bytes.len() + self.segment_bytes > MAX_BATCH_BYTES
     }
 
     fn append(&mut self, datagram: &Datagram) {
@@ -118,7 +122,7 @@ impl Batch {
 pub(crate) struct Outbox {
     batches: Vec<Batch>,
     used: usize,
-    bytes: usize,
+    full: usize,
 }
 
 impl Outbox {
@@ -126,13 +130,13 @@ impl Outbox {
         Outbox {
             batches: (0..MAX_BATCHES).map(|_| Batch::unused()).collect(),
             used: 0,
-            bytes: 0,
+            full: 0,
         }
     }
 
     /// Is there certainly room for one more datagram?
     pub(crate) fn has_room(&self) -> bool {
-        self.used < MAX_BATCHES && self.bytes < ENOUGH_BYTES
+        self.used < MAX_BATCHES && self.full < ENOUGH_FULL
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,19 +146,25 @@ impl Outbox {
     /// Copies `datagram` behind those of its path, or opens a batch for it. Call only with [`Outbox::has_room`].
     /// `max_segments` is what one call of the socket takes.
     pub(crate) fn push(&mut self, datagram: &Datagram, max_segments: usize) {
-        self.bytes += datagram.len();
         // The youngest batch of the path: an older one would overtake it.
         let open = self.batches[..self.used]
             .iter_mut()
             .rev()
             .find(|batch| batch.path == datagram.path);
-        match open {
-            Some(batch) if batch.takes(datagram, max_segments) => batch.append(datagram),
-            _ => {
-                self.batches[self.used].restart(datagram);
-                self.used += 1;
+        let batch = match open {
+            Some(batch) if batch.takes(datagram, max_segments) => {
+                batch.append(datagram);
+                batch
             }
-        }
+            _ => {
+                self.used += 1;
+                let batch = &mut self.batches[self.used - 1];
+                batch.restart(datagram);
+                batch
+            }
+        };
+        // Without offload each datagram is a batch, and gathering only a few would cost a turn for each.
+        self.full += usize::from(max_segments > 1 && batch.is_full(max_segments));
     }
 
     /// The batches to send, oldest first; those already sent are skipped by [`Batch::is_sent`].
@@ -165,7 +175,7 @@ impl Outbox {
     /// Forgets everything; the buffers are used again.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
-        self.bytes = 0;
+        self.full = 0;
     }
 }
 
@@ -262,8 +272,12 @@ mod tests {
                 .iter()
                 .all(|batch| batch.next(usize::MAX).0.len() <= MAX_BATCH_BYTES)
         );
-        assert_eq!(outbox.batches()[0].left(), 44, "44 datagrams of 1472 bytes fit");
-        assert!(outbox.batches().len() <= MAX_BATCHES);
+        let datagrams: Vec<usize> = outbox.batches().iter().map(Batch::left).collect();
+        assert_eq!(
+            datagrams,
+            [44, 44],
+            "44 datagrams of 1472 bytes fit into one call"
+        );
     }
 
     #[test]

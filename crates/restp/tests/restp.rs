@@ -1,0 +1,172 @@
+//! ResTP itself over real sockets, also through emulated paths.
+
+use bytes::Bytes;
+use restp::emulator::{Attachment, Emulator, NetConfig, Report};
+use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const PORT: u16 = 7;
+
+fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+fn config(preset: &str) -> EndpointConfig {
+    let composition = Preset::named(preset).expect("a preset").composition();
+    EndpointConfig::new(composition.check().expect("valid"))
+}
+
+fn pair(preset: &str) -> (Endpoint, Endpoint) {
+    let bind = |config| Endpoint::bind(loopback(), config).expect("loopback can be bound");
+    (
+        bind(config(preset)),
+        bind(config(preset).listen(PORT, Acceptance::Any)),
+    )
+}
+
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
+}
+
+fn noise(len: usize) -> Bytes {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Sends `data` one way as a stream and returns what arrived, and how the sender's connection ended.
+async fn transfer(sender: Connection, receiver: Connection, data: Bytes) -> (Vec<u8>, CloseReason) {
+    let sending = tokio::spawn(async move {
+        let mut stream = sender.into_stream();
+        stream.write_all(&data).await.expect("open");
+        stream.shutdown().await.expect("open");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.expect("open");
+        stream.connection().closed().await
+    });
+    let mut stream = receiver.into_stream();
+    let mut received = Vec::new();
+    within("data", stream.read_to_end(&mut received))
+        .await
+        .expect("a stream");
+    stream.shutdown().await.expect("open");
+    (received, within("end", sending).await.expect("no panic"))
+}
+
+#[tokio::test]
+async fn a_file_arrives_unchanged() {
+    for preset in ["default", "3wh-arq"] {
+        let (client, server) = pair(preset);
+        let connection = within("connect", client.connect(server.local_addr(), PORT))
+            .await
+            .expect("served");
+        let data = noise(3_000_000);
+        let accepted = within("accept", server.accept()).await.expect("running");
+        let (received, end) = transfer(connection, accepted, data.clone()).await;
+        assert_eq!(
+            (received.len(), end),
+            (data.len(), CloseReason::Finished),
+            "{preset}"
+        );
+        assert!(received == data, "{preset}: not the same bytes");
+    }
+}
+
+/// Runs a transfer over one emulated path and returns seconds and the counters.
+async fn through(path: &str, preset: &str, len: usize) -> (f64, Report) {
+    let (client, server) = pair(preset);
+    let keys = format!(
+        "[[path]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\nto = \"{}\"\n{path}",
+        server.local_addr()
+    );
+    let network = NetConfig::parse(&keys).expect("a network");
+    let emulator = Emulator::from_config(&network, Attachment::Udp).expect("loopback ports");
+    let (address, control) = (emulator.ports()[0].listen.expect("UDP"), emulator.control());
+    let running = tokio::spawn(emulator.run(std::future::pending()));
+    let clock = restp::clock::Clock::start();
+    let connection = within("connect", client.connect(address, PORT))
+        .await
+        .expect("served");
+    let accepted = within("accept", server.accept()).await.expect("running");
+    let (received, end) = transfer(connection, accepted, noise(len)).await;
+    let seconds = clock.now().as_secs_f64();
+    assert!(
+        received == noise(len) && end == CloseReason::Finished,
+        "{} bytes, {end}",
+        received.len()
+    );
+    control.quit();
+    (seconds, running.await.expect("no panic"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_arrives_unchanged_through_loss_reordering_and_an_outage() {
+    let path = "rate = \"40 Mbit/s\"\ndelay = \"5 ms\"\nloss = { rate = 0.01, direction = \"both\" }\n\
+                reorder = { rate = 0.02, delay = \"2 ms\" }\nduplicate = { rate = 0.02 }\noutage = [\"300 ms..500 ms\"]";
+    let (seconds, report) = through(path, "default", 1_500_000).await;
+    eprintln!("{seconds:.2} s\n{report}");
+    let forward = &report.paths[0].forward;
+    assert!(forward.dropped_error > 0 && forward.duplicated > 0, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clean_path_is_used_to_the_full() {
+    let path = "rate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nqueue = { drop_tail = \"bdp\" }";
+    let (seconds, report) = through(path, "default", 5_000_000).await;
+    let megabits = 5_000_000.0 * 8e-6 / seconds;
+    eprintln!("{megabits:.2} of 20 Mbit/s\n{report}");
+    // 1400 of about 1450 bytes are payload; the rest is the start of the window. A busy machine gets its share.
+    assert!((10.0..20.0).contains(&megabits), "{megabits:.2} Mbit/s; {report}");
+}
+
+#[tokio::test]
+async fn unreachable_services_and_dropped_connections_say_why() {
+    let (client, server) = pair("default");
+    let refused = within("refusal", client.connect(server.local_addr(), PORT + 1))
+        .await
+        .expect_err("nobody serves it");
+    assert!(refused.to_string().contains("refused"), "{refused}");
+    let connection = within("connect", client.connect(server.local_addr(), PORT))
+        .await
+        .expect("served");
+    let accepted = within("accept", server.accept()).await.expect("running");
+    assert!(connection.composition().is_some() && connection.path().is_some());
+    drop(connection);
+    assert_eq!(within("reset", accepted.closed()).await, CloseReason::Reset);
+    within("close", client.close()).await;
+    drop(accepted);
+    within("close", server.close()).await;
+}
+
+#[tokio::test]
+async fn hostile_datagrams_change_nothing_for_a_connection() {
+    let (client, server) = pair("default");
+    let address = server.local_addr();
+    let connection = within("connect", client.connect(address, PORT))
+        .await
+        .expect("served");
+    let accepted = within("accept", server.accept()).await.expect("running");
+    let noisy = tokio::net::UdpSocket::bind(loopback()).await.expect("loopback");
+    let bytes = noise(100_000);
+    for (number, part) in bytes.chunks(97).enumerate() {
+        noisy
+            .send_to(&part[..number % 97], address)
+            .await
+            .expect("loopback");
+    }
+    let (received, end) = transfer(connection, accepted, noise(200_000)).await;
+    assert!(received == noise(200_000));
+    assert_eq!(end, CloseReason::Finished);
+    let stats = server.endpoint_stats();
+    assert!(
+        stats.malformed + stats.corrupted_headers + stats.unserved > 100,
+        "{stats:?}"
+    );
+}
