@@ -3,7 +3,7 @@
 mod replication;
 mod summary;
 
-pub use replication::{RunError, RunResult};
+pub use replication::{RunError, RunResult, traced};
 pub(crate) use summary::number;
 pub use summary::{Numbers, Summary};
 

@@ -8,6 +8,7 @@ use restp_base::flow::{FlowId, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
+use restp_sim::trace::TraceEvent;
 use restp_sim::{Happening, HostId, NetworkError, World};
 use serde::Serialize;
 use thiserror::Error;
@@ -68,6 +69,21 @@ pub enum RunError {
 
 /// More events than any network of this size has at one instant.
 const STUCK: u64 = 10_000_000;
+
+/// Runs `point` with `seed`, and shows every step of every packet to `sink`. The result is the same as without.
+///
+/// # Errors
+/// When the run cannot go on.
+pub fn traced(
+    point: &Point,
+    seed: u64,
+    sink: impl FnMut(&TraceEvent<'_>) + Send + 'static,
+) -> Result<RunResult, RunError> {
+    let mut run = Replication::new(&point.plan, seed)?;
+    run.world.trace(sink);
+    run.until_the_end()?;
+    Ok(run.result(point, None))
+}
 
 /// Runs `point` with `seed`.
 pub(super) fn replicate(

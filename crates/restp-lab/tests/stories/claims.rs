@@ -1,0 +1,140 @@
+//! Claims of scenarios, true ones and false ones.
+
+use crate::common::{file, lines};
+use restp_lab::checker::Verdict;
+use restp_lab::{Line, Options, Scenario};
+
+fn verdicts(scenario: &Scenario) -> Vec<Verdict> {
+    let all = lines(scenario, &Options::DEFAULT).into_iter();
+    all.filter_map(|line| {
+        if let Line::Verdict(verdict) = line {
+            Some(verdict)
+        } else {
+            None
+        }
+    })
+    .collect()
+}
+
+#[track_caller]
+fn held(scenario: &Scenario) -> Vec<Option<bool>> {
+    verdicts(scenario).iter().map(|verdict| verdict.held).collect()
+}
+
+/// E7 at three of its ten error rates: within 1 % of 1.12 · (1 - PER) Mbit/s, and no difference to UDP in any run.
+#[test]
+fn unreliable_restp_delivers_what_udp_delivers() {
+    let scenario = file("e7.toml")
+        .with("link.bottleneck.loss.rate", "[0, 0.1, 0.5]")
+        .expect("allowed");
+    let verdicts = verdicts(&scenario);
+    let failed: Vec<&Verdict> = verdicts
+        .iter()
+        .filter(|verdict| verdict.held != Some(true))
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_eq!(verdicts.len(), 3 * 2 + 3);
+}
+
+/// One second of 100 messages over a link that loses a share of them, with `check` as the claim.
+fn claim(check: &str) -> Scenario {
+    let text = format!(
+        r#"
+id = "claim"
+duration = "1 s"
+runs = 4
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "0 s"
+[[flow]]
+name = "cbr"
+from = "a"
+to = "b"
+transport = "udp"
+traffic = {{ cbr = {{ interval = "10 ms", bytes = 1000 }} }}
+[sweep]
+"link.wire.loss.rate" = [0, 0.3, 0.6]
+"link.wire.delay" = ["1 ms", "2 ms"]
+[[check]]
+id = "1"
+text = "a claim"
+metric = "flow.cbr.delivered_messages"
+{check}
+"#
+    );
+    Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn near_speaks_of_every_point() {
+    let near = |value: &str, within: &str| {
+        held(&claim(&format!(
+            "expect = {{ near = {{ value = \"{value}\", within = \"{within}\" }} }}"
+        )))
+    };
+    assert_eq!(near("100 * (1 - {link.wire.loss.rate})", "25 %"), [Some(true); 6]);
+    assert_eq!(
+        near("100", "1 %"),
+        [
+            Some(true),
+            Some(true),
+            Some(false),
+            Some(false),
+            Some(false),
+            Some(false)
+        ]
+    );
+    assert_eq!(
+        near("1 + {link.wire.delay}", "1 %"),
+        [None; 6],
+        "a delay is text, so the formula has no value"
+    );
+}
+
+#[test]
+fn compare_pairs_points_that_are_equal_otherwise() {
+    let compare = |expect: &str| held(&claim(&format!("expect = {{ compare = {{ {expect} }} }}")));
+    let delay = "axis = \"link.wire.delay\", left = \"1 ms\", right = \"2 ms\"";
+    let same = format!("{delay}, relation = \"equal\", each = \"run\"");
+    assert_eq!(compare(&same), [Some(true); 3], "one seed, one pattern of losses");
+    let loss = "axis = \"link.wire.loss.rate\", left = 0, right = 0.6";
+    assert_eq!(
+        compare(&format!("{loss}, relation = \"at_least\", factor = 2")),
+        [Some(true); 2]
+    );
+    assert_eq!(
+        compare(&format!("{loss}, relation = \"at_least\", factor = 4")),
+        [Some(false); 2]
+    );
+    assert_eq!(
+        compare(&format!("{loss}, relation = \"at_most\"")),
+        [Some(false); 2]
+    );
+    assert_eq!(
+        compare(&format!("{loss}, relation = \"equal\", each = \"run\"")),
+        [Some(false); 2]
+    );
+    let absent = "axis = \"link.wire.loss.rate\", left = 0, right = 0.7, relation = \"equal\"";
+    assert_eq!(compare(absent), [None; 2]);
+}
+
+#[test]
+fn trend_follows_one_axis() {
+    let trend = |direction: &str, rest: &str| {
+        let trend = format!("along = \"link.wire.loss.rate\", direction = \"{direction}\"");
+        held(&claim(&format!("{rest}\nexpect = {{ trend = {{ {trend} }} }}")))
+    };
+    assert_eq!(trend("falling", ""), [Some(true); 2]);
+    assert_eq!(trend("rising", ""), [Some(false); 2]);
+    assert_eq!(
+        trend("falling", "where = { \"link.wire.delay\" = [\"2 ms\"] }"),
+        [Some(true)]
+    );
+    assert_eq!(
+        trend("falling", "where = { \"link.wire.loss.rate\" = [0.3] }"),
+        [None; 2],
+        "one value is no trend"
+    );
+}

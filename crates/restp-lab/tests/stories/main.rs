@@ -1,0 +1,6 @@
+//! Whole scenarios: results against hand calculations, claims, and one seed, one run.
+
+mod claims;
+mod common;
+mod determinism;
+mod results;
