@@ -3,7 +3,7 @@
 use crate::connection::{ConnectError, Connection};
 use crate::driver::{Driver, FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
-use restp_base::machine::{Machine, PathAddress};
+use restp_base::machine::{Input, Machine, PathAddress};
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers};
 use std::fmt;
 use std::future::poll_fn;
@@ -139,6 +139,16 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             Poll::Pending
         })
         .await
+    }
+
+    /// Tells the protocol that a local address became usable or not (cross-layer notice, ResTP §3.4).
+    pub fn notify_path(&self, local: SocketAddr, up: bool) {
+        let mut core = self.shared.lock();
+        if !core.stopped {
+            let now = core.now();
+            core.machine.handle(now, Input::PathNotice { local, up });
+            core.wake_driver();
+        }
     }
 
     /// What became of datagrams at the sockets.

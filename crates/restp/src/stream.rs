@@ -1,7 +1,7 @@
 //! A connection as a stream of bytes.
 
 use crate::connection::{Connection, SendError};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use restp_base::flow::WriteError;
 use restp_base::machine::Machine;
 use std::io;
@@ -9,8 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of one write: small enough to fit into any send buffer's remaining room soon, large enough that the
-/// cost of a call does not count.
+/// Most bytes taken in one write: what is copied in vain when the send buffer is full.
 const WRITE_BYTES: usize = 16 * 1024;
 
 /// A [`Connection`] that reads and writes bytes. With fixed framing each write becomes one message, and messages
@@ -22,8 +21,6 @@ const WRITE_BYTES: usize = 16 * 1024;
 pub struct Stream<M: Machine = restp_proto::Endpoint> {
     connection: Connection<M>,
     unread: Bytes,
-    /// Taken from the writer, but the machine had no room: goes first.
-    unsent: Bytes,
     /// What one write may hold, once the machine has said so.
     write_bytes: usize,
 }
@@ -33,7 +30,6 @@ impl<M: Machine> Stream<M> {
         Stream {
             connection,
             unread: Bytes::new(),
-            unsent: Bytes::new(),
             write_bytes: WRITE_BYTES,
         }
     }
@@ -41,25 +37,6 @@ impl<M: Machine> Stream<M> {
     /// The connection beneath, for its counters and its end.
     pub fn connection(&self) -> &Connection<M> {
         &self.connection
-    }
-
-    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let part = self.unsent.slice(..self.unsent.len().min(self.write_bytes));
-            match ready!(self.connection.poll_send(cx, &part)) {
-                Ok(()) => self.unsent.advance(part.len()),
-                Err(SendError::Rejected(WriteError::TooLarge { limit, .. }))
-                    if limit > 0 && limit < part.len() =>
-                {
-                    self.write_bytes = limit
-                }
-                Err(error) => {
-                    self.unsent.clear();
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, error)));
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -84,22 +61,30 @@ impl<M: Machine> AsyncRead for Stream<M> {
 
 impl<M: Machine> AsyncWrite for Stream<M> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_unsent(cx))?;
-        let taken = buf.len().min(self.write_bytes);
-        self.unsent = Bytes::copy_from_slice(&buf[..taken]);
-        match self.poll_unsent(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // Held here, and sent before anything else.
-            Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(taken)),
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            let taken = buf.len().min(self.write_bytes);
+            let part = Bytes::copy_from_slice(&buf[..taken]);
+            match ready!(self.connection.poll_send(cx, &part)) {
+                Ok(()) => return Poll::Ready(Ok(taken)),
+                Err(SendError::Rejected(WriteError::TooLarge { limit, .. }))
+                    if (1..taken).contains(&limit) =>
+                {
+                    self.write_bytes = limit;
+                }
+                Err(error) => return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, error))),
+            }
         }
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_unsent(cx)
+    /// What was written is on its way already.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_unsent(cx))?;
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.connection.finish();
         Poll::Ready(Ok(()))
     }

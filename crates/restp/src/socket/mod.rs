@@ -118,42 +118,30 @@ impl Socket {
         batch: &mut Batch,
         stats: &mut SocketStats,
     ) -> Poll<()> {
-        while !batch.is_sent() {
-            let offload = self.max_segments() > 1;
-            let (contents, segments) = batch.next(if offload { usize::MAX } else { 1 });
+        let (path, ecn, segment_bytes) = (*batch.path(), codepoint(batch.ecn()), batch.segment_bytes());
+        let src_ip = self.local.ip().is_unspecified().then_some(path.local.ip());
+        let mut call = |contents: &[u8], segments| {
+            let segment_size = (segments > 1).then_some(segment_bytes);
             let transmit = Transmit {
-                destination: batch.path().remote,
-                ecn: codepoint(batch.ecn()),
+                destination: path.remote,
+                ecn,
                 contents,
-                segment_size: (segments > 1).then_some(batch.segment_bytes()),
-                src_ip: self
-                    .local
-                    .ip()
-                    .is_unspecified()
-                    .then_some(batch.path().local.ip()),
+                segment_size,
+                src_ip,
             };
-            match self.io.try_io(Interest::WRITABLE, || {
+            self.io.try_io(Interest::WRITABLE, || {
                 self.state.try_send((&self.io).into(), &transmit)
-            }) {
-                Ok(()) => {
-                    stats.send_calls += 1;
-                    stats.sent_datagrams += segments as u64;
-                    batch.advance(segments);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Ready again at once is possible: room appeared between the two calls.
-                    if self.io.poll_send_ready(cx).is_pending() {
-                        stats.send_waits += 1;
-                        return Poll::Pending;
-                    }
-                }
-                // A device without segmentation offload says so only now (EIO, EINVAL). The socket's state
-                // remembers it, and the same bytes go again one by one.
-                Err(_) if segments > 1 && self.max_segments() == 1 => {}
-                Err(error) => {
-                    tracing::debug!(%error, path = ?batch.path(), "datagrams refused by the kernel");
-                    stats.send_drops += segments as u64;
-                    batch.advance(segments);
+            })
+        };
+        while batch.send(stats, || self.max_segments(), &mut call).is_pending() {
+            match self.io.poll_send_ready(cx) {
+                // Room appeared between the two calls.
+                Poll::Ready(Ok(())) => {}
+                // The runtime is ending.
+                Poll::Ready(Err(_)) => stats.send_drops += batch.give_up(),
+                Poll::Pending => {
+                    stats.send_waits += 1;
+                    return Poll::Pending;
                 }
             }
         }

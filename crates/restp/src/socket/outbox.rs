@@ -1,6 +1,9 @@
 //! Datagrams on their way out: those of one path and one size share a buffer and leave in one call.
 
+use super::SocketStats;
 use restp_base::machine::{Datagram, Ecn, PathAddress};
+use std::io;
+use std::task::Poll;
 
 /// Most bytes of one call: the length field of UDP without its own and the IP header. RFC 768.
 const MAX_BATCH_BYTES: usize = 65_535 - 48;
@@ -92,28 +95,50 @@ impl Batch {
         self.sent_segments == self.segments
     }
 
-    /// Datagrams not yet sent.
-    pub(crate) fn left(&self) -> usize {
+    fn left(&self) -> usize {
         self.segments - self.sent_segments
     }
 
-    /// The next unsent bytes, at most `limit` datagrams of them, and how many datagrams they are.
-    pub(crate) fn next(&self, limit: usize) -> (&[u8], usize) {
-        let segments = self.left().min(limit);
-        let end = self
-            .bytes
-            .len()
-            .min(self.sent_bytes + segments.saturating_mul(self.segment_bytes));
-        (&self.bytes[self.sent_bytes..end], segments)
+    /// Sends what is left with `call`, which is given bytes and how many datagrams they are, and may take as many
+    /// at once as `max_segments` says at that time. Stops where the kernel has no room; everything else that it
+    /// refuses is a loss to the protocol, and the rest goes on.
+    pub(crate) fn send(
+        &mut self,
+        stats: &mut SocketStats,
+        max_segments: impl Fn() -> usize,
+        mut call: impl FnMut(&[u8], usize) -> io::Result<()>,
+    ) -> Poll<()> {
+        while !self.is_sent() {
+            let segments = if max_segments() > 1 { self.left() } else { 1 };
+            let end = self
+                .bytes
+                .len()
+                .min(self.sent_bytes + segments * self.segment_bytes);
+            match call(&self.bytes[self.sent_bytes..end], segments) {
+                Ok(()) => {
+                    stats.send_calls += 1;
+                    stats.sent_datagrams += segments as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                // A device without segmentation offload says so only now (EIO, EINVAL), and the socket remembers:
+                // the same bytes go again one by one.
+                Err(_) if segments > 1 && max_segments() == 1 => continue,
+                Err(error) => {
+                    tracing::debug!(%error, path = ?self.path, segments, "datagrams refused by the kernel");
+                    stats.send_drops += segments as u64;
+                }
+            }
+            self.sent_segments += segments;
+            self.sent_bytes = end;
+        }
+        Poll::Ready(())
     }
 
-    /// `segments` more datagrams are sent, or given up.
-    pub(crate) fn advance(&mut self, segments: usize) {
-        self.sent_segments += segments;
-        self.sent_bytes = self
-            .bytes
-            .len()
-            .min(self.sent_bytes + segments * self.segment_bytes);
+    /// Gives up what is left; returns how many datagrams that are.
+    pub(crate) fn give_up(&mut self) -> u64 {
+        let left = self.left();
+        self.sent_segments = self.segments;
+        left as u64
     }
 }
 
@@ -200,14 +225,9 @@ mod tests {
         }
     }
 
+    /// Destination port, datagrams and bytes of every batch.
     fn contents(outbox: &mut Outbox) -> Vec<(u16, usize, Vec<u8>)> {
-        let describe = |batch: &mut Batch| {
-            (
-                batch.path().remote.port(),
-                batch.left(),
-                batch.next(usize::MAX).0.to_vec(),
-            )
-        };
+        let describe = |batch: &mut Batch| (batch.path.remote.port(), batch.segments, batch.bytes.clone());
         outbox.batches().iter_mut().map(describe).collect()
     }
 
@@ -270,7 +290,7 @@ mod tests {
             outbox
                 .batches()
                 .iter()
-                .all(|batch| batch.next(usize::MAX).0.len() <= MAX_BATCH_BYTES)
+                .all(|batch| batch.bytes.len() <= MAX_BATCH_BYTES)
         );
         let datagrams: Vec<usize> = outbox.batches().iter().map(Batch::left).collect();
         assert_eq!(
@@ -280,20 +300,68 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_refused_batch_is_sent_one_by_one_from_where_it_stood() {
+    /// A batch of abc, def and g.
+    fn three() -> Outbox {
         let mut outbox = Outbox::new();
-        for body in [b"abc", b"def"] {
+        for body in [&b"abc"[..], b"def", b"g"] {
             outbox.push(&datagram(7, b"", body), 64);
         }
-        outbox.push(&datagram(7, b"", b"g"), 64);
-        let batch = &mut outbox.batches()[0];
-        let mut sent = Vec::new();
-        while !batch.is_sent() {
-            let (bytes, segments) = batch.next(1);
-            sent.push(bytes.to_vec());
-            batch.advance(segments);
+        outbox
+    }
+
+    #[test]
+    fn where_offload_fails_the_same_datagrams_go_one_by_one() {
+        for errno in [rustix::io::Errno::IO, rustix::io::Errno::INVAL] {
+            let (mut outbox, mut stats) = (three(), SocketStats::default());
+            let offload = std::cell::Cell::new(64);
+            let mut sent = Vec::new();
+            let done = outbox.batches()[0].send(
+                &mut stats,
+                || offload.get(),
+                |bytes, segments| {
+                    if segments > 1 {
+                        // As quinn-udp does on such an error.
+                        offload.set(1);
+                        return Err(io::Error::from(errno));
+                    }
+                    sent.push(bytes.to_vec());
+                    Ok(())
+                },
+            );
+            assert_eq!(
+                (done, sent),
+                (
+                    Poll::Ready(()),
+                    vec![b"abc".to_vec(), b"def".to_vec(), b"g".to_vec()]
+                )
+            );
+            assert_eq!(
+                (stats.sent_datagrams, stats.send_calls, stats.send_drops),
+                (3, 3, 0)
+            );
         }
-        assert_eq!(sent, [b"abc".to_vec(), b"def".to_vec(), b"g".to_vec()]);
+    }
+
+    #[test]
+    fn a_full_kernel_buffer_keeps_the_rest_and_other_errors_cost_only_their_datagrams() {
+        let (mut outbox, mut stats) = (three(), SocketStats::default());
+        let answers = [
+            Ok(()),
+            Err(io::ErrorKind::WouldBlock.into()),
+            Err(io::Error::from(io::ErrorKind::NetworkUnreachable)),
+            Ok(()),
+        ];
+        let mut answers = answers.into_iter();
+        let mut offered = Vec::new();
+        let mut call = |bytes: &[u8], _| {
+            offered.push(bytes.to_vec());
+            answers.next().expect("no further call")
+        };
+        let batch = &mut outbox.batches()[0];
+        assert_eq!(batch.send(&mut stats, || 1, &mut call), Poll::Pending);
+        assert!(!batch.is_sent());
+        assert_eq!(batch.send(&mut stats, || 1, &mut call), Poll::Ready(()));
+        assert_eq!(offered, [&b"abc"[..], b"def", b"def", b"g"]);
+        assert_eq!((stats.sent_datagrams, stats.send_drops), (2, 1));
     }
 }
