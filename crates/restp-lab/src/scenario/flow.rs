@@ -31,10 +31,18 @@ pub struct FlowPlan {
     pub start_spread: Duration,
 }
 
+/// The most messages of one flow: each leaves its latency in memory until the run ends.
+const MOST_MESSAGES: u64 = 50_000_000;
+
 /// The flows `raw` stands for. `dir` is where names of profile files start.
-pub(super) fn flows(raw: &RawFlow, topology: &Topology, dir: &Path) -> Result<Vec<FlowPlan>, Fault> {
+pub(super) fn flows(
+    raw: &RawFlow,
+    topology: &Topology,
+    duration: Duration,
+    dir: &Path,
+) -> Result<Vec<FlowPlan>, Fault> {
     let transport = transport(raw, dir)?;
-    let traffic = traffic(&raw.traffic)?;
+    let traffic = traffic(&raw.traffic, duration)?;
     let time = |written: &Option<_>| {
         written
             .as_ref()
@@ -93,7 +101,7 @@ fn transport(raw: &RawFlow, dir: &Path) -> Result<Transport, Fault> {
     })
 }
 
-fn traffic(raw: &Spanned<RawTraffic>) -> Result<Traffic, Fault> {
+fn traffic(raw: &Spanned<RawTraffic>, duration: Duration) -> Result<Traffic, Fault> {
     let unbuilt = |name| {
         Err(Fault::at(
             raw,
@@ -106,7 +114,17 @@ fn traffic(raw: &Spanned<RawTraffic>) -> Result<Traffic, Fault> {
             let bytes = positive(&file.bytes, file.bytes.get_ref().0)?;
             Ok(Traffic::File { bytes })
         }
-        RawTraffic::Cbr(cbr) => Ok(Traffic::Cbr(constant_bit_rate(raw, cbr)?)),
+        RawTraffic::Cbr(cbr) => {
+            let cbr = constant_bit_rate(raw, cbr)?;
+            let messages = duration.as_nanos() / cbr.interval.as_nanos();
+            if messages.min(cbr.count.unwrap_or(u64::MAX)) > MOST_MESSAGES {
+                let sentence = format!(
+                    "{messages} messages are too many for one run; at most {MOST_MESSAGES} are possible"
+                );
+                return Err(Fault::at(raw, sentence));
+            }
+            Ok(Traffic::Cbr(cbr))
+        }
         RawTraffic::Voip(_) => unbuilt("voip"),
         RawTraffic::Web(_) => unbuilt("web"),
     }

@@ -58,7 +58,7 @@ impl Plan {
         }
 
         let (mut links, topology) = network(&raw)?;
-        let flows = all_flows(&raw, &topology, dir)?;
+        let flows = all_flows(&raw, &topology, duration, dir)?;
         resolve_queues(&mut links, &flows, &topology);
         Ok(Plan {
             id: raw.id.get_ref().clone(),
@@ -104,11 +104,16 @@ fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
     Ok((all, topology))
 }
 
-fn all_flows(raw: &RawScenario, topology: &Topology, dir: &Path) -> Result<Vec<FlowPlan>, Fault> {
+fn all_flows(
+    raw: &RawScenario,
+    topology: &Topology,
+    duration: Duration,
+    dir: &Path,
+) -> Result<Vec<FlowPlan>, Fault> {
     let mut all: Vec<FlowPlan> = Vec::new();
     let mut names = BTreeMap::new();
     for table in &raw.flow {
-        for flow in flows(table, topology, dir)? {
+        for flow in flows(table, topology, duration, dir)? {
             if names.insert(flow.name.clone(), ()).is_some() {
                 return Err(taken(&table.name, "flow", &flow.name));
             }

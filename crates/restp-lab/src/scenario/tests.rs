@@ -533,3 +533,31 @@ fn a_claim_about_nothing() {
         "{sentence}"
     );
 }
+
+#[test]
+fn copies_need_names_of_their_own_and_a_sane_number() {
+    refused(
+        "name = \"access\"",
+        "name = \"access\"\ncount = 2",
+        &["line 9", "link.access.name", "{i}", "access-{i}"],
+    );
+    refused(
+        "name = \"access\"",
+        "name = \"access-{i}\"\ncount = 0",
+        &["line 10", "count", "1 to 4096"],
+    );
+    refused(
+        "name = \"access\"",
+        "name = \"access-{i}\"",
+        &["line 9", "access-{i}", "needs a count"],
+    );
+}
+
+#[test]
+fn more_messages_than_memory_holds() {
+    refused(
+        "rate = \"1.12 Mbit/s\"",
+        "interval = \"1 ns\"",
+        &["line 29", "flow.a.traffic", "100000000000 messages", "50000000"],
+    );
+}

@@ -94,6 +94,42 @@ fn dropped_packets_are_gaps_and_slow_ones_late() {
     assert_eq!(run.flows[0].late_messages, Some(50));
 }
 
+#[test]
+fn every_fault_of_a_link_shows_in_the_account() {
+    let run = |key, value| results(&with(VOICE, &[(key, value)])).swap_remove(0);
+    // The ten of these 0.2 s, and the one that is on the 30 ms of wire when the outage begins.
+    let outage = run("link.bottleneck.outage", "[[\"0.2 s..0.4 s\"]]");
+    assert_eq!(
+        (outage.flows[0].lost_messages, outage.links[1].dropped_outage),
+        (Some(11), 11)
+    );
+    let corrupt = run("link.bottleneck.corrupt", "{ rate = 1.0 }");
+    assert_eq!(
+        (
+            corrupt.flows[0].delivered_messages,
+            corrupt.flows[0].lost_messages
+        ),
+        (Some(0), None)
+    );
+    let duplicate = run("link.bottleneck.duplicate", "{ rate = 1.0 }");
+    assert_eq!(
+        (
+            duplicate.flows[0].delivered_messages,
+            duplicate.flows[0].lost_messages
+        ),
+        (Some(100), Some(0))
+    );
+    let reorder = run("link.bottleneck.reorder", "{ rate = 0.5, delay = \"30 ms\" }");
+    assert_eq!(
+        (
+            reorder.flows[0].delivered_messages,
+            reorder.flows[0].lost_messages
+        ),
+        (Some(50), Some(0))
+    );
+    assert!((reorder.flows[0].latency_p99_ms.expect("measured") - 62.04512).abs() < 1e-9);
+}
+
 /// 250 000 bytes are 179 packets; at 2 Mbit/s with 20 bytes of IPv4 and 12 or 20 of ResTP about 1.03 s (ResTP
 /// experiments, E1).
 #[test]
