@@ -1,7 +1,7 @@
 //! Holds claims against results.
 
 use super::raw::{Direction, Each};
-use super::{Axis, Check, Expect};
+use super::{Axis, Check, Compare, Expect, Near, Trend};
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
@@ -46,9 +46,15 @@ impl Check {
             }
         }
         let mut verdicts: Vec<Verdict> = match &self.expect {
-            Expect::Near { .. } => groups.iter().map(|group| self.near(group)).collect(),
-            Expect::Compare { axis, .. } => rows(&groups, axis).iter().map(|row| self.compare(row)).collect(),
-            Expect::Trend { along, .. } => rows(&groups, along).iter().map(|row| self.trend(row)).collect(),
+            Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
+            Expect::Compare(compare) => rows(&groups, &compare.axis)
+                .iter()
+                .map(|row| self.compare(compare, row))
+                .collect(),
+            Expect::Trend(trend) => rows(&groups, &trend.along)
+                .iter()
+                .map(|row| self.trend(trend, row))
+                .collect(),
         };
         let scenario = results.first().map_or("", |run| &run.scenario);
         verdicts
@@ -85,15 +91,16 @@ impl Check {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    fn near(&self, (point, runs): &Group<'_>) -> Verdict {
-        let Expect::Near { formula, within } = &self.expect else {
-            unreachable!("chosen by judge")
-        };
-        let (expected, measured) = (formula.at(point), self.mean(runs));
-        let held = expected
-            .zip(measured)
-            .map(|(expected, measured)| (measured - expected).abs() <= expected.abs() * within);
-        let claim = format!("{}: mean within {} % of the formula", self.metric, within * 100.0);
+    fn near(&self, near: &Near, (point, runs): &Group<'_>) -> Verdict {
+        let (expected, measured) = (near.formula.at(point), self.mean(runs));
+        let within =
+            |(expected, measured): (f64, f64)| (measured - expected).abs() <= expected.abs() * near.within;
+        let claim = format!(
+            "{}: mean within {} % of the formula",
+            self.metric,
+            near.within * 100.0
+        );
+        let held = expected.zip(measured).map(within);
         Verdict {
             expected,
             measured,
@@ -102,58 +109,38 @@ impl Check {
         }
     }
 
-    fn compare(&self, row: &Row<'_>) -> Verdict {
-        let Expect::Compare {
-            axis: _,
-            left,
-            relation,
-            right,
-            factor,
-            within,
-            each,
-        } = &self.expect
-        else {
-            unreachable!("chosen by judge")
-        };
+    fn compare(&self, compare: &Compare, row: &Row<'_>) -> Verdict {
         let side = |wanted: &Value| {
-            row.cells
-                .iter()
-                .find(|(value, _)| same(value, wanted))
-                .map(|(_, runs)| *runs)
+            let found = row.cells.iter().find(|(value, _)| same(value, wanted));
+            found.map_or(&[][..], |(_, runs)| *runs)
         };
-        let (l, r) = (side(left), side(right));
-        let mean = |runs: Option<&[&RunResult]>| runs.and_then(|runs| self.mean(runs));
-        let (measured, expected) = (mean(l), mean(r).map(|mean| mean * factor));
-        let times = if *factor == 1.0 {
-            String::new()
-        } else {
-            format!("{factor} times ")
-        };
-        let every = if *each == Each::Run { "in every run " } else { "" };
-        let claim = format!(
-            "{}: {} is {every}{relation} {times}{}",
-            self.metric,
-            plain(left),
-            plain(right)
+        let (left, right) = (side(&compare.left), side(&compare.right));
+        let (measured, expected) = (
+            self.mean(left),
+            self.mean(right).map(|mean| mean * compare.factor),
         );
-        let held = match each {
+        let held = match compare.each {
             Each::Mean => measured
                 .zip(expected)
-                .map(|(left, right)| relation.holds(left, right, *within)),
-            Each::Run => l
-                .zip(r)
-                .filter(|(l, r)| !l.is_empty() && l.len() == r.len())
-                .map(|(l, r)| {
-                    l.iter().zip(r).all(
-                        |(left, right)| match (self.metric.of(left), self.metric.of(right)) {
-                            (Some(a), Some(b)) => {
-                                left.seed == right.seed && relation.holds(a, b * factor, *within)
-                            }
-                            _ => false,
-                        },
-                    )
-                }),
+                .map(|(l, r)| compare.relation.holds(l, r, compare.within)),
+            Each::Run if measured.is_none() || expected.is_none() => None,
+            Each::Run => {
+                let mut pairs = left.iter().zip(right);
+                Some(left.len() == right.len() && pairs.all(|(l, r)| self.pair_holds(compare, l, r)))
+            }
         };
+        let times = if compare.factor == 1.0 {
+            String::new()
+        } else {
+            format!("{} times ", compare.factor)
+        };
+        let every = if compare.each == Each::Run {
+            "in every run "
+        } else {
+            ""
+        };
+        let (l, relation, r) = (plain(&compare.left), compare.relation, plain(&compare.right));
+        let claim = format!("{}: {l} is {every}{relation} {times}{r}", self.metric);
         Verdict {
             expected,
             measured,
@@ -162,34 +149,32 @@ impl Check {
         }
     }
 
+    fn pair_holds(&self, compare: &Compare, left: &RunResult, right: &RunResult) -> bool {
+        let both = self.metric.of(left).zip(self.metric.of(right));
+        let holds = |(l, r): (f64, f64)| compare.relation.holds(l, r * compare.factor, compare.within);
+        left.seed == right.seed && both.is_some_and(holds)
+    }
+
     /// The step that goes most against the trend is the one reported.
-    fn trend(&self, row: &Row<'_>) -> Verdict {
-        let Expect::Trend {
-            along,
-            direction,
-            within,
-        } = &self.expect
-        else {
-            unreachable!("chosen by judge")
-        };
+    fn trend(&self, trend: &Trend, row: &Row<'_>) -> Verdict {
         let mut steps: Vec<(f64, f64)> = row
             .cells
             .iter()
             .filter_map(|(value, runs)| Some((value.as_f64()?, self.mean(runs)?)))
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (word, sign) = match direction {
+        let (word, sign) = match trend.direction {
             Direction::Rising => ("rises", 1.0),
             Direction::Falling => ("falls", -1.0),
         };
         let gain =
             |pair: &[(f64, f64)]| sign * (pair[1].1 - pair[0].1) / pair[0].1.abs().max(f64::MIN_POSITIVE);
         let worst = steps.windows(2).min_by(|a, b| gain(a).total_cmp(&gain(b)));
-        let claim = format!("{} {word} with {}", self.metric, along.key);
+        let claim = format!("{} {word} with {}", self.metric, trend.along.key);
         Verdict {
             expected: worst.map(|pair| pair[0].1),
             measured: worst.map(|pair| pair[1].1),
-            held: worst.map(|pair| gain(pair) >= -within),
+            held: worst.map(|pair| gain(pair) >= -trend.within),
             ..self.verdict(row.rest.clone(), claim)
         }
     }

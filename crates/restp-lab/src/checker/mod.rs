@@ -36,24 +36,33 @@ pub struct Check {
 
 #[derive(Clone, Debug)]
 enum Expect {
-    Near {
-        formula: Formula,
-        within: f64,
-    },
-    Compare {
-        axis: Axis,
-        left: Value,
-        relation: Relation,
-        right: Value,
-        factor: f64,
-        within: f64,
-        each: Each,
-    },
-    Trend {
-        along: Axis,
-        direction: Direction,
-        within: f64,
-    },
+    Near(Near),
+    Compare(Compare),
+    Trend(Trend),
+}
+
+#[derive(Clone, Debug)]
+struct Near {
+    formula: Formula,
+    within: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Compare {
+    axis: Axis,
+    left: Value,
+    relation: Relation,
+    right: Value,
+    factor: f64,
+    within: f64,
+    each: Each,
+}
+
+#[derive(Clone, Debug)]
+struct Trend {
+    along: Axis,
+    direction: Direction,
+    within: f64,
 }
 
 /// One axis by one of its keys.
@@ -102,12 +111,12 @@ impl Check {
                 if let Some(name) = formula.names().find(|name| keys().all(|key| key != *name)) {
                     return Err(Fault::at(&near.value, unknown("axis", name, keys())));
                 }
-                Expect::Near {
+                Expect::Near(Near {
                     formula,
                     within: share(Some(&near.within))?,
-                }
+                })
             }
-            RawExpect::Compare(compare) => Expect::Compare {
+            RawExpect::Compare(compare) => Expect::Compare(Compare {
                 axis: axis(&compare.axis)?,
                 left: json(&compare.left),
                 relation: compare.relation,
@@ -115,12 +124,12 @@ impl Check {
                 factor: compare.factor.unwrap_or(1.0),
                 within: share(compare.within.as_ref())?,
                 each: compare.each,
-            },
-            RawExpect::Trend(trend) => Expect::Trend {
+            }),
+            RawExpect::Trend(trend) => Expect::Trend(Trend {
                 along: axis(&trend.along)?,
                 direction: trend.direction,
                 within: share(trend.within.as_ref())?,
-            },
+            }),
         };
         Ok(Check {
             id: raw.id,

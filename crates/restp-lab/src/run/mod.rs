@@ -61,32 +61,31 @@ pub fn run(
     options: &Options<'_>,
     mut each: impl FnMut(Line) -> ControlFlow<()>,
 ) -> Result<(), RunError> {
-    let jobs: Vec<Job<'_>> = scenario
-        .points()
-        .iter()
-        .flat_map(|point| seeds(point, options))
-        .collect();
-    let mut results: Vec<RunResult> = Vec::with_capacity(jobs.len());
-    let mut summaries = 0;
+    let jobs = jobs(scenario, options)?;
+    let (mut runs, mut judged): (Vec<RunResult>, Vec<RunResult>) = (Vec::new(), Vec::new());
+    let mut done = 0;
     let outcome = in_order(&jobs, options, |result| {
         let result = result?;
-        results.push(result.clone());
+        runs.push(result.clone());
         if each(Line::Run(result)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        let done = results.len();
+        done += 1;
         if jobs
             .get(done)
-            .is_none_or(|next| !std::ptr::eq(next.point, jobs[done - 1].point))
+            .is_some_and(|next| std::ptr::eq(next.point, jobs[done - 1].point))
         {
-            let summary = Summary::of(&results[summaries..]);
-            summaries = done;
-            return Ok(summary.map_or(ControlFlow::Continue(()), |summary| each(Line::Summary(summary))));
+            return Ok(ControlFlow::Continue(()));
         }
-        Ok(ControlFlow::Continue(()))
+        let summary = Summary::of(&runs);
+        if !scenario.checks().is_empty() {
+            judged.append(&mut runs);
+        }
+        runs.clear();
+        Ok(summary.map_or(ControlFlow::Continue(()), |summary| each(Line::Summary(summary))))
     })?;
     if outcome.is_continue() {
-        for verdict in checker::judge(scenario.checks(), &results) {
+        for verdict in checker::judge(scenario.checks(), &judged) {
             if each(Line::Verdict(verdict)).is_break() {
                 break;
             }
@@ -102,10 +101,24 @@ struct Job<'a> {
     seed: u64,
 }
 
-fn seeds<'a>(point: &'a Point, options: &Options<'_>) -> impl Iterator<Item = Job<'a>> + use<'a> {
-    let first = options.seed.unwrap_or(point.plan.seed);
-    let runs = options.runs.unwrap_or(point.plan.runs);
-    (first..first.saturating_add(runs)).map(move |seed| Job { point, seed })
+/// The most runs of one scenario.
+const MOST_RUNS: u64 = 1_000_000;
+
+fn jobs<'a>(scenario: &'a Scenario, options: &Options<'_>) -> Result<Vec<Job<'a>>, RunError> {
+    let runs = |point: &Point| options.runs.unwrap_or(point.plan.runs);
+    let total = scenario.points().iter().map(runs).fold(0, u64::saturating_add);
+    if total > MOST_RUNS {
+        return Err(RunError::TooMany {
+            total,
+            most: MOST_RUNS,
+        });
+    }
+    let mut jobs = Vec::new();
+    for point in scenario.points() {
+        let first = options.seed.unwrap_or(point.plan.seed);
+        jobs.extend((first..first.saturating_add(runs(point))).map(|seed| Job { point, seed }));
+    }
+    Ok(jobs)
 }
 
 /// Does all jobs, the next free thread taking the next job, and hands over the results in the order of the jobs.

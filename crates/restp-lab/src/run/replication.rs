@@ -62,6 +62,16 @@ pub enum RunError {
         /// When.
         at: Time,
     },
+    /// More runs than memory holds.
+    #[error(
+        "{total} runs in all are too many; at most {most} are possible, so ask for fewer points or seeds"
+    )]
+    TooMany {
+        /// Points times seeds.
+        total: u64,
+        /// The limit.
+        most: u64,
+    },
     /// Threads could not be started.
     #[error("threads could not be started: {0}")]
     Threads(String),

@@ -273,3 +273,13 @@ fn a_message_larger_than_a_packet_is_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn more_runs_than_memory_holds_are_refused_at_once() {
+    let options = Options {
+        runs: Some(u64::MAX),
+        ..Options::DEFAULT
+    };
+    let error = run(&with(VOICE, &[]), &options, |_| ControlFlow::Continue(())).expect_err("refused");
+    assert!(error.to_string().contains("at most 1000000"), "{error}");
+}
