@@ -9,7 +9,8 @@ use crate::traffic::PORT;
 use restp_base::machine::Machine;
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::endpoint::Endpoint;
-use restp_rivals::compositions::RIVALS;
+use restp_rivals::compositions::rivals;
+use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
 use std::path::Path;
 use thiserror::Error;
@@ -25,6 +26,7 @@ pub struct Transport {
 enum Kind {
     Udp,
     Restp(Box<ValidComposition>),
+    Tcp(Box<TcpParameters>),
 }
 
 /// The machines of one flow: who opens it, and who serves it.
@@ -71,6 +73,7 @@ impl Transport {
                     });
                 }
             },
+            Some(("tcp", congestion)) => Kind::Tcp(Box::new(tcp(congestion, set)?)),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
@@ -102,12 +105,34 @@ impl Transport {
                     server: Box::new(Endpoint::new(server)),
                 }
             }
+            Kind::Tcp(parameters) => {
+                let client = TcpConfig::new((**parameters).clone());
+                let server = TcpConfig {
+                    listen: Some(PORT),
+                    ..client.clone()
+                };
+                Ends {
+                    client: Box::new(Tcp::new(client)),
+                    server: Box::new(Tcp::new(server)),
+                }
+            }
         }
     }
 }
 
+/// The TCP with this congestion control, changed by the pairs of `set`.
+fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
+    TcpParameters::from_pairs(congestion, set).map_err(|error| {
+        let written = set.iter().find(|(key, _)| key.replace('_', "-") == error.key);
+        TransportError {
+            key: written.map(|(key, _)| (*key).to_owned()),
+            message: error.message,
+        }
+    })
+}
+
 fn unknown_transport(name: &str) -> String {
-    let rivals = RIVALS.iter().map(|rival| rival.name.to_owned());
+    let rivals = rivals().into_iter().map(|rival| rival.name);
     let names: Vec<String> = rivals
         .chain(PRESETS.iter().map(|preset| format!("restp:{}", preset.name)))
         .collect();

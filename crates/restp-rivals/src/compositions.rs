@@ -1,10 +1,12 @@
 //! Every rival as a row of choices, so that what a comparison varies can be read off a table.
 
+use crate::tcp::TcpParameters;
+
 /// What one comparison protocol is made of. Names are those of the files in `restp-services`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// Name in a scenario's `transport`.
-    pub name: &'static str,
+    pub name: String,
     /// Codec.
     pub wire: &'static str,
     /// Connection management.
@@ -21,17 +23,30 @@ pub struct Rival {
     pub paths: &'static str,
 }
 
-/// All rivals that can be run.
-pub const RIVALS: &[Rival] = &[Rival {
-    name: "udp",
-    wire: "udp",
-    set_up: "connectionless",
-    ack: "none",
-    recovery: "none",
-    cause: "none",
-    window: "none",
-    paths: "single",
-}];
+/// All rivals that can be run: UDP, and a TCP for every congestion control that is built.
+pub fn rivals() -> Vec<Rival> {
+    let udp = Rival {
+        name: "udp".into(),
+        wire: "udp",
+        set_up: "connectionless",
+        ack: "none",
+        recovery: "none",
+        cause: "none",
+        window: "none",
+        paths: "single",
+    };
+    let tcp = TcpParameters::names().map(|window| Rival {
+        name: format!("tcp:{window}"),
+        wire: "tcp",
+        set_up: "three_way",
+        ack: "positive",
+        recovery: "duplicate_ack",
+        cause: "congestion",
+        window,
+        paths: "single",
+    });
+    std::iter::once(udp).chain(tcp).collect()
+}
 
 #[cfg(test)]
 mod tests {
@@ -39,12 +54,29 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_one_rival() {
-        for (i, rival) in RIVALS.iter().enumerate() {
+        let rivals = rivals();
+        for (i, rival) in rivals.iter().enumerate() {
             assert!(
-                RIVALS[..i].iter().all(|other| other.name != rival.name),
+                rivals[..i].iter().all(|other| other.name != rival.name),
                 "{}",
                 rival.name
             );
+        }
+    }
+
+    #[test]
+    fn every_tcp_of_the_table_can_be_made() {
+        let tcps: Vec<_> = rivals().into_iter().filter(|rival| rival.wire == "tcp").collect();
+        assert!(tcps.iter().any(|rival| rival.name == "tcp:newreno"));
+        for rival in tcps {
+            let parameters = TcpParameters::from_pairs(rival.window, &[]).expect("a name of the table");
+            assert_eq!(
+                parameters,
+                TcpParameters::new(parameters.congestion),
+                "{}",
+                rival.name
+            );
+            assert_eq!(parameters.congestion.name(), rival.window);
         }
     }
 }

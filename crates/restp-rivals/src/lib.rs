@@ -3,7 +3,10 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`compositions`] | one record per rival: which service does what |
+//! | [`tcp`] | TCP (RFC 9293) with every congestion control that is built |
 //! | [`udp`] | UDP (RFC 768): ports, a check sum, nothing else |
 
+mod checksum;
 pub mod compositions;
+pub mod tcp;
 pub mod udp;

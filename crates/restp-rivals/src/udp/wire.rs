@@ -1,13 +1,13 @@
 //! The header of RFC 768: source port, destination port, length, check sum; big-endian, 8 bytes.
 
+use crate::checksum::Sum;
 use restp_base::machine::PathAddress;
-use std::net::IpAddr;
 use thiserror::Error;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 8;
 /// Protocol number in IP (RFC 768, "Protocol Application"), part of the check sum.
-pub const IP_PROTOCOL: u16 = 17;
+pub const IP_PROTOCOL: u8 = 17;
 
 /// The header's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,15 +116,7 @@ impl Header {
     /// One's complement sum over pseudo-header, header and payload (RFC 768; RFC 8200 §8.1 for IPv6); a sum of
     /// zero is sent as all ones.
     fn checksum_over(&self, payload: &[&[u8]], path: PathAddress) -> u16 {
-        let mut sum = Sum::default();
-        for address in [path.local.ip(), path.remote.ip()] {
-            match address {
-                IpAddr::V4(v4) => sum.add(&v4.octets()),
-                IpAddr::V6(v6) => sum.add(&v6.octets()),
-            }
-        }
-        sum.add(&IP_PROTOCOL.to_be_bytes());
-        sum.add(&self.length.to_be_bytes());
+        let mut sum = Sum::pseudo_header(path, IP_PROTOCOL, u32::from(self.length));
         sum.add(&self.emit());
         for part in payload {
             sum.add(part);
@@ -134,50 +126,6 @@ impl Header {
             other => other,
         }
     }
-}
-
-/// A one's complement sum of 16-bit words, eight bytes at a time (RFC 1071 §2).
-#[derive(Default)]
-struct Sum {
-    total: u64,
-    /// The next byte is the low half of its word.
-    odd: bool,
-}
-
-impl Sum {
-    fn add(&mut self, bytes: &[u8]) {
-        let mut part = 0u64;
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            let value = word
-                .iter()
-                .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
-            let (sum, carry) = part.overflowing_add(value);
-            part = sum + u64::from(carry);
-        }
-        let mut tail = [0u8; 8];
-        tail[..words.remainder().len()].copy_from_slice(words.remainder());
-        let (sum, carry) = part.overflowing_add(u64::from_be_bytes(tail));
-        let folded = u64::from(fold(sum)) + u64::from(carry);
-        // A part that starts in the middle of a word counts with its bytes exchanged.
-        self.total += if self.odd {
-            u64::from(fold(folded).swap_bytes())
-        } else {
-            folded
-        };
-        self.odd ^= bytes.len() % 2 == 1;
-    }
-
-    fn folded(&self) -> u16 {
-        fold(self.total)
-    }
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -190,36 +138,6 @@ mod tests {
         PathAddress {
             local: at(1),
             remote: at(2),
-        }
-    }
-
-    /// The definition of RFC 1071 §1, word by word.
-    fn plain_sum(bytes: &[u8]) -> u16 {
-        let words = bytes
-            .chunks(2)
-            .map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
-        words.fold(0u32, |sum, word| {
-            let sum = sum + word;
-            (sum & 0xffff) + (sum >> 16)
-        }) as u16
-    }
-
-    #[test]
-    fn the_example_of_rfc_1071_sums_to_ddf2() {
-        let mut sum = Sum::default();
-        sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
-        assert_eq!(sum.folded(), 0xddf2);
-    }
-
-    #[test]
-    fn parts_of_any_length_sum_like_the_whole() {
-        let bytes: Vec<u8> = (0..200u32).map(|i| (i * 37 + 11) as u8).collect();
-        for cut in 0..40 {
-            let mut sum = Sum::default();
-            sum.add(&bytes[..cut]);
-            sum.add(&bytes[cut..133]);
-            sum.add(&bytes[133..]);
-            assert_eq!(sum.folded(), plain_sum(&bytes), "cut at {cut}");
         }
     }
 

@@ -1,0 +1,334 @@
+//! What happens to a segment, in order (RFC 9293 §3.10.7): numbers, RST, SYN, acknowledgement, recovery, loss
+//! handling, congestion, flow control, stream, events. Each step is one call; no algorithm lives here.
+
+use super::{Connection, Notice, State};
+use crate::tcp::options::Timestamps;
+use crate::tcp::stream::Stretch;
+use crate::tcp::wire::{Flags, Header};
+use bytes::Bytes;
+use restp_base::flow::CloseReason;
+use restp_base::sequence::{expand, truncate};
+use restp_base::time::{Duration, Time};
+use restp_services::congestion::CongestionEvent;
+use restp_services::connection_management::TIME_WAIT;
+use restp_services::flow_control::SendWindow;
+use restp_services::loss_handling::{Finding, LossHandling};
+use restp_services::ordering::Arrival;
+use restp_services::recovery::{Feedback, Findings};
+
+/// A received segment after the codec.
+pub(in crate::tcp) struct Packet<'a> {
+    pub(in crate::tcp) header: &'a Header,
+    pub(in crate::tcp) payload: Bytes,
+    /// Bytes of header and payload.
+    pub(in crate::tcp) size: usize,
+}
+
+impl Packet<'_> {
+    /// Numbers it takes: payload, SYN and FIN (RFC 9293 §3.4).
+    pub(in crate::tcp) fn sequence_length(&self) -> u32 {
+        let flags = self.header.flags;
+        self.payload.len() as u32 + u32::from(flags.has(Flags::SYN)) + u32::from(flags.has(Flags::FIN))
+    }
+}
+
+/// What the host has to do about a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum Verdict {
+    /// Nothing: the connection took or dropped it.
+    Taken,
+    /// Answer with RST: it belongs to another life of these ports.
+    Refuse,
+}
+
+impl Connection {
+    /// Takes a segment of this connection.
+    pub(in crate::tcp) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Verdict {
+        self.stats.received_packets += 1;
+        self.stats.received_bytes += packet.size as u64;
+        match self.state {
+            State::SynSent(_) => self.on_answer(now, packet.header),
+            State::SynReceived(_) | State::Established | State::TimeWait { .. } => {
+                self.on_segment(now, packet)
+            }
+            State::Resetting => Verdict::Taken,
+            State::Closed => Verdict::Refuse,
+        }
+    }
+
+    /// SYN-SENT: only what acknowledges our SYN counts (RFC 9293 §3.10.7.3).
+    fn on_answer(&mut self, now: Time, header: &Header) -> Verdict {
+        let ours = truncate(self.out.numbers.first_byte());
+        if !header.flags.has(Flags::ACK) || header.acknowledgement != ours {
+            self.stats.rejected_packets += 1;
+            return if header.flags.has(Flags::ACK) {
+                Verdict::Refuse
+            } else {
+                Verdict::Taken
+            };
+        }
+        if header.flags.has(Flags::RST) {
+            self.end(CloseReason::Refused, State::Closed);
+        } else if header.flags.has(Flags::SYN) {
+            self.learn(header);
+            self.establish(now);
+            self.inn.ack.on_urgent();
+        }
+        Verdict::Taken
+    }
+
+    fn on_segment(&mut self, now: Time, packet: Packet<'_>) -> Verdict {
+        let Packet { header, payload, .. } = packet;
+        let flags = header.flags;
+        let stretch = Stretch {
+            start: expand(self.inn.stream.next(), header.sequence),
+            payload,
+            fin: flags.has(Flags::FIN),
+        };
+        if flags.has(Flags::RST) {
+            self.on_reset(stretch.start);
+            return Verdict::Taken;
+        }
+        if flags.has(Flags::SYN) {
+            self.on_late_syn(header);
+            return Verdict::Taken;
+        }
+        if !self.is_current(header.options.timestamps) || !self.is_acceptable(&stretch) {
+            self.on_unacceptable(now, &stretch);
+            return Verdict::Taken;
+        }
+        self.note_clock(header.options.timestamps, stretch.start);
+        if !flags.has(Flags::ACK) {
+            self.stats.rejected_packets += 1;
+            return Verdict::Taken;
+        }
+        if self.is_half_open() {
+            if header.acknowledgement != truncate(self.out.numbers.first_byte()) {
+                self.stats.rejected_packets += 1;
+                return Verdict::Refuse;
+            }
+            self.establish(now);
+        }
+        let bare = stretch.start == stretch.end();
+        if !self.on_feedback(now, header, bare) {
+            return Verdict::Taken;
+        }
+        if !bare {
+            self.on_data(now, stretch);
+        }
+        self.conclude(now);
+        Verdict::Taken
+    }
+
+    /// RST counts when it names exactly the byte we expect; one elsewhere in the window is asked to prove itself
+    /// (RFC 5961 §3.2). TIME-WAIT ignores it (RFC 1337).
+    fn on_reset(&mut self, start: u64) {
+        let next = self.inn.stream.next();
+        if self.state.is_over() {
+        } else if start == next {
+            self.end(CloseReason::Reset, State::Closed);
+        } else if (next..self.inn.edge).contains(&start) {
+            self.inn.ack.on_urgent_once();
+        } else {
+            self.stats.rejected_packets += 1;
+        }
+    }
+
+    /// A SYN where there is a connection: a repeat, or one that must be proved by a reset (RFC 5961 §4.2).
+    fn on_late_syn(&mut self, header: &Header) {
+        let repeated = truncate(self.inn.stream.next()) == header.sequence.wrapping_add(1);
+        match &mut self.state {
+            State::SynReceived(set_up) if repeated => (set_up.due, set_up.repeated) = (true, true),
+            _ => self.inn.ack.on_urgent_once(),
+        }
+    }
+
+    /// PAWS (RFC 7323 §5.3): once agreed, every segment has a clock, and it does not go back.
+    fn is_current(&self, theirs: Option<Timestamps>) -> bool {
+        match (self.agreed.clock, theirs) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(clock), Some(theirs)) => theirs.value.wrapping_sub(clock.recent) as i32 >= 0,
+        }
+    }
+
+    /// Does any of it lie in our window (RFC 9293 §3.10.7.4)? A bare segment may stand at the edge itself: a sender
+    /// that has filled the window numbers its acknowledgements so.
+    fn is_acceptable(&self, stretch: &Stretch) -> bool {
+        let (next, edge) = (self.inn.stream.next(), self.inn.edge);
+        if stretch.start == stretch.end() {
+            (next..=edge).contains(&stretch.start)
+        } else {
+            stretch.start < edge && stretch.end() > next && !self.inn.stream.contradicts(stretch)
+        }
+    }
+
+    /// Says where we stand, and nothing else is believed.
+    fn on_unacceptable(&mut self, now: Time, stretch: &Stretch) {
+        let bare = stretch.start == stretch.end();
+        if bare {
+            return self.inn.ack.on_urgent_once();
+        }
+        if stretch.end() <= self.inn.stream.next() {
+            self.stats.duplicate_packets += 1;
+        } else {
+            self.stats.rejected_packets += 1;
+        }
+        if let State::TimeWait { until } = &mut self.state {
+            *until = now + TIME_WAIT;
+        }
+        self.inn.ack.on_urgent();
+    }
+
+    /// Remembers the clock to echo (RFC 7323 §4.3).
+    fn note_clock(&mut self, theirs: Option<Timestamps>, start: u64) {
+        if let (Some(clock), Some(theirs)) = (&mut self.agreed.clock, theirs)
+            && start <= clock.acknowledged
+        {
+            clock.recent = theirs.value;
+        }
+    }
+
+    /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what was
+    /// never sent; then nothing else in the segment is believed.
+    fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
+        let blocks: &[_] = if self.agreed.sack {
+            &header.options.sack
+        } else {
+            &[]
+        };
+        let report = self.out.numbers.report(header.acknowledgement, blocks);
+        let outstanding = self.out.board.in_flight_bytes();
+        self.out.window_unused = self.leaves_window_unused(outstanding);
+        let Some(Ok(mut feedback)) = report.map(|report| self.out.board.acknowledge(now, &report)) else {
+            self.stats.rejected_packets += 1;
+            self.inn.ack.on_urgent_once();
+            return false;
+        };
+        let acknowledged = expand(self.out.numbers.first_byte(), header.acknowledgement);
+        let first = self.out.board.first();
+        self.out.buffer.release_below(first);
+        self.on_window(header, acknowledged, bare, &mut feedback);
+        self.out.numbers.release_below(first);
+        self.on_echo(now, header.options.timestamps, &mut feedback);
+        let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
+        self.stats.lost_packets += findings.lost;
+        self.on_progress(now, &feedback);
+        self.on_findings(now, &feedback, findings, outstanding);
+        self.release.acknowledged(first);
+        self.watch_window(now);
+        true
+    }
+
+    /// Flow control: where the peer's window ends now. An acknowledgement of less than an earlier one is late.
+    fn on_window(&mut self, header: &Header, acknowledged: u64, bare: bool, feedback: &mut Feedback) {
+        let unacknowledged = self.out.numbers.first_byte();
+        let same = header.window == self.out.advertised && acknowledged == unacknowledged;
+        feedback.duplicate &= bare && same;
+        if acknowledged < unacknowledged {
+            return;
+        }
+        let bytes = u64::from(header.window) << self.agreed.peer_shift;
+        self.out.advertised = header.window;
+        self.out.window = SendWindow::initial(acknowledged, bytes);
+        if !self.out.window_probe {
+            return;
+        }
+        self.path.rto.on_progress(); // it lives, whatever it says
+        if self.out.window.allows(acknowledged) {
+            // The probe was not taken; now it would be.
+            self.out.window_probe = false;
+            self.out.board.mark_all_lost();
+        }
+    }
+
+    /// With timestamps every acknowledgement of new data measures the round trip, of repeated segments too
+    /// (RFC 7323 §4.1).
+    fn on_echo(&self, now: Time, theirs: Option<Timestamps>, feedback: &mut Feedback) {
+        if let (Some(_), Some(theirs)) = (self.agreed.clock, theirs)
+            && feedback.advanced > 0
+        {
+            let ticks = super::outlet::ticks(now).wrapping_sub(theirs.echo);
+            feedback.rtt = (ticks < u32::MAX / 2).then(|| Duration::from_millis(u64::from(ticks)));
+        }
+    }
+
+    /// New data was acknowledged: estimator and timers.
+    fn on_progress(&mut self, now: Time, feedback: &Feedback) {
+        if let Some(rtt) = feedback.rtt {
+            self.path.rtt.sample(rtt);
+        }
+        if feedback.delivered > 0 || feedback.advanced > 0 {
+            self.progress_at = now;
+            self.out.one_at_a_time = false;
+            self.path.rto.on_progress();
+        }
+        if self.out.board.is_empty() {
+            self.path.rto.stop();
+            self.out.window_probe = false;
+            self.out.idle_since = Some(now);
+        } else if feedback.advanced > 0 {
+            self.path.rto.restart(now, &self.path.rtt);
+        }
+    }
+
+    /// What was lost, and what the controller hears of it.
+    fn on_findings(&mut self, now: Time, feedback: &Feedback, findings: Findings, outstanding: u64) {
+        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
+        if findings.began && reaction.reduce_window {
+            let bytes = findings.lost * u64::from(self.agreed.segment_bytes);
+            self.tell_controller(now, &CongestionEvent::Lost { bytes }, outstanding);
+        }
+        if findings.ended {
+            let in_flight = self.out.board.in_flight_bytes();
+            self.tell_controller(now, &CongestionEvent::RecoveryEnded, in_flight);
+        }
+        if feedback.delivered_bytes > 0 {
+            let event = CongestionEvent::Acked {
+                bytes: feedback.delivered_bytes,
+                rtt: feedback.rtt,
+            };
+            let in_flight = self.out.board.in_flight_bytes();
+            self.tell_controller(now, &event, in_flight);
+        }
+    }
+
+    /// Payload, FIN, or both.
+    fn on_data(&mut self, now: Time, stretch: Stretch) {
+        let (before, fin, edge) = (self.inn.ready.len(), stretch.fin, self.inn.edge);
+        let arrival = if before >= super::MAX_PIECES {
+            Arrival::BeyondWindow // tiny segments cost more memory than the window counts
+        } else {
+            self.inn.stream.insert(stretch, edge, &mut self.inn.ready)
+        };
+        match arrival {
+            Arrival::InOrder => self.inn.ack.on_in_order(now),
+            Arrival::Duplicate => self.stats.duplicate_packets += 1,
+            Arrival::BeyondWindow => self.stats.rejected_packets += 1,
+            Arrival::FilledHole | Arrival::OutOfOrder => {}
+        }
+        if arrival != Arrival::InOrder || fin {
+            self.inn.ack.on_urgent();
+        }
+        self.hand_up(before);
+    }
+
+    /// After RCV.NXT moved: new data for the reader, and perhaps the end.
+    fn hand_up(&mut self, before: usize) {
+        let mut news = self.inn.ready.len() > before;
+        if self.inn.discards {
+            self.inn.ready.clear();
+            news = false;
+        }
+        let new = self.inn.ready.range(before.min(self.inn.ready.len())..);
+        self.inn.ready_bytes += new.map(Bytes::len).sum::<usize>();
+        if self.inn.stream.is_finished() && !self.release.remote_finished() {
+            self.release.fin_received(self.inn.stream.next() - 1);
+            news = true;
+        }
+        if news && !self.inn.reader_knows {
+            self.inn.reader_knows = true;
+            self.notices.push_back(Notice::Readable);
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! One TCP connection: a handful of services, two short lists of calls ([`intake`], [`outlet`]), and the state they
+//! share. Drained as ResTP's: [`Connection::poll_transmit`] until `false`, notices, [`Connection::deadline`].
+
+mod intake;
+mod outlet;
+mod state;
+mod timers;
+
+pub(super) use intake::{Packet, Verdict};
+
+use super::numbers::Numbers;
+use super::options::{Options, TIMESTAMP_BYTES};
+use super::parameters::TcpParameters;
+use super::stream::ByteStream;
+use super::wire::Header;
+use bytes::Bytes;
+use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::sequence;
+use restp_base::time::Time;
+use restp_services::ack::AckTimer;
+use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
+use restp_services::connection_management::{Handshake, Release, TIME_WAIT};
+use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
+use restp_services::framing::{Framing, SendQueue};
+use restp_services::path_management::Path;
+use restp_services::recovery::{Recovery, Scoreboard};
+use restp_services::reliability::TransmitBuffer;
+use restp_services::view::PathView;
+use state::State;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a connection has to tell its application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// Established; opened here.
+    Connected,
+    /// Established; opened by the peer.
+    Accepted,
+    Readable,
+    Writable,
+    Closed(CloseReason),
+}
+
+/// The two ports of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ports {
+    pub(super) local: u16,
+    pub(super) remote: u16,
+}
+
+/// First number of the scoreboard's segments, which never travel.
+const FIRST_SEGMENT: u64 = sequence::ORIGIN;
+/// Window without scaling, and in every SYN (RFC 7323 §2.2).
+const UNSCALED: u64 = 0xffff;
+/// Largest shift of a window (RFC 7323 §2.3).
+const MAX_SHIFT: u8 = 14;
+/// Payload of a peer that names no maximum (RFC 9293 §3.7.1, MUST-15).
+const DEFAULT_MSS: u16 = 536;
+
+/// What travels from here to the peer.
+#[derive(Debug)]
+struct Outbound {
+    queue: SendQueue,
+    board: Scoreboard,
+    numbers: Numbers,
+    buffer: TransmitBuffer,
+    recovery: Recovery,
+    /// In bytes.
+    window: SendWindow,
+    /// Window field of the last acknowledgement, to tell an update from a duplicate.
+    advertised: u16,
+    /// A timeout is being repaired: one segment at a time until something is acknowledged.
+    one_at_a_time: bool,
+    /// A byte beyond the peer's shut window is out as a probe (RFC 9293 §3.8.6.1).
+    window_probe: bool,
+    probe_at: Option<Time>,
+    /// When the path last carried something with an answer.
+    idle_since: Option<Time>,
+    /// A write was refused for lack of room.
+    writer_waits: bool,
+    /// Before the last acknowledgement, something other than the congestion window held the sender back.
+    window_unused: bool,
+}
+
+/// What travels from the peer to here.
+#[derive(Debug)]
+struct Inbound {
+    stream: ByteStream,
+    /// In units of the scale: `1 << shift` bytes.
+    window: ReceiveWindow,
+    shift: u8,
+    /// First byte beyond everything ever advertised.
+    edge: u64,
+    ack: AckTimer,
+    ready: VecDeque<Bytes>,
+    ready_bytes: usize,
+    /// The application knows that there is something to read.
+    reader_knows: bool,
+    /// The application does not read any more.
+    discards: bool,
+}
+
+/// What the SYNs have settled.
+#[derive(Clone, Copy, Debug)]
+struct Agreed {
+    /// Payload of a full segment from here.
+    segment_bytes: u32,
+    /// How far the peer's windows are shifted.
+    peer_shift: u8,
+    sack: bool,
+    clock: Option<Clock>,
+}
+
+/// Timestamps in use (RFC 7323 §4.3).
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// TS.Recent: what to echo.
+    recent: u32,
+    /// Last.ACK.sent: only a segment that reaches down to it updates the echo.
+    acknowledged: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    parameters: Arc<TcpParameters>,
+    ports: Ports,
+    state: State,
+    path: Path,
+    out: Outbound,
+    inn: Inbound,
+    agreed: Agreed,
+    release: Release,
+    stats: FlowStats,
+    notices: VecDeque<Notice>,
+    opened_here: bool,
+    opened_at: Time,
+    /// When data was last acknowledged, or first outstanding.
+    progress_at: Time,
+    /// An end that nobody holds any more waits for the peer's FIN until then.
+    orphan_until: Option<Time>,
+}
+
+impl Connection {
+    /// Opens a connection from this side.
+    pub(super) fn open(
+        now: Time,
+        parameters: Arc<TcpParameters>,
+        address: PathAddress,
+        ports: Ports,
+        isn: u32,
+    ) -> Result<Self, NotBuilt> {
+        let state = State::SynSent(Handshake::start(now, parameters.handshake).into());
+        Self::new(now, parameters, address, ports, isn, state)
+    }
+
+    /// Answers a SYN.
+    pub(super) fn accept(
+        now: Time,
+        parameters: Arc<TcpParameters>,
+        address: PathAddress,
+        syn: &Header,
+        isn: u32,
+    ) -> Result<Self, NotBuilt> {
+        let ports = Ports {
+            local: syn.destination_port,
+            remote: syn.source_port,
+        };
+        let state = State::SynReceived(Handshake::start(now, parameters.handshake).into());
+        let mut connection = Self::new(now, parameters, address, ports, isn, state)?;
+        connection.opened_here = false;
+        connection.learn(syn);
+        Ok(connection)
+    }
+
+    fn new(
+        now: Time,
+        parameters: Arc<TcpParameters>,
+        address: PathAddress,
+        ports: Ports,
+        isn: u32,
+        state: State,
+    ) -> Result<Self, NotBuilt> {
+        let controller = parameters.congestion.build(u64::from(parameters.segment_bytes))?;
+        let first_byte = sequence::ORIGIN + u64::from(isn) + 1; // the SYN takes one
+        Ok(Connection {
+            ports,
+            state,
+            path: Path::new(address, parameters.rto, controller),
+            out: Outbound {
+                queue: SendQueue::new(Framing::Coalesce),
+                board: Scoreboard::new(FIRST_SEGMENT),
+                numbers: Numbers::new(FIRST_SEGMENT, first_byte),
+                buffer: TransmitBuffer::new(FIRST_SEGMENT),
+                recovery: Recovery::new(parameters.recovery),
+                window: SendWindow::initial(first_byte, 0),
+                advertised: 0,
+                one_at_a_time: false,
+                window_probe: false,
+                probe_at: None,
+                idle_since: None,
+                writer_waits: false,
+                window_unused: false,
+            },
+            inn: Inbound {
+                stream: ByteStream::new(sequence::ORIGIN, 0),
+                window: ReceiveWindow::new(sequence::ORIGIN, WindowParameters { segments: 0 }),
+                shift: 0,
+                edge: sequence::ORIGIN,
+                ack: AckTimer::new(parameters.ack),
+                ready: VecDeque::new(),
+                ready_bytes: 0,
+                reader_knows: false,
+                discards: false,
+            },
+            agreed: Agreed {
+                segment_bytes: parameters.segment_bytes,
+                peer_shift: 0,
+                sack: false,
+                clock: None,
+            },
+            release: Release::default(),
+            stats: FlowStats {
+                path: Some(address),
+                ..FlowStats::default()
+            },
+            notices: VecDeque::new(),
+            opened_here: true,
+            opened_at: now,
+            progress_at: now,
+            orphan_until: None,
+            parameters,
+        })
+    }
+
+    /// The options of our SYN, or of our answer to the peer's: what both want.
+    fn offer(&self, answers: bool) -> Options {
+        let timestamps = self.parameters.timestamps && (!answers || self.agreed.clock.is_some());
+        let room = if timestamps { TIMESTAMP_BYTES } else { 0 };
+        Options {
+            mss: Some((self.parameters.segment_bytes as usize + room).min(0xffff) as u16),
+            sack_permitted: self.parameters.sack_blocks.is_some() && (!answers || self.agreed.sack),
+            window_scale: (self.parameters.window_scaling && (!answers || self.inn.shift > 0))
+                .then(|| shift_for(self.window_bytes())),
+            ..Options::default()
+        }
+    }
+
+    /// The peer's SYN, or its answer to ours: where its bytes begin, what it takes, which options both have.
+    fn learn(&mut self, syn: &Header) {
+        let next = sequence::ORIGIN + u64::from(syn.sequence) + 1;
+        let theirs = &syn.options;
+        let clock = theirs.timestamps.filter(|_| self.parameters.timestamps);
+        let option_bytes = if clock.is_some() { TIMESTAMP_BYTES } else { 0 };
+        let theirs_most = usize::from(theirs.mss.unwrap_or(DEFAULT_MSS))
+            .saturating_sub(option_bytes)
+            .max(1);
+        let scaled = theirs.window_scale.filter(|_| self.parameters.window_scaling);
+        self.agreed = Agreed {
+            segment_bytes: self.parameters.segment_bytes.min(theirs_most as u32),
+            peer_shift: scaled.unwrap_or(0).min(MAX_SHIFT),
+            sack: theirs.sack_permitted && self.parameters.sack_blocks.is_some(),
+            clock: clock.map(|clock| Clock {
+                recent: clock.value,
+                acknowledged: next,
+            }),
+        };
+        let shift = scaled.map_or(0, |_| shift_for(self.window_bytes()));
+        let units = (self.window_bytes() >> shift).min(UNSCALED) as u32;
+        self.inn.shift = shift;
+        self.inn.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
+        self.inn.edge = next;
+        let pieces = 2 * self.parameters.window.segments as usize;
+        self.inn.stream = ByteStream::new(next, pieces);
+        self.out.advertised = syn.window;
+        self.out.window = SendWindow::initial(self.out.numbers.first_byte(), u64::from(syn.window));
+    }
+
+    /// What we take, in bytes, whatever the field can say.
+    fn window_bytes(&self) -> u64 {
+        u64::from(self.parameters.window.segments) * u64::from(self.parameters.segment_bytes)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+    pub(super) fn is_half_open(&self) -> bool {
+        matches!(self.state, State::SynReceived(_))
+    }
+    /// The application never heard of it, so it will never release it.
+    pub(super) fn is_unknown_to_application(&self) -> bool {
+        !self.opened_here && self.stats.handshake.is_none()
+    }
+    /// Reading has made an acknowledgement due.
+    pub(super) fn owes_acknowledgement(&self) -> bool {
+        self.inn.ack.is_owed()
+    }
+    /// Moves the next notice out; changes nothing else.
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Takes data to send. See [`restp_base::flow::Flow::write`].
+    pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        if self.release.is_wanted() || self.state.is_over() {
+            return Err(WriteError::Closed);
+        }
+        let full = self.out.queue.bytes() >= self.parameters.send_buffer_bytes;
+        if full || self.out.queue.frames() >= MAX_PIECES {
+            self.out.writer_waits = true;
+            return Err(WriteError::Blocked);
+        }
+        if self.out.queue.is_empty() && self.out.board.is_empty() {
+            self.progress_at = now;
+        }
+        self.out.queue.push(data);
+        self.watch_window(now);
+        Ok(())
+    }
+
+    /// Takes the next bytes for the reader.
+    pub(super) fn read(&mut self) -> Read {
+        if let Some(data) = self.inn.ready.pop_front() {
+            self.inn.ready_bytes -= data.len();
+            self.stats.delivered_bytes += data.len() as u64;
+            self.stats.delivered_messages += 1;
+            self.offer_window();
+            return Read::Data(data);
+        }
+        self.inn.reader_knows = false;
+        if self.release.remote_finished() || self.state.is_over() {
+            Read::End
+        } else {
+            Read::Empty
+        }
+    }
+
+    /// Reading has made room: tell a sender that believes there is none.
+    fn offer_window(&mut self) {
+        let (next, unread) = self.receive_units();
+        if self.state == State::Established && self.inn.window.update_is_due(next, unread) {
+            self.inn.ack.on_urgent();
+        }
+    }
+
+    /// RCV.NXT and what waits for the reader, in units of our window.
+    fn receive_units(&self) -> (u64, u64) {
+        let shift = self.inn.shift;
+        let unread = (self.inn.ready_bytes as u64).div_ceil(1 << shift);
+        (self.inn.stream.next() >> shift, unread)
+    }
+
+    /// No more writes will come.
+    pub(super) fn finish(&mut self, now: Time) {
+        self.release.finish();
+        self.watch_window(now);
+    }
+
+    /// Breaks off and tells the peer.
+    pub(super) fn abort(&mut self) {
+        if !self.state.is_over() {
+            self.end(CloseReason::Aborted, State::Resetting);
+        }
+    }
+
+    /// The application has lost interest: what is unread is dropped, and no more will be written.
+    pub(super) fn discard(&mut self, now: Time) {
+        self.inn.ready = VecDeque::new();
+        self.inn.ready_bytes = 0;
+        self.inn.discards = true;
+        self.finish(now);
+        self.orphan_until = Some(now + TIME_WAIT);
+    }
+
+    pub(super) fn stats(&self) -> FlowStats {
+        let sending = self.out.queue.bytes()
+            + self.out.buffer.bytes()
+            + self.out.board.memory()
+            + self.out.numbers.memory();
+        let receiving = self.inn.stream.held_bytes() + self.inn.ready_bytes;
+        FlowStats {
+            srtt: self.path.rtt.smoothed(),
+            congestion_window_bytes: self.path.controller.window_bytes(),
+            memory_bytes: (size_of::<Connection>() + sending + receiving) as u64,
+            in_flight_segments: self.out.board.in_flight(),
+            ..self.stats.clone()
+        }
+    }
+
+    /// Ends the connection for the application; what the protocol still has to do is in `next`.
+    fn end(&mut self, reason: CloseReason, next: State) {
+        self.state = next;
+        if !self.is_unknown_to_application() {
+            self.notices.push_back(Notice::Closed(reason));
+        }
+        self.out.queue.clear();
+        self.out.buffer.clear();
+        self.path.rto.stop();
+        self.out.probe_at = None;
+    }
+
+    /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,
+    /// for events that cut the window, and what is now in flight for all others.
+    fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
+        let view = PathView {
+            now,
+            segment_bytes: u64::from(self.agreed.segment_bytes),
+            in_flight_bytes,
+            smoothed_rtt: self.path.rtt.smoothed(),
+            latest_rtt: self.path.rtt.latest(),
+            min_rtt: self.path.rtt.minimum(),
+            application_limited: self.out.window_unused,
+            in_recovery: self.out.recovery.is_active(),
+        };
+        self.path.controller.on(event, &view);
+    }
+
+    /// Payload of the segment that would be sent next, were it allowed; nothing for FIN.
+    fn next_payload(&self) -> Option<u64> {
+        if !self.out.queue.is_empty() {
+            let full = self.agreed.segment_bytes as usize;
+            return Some(self.out.queue.bytes().min(full) as u64);
+        }
+        self.release.must_send_fin().then_some(0)
+    }
+
+    /// Does a whole segment of `payload` bytes (or the FIN) fit into the peer's window? What does not fit waits
+    /// instead of being cut (RFC 9293 §3.8.6.2.1, silly windows).
+    fn fits_window(&self, payload: u64) -> bool {
+        self.out
+            .window
+            .allows(self.out.numbers.next_byte() + payload.max(1) - 1)
+    }
+
+    /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
+    fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
+        let segment = u64::from(self.agreed.segment_bytes);
+        in_flight_bytes + segment <= self.path.controller.window_bytes()
+            && self.out.board.lost() == 0
+            && (self.out.queue.is_empty()
+                || !self.next_payload().is_some_and(|bytes| self.fits_window(bytes)))
+    }
+
+    /// Nothing is outstanding whose acknowledgement could open the peer's window: probe it.
+    fn watch_window(&mut self, now: Time) {
+        let shut = self.next_payload().is_some_and(|bytes| !self.fits_window(bytes));
+        if shut && self.out.board.is_empty() && self.state == State::Established {
+            let wait = self.path.rto.value(&self.path.rtt);
+            self.out.probe_at.get_or_insert(now + wait);
+        } else {
+            self.out.probe_at = None;
+        }
+    }
+
+    /// Writes the next segment into `out`; `false` when there is nothing to send now.
+    pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        outlet::poll(self, now, out)
+    }
+}
+
+/// The smallest shift under which `bytes` fit into the field (RFC 7323 §2).
+fn shift_for(bytes: u64) -> u8 {
+    (0..MAX_SHIFT)
+        .find(|shift| bytes >> shift <= UNSCALED)
+        .unwrap_or(MAX_SHIFT)
+}
+
+/// Writes that may wait to be numbered, and segments that may wait to be read, whatever their size.
+const MAX_PIECES: usize = 16_384;

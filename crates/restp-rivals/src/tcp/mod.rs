@@ -1,0 +1,24 @@
+//! TCP (RFC 9293) as a comparison protocol: a codec, its state transitions and the order of calls. Which segments are
+//! lost, what happens to the window, when to acknowledge and repeat is decided by the same services that ResTP uses.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | [`wire`], [`options`] | every byte of a header |
+//! | `numbers`, `stream` | TCP numbers bytes, services number segments |
+//! | [`parameters`] | what a user sets, by key |
+//! | `connection` | one connection: intake, outlet, transitions, timers |
+//! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host |
+//!
+//! Left out, because no comparison here turns on it: simultaneous open, urgent data, data in SYN segments, keep-alive
+//! (off unless asked for, RFC 9293 §3.8.4), ECN, Nagle's algorithm.
+
+mod connection;
+pub mod host;
+mod numbers;
+pub mod options;
+pub mod parameters;
+mod stream;
+pub mod wire;
+
+pub use host::{Tcp, TcpConfig};
+pub use parameters::{ParameterError, TcpParameters};

@@ -1,0 +1,351 @@
+//! What a TCP is made of, and the keys that set it. Keys, units and defaults are ResTP's where both have them, so
+//! that a comparison varies what it means to vary.
+
+use restp_base::units;
+use restp_services::ack::{Acknowledgement, Detail, PositiveParameters, Schedule};
+use restp_services::congestion::{CongestionChoice, Growth};
+use restp_services::connection_management::HandshakeParameters;
+use restp_services::flow_control::WindowParameters;
+use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use std::fmt::Display;
+use thiserror::Error;
+
+/// Parameters of one host's TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpParameters {
+    /// What happens to the window.
+    pub congestion: CongestionChoice,
+    /// When acknowledgements leave. Default: every second segment, or 40 ms.
+    pub ack: PositiveParameters,
+    /// SACK blocks of an acknowledgement at most (RFC 2018); none: SACK is not offered. Default none.
+    pub sack_blocks: Option<u8>,
+    /// How losses are found. Default: by duplicates (RFC 6582).
+    pub recovery: RecoveryChoice,
+    /// Payload bytes of a full segment. Default 1400, as ResTP's.
+    pub segment_bytes: u32,
+    /// Receive window, in full segments. Default 8192.
+    pub window: WindowParameters,
+    /// Windows may be larger than 65 535 bytes (RFC 7323 §2). Default on: the receiver's buffer is no factor.
+    pub window_scaling: bool,
+    /// Every segment carries a clock and an echo (RFC 7323 §3). Default off: 12 bytes per segment.
+    pub timestamps: bool,
+    /// Bounds and patience of the retransmission timer.
+    pub rto: RtoParameters,
+    /// Repetition of SYN and SYN-ACK. Default 3 s, as ResTP's; RFC 6298 §2.1 says 1 s.
+    pub handshake: HandshakeParameters,
+    /// Bytes an application may have written that are not yet sent. Default 256 KiB.
+    pub send_buffer_bytes: usize,
+}
+
+/// Why a key could not be set, or keys do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ParameterError {
+    /// The key to blame.
+    pub key: String,
+    /// The value, the rule and the way out.
+    pub message: String,
+}
+
+/// Keys that choose an algorithm. They bring its default parameters, so they are set first.
+const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
+/// Keys of numbers and switches.
+const NUMBERS: [&str; 16] = [
+    "segment",
+    "window",
+    "window-scaling",
+    "timestamps",
+    "ack-every",
+    "ack-delay",
+    "sack-blocks",
+    "initial-window",
+    "initial-threshold",
+    "growth",
+    "rto-floor",
+    "rto-ceiling",
+    "data-attempts",
+    "handshake-rto",
+    "handshake-attempts",
+    "send-buffer",
+];
+
+impl TcpParameters {
+    /// The TCP that `congestion` gives its name: positive acknowledgement without SACK, recovery by duplicates, as
+    /// ResTP's 3WH-ARQ.
+    pub fn new(congestion: CongestionChoice) -> Self {
+        TcpParameters {
+            congestion,
+            ack: PositiveParameters::default(),
+            sack_blocks: None,
+            recovery: RecoveryChoice::DuplicateAck,
+            segment_bytes: 1400,
+            window: WindowParameters::default(),
+            window_scaling: true,
+            timestamps: false,
+            rto: RtoParameters::default(),
+            handshake: HandshakeParameters::default(),
+            send_buffer_bytes: 256 << 10,
+        }
+    }
+
+    /// Names of all TCPs that can run: those of the congestion controls that are built.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let built = |choice: &CongestionChoice| choice.build(1).is_ok();
+        CongestionChoice::all()
+            .into_iter()
+            .filter(built)
+            .map(|choice| choice.name())
+    }
+
+    /// The TCP called `name`, such as `newreno`, with every pair of `set`. Choices count before numbers, whatever
+    /// their order.
+    ///
+    /// # Errors
+    /// When a name, key, value or unit is not understood, or the result makes no sense.
+    pub fn from_pairs(name: &str, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
+        let mut parameters = TcpParameters::new(congestion("transport", name)?);
+        let is_choice = |key: &str| CHOICES.contains(&dashed(key).as_str());
+        let (first, then): (Vec<_>, Vec<_>) = set.iter().partition(|(key, _)| is_choice(key));
+        for (key, value) in first.into_iter().chain(then) {
+            parameters.set(&dashed(key), value.trim())?;
+        }
+        parameters.check()?;
+        Ok(parameters)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), ParameterError> {
+        let about = |message: &dyn Display| error(key, format!("{key}: {message}"));
+        let bytes = || units::bytes(value).map_err(|why| about(&why));
+        let packets = || units::packets(value).map_err(|why| about(&why));
+        let span = || units::duration(value).map_err(|why| about(&why));
+        let small = |number: u64| u32::try_from(number).map_err(|_| about(&too_large(value)));
+        let count = || {
+            value.parse().map_err(|_| {
+                about(&format!(
+                    "\"{value}\" is no count; write a whole number, such as \"4\""
+                ))
+            })
+        };
+        match key {
+            "congestion" => self.congestion = congestion(key, value)?,
+            "ack" => (self.ack, self.sack_blocks) = ack(value)?,
+            "recovery" => self.recovery = named(key, value, &RecoveryChoice::ALL)?,
+            "segment" => self.segment_bytes = small(bytes()?)?,
+            "window" => self.window.segments = small(packets()?)?,
+            "window-scaling" => self.window_scaling = named(key, value, &SWITCH)?,
+            "timestamps" => self.timestamps = named(key, value, &SWITCH)?,
+            "ack-every" => self.ack.every = small(packets()?)?,
+            "ack-delay" => self.ack.delay = span()?,
+            "sack-blocks" => match &mut self.sack_blocks {
+                Some(blocks) => *blocks = small(count()?)?.min(255) as u8,
+                None => return Err(about(&"it belongs to ack = \"positive+sack\"; choose that")),
+            },
+            "initial-window" => *controlled(key, &mut self.congestion)?.0 = packets()?,
+            "initial-threshold" => *controlled(key, &mut self.congestion)?.1 = bytes()?,
+            "growth" => *controlled(key, &mut self.congestion)?.2 = named(key, value, &GROWTH)?,
+            "rto-floor" => self.rto.floor = span()?,
+            "rto-ceiling" => self.rto.ceiling = span()?,
+            "data-attempts" => self.rto.attempts = small(count()?)?,
+            "handshake-rto" => self.handshake.rto = span()?,
+            "handshake-attempts" => self.handshake.attempts = small(count()?)?,
+            "send-buffer" => self.send_buffer_bytes = bytes()? as usize,
+            _ => {
+                let keys = [&CHOICES[..], &NUMBERS].concat().join(", ");
+                let message = format!("\"{key}\" is nothing that can be set of TCP; write one of: {keys}");
+                return Err(error(key, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// What no TCP can do.
+    fn check(&self) -> Result<(), ParameterError> {
+        let least = |key: &str, found: u64, range: std::ops::RangeInclusive<u64>| {
+            let (low, high) = (range.start(), range.end());
+            let message = format!("{key} is {found}; write {low} to {high}");
+            range.contains(&found).then_some(()).ok_or(error(key, message))
+        };
+        least("segment", self.segment_bytes.into(), 1..=65_000)?;
+        least("window", self.window.segments.into(), 1..=65_535)?;
+        least("ack-every", self.ack.every.into(), 1..=1_000)?;
+        least("handshake-attempts", self.handshake.attempts.into(), 1..=100)?;
+        least("send-buffer", self.send_buffer_bytes as u64, 1..=1 << 40)?;
+        if let Some(blocks) = self.sack_blocks {
+            least("sack-blocks", blocks.into(), 1..=4)?;
+        }
+        if self.rto.floor > self.rto.ceiling || self.rto.floor.is_zero() || self.handshake.rto.is_zero() {
+            let message = "rto-floor and handshake-rto must be above zero, and rto-floor at most rto-ceiling";
+            return Err(error("rto-floor", message.into()));
+        }
+        if self.recovery == RecoveryChoice::Pipe && self.sack_blocks.is_none() {
+            let message = "recovery \"pipe\" counts later segments reported received, which only SACK reports; \
+                           set ack = \"positive+sack\", or recovery = \"duplicate-ack\"";
+            return Err(error("recovery", message.into()));
+        }
+        Ok(())
+    }
+}
+
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
+
+fn error(key: &str, message: String) -> ParameterError {
+    ParameterError {
+        key: key.into(),
+        message,
+    }
+}
+
+fn too_large(value: &str) -> String {
+    format!("\"{value}\" is too large; write at most {}", u32::MAX)
+}
+
+fn dashed(key: &str) -> String {
+    key.trim().replace('_', "-")
+}
+
+fn named<T: Copy>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, ParameterError> {
+    let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+    match choices.iter().find(|(name, _)| *name == value) {
+        Some((_, choice)) => Ok(*choice),
+        None => {
+            let message = format!(
+                "\"{value}\" is no choice for {key}; write one of: {}",
+                names.join(", ")
+            );
+            Err(error(key, message))
+        }
+    }
+}
+
+fn congestion(key: &str, name: &str) -> Result<CongestionChoice, ParameterError> {
+    let names: Vec<_> = TcpParameters::names().collect();
+    let choices: Vec<_> = names
+        .iter()
+        .filter_map(|name| Some((*name, CongestionChoice::from_name(name)?)))
+        .collect();
+    named(key, name, &choices)
+}
+
+fn ack(value: &str) -> Result<(PositiveParameters, Option<u8>), ParameterError> {
+    let technique = Acknowledgement::from_name(value).filter(|technique| !technique.repeat);
+    match technique.map(|technique| (technique.schedule, technique.detail)) {
+        Some((Schedule::Positive(parameters), Detail::Pointer)) => Ok((parameters, None)),
+        Some((Schedule::Positive(parameters), Detail::Sack { max_blocks })) => {
+            Ok((parameters, Some(max_blocks)))
+        }
+        _ => {
+            let message = format!("\"{value}\" is no choice for ack; write one of: positive, positive+sack");
+            Err(error("ack", message))
+        }
+    }
+}
+
+/// First window, first threshold and growth of an algorithm that has them.
+fn controlled<'a>(
+    key: &str,
+    choice: &'a mut CongestionChoice,
+) -> Result<(&'a mut u64, &'a mut u64, &'a mut Growth), ParameterError> {
+    match choice {
+        CongestionChoice::NewReno(p) => Ok((
+            &mut p.initial_window_segments,
+            &mut p.initial_threshold_bytes,
+            &mut p.growth,
+        )),
+        CongestionChoice::Cubic(p) => Ok((
+            &mut p.initial_window_segments,
+            &mut p.initial_threshold_bytes,
+            &mut p.growth,
+        )),
+        other => {
+            let message = format!(
+                "congestion \"{}\" has no {key}; leave it out, or choose newreno or cubic",
+                other.name()
+            );
+            Err(error(key, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use restp_base::time::Duration;
+
+    fn refused(name: &str, set: &[(&str, &str)]) -> ParameterError {
+        TcpParameters::from_pairs(name, set).expect_err("refused")
+    }
+
+    #[test]
+    fn every_key_can_be_set_and_none_is_forgotten() {
+        let values = [
+            ("congestion", "cubic"),
+            ("ack", "positive+sack"),
+            ("recovery", "pipe"),
+            ("segment", "1000 B"),
+            ("window", "100 segments"),
+            ("window_scaling", "off"),
+            ("timestamps", "on"),
+            ("ack-every", "1 packet"),
+            ("ack-delay", "200 ms"),
+            ("sack-blocks", "3"),
+            ("initial-window", "2 segments"),
+            ("initial-threshold", "65535 B"),
+            ("growth", "acks"),
+            ("rto-floor", "1 s"),
+            ("rto-ceiling", "90 s"),
+            ("data-attempts", "9"),
+            ("handshake-rto", "1 s"),
+            ("handshake-attempts", "2"),
+            ("send-buffer", "64 KiB"),
+        ];
+        assert_eq!(values.len(), CHOICES.len() + NUMBERS.len());
+        let all = TcpParameters::from_pairs("newreno", &values).unwrap();
+        for (key, value) in values {
+            let without: Vec<_> = values.into_iter().filter(|(other, _)| *other != key).collect();
+            assert_ne!(
+                TcpParameters::from_pairs("newreno", &without).as_ref(),
+                Ok(&all),
+                "{key} = {value} changes nothing"
+            );
+        }
+        assert_eq!((all.ack.every, all.sack_blocks), (1, Some(3)));
+        assert_eq!(all.handshake.rto, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn choices_count_before_numbers_whatever_their_order() {
+        let set = [("initial-window", "3 segments"), ("congestion", "newreno")];
+        let CongestionChoice::NewReno(params) = TcpParameters::from_pairs("cubic", &set).unwrap().congestion
+        else {
+            panic!("not NewReno")
+        };
+        assert_eq!(params.initial_window_segments, 3);
+    }
+
+    #[test]
+    fn errors_name_the_key_the_value_and_the_way_out() {
+        for (set, key, says) in [
+            ([("pacing", "on")], "pacing", "congestion, ack, recovery, segment"),
+            ([("congestion", "newrenno")], "congestion", "newreno, cubic"),
+            ([("ack", "positive+nak")], "ack", "positive, positive+sack"),
+            ([("segment", "1000")], "segment", "no unit"),
+            ([("segment", "0 B")], "segment", "1 to 65000"),
+            ([("recovery", "pipe")], "recovery", "positive+sack"),
+            ([("sack-blocks", "3")], "sack-blocks", "positive+sack"),
+            ([("data-attempts", "many")], "data-attempts", "\"many\""),
+            ([("rto-floor", "90 s")], "rto-floor", "rto-ceiling"),
+        ] {
+            let error = refused("newreno", &set);
+            assert_eq!(error.key, key, "{error}");
+            assert!(error.message.contains(says), "{error}");
+        }
+        let error = refused("none", &[("growth", "acks")]);
+        assert!(error.message.contains("\"none\" has no growth"), "{error}");
+        assert!(
+            refused("vegass", &[])
+                .message
+                .contains("\"vegass\" is no choice for transport")
+        );
+    }
+}
