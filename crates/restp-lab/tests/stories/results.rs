@@ -283,3 +283,52 @@ fn more_runs_than_memory_holds_are_refused_at_once() {
     let error = run(&with(VOICE, &[]), &options, |_| ControlFlow::Continue(())).expect_err("refused");
     assert!(error.to_string().contains("at most 1000000"), "{error}");
 }
+
+#[test]
+fn csv_has_one_row_per_run_and_flow() {
+    let scenario = with(VOICE, &[("link.bottleneck.loss.rate", "[0, 0.5]"), ("runs", "2")]);
+    let text = restp_lab::report::csv(&results(&scenario));
+    let rows: Vec<Vec<&str>> = text
+        .split_terminator("\r\n")
+        .map(|row| row.split(',').collect())
+        .collect();
+    assert_eq!(rows.len(), 1 + 2 * 2);
+    assert_eq!(
+        rows[0][..5],
+        [
+            "scenario",
+            "link.bottleneck.loss.rate",
+            "runs",
+            "name",
+            "transport"
+        ]
+    );
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    let column = rows[0]
+        .iter()
+        .position(|name| *name == "delivered_messages")
+        .expect("a column");
+    assert_eq!((rows[1][column], rows[1].last()), ("50", Some(&"1")));
+}
+
+#[test]
+fn tables_have_a_row_per_flow_and_per_verdict() {
+    let all = lines(&with(VOICE, &[]), &Options::DEFAULT);
+    let summaries: Vec<_> = all
+        .into_iter()
+        .filter_map(|line| {
+            if let Line::Summary(one) = line {
+                Some(one)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let text = restp_lab::report::plain(&restp_lab::report::table(&summaries));
+    let rows: Vec<&str> = text.lines().collect();
+    assert_eq!(rows.len(), 2);
+    assert!(
+        rows[0].contains("goodput Mbit/s") && rows[1].contains("udp") && rows[1].contains("32.05 ± 0"),
+        "{text}"
+    );
+}
