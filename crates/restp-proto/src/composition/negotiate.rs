@@ -130,7 +130,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             cause => cause,
         },
         congestion,
-        pacing: local.pacing && controlled,
+        pacing: local.pacing && feedback,
         ecn: local.ecn && controlled,
         crc: bits.error.has(ErrorControl::CRC),
         paths,

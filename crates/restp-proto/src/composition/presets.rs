@@ -130,6 +130,7 @@ pub static PRESETS: &[Preset] = &[
         make: || Composition {
             loss_handling: LossHandling::Corruption,
             congestion: plain().congestion,
+            pacing: true,
             ..three_way_arq()
         },
     },

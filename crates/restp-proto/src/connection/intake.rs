@@ -141,6 +141,7 @@ impl Connection {
         self.on_window(now, header, report.cumulative, &mut feedback, bare);
         let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
         self.counters.lost_packets += findings.lost;
+        self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);
         self.on_findings(now, &feedback, findings, outstanding);
         self.on_echo(now, header, outstanding);

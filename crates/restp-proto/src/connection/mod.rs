@@ -27,6 +27,7 @@ use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Establishment, Handshake, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
+use restp_services::loss_handling::Finding;
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::Path;
 use restp_services::recovery::{Recovery, Scoreboard};
@@ -65,6 +66,8 @@ struct Outbound {
     window: SendWindow,
     /// Window last advertised by the peer, to tell an update from a duplicate.
     advertised: u16,
+    /// The next repeat leaves whatever the window says.
+    repeat_at_once: bool,
     /// A timeout is being repaired: one segment at a time until something is acknowledged.
     one_at_a_time: bool,
     /// The segment beyond the peer's shut window that is out as a probe (OP-25).
@@ -225,9 +228,16 @@ impl Connection {
                 queue: SendQueue::new(composition.framing),
                 board: Scoreboard::new(first),
                 buffer: TransmitBuffer::new(first),
-                recovery: Recovery::new(composition.recovery),
+                recovery: Recovery::new(
+                    composition.recovery,
+                    composition
+                        .loss_handling
+                        .reaction(Finding::Feedback)
+                        .reduce_window,
+                ),
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,
+                repeat_at_once: false,
                 one_at_a_time: false,
                 window_probe: false,
                 probe_at: None,

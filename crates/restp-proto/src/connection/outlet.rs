@@ -8,7 +8,8 @@ use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::time::Time;
 use restp_services::ack::AckReport;
-use restp_services::congestion::{Congestion, CongestionEvent};
+use restp_services::congestion::{Congestion, CongestionChoice, CongestionEvent};
+use restp_services::recovery::RecoveryChoice;
 
 /// Writes the next datagram; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
@@ -30,6 +31,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     }
     if let Some(bytes) = c.next_segment_bytes()
         && c.out.window.allows(c.out.board.next())
+        && c.keeps_flight_limit(bytes)
         && c.has_room(now, bytes)
     {
         return c.send_new(now, out);
@@ -63,12 +65,27 @@ impl Connection {
         self.release.must_send_fin().then_some(0)
     }
 
+    /// Is the flight limit kept? Without congestion control nothing shrinks the flight when losses pile up faster
+    /// than one repair per round trip, so duplicates do not make room for new data: everything not acknowledged
+    /// counts (OP-50). Blocks say exactly what has left; then the pipe counts, which has its own test.
+    fn keeps_flight_limit(&self, bytes: u64) -> bool {
+        let fixed = matches!(self.composition.congestion, CongestionChoice::None { .. });
+        if !fixed || self.composition.recovery == RecoveryChoice::Pipe {
+            return true;
+        }
+        let outstanding = self.out.board.outstanding_bytes();
+        outstanding == 0 || outstanding + bytes <= self.path.controller.window_bytes()
+    }
+
     /// The lost segment to send again now.
     fn repeat_due(&mut self, now: Time) -> Option<u64> {
         if self.out.board.lost() == 0 || !self.composition.reliability.repeats() {
             return None;
         }
         let number = self.out.board.next_lost()?;
+        if std::mem::take(&mut self.out.repeat_at_once) {
+            return Some(number);
+        }
         let bytes = self.out.buffer.get(number).map_or(0, Bytes::len) as u64;
         self.has_room(now, bytes).then_some(number)
     }

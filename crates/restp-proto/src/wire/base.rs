@@ -298,13 +298,20 @@ mod tests {
 
     #[test]
     fn packets_of_one_association_differ_in_enc_and_on_snack_in_sak() {
-        let with = |error| Services { order: Order::Full, error, ..Services::default() };
+        let with = |error| Services {
+            order: Order::Full,
+            error,
+            ..Services::default()
+        };
         let (arq, sak, nak) = (ErrorControl::ARQ, ErrorControl::SAK, ErrorControl::NAK);
         assert!(with(arq).agree(&with(arq | ErrorControl::ENC)));
         assert!(with(arq | nak).agree(&with(arq | nak | sak)));
         assert!(!with(arq).agree(&with(arq | sak)));
         assert!(!with(arq | sak).agree(&with(arq | sak | nak)));
         assert!(!with(arq).agree(&with(arq | ErrorControl::CRC)));
-        assert!(!with(arq).agree(&Services { order: Order::Partial, ..with(arq) }));
+        assert!(!with(arq).agree(&Services {
+            order: Order::Partial,
+            ..with(arq)
+        }));
     }
 }

@@ -2,13 +2,16 @@
 
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;
+use restp_base::time::Duration;
 use restp_base::units::Rate;
 
-/// A constant window. Nothing the network does changes it.
+/// A constant window. Nothing the network does changes it; where the composition paces, it is spread evenly over a
+/// round trip, because a whole window freed at once by one repair would overflow the next queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Unplugged {
     limit_segments: u64,
     window_bytes: u64,
+    smoothed_rtt: Option<Duration>,
 }
 
 impl Unplugged {
@@ -18,6 +21,7 @@ impl Unplugged {
         Unplugged {
             limit_segments,
             window_bytes: limit_segments.saturating_mul(segment_bytes.max(1)),
+            smoothed_rtt: None,
         }
     }
 }
@@ -25,13 +29,16 @@ impl Unplugged {
 impl Congestion for Unplugged {
     /// Only the segment size counts: the limit is in segments, and the size may change with the path.
     fn on(&mut self, _: &CongestionEvent, view: &PathView) {
-        *self = Unplugged::new(self.limit_segments, view.segment_bytes);
+        *self = Unplugged {
+            smoothed_rtt: view.smoothed_rtt,
+            ..Unplugged::new(self.limit_segments, view.segment_bytes)
+        };
     }
     fn window_bytes(&self) -> u64 {
         self.window_bytes
     }
     fn pacing(&self) -> Option<Rate> {
-        None
+        self.smoothed_rtt.map(|rtt| Rate::of(self.window_bytes, rtt))
     }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {

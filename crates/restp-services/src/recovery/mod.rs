@@ -46,6 +46,8 @@ pub struct Findings {
     pub began: bool,
     /// The episode's losses are repaired.
     pub ended: bool,
+    /// The lowest of them leaves at once, whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)).
+    pub urgent: bool,
 }
 
 /// One window's worth of losses is one episode: it lasts until everything sent before it began is
@@ -58,10 +60,10 @@ struct Episode {
 }
 
 impl Episode {
-    /// A loss was found. True when it begins an episode: none is going on, and the loss was not already
-    /// answered by the last episode or timeout.
-    fn begin(&mut self, board: &Scoreboard) -> bool {
-        if self.active || board.first() < self.recover {
+    /// A loss was found. True when it begins an episode: none is going on, and (when `careful`) the loss was not
+    /// already answered by the last episode or timeout.
+    fn begin(&mut self, board: &Scoreboard, careful: bool) -> bool {
+        if self.active || (careful && board.first() < self.recover) {
             return false;
         }
         *self = Episode {
@@ -97,11 +99,11 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// The algorithm a composition names.
-    pub fn new(choice: RecoveryChoice) -> Self {
+    /// The algorithm a composition names. `careful`: a loss episode costs some of the window.
+    pub fn new(choice: RecoveryChoice, careful: bool) -> Self {
         match choice {
             RecoveryChoice::Timer => Recovery::Timer,
-            RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::default()),
+            RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(careful)),
             RecoveryChoice::Pipe => Recovery::Pipe(Pipe::default()),
         }
     }

@@ -33,7 +33,8 @@ impl Pipe {
         }
         if feedback.delivered > 0 {
             findings.lost = self.judge(board);
-            findings.began = findings.lost > 0 && self.episode.begin(board);
+            findings.began = findings.lost > 0 && self.episode.begin(board, true);
+            findings.urgent = findings.began;
         }
         findings
     }
@@ -114,7 +115,8 @@ mod tests {
             Findings {
                 lost: 4,
                 began: true,
-                ended: false
+                ended: false,
+                urgent: true
             }
         );
         assert_eq!(
@@ -141,7 +143,8 @@ mod tests {
             Findings {
                 lost: 1,
                 began: false,
-                ended: false
+                ended: false,
+                urgent: false
             },
             "the same episode"
         );

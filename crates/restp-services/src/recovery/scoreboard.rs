@@ -58,6 +58,7 @@ pub struct Scoreboard {
     transmissions: u64,
     in_flight: u64,
     in_flight_bytes: u64,
+    outstanding_bytes: u64,
     lost: u64,
     /// Delivered beyond the pointer.
     delivered: u64,
@@ -78,6 +79,7 @@ impl Scoreboard {
             transmissions: 0,
             in_flight: 0,
             in_flight_bytes: 0,
+            outstanding_bytes: 0,
             lost: 0,
             delivered: 0,
             departed: 0,
@@ -110,6 +112,10 @@ impl Scoreboard {
         self.in_flight_bytes
             - self.in_flight_bytes * self.departed.min(self.in_flight) / self.in_flight.max(1)
     }
+    /// Bytes the receiver's pointer has not passed: FlightSize of RFC 5681 §2.
+    pub fn outstanding_bytes(&self) -> u64 {
+        self.outstanding_bytes
+    }
     /// Segments declared lost and not sent again yet.
     pub fn lost(&self) -> u64 {
         self.lost
@@ -132,6 +138,7 @@ impl Scoreboard {
         });
         self.in_flight += 1;
         self.in_flight_bytes += u64::from(bytes);
+        self.outstanding_bytes += u64::from(bytes);
         self.next() - 1
     }
 
@@ -200,6 +207,7 @@ impl Scoreboard {
                 break;
             };
             self.first += 1;
+            self.outstanding_bytes -= u64::from(entry.bytes);
             if entry.fate == Fate::Delivered {
                 self.delivered -= 1;
             } else {
@@ -429,6 +437,8 @@ mod tests {
                     board.in_flight_bytes,
                     of(Fate::InFlight).map(|e| u64::from(e.bytes)).sum::<u64>()
                 );
+                let all: u64 = board.entries.iter().map(|e| u64::from(e.bytes)).sum();
+                assert_eq!(board.outstanding_bytes, all);
                 assert_eq!(board.lost, of(Fate::Lost).count() as u64);
                 assert_eq!(board.delivered, of(Fate::Delivered).count() as u64);
                 let lowest = (board.first()..board.next())

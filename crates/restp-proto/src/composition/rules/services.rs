@@ -218,13 +218,13 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| c.ecn && !controlled(c),
     },
     Rule {
-        id: "pacing-needs-congestion",
+        id: "pacing-needs-ack",
         verdict: Verdict::Forbidden,
         source: "RFC 9002 §7.7",
-        about: &["congestion", "pacing"],
-        reason: "only a congestion algorithm knows a rate to pace at",
+        about: &["ack", "pacing"],
+        reason: "a window is spread over a round trip, and only acknowledgements tell how long that is",
         instead: &[("pacing", "off")],
-        broken: |c| c.pacing && !controlled(c),
+        broken: |c| c.pacing && !c.ack.is_on(),
     },
     // What works badly.
     Rule {

@@ -101,7 +101,12 @@ pub(super) const INTERACTIONS: &[Row] = &[
     (
         "fully reliable without ACK module: forbidden",
         "arq-only",
-        &[("ack", "none"), ("recovery", "timer"), ("flow-control", "none")],
+        &[
+            ("ack", "none"),
+            ("recovery", "timer"),
+            ("flow-control", "none"),
+            ("pacing", "off"),
+        ],
         &["reliable-needs-ack"],
     ),
     (
@@ -318,10 +323,10 @@ pub(super) const OWN: &[Row] = &[
         &["ecn-needs-congestion"],
     ),
     (
-        "a pace nobody sets",
-        "arq-only",
+        "a round trip nobody measures",
+        "unrel",
         &[("pacing", "on")],
-        &["pacing-needs-congestion"],
+        &["pacing-needs-ack"],
     ),
     (
         "a segment of nothing",
