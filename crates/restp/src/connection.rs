@@ -1,6 +1,6 @@
 //! What an async user holds of one connection.
 
-use crate::driver::Shared;
+use crate::shared::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, Read, WriteError};

@@ -7,14 +7,13 @@
 //! its turns, and what they produced leaves in batches.
 
 use crate::clock::Clock;
+use crate::shared::Shared;
 use crate::socket::{Inbox, Outbox, Socket, SocketStats, ecn_of};
-use restp_base::flow::{CloseReason, FlowId, Read};
-use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
-use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// Receive-and-send rounds of one wake-up. A flood keeps the task busy no longer than this (about 3 000 full
 /// datagrams, one millisecond); then the runtime's other tasks have their turn.
@@ -28,214 +27,6 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// The shortest sleep the runtime's timer knows; also the pause after an error of a receive.
 const TICK: Duration = Duration::from_millis(1);
-
-/// Established flows that nobody has accepted yet; further ones are broken off.
-const MAX_BACKLOG: usize = 1024;
-
-/// What an application's handles and the driver share.
-pub(crate) struct Shared<M> {
-    core: Mutex<Core<M>>,
-    pub(crate) sockets: Vec<Socket>,
-}
-
-impl<M: Machine> Shared<M> {
-    pub(crate) fn new(machine: M, sockets: Vec<Socket>) -> Arc<Self> {
-        let core = Core {
-            machine,
-            clock: Clock::start(),
-            now: Time::ZERO,
-            flows: BTreeMap::new(),
-            backlog: VecDeque::new(),
-            acceptors: Wakers::default(),
-            sleeping: None,
-            closing: false,
-            stopped: false,
-            stop_watchers: Wakers::default(),
-            socket_stats: SocketStats::default(),
-        };
-        Arc::new(Shared {
-            core: Mutex::new(core),
-            sockets,
-        })
-    }
-
-    /// The machine and what surrounds it. A panic in the machine ends the driver, which marks everything closed;
-    /// the poison itself says nothing more.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core<M>> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The machine, its flows as the application sees them, and who waits for what.
-pub(crate) struct Core<M> {
-    pub(crate) machine: M,
-    clock: Clock,
-    now: Time,
-    pub(crate) flows: BTreeMap<FlowId, FlowState>,
-    pub(crate) backlog: VecDeque<FlowId>,
-    pub(crate) acceptors: Wakers,
-    /// The driver's waker while it sleeps; while it is awake, or about to be, there is none to call.
-    sleeping: Option<Waker>,
-    /// No handle accepts any more: the driver ends with its last flow.
-    closing: bool,
-    /// The driver has ended; the machine is not to be called any more.
-    pub(crate) stopped: bool,
-    pub(crate) stop_watchers: Wakers,
-    pub(crate) socket_stats: SocketStats,
-}
-
-impl<M: Machine> Core<M> {
-    /// The time of the present wake-up: of the driver while it is awake, of the caller while it sleeps.
-    pub(crate) fn now(&mut self) -> Time {
-        if self.sleeping.is_some() {
-            self.now = self.clock.now();
-        }
-        self.now
-    }
-
-    /// The machine may have something to send, or another deadline. Read [`Core::now`] first.
-    pub(crate) fn wake_driver(&mut self) {
-        if let Some(driver) = self.sleeping.take() {
-            driver.wake();
-        }
-    }
-
-    /// No new flows: those not accepted are broken off, and the driver ends with the last one.
-    pub(crate) fn close(&mut self) {
-        self.closing = true;
-        while let Some(flow) = self.backlog.pop_front() {
-            self.discard(flow);
-        }
-        self.acceptors.wake();
-        self.wake_driver();
-    }
-
-    /// Breaks a flow off and forgets it.
-    pub(crate) fn discard(&mut self, flow: FlowId) {
-        self.flows.remove(&flow);
-        if !self.stopped {
-            let now = self.now();
-            self.machine.abort(now, flow);
-            self.machine.release(now, flow);
-            self.wake_driver();
-        }
-    }
-
-    /// Lets a flow come to its end by itself: what was written is delivered, what arrives is dropped.
-    pub(crate) fn detach(&mut self, flow: FlowId) {
-        let over = self.stopped || self.flows.get(&flow).is_none_or(|state| state.closed.is_some());
-        if over {
-            self.forget(flow);
-        } else if let Some(state) = self.flows.get_mut(&flow) {
-            state.detached = true;
-            self.drop_unread(flow);
-        }
-        self.wake_driver();
-    }
-
-    fn drop_unread(&mut self, flow: FlowId) {
-        let now = self.now();
-        while let Read::Data(_) = self.machine.read(now, flow) {}
-    }
-
-    /// Tells those who wait. True when the machine was called on the way.
-    fn handle_events(&mut self) -> bool {
-        let mut acted = false;
-        while let Some(event) = self.machine.poll_event() {
-            match event {
-                Event::Accepted(flow) if self.closing || self.backlog.len() >= MAX_BACKLOG => {
-                    acted = true;
-                    self.discard(flow);
-                }
-                Event::Accepted(flow) => {
-                    self.flows.insert(
-                        flow,
-                        FlowState {
-                            established: true,
-                            ..FlowState::default()
-                        },
-                    );
-                    self.backlog.push_back(flow);
-                    self.acceptors.wake();
-                }
-                Event::Closed(flow, reason) => match self.flows.get_mut(&flow) {
-                    Some(state) if state.detached => {
-                        acted = true;
-                        self.forget(flow);
-                    }
-                    Some(state) => state.close(reason),
-                    None => {}
-                },
-                Event::Readable(flow) => match self.flows.get_mut(&flow) {
-                    Some(state) if state.detached => {
-                        acted = true;
-                        self.drop_unread(flow);
-                    }
-                    Some(state) => state.readers.wake(),
-                    None => {}
-                },
-                Event::Writable(flow) => {
-                    if let Some(state) = self.flows.get_mut(&flow) {
-                        state.writers.wake();
-                    }
-                }
-                Event::Connected(flow) => {
-                    if let Some(state) = self.flows.get_mut(&flow) {
-                        state.established = true;
-                        state.watchers.wake();
-                    }
-                }
-            }
-        }
-        acted
-    }
-
-    fn forget(&mut self, flow: FlowId) {
-        self.flows.remove(&flow);
-        if !self.stopped {
-            let now = self.now();
-            self.machine.release(now, flow);
-        }
-    }
-}
-
-/// One flow as its handle sees it.
-#[derive(Debug, Default)]
-pub(crate) struct FlowState {
-    pub(crate) established: bool,
-    pub(crate) closed: Option<CloseReason>,
-    /// Its handle is gone after a finish: it ends by itself.
-    detached: bool,
-    pub(crate) readers: Wakers,
-    pub(crate) writers: Wakers,
-    /// Those who wait for the beginning or the end.
-    pub(crate) watchers: Wakers,
-}
-
-impl FlowState {
-    fn close(&mut self, reason: CloseReason) {
-        self.closed = Some(reason);
-        self.readers.wake();
-        self.writers.wake();
-        self.watchers.wake();
-    }
-}
-
-/// Tasks that wait for one thing. All are woken and look for themselves.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers(Vec<Waker>);
-
-impl Wakers {
-    pub(crate) fn register(&mut self, cx: &Context<'_>) {
-        if !self.0.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.0.push(cx.waker().clone());
-        }
-    }
-
-    pub(crate) fn wake(&mut self) {
-        self.0.drain(..).for_each(Waker::wake);
-    }
-}
 
 /// The task that owns sockets and timer. It ends when its endpoint is closed and every flow is over.
 pub(crate) struct Driver<M: Machine> {
@@ -267,7 +58,7 @@ enum Sending {
 
 impl<M: Machine> Driver<M> {
     pub(crate) fn new(shared: Arc<Shared<M>>) -> Self {
-        let clock = shared.lock().clock;
+        let clock = shared.lock().clock();
         Driver {
             shared,
             clock,
@@ -289,8 +80,7 @@ impl<M: Machine> Driver<M> {
             self.armed = None;
         }
         let mut core = self.shared.lock();
-        core.sleeping = None;
-        core.now = self.now;
+        core.driver_wakes(self.now);
         if core
             .machine
             .next_deadline()
@@ -364,7 +154,7 @@ impl<M: Machine> Driver<M> {
             .min()
             .unwrap_or(1);
         let mut core = self.shared.lock();
-        core.sleeping = None;
+        core.driver_wakes(self.now);
         let mut done = false;
         while !done && self.outbox.has_room() {
             done = !core.machine.poll_transmit(self.now, &mut self.datagram);
@@ -376,7 +166,7 @@ impl<M: Machine> Driver<M> {
         done &= !core.handle_events();
         core.socket_stats = self.stats;
         if done {
-            core.sleeping = Some(cx.waker().clone());
+            core.driver_sleeps(cx.waker());
         }
         done
     }
@@ -411,7 +201,7 @@ impl<M: Machine> Driver<M> {
     /// The end of the driver, if it has come.
     fn is_over(&mut self) -> bool {
         let core = self.shared.lock();
-        if !core.closing || !core.flows.is_empty() || !self.outbox.is_empty() {
+        if !core.is_over() || !self.outbox.is_empty() {
             return false;
         }
         let until = *self.linger_until.get_or_insert(self.now + LINGER);
@@ -475,16 +265,7 @@ impl<M: Machine> Drop for Driver<M> {
     /// Also when the runtime shuts down or the machine panicked: nobody waits for ever.
     fn drop(&mut self) {
         let mut core = self.shared.lock();
-        core.stopped = true;
-        core.closing = true;
-        core.backlog.clear();
         core.socket_stats = self.stats;
-        for state in core.flows.values_mut() {
-            if state.closed.is_none() {
-                state.close(CloseReason::Aborted);
-            }
-        }
-        core.acceptors.wake();
-        core.stop_watchers.wake();
+        core.stop();
     }
 }

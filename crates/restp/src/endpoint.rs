@@ -1,7 +1,8 @@
 //! What an async user holds of a host: it opens and accepts connections, many over the same sockets.
 
 use crate::connection::{ConnectError, Connection};
-use crate::driver::{Driver, FlowState, Shared};
+use crate::driver::Driver;
+use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers};

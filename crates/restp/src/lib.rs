@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`clock`] | the only reading of a clock |
 //! | `socket` | batches in and out, congestion marks, several local addresses |
+//! | `shared` | the machine behind the lock that driver and handles share |
 //! | `driver` | the loop of the simulator's host, over sockets: generic over [`Machine`](restp_base::machine::Machine) |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
@@ -45,6 +46,7 @@ mod driver;
 #[cfg(unix)]
 pub mod emulator;
 pub mod endpoint;
+mod shared;
 mod socket;
 pub mod stream;
 

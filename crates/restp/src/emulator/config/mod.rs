@@ -1,0 +1,215 @@
+//! `NET.toml`: the paths to emulate. The keys of a path, their units and their meaning are those of a scenario's
+//! `[[link]]`; errors name the line, the key and what may stand there.
+
+mod raw;
+
+use raw::RawNet;
+use restp_sim::DirectionSpec;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a file is not a network.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A key or a value is wrong.
+    #[error("{}{message}", file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default())]
+    Content {
+        /// The file, when there is one.
+        file: Option<PathBuf>,
+        /// Line, key, value, rule and way out.
+        message: String,
+    },
+}
+
+/// A validated network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetConfig {
+    /// Names all random streams: one seed loses the same packets, by their number on each path.
+    pub seed: u64,
+    /// The namespaces the TUN devices stand in: the first sends forward.
+    pub namespaces: Option<[String; 2]>,
+    /// The paths, independent of each other.
+    pub paths: Vec<PathConfig>,
+}
+
+/// One path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathConfig {
+    /// Unique name; it also names the path's random streams and TUN devices.
+    pub name: String,
+    /// Where datagrams are taken in UDP mode.
+    pub listen: Option<SocketAddr>,
+    /// Where they go.
+    pub to: Option<SocketAddr>,
+    /// Addresses of the two TUN devices, with the length of their prefix.
+    pub addresses: Option<[(Ipv4Addr, u8); 2]>,
+    /// From `listen` to `to`, or from the first namespace to the second.
+    pub forward: DirectionSpec,
+    /// Back.
+    pub reverse: DirectionSpec,
+}
+
+impl NetConfig {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not a network.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file);
+        let text = text.map_err(|source| ConfigError::File {
+            file: file.into(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|error| match error {
+            ConfigError::Content { message, .. } => ConfigError::Content {
+                file: Some(file.into()),
+                message,
+            },
+            other => other,
+        })
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// When it is not a network.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let content = |message: String| ConfigError::Content { file: None, message };
+        let raw: RawNet = toml::from_str(text).map_err(|error| content(error.to_string()))?;
+        if raw.path.is_empty() {
+            return Err(content(
+                "there is no path; write at least one [[path]] with a name".into(),
+            ));
+        }
+        let mut paths: Vec<PathConfig> = Vec::with_capacity(raw.path.len());
+        for path in raw.path {
+            let path = path.validate().map_err(content)?;
+            if paths.iter().any(|other| other.name == path.name) {
+                let message = format!(
+                    "two paths are called \"{}\"; commands and counters need one name each",
+                    path.name
+                );
+                return Err(content(message));
+            }
+            paths.push(path);
+        }
+        Ok(NetConfig {
+            seed: raw.seed.unwrap_or(1),
+            namespaces: raw.tun.map(|tun| tun.namespaces),
+            paths,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use restp_base::time::Duration;
+    use restp_base::units::Rate;
+    use restp_sim::QueueLimit;
+
+    const FULL: &str = r#"
+        seed = 7
+        [tun]
+        namespaces = ["left", "right"]
+        [[path]]
+        name = "a"
+        listen = "127.0.0.1:7001"
+        to = "127.0.0.1:7002"
+        addresses = ["10.9.0.1/24", "10.9.0.2/24"]
+        rate = "50 Mbit/s"
+        delay = "10 ms"
+        reverse_rate = "5 Mbit/s"
+        reverse_delay = "30 ms"
+        queue = { drop_tail = "bdp" }
+        loss = { rate = 0.01, direction = "both" }
+        outage = ["20 s..30 s"]
+        reorder = { rate = 0.1, delay = "2 ms" }
+        duplicate = { rate = 0.2, direction = "reverse" }
+        corrupt = { rate = 0.3 }
+        mark = "20 packets"
+        [[path]]
+        name = "b"
+    "#;
+
+    #[test]
+    fn every_key_of_a_link_has_its_meaning() {
+        let config = NetConfig::parse(FULL).unwrap();
+        let [a, b] = &config.paths[..] else {
+            panic!("two paths")
+        };
+        assert_eq!(
+            (config.seed, config.namespaces.as_ref().unwrap()[1].as_str()),
+            (7, "right")
+        );
+        assert_eq!(
+            (a.forward.rate, a.reverse.rate),
+            (Some(Rate::from_bps(50_000_000)), Some(Rate::from_bps(5_000_000)))
+        );
+        assert_eq!(
+            (a.forward.delay, a.reverse.delay),
+            (Duration::from_millis(10), Duration::from_millis(30))
+        );
+        // 50 Mbit/s over 40 ms; 5 Mbit/s over 40 ms would be 25 kB, below the least.
+        assert_eq!(
+            (a.forward.queue, a.reverse.queue),
+            (QueueLimit::Bytes(250_000), QueueLimit::Bytes(48_000))
+        );
+        assert_eq!((a.forward.loss.len(), a.reverse.loss.len()), (1, 1));
+        assert_eq!((a.forward.duplicate, a.reverse.duplicate.is_some()), (None, true));
+        assert!(a.forward.reorder.is_some() && a.reverse.corrupt.is_none());
+        assert_eq!(b.forward.rate, None);
+    }
+
+    #[test]
+    fn errors_name_line_key_value_and_way_out() {
+        let wrong = |line: &str| {
+            let text = format!("[[path]]\nname = \"a\"\n{line}\n");
+            NetConfig::parse(&text).expect_err(line).to_string()
+        };
+        for (line, parts) in [
+            ("rate = \"10\"", ["line 3", "no unit", "Mbit/s"]),
+            ("dealy = \"10 ms\"", ["line 3", "dealy", "delay"]),
+            (
+                "queue = { drop_tail = \"long\" }",
+                ["line 3", "\"long\"", "100 packets"],
+            ),
+            ("outage = [\"30 s..20 s\"]", ["line 3", "30 s..20 s", "earlier"]),
+            ("loss = { rate = 1.5 }", ["path \"a\"", "1.5", "between 0 and 1"]),
+            (
+                "loss = { direction = \"both\" }",
+                ["path \"a\"", "nothing", "burst"],
+            ),
+            ("listen = \"localhost\"", ["line 3", "listen", "socket address"]),
+            ("[[path]]\nname = \"a\"", ["two paths", "\"a\"", "name"]),
+            (
+                "addresses = [\"10.1.0.1\", \"10.1.0.2\"]",
+                ["line 3", "10.1.0.1", "/24"],
+            ),
+        ] {
+            let sentence = wrong(line);
+            for part in parts {
+                assert!(
+                    sentence.contains(part),
+                    "{line}: \"{part}\" missing in:\n{sentence}"
+                );
+            }
+        }
+        assert!(NetConfig::parse("").unwrap_err().to_string().contains("[[path]]"));
+        assert!(
+            NetConfig::read(Path::new("/does/not/exist.toml"))
+                .unwrap_err()
+                .to_string()
+                .contains("exist.toml")
+        );
+    }
+}

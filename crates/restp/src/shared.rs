@@ -1,0 +1,252 @@
+//! What an application's handles and the driver share: the machine behind a lock, the flows as their handles see
+//! them, and who waits for what.
+
+use crate::clock::Clock;
+use crate::socket::{Socket, SocketStats};
+use restp_base::flow::{CloseReason, FlowId, Read};
+use restp_base::machine::{Event, Machine};
+use restp_base::time::Time;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+/// Established flows that nobody has accepted yet; further ones are broken off.
+const MAX_BACKLOG: usize = 1024;
+
+/// What an application's handles and the driver share.
+pub(crate) struct Shared<M> {
+    core: Mutex<Core<M>>,
+    pub(crate) sockets: Vec<Socket>,
+}
+
+impl<M: Machine> Shared<M> {
+    pub(crate) fn new(machine: M, sockets: Vec<Socket>) -> Arc<Self> {
+        let core = Core {
+            machine,
+            clock: Clock::start(),
+            now: Time::ZERO,
+            flows: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            acceptors: Wakers::default(),
+            sleeping: None,
+            closing: false,
+            stopped: false,
+            stop_watchers: Wakers::default(),
+            socket_stats: SocketStats::default(),
+        };
+        Arc::new(Shared {
+            core: Mutex::new(core),
+            sockets,
+        })
+    }
+
+    /// The machine and what surrounds it. A panic in the machine ends the driver, which marks everything closed;
+    /// the poison itself says nothing more.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core<M>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The machine, its flows as the application sees them, and who waits for what.
+pub(crate) struct Core<M> {
+    pub(crate) machine: M,
+    clock: Clock,
+    now: Time,
+    pub(crate) flows: BTreeMap<FlowId, FlowState>,
+    pub(crate) backlog: VecDeque<FlowId>,
+    pub(crate) acceptors: Wakers,
+    /// The driver's waker while it sleeps; while it is awake, or about to be, there is none to call.
+    sleeping: Option<Waker>,
+    /// No handle accepts any more: the driver ends with its last flow.
+    closing: bool,
+    /// The driver has ended; the machine is not to be called any more.
+    pub(crate) stopped: bool,
+    pub(crate) stop_watchers: Wakers,
+    pub(crate) socket_stats: SocketStats,
+}
+
+impl<M: Machine> Core<M> {
+    /// The time of the present wake-up: of the driver while it is awake, of the caller while it sleeps.
+    pub(crate) fn now(&mut self) -> Time {
+        if self.sleeping.is_some() {
+            self.now = self.clock.now();
+        }
+        self.now
+    }
+
+    /// The driver is awake, and this is its time.
+    pub(crate) fn driver_wakes(&mut self, now: Time) {
+        self.sleeping = None;
+        self.now = now;
+    }
+
+    /// The driver has nothing more to do; from now on handles wake it.
+    pub(crate) fn driver_sleeps(&mut self, waker: &Waker) {
+        self.sleeping = Some(waker.clone());
+    }
+
+    /// Has everything come to its end?
+    pub(crate) fn is_over(&self) -> bool {
+        self.closing && self.flows.is_empty()
+    }
+
+    /// The driver has ended, and nobody waits for ever.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+        self.closing = true;
+        self.backlog.clear();
+        for state in self.flows.values_mut().filter(|state| state.closed.is_none()) {
+            state.close(CloseReason::Aborted);
+        }
+        self.acceptors.wake();
+        self.stop_watchers.wake();
+    }
+
+    /// The clock all times of this machine are read from.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The machine may have something to send, or another deadline. Read [`Core::now`] first.
+    pub(crate) fn wake_driver(&mut self) {
+        if let Some(driver) = self.sleeping.take() {
+            driver.wake();
+        }
+    }
+
+    /// No new flows: those not accepted are broken off, and the driver ends with the last one.
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
+        while let Some(flow) = self.backlog.pop_front() {
+            self.discard(flow);
+        }
+        self.acceptors.wake();
+        self.wake_driver();
+    }
+
+    /// Breaks a flow off and forgets it.
+    pub(crate) fn discard(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+        if !self.stopped {
+            let now = self.now();
+            self.machine.abort(now, flow);
+            self.machine.release(now, flow);
+            self.wake_driver();
+        }
+    }
+
+    /// Lets a flow come to its end by itself: what was written is delivered, what arrives is dropped.
+    pub(crate) fn detach(&mut self, flow: FlowId) {
+        let over = self.stopped || self.flows.get(&flow).is_none_or(|state| state.closed.is_some());
+        if over {
+            self.forget(flow);
+        } else if let Some(state) = self.flows.get_mut(&flow) {
+            state.detached = true;
+            self.drop_unread(flow);
+        }
+        self.wake_driver();
+    }
+
+    fn drop_unread(&mut self, flow: FlowId) {
+        let now = self.now();
+        while let Read::Data(_) = self.machine.read(now, flow) {}
+    }
+
+    /// Tells those who wait. True when the machine was called on the way.
+    pub(crate) fn handle_events(&mut self) -> bool {
+        let mut acted = false;
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Accepted(flow) if self.closing || self.backlog.len() >= MAX_BACKLOG => {
+                    acted = true;
+                    self.discard(flow);
+                }
+                Event::Accepted(flow) => {
+                    self.flows.insert(
+                        flow,
+                        FlowState {
+                            established: true,
+                            ..FlowState::default()
+                        },
+                    );
+                    self.backlog.push_back(flow);
+                    self.acceptors.wake();
+                }
+                Event::Closed(flow, reason) => match self.flows.get_mut(&flow) {
+                    Some(state) if state.detached => {
+                        acted = true;
+                        self.forget(flow);
+                    }
+                    Some(state) => state.close(reason),
+                    None => {}
+                },
+                Event::Readable(flow) => match self.flows.get_mut(&flow) {
+                    Some(state) if state.detached => {
+                        acted = true;
+                        self.drop_unread(flow);
+                    }
+                    Some(state) => state.readers.wake(),
+                    None => {}
+                },
+                Event::Writable(flow) => {
+                    if let Some(state) = self.flows.get_mut(&flow) {
+                        state.writers.wake();
+                    }
+                }
+                Event::Connected(flow) => {
+                    if let Some(state) = self.flows.get_mut(&flow) {
+                        state.established = true;
+                        state.watchers.wake();
+                    }
+                }
+            }
+        }
+        acted
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+        if !self.stopped {
+            let now = self.now();
+            self.machine.release(now, flow);
+        }
+    }
+}
+
+/// One flow as its handle sees it.
+#[derive(Debug, Default)]
+pub(crate) struct FlowState {
+    pub(crate) established: bool,
+    pub(crate) closed: Option<CloseReason>,
+    /// Its handle is gone after a finish: it ends by itself.
+    detached: bool,
+    pub(crate) readers: Wakers,
+    pub(crate) writers: Wakers,
+    /// Those who wait for the beginning or the end.
+    pub(crate) watchers: Wakers,
+}
+
+impl FlowState {
+    fn close(&mut self, reason: CloseReason) {
+        self.closed = Some(reason);
+        self.readers.wake();
+        self.writers.wake();
+        self.watchers.wake();
+    }
+}
+
+/// Tasks that wait for one thing. All are woken and look for themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Wakers(Vec<Waker>);
+
+impl Wakers {
+    pub(crate) fn register(&mut self, cx: &Context<'_>) {
+        if !self.0.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.0.push(cx.waker().clone());
+        }
+    }
+
+    pub(crate) fn wake(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
