@@ -137,7 +137,7 @@ impl<M: Machine> Connection<M> {
 
     pub(crate) fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut core = self.shared.lock();
-        if core.stopped {
+        if core.broken {
             return Poll::Ready(None);
         }
         let now = core.now();

@@ -73,14 +73,18 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// The one reading of the clock of this wake-up, and the deadline if it has come.
-    fn wake_up(&mut self) {
+    /// The one reading of the clock of this wake-up, and the deadline if it has come. False when the machine is
+    /// not to be called any more.
+    fn wake_up(&mut self) -> bool {
         self.now = self.clock.now();
         if self.armed.is_some_and(|armed| armed <= self.now) {
             self.armed = None;
         }
         let mut core = self.shared.lock();
         core.driver_wakes(self.now);
+        if core.broken {
+            return false;
+        }
         if core
             .machine
             .next_deadline()
@@ -88,6 +92,7 @@ impl<M: Machine> Driver<M> {
         {
             core.machine.handle(self.now, Input::Deadline);
         }
+        true
     }
 
     /// Reads every socket once. True when one of them may have more.
@@ -243,7 +248,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.get_mut();
-        driver.wake_up();
+        if !driver.wake_up() {
+            return Poll::Ready(());
+        }
         let errors = driver.stats.receive_errors;
         for _ in 0..ROUNDS {
             let received = driver.receive(cx);

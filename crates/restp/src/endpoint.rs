@@ -100,10 +100,26 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
                 "no local address of the same IP version is bound",
             ))
         })?;
-        let path = PathAddress {
-            local: socket.source_for(remote).map_err(unreachable)?,
-            remote,
-        };
+        let local = socket.source_for(remote).map_err(unreachable)?;
+        self.open_on(PathAddress { local, remote }, port)
+    }
+
+    /// Opens a connection from a certain local address, one of [`Endpoint::local_addrs`] (or, where that is the
+    /// wildcard, any address of this host with its port), and returns at once.
+    ///
+    /// # Errors
+    /// When no socket is bound to the local address or the machine cannot open the flow.
+    pub fn open_on(&self, path: PathAddress, port: u16) -> Result<Connection<M>, ConnectError> {
+        if !self.shared.sockets.iter().any(|socket| socket.serves(&path)) {
+            let source = io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                format!("{} is not bound here", path.local),
+            );
+            return Err(ConnectError::Unreachable {
+                remote: path.remote,
+                source,
+            });
+        }
         let mut core = self.shared.lock();
         if core.stopped {
             return Err(ConnectError::Stopped);

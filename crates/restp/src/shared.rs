@@ -7,7 +7,7 @@ use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Machine};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 
 /// Established flows that nobody has accepted yet; further ones are broken off.
@@ -31,6 +31,7 @@ impl<M: Machine> Shared<M> {
             sleeping: None,
             closing: false,
             stopped: false,
+            broken: false,
             stop_watchers: Wakers::default(),
             socket_stats: SocketStats::default(),
         };
@@ -40,10 +41,18 @@ impl<M: Machine> Shared<M> {
         })
     }
 
-    /// The machine and what surrounds it. A panic in the machine ends the driver, which marks everything closed;
-    /// the poison itself says nothing more.
+    /// The machine and what surrounds it. After a panic inside the machine nothing calls it any more: the driver
+    /// ends and every flow is over.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core<M>> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock().unwrap_or_else(|poisoned| {
+            let mut core = poisoned.into_inner();
+            if !core.broken {
+                core.broken = true;
+                core.stop();
+                core.wake_driver();
+            }
+            core
+        })
     }
 }
 
@@ -59,8 +68,10 @@ pub(crate) struct Core<M> {
     sleeping: Option<Waker>,
     /// No handle accepts any more: the driver ends with its last flow.
     closing: bool,
-    /// The driver has ended; the machine is not to be called any more.
+    /// The driver has ended. What has arrived can still be read.
     pub(crate) stopped: bool,
+    /// The machine panicked; it is not to be called any more.
+    pub(crate) broken: bool,
     pub(crate) stop_watchers: Wakers,
     pub(crate) socket_stats: SocketStats,
 }
@@ -85,9 +96,9 @@ impl<M: Machine> Core<M> {
         self.sleeping = Some(waker.clone());
     }
 
-    /// Has everything come to its end?
+    /// Has everything come to its end? A handle may outlive its flow, to read what has arrived.
     pub(crate) fn is_over(&self) -> bool {
-        self.closing && self.flows.is_empty()
+        self.closing && self.flows.values().all(|state| state.closed.is_some())
     }
 
     /// The driver has ended, and nobody waits for ever.

@@ -4,10 +4,11 @@ mod toy;
 
 use bytes::Bytes;
 use restp::{CloseReason, ConnectError, Endpoint, SendError};
+use restp_base::machine::PathAddress;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toy::{CLOSED_PORT, SEGMENT_BYTES, Toy};
+use toy::{CLOSED_PORT, FAULT, SEGMENT_BYTES, Toy};
 
 const PORT: u16 = 7;
 
@@ -277,6 +278,73 @@ fn a_runtime_that_ends_leaves_nobody_waiting() {
         ));
         within("close", client.close()).await;
     });
+}
+
+#[tokio::test]
+async fn one_host_is_reached_at_all_its_addresses() {
+    let addresses: Vec<SocketAddr> = ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"]
+        .map(|text| text.parse().unwrap())
+        .into();
+    // Some machines have no IP version 6.
+    let usable: Vec<SocketAddr> = addresses
+        .into_iter()
+        .filter(|address| std::net::UdpSocket::bind(address).is_ok())
+        .collect();
+    let bind = || Endpoint::with_machine(Toy::default(), &usable).unwrap();
+    let (server, client) = (bind(), bind());
+    for (local, remote) in client.local_addrs().into_iter().zip(server.local_addrs()) {
+        let connection = client.open_on(PathAddress { local, remote }, PORT).unwrap();
+        connection.send(message(1, 100)).await.unwrap();
+        let accepted = within("accept", server.accept()).await.unwrap();
+        assert_eq!(within("message", accepted.recv()).await, Some(message(1, 100)));
+    }
+    let elsewhere = PathAddress {
+        local: "127.0.0.9:1".parse().unwrap(),
+        remote: server.local_addr(),
+    };
+    assert!(
+        client
+            .open_on(elsewhere, PORT)
+            .unwrap_err()
+            .to_string()
+            .contains("127.0.0.9:1 is not bound")
+    );
+}
+
+#[tokio::test]
+async fn what_has_arrived_can_be_read_after_the_endpoint_is_closed() {
+    let (server, client) = (endpoint(), endpoint());
+    let connection = client.connect(server.local_addr(), PORT).await.unwrap();
+    let accepted = within("accept", server.accept()).await.unwrap();
+    connection.send(message(1, 100)).await.unwrap();
+    accepted.finish();
+    assert_eq!(within("end", connection.close()).await, CloseReason::Finished);
+    // The handle still exists, but its flow is over: closing does not wait for it.
+    within("close", server.close()).await;
+    assert_eq!(accepted.closed().await, CloseReason::Finished);
+    assert_eq!(accepted.recv().await, Some(message(1, 100)));
+    assert_eq!(accepted.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_fault_in_the_machine_ends_its_endpoint_and_leaves_nobody_waiting() {
+    let (server, client) = (endpoint(), endpoint());
+    let address = server.local_addr();
+    let connection = std::sync::Arc::new(client.connect(address, PORT).await.unwrap());
+    let reading = tokio::spawn({
+        let connection = connection.clone();
+        async move { connection.recv().await }
+    });
+    tokio::task::yield_now().await;
+    let faulty = tokio::spawn({
+        let connection = connection.clone();
+        async move { connection.send(Bytes::from_static(FAULT)).await }
+    });
+    assert!(within("fault", faulty).await.unwrap_err().is_panic());
+    assert_eq!(within("closed", connection.closed()).await, CloseReason::Aborted);
+    assert_eq!(within("reader", reading).await.unwrap(), None);
+    assert!(matches!(client.open(address, PORT), Err(ConnectError::Stopped)));
+    within("close", client.close()).await;
 }
 
 #[test]

@@ -270,6 +270,24 @@ async fn commands_change_a_running_path() {
 }
 
 #[tokio::test]
+async fn commands_are_read_line_by_line_until_quit() {
+    let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 9)), "");
+    let control = running.control.clone();
+    let lines = "down a\n\nfly a\nstats\nquit\nup a\n";
+    let serving = tokio::task::spawn_blocking(move || {
+        let mut answers = Vec::new();
+        control.serve(lines.as_bytes(), |answer| answers.push(answer));
+        answers
+    });
+    let answers = serving.await.expect("no panic");
+    assert!(matches!(
+        &answers[..],
+        [Ok(Answer::Done(_)), Err(CommandError::Unknown(line)), Ok(Answer::Stats(_)), Ok(Answer::Stats(_))] if line == "fly a"
+    ));
+    assert_eq!(running.task.await.expect("ended by quit").paths.len(), 1);
+}
+
+#[tokio::test]
 async fn an_outage_by_schedule_ends_by_itself() {
     let sink = socket().await;
     let running = Running::start(sink.local_addr().expect("bound"), "outage = [\"0 ms..300 ms\"]");

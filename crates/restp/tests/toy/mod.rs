@@ -20,6 +20,8 @@ const WINDOW: u64 = 512;
 const BUFFERED: usize = 1024;
 const RTO: Duration = Duration::from_millis(50);
 const GIVE_UP: u32 = 40;
+/// A message that makes it panic, as a fault in a machine would.
+pub const FAULT: &[u8] = b"fault";
 /// The one service port that refuses.
 pub const CLOSED_PORT: u16 = 9;
 
@@ -315,6 +317,7 @@ impl Flow for Toy {
         if conn.closed || conn.finished {
             return Err(WriteError::Closed);
         }
+        assert!(data != FAULT, "a fault in the machine");
         if data.len() > SEGMENT_BYTES {
             return Err(WriteError::TooLarge {
                 size: data.len(),
