@@ -81,7 +81,7 @@ impl<M: Machine> Driver<M> {
             self.armed = None;
         }
         let mut core = self.shared.lock();
-        core.driver_wakes(self.now);
+        self.now = core.driver_wakes(self.now);
         if core.broken {
             return false;
         }
@@ -117,6 +117,7 @@ impl<M: Machine> Driver<M> {
                 let (path, ecn) = (socket.path(&meta), ecn_of(&meta));
                 // One lock per message: handles on other threads wait for its datagrams at most.
                 let mut core = self.shared.lock();
+                self.now = core.driver_wakes(self.now);
                 while !bytes.is_empty() {
                     self.datagram.path = path;
                     self.datagram.ecn = ecn;
@@ -159,7 +160,7 @@ impl<M: Machine> Driver<M> {
             .min()
             .unwrap_or(1);
         let mut core = self.shared.lock();
-        core.driver_wakes(self.now);
+        self.now = core.driver_wakes(self.now);
         let mut done = false;
         while !done && self.outbox.has_room() {
             done = !core.machine.poll_transmit(self.now, &mut self.datagram);

@@ -85,10 +85,12 @@ impl<M: Machine> Core<M> {
         self.now
     }
 
-    /// The driver is awake, and this is its time.
-    pub(crate) fn driver_wakes(&mut self, now: Time) {
+    /// The driver is awake. Returns the time of its wake-up, or that of a handle's call which came between: what
+    /// the machine sees never goes backwards.
+    pub(crate) fn driver_wakes(&mut self, now: Time) -> Time {
         self.sleeping = None;
-        self.now = now;
+        self.now = self.now.max(now);
+        self.now
     }
 
     /// The driver has nothing more to do; from now on handles wake it.

@@ -87,7 +87,8 @@ async fn bulk_leaves_in_batches() {
     }
 }
 
-#[tokio::test]
+/// The toy asserts that time never goes backwards; handles and driver are on different threads here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn many_connections_share_two_sockets() {
     let (server, client) = (endpoint(), endpoint());
     let address = server.local_addr();

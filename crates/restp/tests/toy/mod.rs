@@ -29,6 +29,7 @@ type Key = (std::net::SocketAddr, u32);
 
 #[derive(Default)]
 pub struct Toy {
+    latest: Time,
     next_id: u32,
     keys: BTreeMap<FlowId, Key>,
     conns: BTreeMap<Key, Conn>,
@@ -100,6 +101,16 @@ impl Toy {
     fn conn(&mut self, flow: FlowId) -> Option<(Key, &mut Conn)> {
         let key = *self.keys.get(&flow)?;
         self.conns.get_mut(&key).map(|conn| (key, conn))
+    }
+
+    /// A driver's promise to every machine.
+    fn at(&mut self, now: Time) {
+        assert!(
+            now >= self.latest,
+            "time went backwards from {:?} to {now:?}",
+            self.latest
+        );
+        self.latest = now;
     }
 
     fn touch(&mut self, key: Key) {
@@ -247,6 +258,7 @@ impl Toy {
 
 impl Machine for Toy {
     fn handle(&mut self, now: Time, input: Input<'_>) {
+        self.at(now);
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Deadline => self.on_deadline(now),
@@ -255,6 +267,7 @@ impl Machine for Toy {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        self.at(now);
         if let Some(reply) = self.replies.pop_front() {
             *out = reply;
             return true;
@@ -310,7 +323,8 @@ impl Flow for Toy {
         Ok(self.add((path.remote, self.next_id), path, port, true))
     }
 
-    fn write(&mut self, _: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
+    fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
+        self.at(now);
         let Some((key, conn)) = self.conn(flow) else {
             return Err(WriteError::Closed);
         };
@@ -333,7 +347,8 @@ impl Flow for Toy {
         Ok(())
     }
 
-    fn read(&mut self, _: Time, flow: FlowId) -> Read {
+    fn read(&mut self, now: Time, flow: FlowId) -> Read {
+        self.at(now);
         let Some((_, conn)) = self.conn(flow) else {
             return Read::End;
         };
