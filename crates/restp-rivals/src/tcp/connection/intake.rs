@@ -213,6 +213,7 @@ impl Connection {
         self.on_echo(now, header.options.timestamps, &mut feedback);
         let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
         self.stats.lost_packets += findings.lost;
+        self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);
         self.on_findings(now, &feedback, findings, outstanding);
         self.release.acknowledged(first);

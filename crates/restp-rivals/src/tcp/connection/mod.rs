@@ -71,6 +71,8 @@ struct Outbound {
     window: SendWindow,
     /// Window field of the last acknowledgement, to tell an update from a duplicate.
     advertised: u16,
+    /// The next repeat leaves whatever the window says.
+    repeat_at_once: bool,
     /// A timeout is being repaired: one segment at a time until something is acknowledged.
     one_at_a_time: bool,
     /// A byte beyond the peer's shut window is out as a probe (RFC 9293 §3.8.6.1).
@@ -194,9 +196,10 @@ impl Connection {
                 board: Scoreboard::new(FIRST_SEGMENT),
                 numbers: Numbers::new(FIRST_SEGMENT, first_byte),
                 buffer: TransmitBuffer::new(FIRST_SEGMENT),
-                recovery: Recovery::new(parameters.recovery),
+                recovery: Recovery::new(parameters.recovery, true),
                 window: SendWindow::initial(first_byte, 0),
                 advertised: 0,
+                repeat_at_once: false,
                 one_at_a_time: false,
                 window_probe: false,
                 probe_at: None,

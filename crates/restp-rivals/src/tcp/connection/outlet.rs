@@ -58,6 +58,9 @@ impl Connection {
     /// The lost segment to send again now.
     fn repeat_due(&mut self) -> Option<u64> {
         let number = self.out.board.next_lost()?;
+        if std::mem::take(&mut self.out.repeat_at_once) {
+            return Some(number);
+        }
         let bytes = self.out.buffer.get(number).map_or(0, Bytes::len) as u64;
         self.has_room(bytes).then_some(number)
     }
@@ -145,6 +148,10 @@ impl Connection {
             header.flags = Flags::SYN | Flags::ACK;
             header.acknowledgement = truncate(next);
             self.inn.edge = self.inn.edge.max(next + u64::from(header.window));
+            // The field says less than is granted, without a scale; the first acknowledgement says the rest, and
+            // needs no update of its own before.
+            let (next, unread) = self.receive_units();
+            self.inn.window.advertise(next, unread);
         }
         self.emit(header, Bytes::new(), out);
     }

@@ -1,0 +1,6 @@
+//! Stories of two TCPs in virtual time: how a connection begins, loses, waits and ends (RFC 9293).
+
+mod hostile;
+mod network;
+mod set_up_and_end;
+mod transfer;
