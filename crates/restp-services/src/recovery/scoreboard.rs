@@ -33,7 +33,8 @@ pub struct Feedback {
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Round trip of the latest of them, unless it was sent more than once (Karn's rule).
+    /// Round trip of the latest of them, unless it was sent more than once (Karn's rule) or waited at the receiver
+    /// for a repeat.
     pub rtt: Option<Duration>,
     /// The pointer stands where it stood while data is outstanding; the caller clears this for packets that
     /// carried data or changed the window (RFC 5681 §2).
@@ -202,10 +203,12 @@ impl Scoreboard {
         }
         feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
         feedback.advanced = report.cumulative - self.first;
+        let mut repaired = false;
         for _ in 0..feedback.advanced {
             let Some(entry) = self.entries.pop_front() else {
                 break;
             };
+            repaired |= entry.repeated;
             self.first += 1;
             self.outstanding_bytes -= u64::from(entry.bytes);
             if entry.fate == Fate::Delivered {
@@ -213,6 +216,10 @@ impl Scoreboard {
             } else {
                 self.settle(now, entry, &mut feedback);
             }
+        }
+        if repaired {
+            // What the pointer passed besides the repeat was waiting behind the hole: its age is no round trip.
+            feedback.rtt = None;
         }
         for range in &report.received {
             for number in range.start.max(self.first)..range.end {
@@ -366,6 +373,21 @@ mod tests {
             "16 left at 6 ms and was not known"
         );
         assert!(board.is_empty());
+    }
+
+    #[test]
+    fn what_waited_behind_a_hole_gives_no_round_trip() {
+        let mut board = burst();
+        board.mark_lost(10);
+        board.on_repeated(at(150), 10);
+        let feedback = board.acknowledge(at(200), &AckReport::pointer(16)).unwrap();
+        assert_eq!(
+            (feedback.delivered, feedback.rtt),
+            (6, None),
+            "11 to 15 arrived long ago"
+        );
+        let feedback = board.acknowledge(at(201), &AckReport::pointer(18)).unwrap();
+        assert_eq!(feedback.rtt, Some(Duration::from_millis(194)));
     }
 
     #[test]
