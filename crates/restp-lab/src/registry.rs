@@ -182,7 +182,14 @@ mod tests {
             "{error}"
         );
         let set = [("rto_floor", "1")];
-        assert_eq!(refused("restp:3wh-arq", &set).key.as_deref(), Some("rto_floor"));
+        for name in ["restp:3wh-arq", "tcp:newreno"] {
+            assert_eq!(refused(name, &set).key.as_deref(), Some("rto_floor"), "{name}");
+        }
+        let error = refused("tcp:newrenno", &[]);
+        assert!(
+            error.key.is_none() && error.message.contains("newreno, cubic"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-const NUMBERS: [&str; 16] = [
+const NUMBERS: [&str; 17] = [
     "segment",
     "window",
     "window-scaling",
@@ -58,6 +58,7 @@ const NUMBERS: [&str; 16] = [
     "ack-every",
     "ack-delay",
     "sack-blocks",
+    "flight-limit",
     "initial-window",
     "initial-threshold",
     "growth",
@@ -139,6 +140,12 @@ impl TcpParameters {
             "sack-blocks" => match &mut self.sack_blocks {
                 Some(blocks) => *blocks = small(count()?)?.min(255) as u8,
                 None => return Err(about(&"it belongs to ack = \"positive+sack\"; choose that")),
+            },
+            "flight-limit" => match &mut self.congestion {
+                CongestionChoice::None {
+                    flight_limit_segments,
+                } => *flight_limit_segments = packets()?,
+                _ => return Err(about(&"it belongs to congestion = \"none\"; choose that")),
             },
             "initial-window" => *controlled(key, &mut self.congestion)?.0 = packets()?,
             "initial-threshold" => *controlled(key, &mut self.congestion)?.1 = bytes()?,
@@ -299,7 +306,9 @@ mod tests {
             ("handshake-attempts", "2"),
             ("send-buffer", "64 KiB"),
         ];
-        assert_eq!(values.len(), CHOICES.len() + NUMBERS.len());
+        assert_eq!(values.len() + 1, CHOICES.len() + NUMBERS.len());
+        let limited = TcpParameters::from_pairs("none", &[("flight-limit", "32 packets")]).unwrap();
+        assert_ne!(limited, TcpParameters::from_pairs("none", &[]).unwrap());
         let all = TcpParameters::from_pairs("newreno", &values).unwrap();
         for (key, value) in values {
             let without: Vec<_> = values.into_iter().filter(|(other, _)| *other != key).collect();
@@ -333,6 +342,7 @@ mod tests {
             ([("segment", "0 B")], "segment", "1 to 65000"),
             ([("recovery", "pipe")], "recovery", "positive+sack"),
             ([("sack-blocks", "3")], "sack-blocks", "positive+sack"),
+            ([("flight-limit", "3 packets")], "flight-limit", "none"),
             ([("data-attempts", "many")], "data-attempts", "\"many\""),
             ([("rto-floor", "90 s")], "rto-floor", "rto-ceiling"),
         ] {
