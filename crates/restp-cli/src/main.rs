@@ -1,1 +1,38 @@
-fn main() {}
+//! The `restp` command: arguments as typed (`args`), validated (`plan`), one file per command (`commands`). Results
+//! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv.
+
+mod args;
+mod commands;
+mod failure;
+mod interrupt;
+mod output;
+mod plan;
+mod progress;
+mod transfer;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use output::Output;
+use std::process::ExitCode;
+
+/// 0 done, 1 failed in operation, 2 bad usage or bad input file (clap uses 2 as well).
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output { json: arguments.json };
+    let result = match &arguments.command {
+        Command::Recv(recv) => commands::recv::execute(recv, output),
+        Command::Send(send) => commands::send::execute(send, output),
+        Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
+        Command::Sim(sim) => commands::sim::execute(sim, output),
+        Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message().is_empty() {
+                output::note(format!("error: {}", failure.message()));
+            }
+            failure.code()
+        }
+    }
+}

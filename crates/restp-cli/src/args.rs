@@ -1,0 +1,212 @@
+//! The command line as typed.
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Moves data over links that break, and shows how: transfers, emulated networks, experiments.
+#[derive(Debug, Parser)]
+#[command(name = "restp", version, max_term_width = 100, after_help = OVERVIEW)]
+pub struct Arguments {
+    /// Print results as JSON, one object per line, on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const OVERVIEW: &str = "\
+A first transfer, in two terminals:
+  restp recv                          prints \"ticket: restp1-...\"
+  restp send FILE restp1-...          sends FILE; exit code 0 means: verified at the other end
+
+Exit codes: 0 done, 1 failed in operation, 2 bad usage or bad input file.
+`restp help COMMAND` explains one command with examples.";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Receive files
+    #[command(after_help = RECV)]
+    Recv(Recv),
+    /// Send a file
+    #[command(after_help = SEND)]
+    Send(Send),
+    /// Emulate network paths with rate, delay, loss and outages between UDP ports
+    #[command(after_help = EMULATE)]
+    Emulate(Emulate),
+    /// Run an experiment in virtual time
+    #[command(after_help = SIM)]
+    Sim(Sim),
+    /// Show what a connection can be made of, and check compositions
+    #[command(after_help = PROFILES)]
+    Profiles(Profiles),
+}
+
+const RECV: &str = "\
+Examples:
+  restp recv                                    into this folder, until Ctrl-C
+  restp recv --dir inbox --once                 one file, then exit
+  restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
+
+Files appear under their names only when they are complete and verified. What exists is not overwritten unless
+--overwrite is given.";
+
+#[derive(Debug, Args)]
+pub struct Recv {
+    /// Address to listen at, port 0 for any free one; may be repeated [default: every address, any port]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<SocketAddr>,
+    /// Folder for received files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Exit after one file: with code 0 when it is verified, 1 when its transfer breaks off
+    #[arg(long)]
+    pub once: bool,
+    /// Replace files that exist
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Write files through to the disk before they are confirmed
+    #[arg(long)]
+    pub fsync: bool,
+    /// Give a sender up after this long without progress
+    #[arg(long, value_name = "TIME", default_value = "30 s")]
+    pub timeout: String,
+}
+
+const SEND: &str = "\
+Examples:
+  restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
+  restp send video.mkv 192.0.2.1:4000           to an address
+  restp send video.mkv restp1-... --address 198.51.100.7:4000
+                                                through a relay or forwarded port
+  restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
+                                                keep the rate on a lossy link that is yours alone
+
+`restp profiles` lists profiles, services and choices.";
+
+#[derive(Debug, Args)]
+pub struct Send {
+    /// File to send
+    pub file: PathBuf,
+    /// Ticket of the receiver, or its addresses as IP:PORT
+    #[arg(required = true, value_name = "TICKET-or-ADDR")]
+    pub to: Vec<String>,
+    /// Address in the place of the ticket's; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub address: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub composition: CompositionArgs,
+    /// Give the receiver up after this long without progress
+    #[arg(long, value_name = "TIME", default_value = "30 s")]
+    pub timeout: String,
+}
+
+#[derive(Debug, Default, Args)]
+pub struct CompositionArgs {
+    /// What the connection is made of: a preset, or a file of `service = "choice"` lines that ends in .toml
+    #[arg(long, value_name = "NAME-or-FILE.toml")]
+    pub profile: Option<String>,
+    /// Change one service or number of it; may be repeated
+    #[arg(long, value_name = "SERVICE=CHOICE")]
+    pub set: Vec<String>,
+}
+
+const EMULATE: &str = "\
+Examples:
+  restp emulate demo/net.toml                   until Ctrl-C, then counters
+  restp emulate net.toml --control              with commands on standard input:
+                                                down PATH, up PATH, set PATH loss=0.05, stats, quit
+  sudo restp emulate net.toml --tun             between network namespaces, for any IP traffic
+
+A network of one path:
+  [[path]]
+  name = \"satellite\"
+  listen = \"127.0.0.1:7001\"        # send here ...
+  to = \"127.0.0.1:7002\"            # ... to get there
+  rate = \"20 Mbit/s\"
+  delay = \"25 ms\"
+  queue = { drop_tail = \"bdp\" }
+  loss = { rate = 0.01, direction = \"both\" }
+  outage = [\"5 s..7 s\"]";
+
+#[derive(Debug, Args)]
+pub struct Emulate {
+    /// The network
+    #[arg(value_name = "NET.toml")]
+    pub net: PathBuf,
+    /// Attach to TUN devices in two network namespaces instead of UDP ports (Linux, root)
+    #[arg(long)]
+    pub tun: bool,
+    /// Take commands from standard input; its end ends the emulator
+    #[arg(long)]
+    pub control: bool,
+}
+
+const SIM: &str = "\
+Examples:
+  restp sim scenarios/restp/bulk-lossy.toml
+  restp sim scenarios/restp/e8.toml --runs 3 --check
+                                                hold the scenario's claims against the results
+  restp sim s.toml --set link.bottleneck.loss.rate=0.05 --json
+                                                one value fixes a key ...
+  restp sim s.toml --set 'flow.a.transport=[\"tcp:newreno\", \"restp:3wh-arq\"]'
+                                                ... a list varies it";
+
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// First seed, in the place of the scenario's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Runs per point, in the place of the scenario's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
+    /// Set or vary a key of the scenario; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Hold the scenario's claims against the results; exit code 1 when one fails
+    #[arg(long)]
+    pub check: bool,
+}
+
+const PROFILES: &str = "\
+Examples:
+  restp profiles                                every preset, service and choice
+  restp profiles 3wh-arq                        what it is made of, with its header bits
+  restp profiles default --set congestion=newreno --set \"segment=1200 B\"
+                                                a changed one: is it valid?";
+
+#[derive(Debug, Args)]
+pub struct Profiles {
+    /// Preset or profile file to show
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Change one service or number of it; may be repeated
+    #[arg(long, value_name = "SERVICE=CHOICE")]
+    pub set: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string);
+            assert!(
+                help.is_some_and(|help| help.contains("Example")),
+                "{}",
+                command.get_name()
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! One file per command.
+
+pub mod emulate;
+pub mod profiles;
+pub mod recv;
+pub mod send;
+pub mod sim;
+
+use crate::failure::Failure;
+use restp::Composition;
+use restp_base::time::Duration;
+
+/// How long a closed endpoint may take to say goodbye: that its last packets leave, and repeats are answered.
+const GOODBYE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Threads of files end within this time, or the process ends without them.
+const THREADS_END: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Until a set-up packet is repeated for the first time: RFC 6298 (2.1), where OP-32 says 3 s for published runs.
+const FIRST_HANDSHAKE_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs `command` on a runtime of one thread: protocol and application share it, so that a datagram costs no
+/// wake-up of another thread; files have threads of their own.
+fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::operation(format!("the runtime could not start: {error}")))?;
+    let result = runtime.block_on(command);
+    // Temporary files are removed by their threads.
+    runtime.shutdown_timeout(THREADS_END);
+    result
+}
+
+/// Makes a connection bear silence for `patience`, and no longer.
+///
+/// Retransmissions come often enough that an outage shorter than that is survived: doubling timers would sleep
+/// through as much time again as the outage took.
+fn bear(composition: &mut Composition, patience: Duration) {
+    composition.progress_timeout = patience;
+    composition.idle_timeout = patience;
+    composition.handshake.rto = composition.handshake.rto.min(FIRST_HANDSHAKE_WAIT);
+    let ceiling = (patience / 10).max(composition.rto.floor);
+    composition.rto.ceiling = composition.rto.ceiling.min(ceiling);
+    let attempts = patience.as_nanos() / composition.rto.floor.as_nanos().max(1) + 1;
+    composition.rto.attempts = composition
+        .rto
+        .attempts
+        .max(u32::try_from(attempts).unwrap_or(u32::MAX));
+}
+
+/// The form the runtime's timers take.
+fn std_duration(span: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(span.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_shorter_than_the_patience_is_survived() {
+        let mut composition = Composition::default();
+        bear(&mut composition, Duration::from_secs(30));
+        assert_eq!(composition.progress_timeout, Duration::from_secs(30));
+        assert_eq!(composition.rto.ceiling, Duration::from_secs(3));
+        assert!(composition.rto.floor * u64::from(composition.rto.attempts) > Duration::from_secs(30));
+        assert!(composition.check().is_ok());
+    }
+
+    #[test]
+    fn short_patience_keeps_the_timer_within_its_bounds() {
+        let mut composition = Composition::default();
+        bear(&mut composition, Duration::from_secs(1));
+        assert_eq!(composition.rto.ceiling, composition.rto.floor);
+        assert!(composition.check().is_ok());
+    }
+}

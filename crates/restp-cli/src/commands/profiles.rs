@@ -1,0 +1,237 @@
+//! `restp profiles`: what a connection can be made of.
+
+use crate::args::{CompositionArgs, Profiles};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::plan;
+use restp::{Composition, ValidComposition};
+use restp_lab::report;
+use restp_proto::composition::{KEYS, PRESETS, Preset};
+use restp_proto::wire::{self, Field, Header, Services};
+use serde::Serialize;
+
+/// Lists everything, or shows one composition.
+///
+/// # Errors
+/// Exit code 2 for unknown names, and for a composition that is invalid, with the reason and the nearest valid one.
+pub fn execute(arguments: &Profiles, output: Output) -> Result<(), Failure> {
+    if arguments.name.is_none() && arguments.set.is_empty() {
+        return list(output);
+    }
+    let wanted = CompositionArgs {
+        profile: arguments.name.clone(),
+        set: arguments.set.clone(),
+    };
+    let composition = plan::composition(Composition::default(), &wanted, |_| {})?;
+    let name = arguments.name.as_deref().unwrap_or("default");
+    let valid = composition
+        .check()
+        .map_err(|refusal| Failure::input(format!("{name} cannot be used: {refusal}")))?;
+    output.result(&Shown::of(name, &valid), Shown::describe)
+}
+
+/// One preset in the list.
+#[derive(Serialize)]
+struct Listed {
+    preset: &'static str,
+    section: &'static str,
+    purpose: &'static str,
+    /// Why it cannot be used yet, if it cannot.
+    refusal: Option<String>,
+}
+
+/// One key in the list.
+#[derive(Serialize)]
+struct ListedKey {
+    key: &'static str,
+    section: &'static str,
+    service: bool,
+    allowed: Vec<&'static str>,
+}
+
+fn list(output: Output) -> Result<(), Failure> {
+    let presets = PRESETS.iter().map(|preset| Listed {
+        preset: preset.name,
+        section: preset.section,
+        purpose: preset.purpose,
+        refusal: preset
+            .composition()
+            .check()
+            .err()
+            .map(|refusal| refusal.to_string()),
+    });
+    let keys = KEYS.iter().map(|key| ListedKey {
+        key: key.name,
+        section: key.section,
+        service: key.service,
+        allowed: key.allowed(),
+    });
+    if output.json {
+        for preset in presets {
+            output.result(&preset, |_| String::new())?;
+        }
+        for key in keys {
+            output.result(&key, |_| String::new())?;
+        }
+        return Ok(());
+    }
+    let mut text = "Presets (--profile NAME)\n".to_owned();
+    text += &table(presets.map(|preset| {
+        let mark = if preset.refusal.is_some() {
+            " (not built yet)"
+        } else {
+            ""
+        };
+        [
+            preset.preset.into(),
+            preset.section.into(),
+            format!("{}{mark}", preset.purpose),
+        ]
+    }));
+    let (services, numbers): (Vec<_>, Vec<_>) = keys.partition(|key| key.service);
+    for (title, keys) in [("Services", services), ("Numbers", numbers)] {
+        text += &format!("\n{title} (--set KEY=VALUE)\n");
+        text += &table(
+            keys.into_iter()
+                .map(|key| [key.key.into(), key.section.into(), key.allowed.join(", ")]),
+        );
+    }
+    output.text(&text)
+}
+
+/// A composition in full.
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    section: Option<&'static str>,
+    purpose: Option<&'static str>,
+    services: Vec<Setting>,
+    numbers: Vec<Setting>,
+    header: String,
+    fields: Vec<ShownField>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    key: &'static str,
+    value: String,
+    section: &'static str,
+}
+
+/// A field of the base header.
+#[derive(Serialize)]
+struct ShownField {
+    offset_bits: usize,
+    length_bits: usize,
+    name: &'static str,
+    value: String,
+    meaning: String,
+}
+
+impl Shown {
+    fn of(name: &str, valid: &ValidComposition) -> Self {
+        let settings = |values: Vec<(&'static str, String, &'static str)>| {
+            let settings = values
+                .into_iter()
+                .map(|(key, value, section)| Setting { key, value, section });
+            settings.collect()
+        };
+        let preset = Preset::named(name);
+        let (header, fields) = base_header(valid);
+        Shown {
+            name: name.into(),
+            section: preset.map(|preset| preset.section),
+            purpose: preset.map(|preset| preset.purpose),
+            services: settings(valid.services()),
+            numbers: settings(valid.numbers()),
+            header,
+            fields,
+            warnings: valid.warnings().iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let mut text = self.name.clone();
+        if let (Some(section), Some(purpose)) = (self.section, self.purpose) {
+            text += &format!(" ({section}): {purpose}");
+        }
+        for (title, settings) in [("Services", &self.services), ("Numbers", &self.numbers)] {
+            text += &format!("\n\n{title}\n");
+            text += table(
+                settings
+                    .iter()
+                    .map(|it| [it.key.into(), it.value.clone(), it.section.into()]),
+            )
+            .trim_end();
+        }
+        text += &format!("\n\nHeader of a packet without data: {}\n", self.header);
+        text += &table(self.fields.iter().map(|field| {
+            [
+                format!("bit {}", field.offset_bits),
+                format!("{} = {}", field.name, field.value),
+                field.meaning.clone(),
+            ]
+        }));
+        for warning in &self.warnings {
+            text += &format!("\nwarning: {warning}\n");
+        }
+        text
+    }
+}
+
+/// The base header of such a connection, in hex and field by field.
+fn base_header(composition: &Composition) -> (String, Vec<ShownField>) {
+    let mut header = Header::new(Services::of(composition), 0, 0);
+    header.window = (header.services.flow_control != 0).then_some(0);
+    let numbered = header.services.numbered() || composition.reliability.repeats();
+    header.sequence = numbered.then_some(0);
+    let mut head = Default::default();
+    if header.emit(&[], &mut head).is_err() {
+        return Default::default();
+    }
+    let hex = data_encoding::HEXUPPER.encode(&head);
+    let fields: Vec<Field> = wire::describe(&head).unwrap_or_default();
+    let fields = fields.into_iter().map(|field| ShownField {
+        offset_bits: field.offset,
+        length_bits: field.length,
+        name: field.name,
+        value: field.value,
+        meaning: field.meaning,
+    });
+    (words(&hex), fields.collect())
+}
+
+/// Eight digits to a word.
+fn words(hex: &str) -> String {
+    let words: Vec<_> = hex
+        .as_bytes()
+        .chunks(8)
+        .map(|word| String::from_utf8_lossy(word))
+        .collect();
+    words.join(" ")
+}
+
+/// Rows with an indent.
+fn table<const N: usize>(rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<Vec<String>> = rows.map(|row| row.to_vec()).collect();
+    let plain = report::plain(&rows);
+    plain.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_that_is_built_shows_a_header_that_reads_back() {
+        for preset in PRESETS {
+            let Ok(valid) = preset.composition().check() else {
+                continue;
+            };
+            let shown = Shown::of(preset.name, &valid);
+            assert!(!shown.fields.is_empty(), "{}", preset.name);
+            assert!(shown.describe().contains("congestion"));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! `restp recv`: files from any number of senders.
+
+use super::{GOODBYE, bear, run, std_duration};
+use crate::args::Recv;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::plan;
+use crate::progress::Progress;
+use crate::transfer::{self, Arrival, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch};
+use restp::clock::Clock;
+use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
+use restp_base::time::{Duration, Time};
+use serde::Serialize;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+/// Transfers at once; further senders are told to come later.
+const MAX_TRANSFERS: usize = 64;
+
+/// Senders told so at once; further ones are broken off without a word.
+const MAX_REFUSALS: usize = 64;
+
+/// Receives files.
+///
+/// # Errors
+/// Exit code 2 when it could not begin; 1 when interrupted in the middle of a transfer, or when the one file of
+/// `--once` did not arrive.
+pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
+    let patience = plan::timeout(&arguments.timeout)?;
+    let folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
+        let dir = arguments.dir.display();
+        Failure::input(format!(
+            "--dir {dir}: {error}; name a folder that exists and that you may write to"
+        ))
+    })?;
+    let mut composition = Composition::default();
+    bear(&mut composition, patience);
+    let config = EndpointConfig::new(plan::checked(composition)?).listen(SERVICE_PORT, Acceptance::Any);
+    run(async {
+        let interrupt = Interrupt::watch()?;
+        let endpoint = bind(&arguments.listen, config)?;
+        announce(&endpoint, &folder, output)?;
+        let mut hall = Hall {
+            service: Arc::new(Service {
+                folder,
+                patience,
+                progress: Progress::new(),
+            }),
+            output,
+            once: arguments.once,
+            transfers: JoinSet::new(),
+        };
+        let result = hall.serve(&endpoint, interrupt).await;
+        hall.transfers.shutdown().await;
+        let _ = timeout(GOODBYE, endpoint.close()).await;
+        result
+    })
+}
+
+fn bind(listen: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+    if !listen.is_empty() {
+        return Endpoint::bind_all(listen, config).map_err(|error| {
+            let list: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
+            Failure::input(format!(
+                "--listen {}: {error}; name addresses of this host with free ports, or port 0",
+                list.join(", ")
+            ))
+        });
+    }
+    let v4: SocketAddr = (Ipv4Addr::UNSPECIFIED, 0).into();
+    let v6: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
+    // A host without IPv6 has no such socket.
+    Endpoint::bind_all(&[v4, v6], config.clone())
+        .or_else(|_| Endpoint::bind(v4, config))
+        .map_err(|error| Failure::operation(format!("no socket: {error}")))
+}
+
+/// What is printed first.
+#[derive(Serialize)]
+struct Invitation {
+    ticket: String,
+    addresses: Vec<SocketAddr>,
+}
+
+fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), Failure> {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    let ticket = Ticket::new(reachable(&endpoint.local_addrs(), &own));
+    crate::output::note(format!(
+        "receiving into {}; send with: restp send FILE {ticket}",
+        folder.path().display()
+    ));
+    let invitation = Invitation {
+        ticket: ticket.to_string(),
+        addresses: ticket.addresses().to_vec(),
+    };
+    output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))
+}
+
+/// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
+/// stand for all of their family, those of this host alone last.
+fn reachable(bound: &[SocketAddr], own: &[IpAddr]) -> Vec<SocketAddr> {
+    let mut addresses = Vec::new();
+    for socket in bound {
+        if socket.ip().is_unspecified() {
+            let family = own
+                .iter()
+                .filter(|ip| ip.is_ipv4() == socket.is_ipv4() && !is_link_local(ip));
+            addresses.extend(family.map(|ip| SocketAddr::new(*ip, socket.port())));
+        } else {
+            addresses.push(*socket);
+        }
+    }
+    addresses.sort_by_key(|address| address.ip().is_loopback());
+    addresses
+}
+
+/// Such an address means nothing without the name of an interface, which differs from host to host.
+fn is_link_local(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
+/// What every transfer needs.
+struct Service {
+    folder: Folder,
+    patience: Duration,
+    progress: Progress,
+}
+
+/// How a transfer ended, and who sent.
+struct Departure {
+    peer: String,
+    result: Result<(Arrival, Outcome), ReceiveError>,
+}
+
+/// Where transfers run.
+struct Hall {
+    service: Arc<Service>,
+    output: Output,
+    once: bool,
+    transfers: JoinSet<Departure>,
+}
+
+impl Hall {
+    /// Until the one file has come, or the user ends it.
+    async fn serve(&mut self, endpoint: &Endpoint, mut interrupt: Interrupt) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                connection = endpoint.accept() => match connection {
+                    Some(connection) => self.admit(connection),
+                    None => return Err(Failure::operation("the sockets have failed; start again")),
+                },
+                Some(departure) = self.transfers.join_next() => {
+                    if let Some(last) = self.see_off(departure)? {
+                        return last;
+                    }
+                }
+                () = interrupt.wait() => return self.interrupted(),
+            }
+        }
+    }
+
+    fn admit(&mut self, connection: Connection) {
+        let service = self.service.clone();
+        let running = self.transfers.len();
+        if running < MAX_TRANSFERS {
+            self.transfers
+                .spawn(async move { service.receive(&connection).await });
+        } else if running < MAX_TRANSFERS + MAX_REFUSALS {
+            self.transfers.spawn(async move { refuse(&connection).await });
+        }
+    }
+
+    /// Reports a transfer. With `--once` the first one that was begun decides how the program ends.
+    fn see_off(
+        &self,
+        departure: Result<Departure, JoinError>,
+    ) -> Result<Option<Result<(), Failure>>, Failure> {
+        let Departure { peer, result } = departure.map_err(|error| Failure::operation(error.to_string()))?;
+        match result {
+            Ok((arrival, outcome)) => {
+                self.service.progress.aside(|| {
+                    crate::output::note(format!("{peer}: {}", arrival.place.display()));
+                    self.output.result(&outcome, Outcome::to_string)
+                })?;
+                Ok(self.once.then_some(Ok(())))
+            }
+            // Whoever knocks and offers nothing useful must not end the program.
+            Err(error @ ReceiveError::Rejected(_)) => {
+                self.service.progress.note(format!("{peer}: {error}"));
+                Ok(None)
+            }
+            Err(error) if self.once => Ok(Some(Err(Failure::operation(format!("{peer}: {error}"))))),
+            Err(error) => {
+                self.service.progress.note(format!("{peer}: {error}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn interrupted(&self) -> Result<(), Failure> {
+        match self.transfers.len() {
+            0 if self.once => Err(Failure::operation("interrupted before a file came")),
+            0 => Ok(()),
+            running => Err(Failure::operation(format!(
+                "interrupted; {running} unfinished, nothing of that was kept"
+            ))),
+        }
+    }
+}
+
+impl Service {
+    async fn receive(&self, connection: &Connection) -> Departure {
+        let clock = Clock::start();
+        let peer = peer(connection);
+        let watch = Watch::default();
+        let line = OnceLock::new();
+        let begun = |name: &str, bytes: u64| {
+            self.progress
+                .note(format!("{peer}: receiving {name}, {bytes} bytes"));
+            // The only value it ever gets.
+            let _ = line.set(self.progress.line(name, bytes));
+        };
+        let received = tokio::select! {
+            received = transfer::receive(connection, &self.folder, self.patience, &watch, begun) => received,
+            never = watch.run(connection, |look| {
+                if let Some(line) = line.get() {
+                    line.show(look);
+                }
+            }) => match never {},
+        };
+        let seconds = clock.now().since(Time::ZERO).as_secs_f64();
+        let result = match received {
+            Ok(arrival) => {
+                let outcome = Outcome::new(connection, &watch, seconds, arrival.digest);
+                // The verdict is on its way; the sender's end of the connection says that it got there.
+                let _ = timeout(std_duration(self.patience), connection.closed()).await;
+                Ok((arrival, outcome))
+            }
+            Err(error) => Err(error),
+        };
+        Departure { peer, result }
+    }
+}
+
+async fn refuse(connection: &Connection) -> Departure {
+    let busy = Rejection::Busy("the receiver is busy with other transfers; send again later");
+    transfer::refuse(connection, &busy).await;
+    Departure {
+        peer: peer(connection),
+        result: Err(busy.into()),
+    }
+}
+
+fn peer(connection: &Connection) -> String {
+    connection
+        .path()
+        .map_or_else(|| "sender".into(), |path| path.remote.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_stands_for_the_addresses_of_its_family() {
+        let socket = |text: &str| -> SocketAddr { text.parse().expect("an address") };
+        let own = ["127.0.0.1", "192.0.2.7", "::1", "fe80::1", "2001:db8::7"];
+        let own = own.map(|text| text.parse().expect("an address"));
+        let bound = [socket("0.0.0.0:10"), socket("[::]:20")];
+        let expected = ["192.0.2.7:10", "[2001:db8::7]:20", "127.0.0.1:10", "[::1]:20"];
+        assert_eq!(reachable(&bound, &own), expected.map(socket));
+        assert_eq!(reachable(&[socket("127.0.0.1:5")], &own), [socket("127.0.0.1:5")]);
+    }
+}

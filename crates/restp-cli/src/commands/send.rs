@@ -1,0 +1,187 @@
+//! `restp send`: one file to one receiver.
+
+use super::{GOODBYE, bear, run, std_duration};
+use crate::args::Send;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::plan;
+use crate::progress::Progress;
+use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, Watch};
+use restp::clock::Clock;
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig};
+use restp_base::time::{Duration, Time};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Head start of each address over the next one (RFC 8305 §8).
+const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Sends the file.
+///
+/// # Errors
+/// Exit code 2 for what can be said before anything is sent, 1 for everything after.
+pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
+    let patience = plan::timeout(&arguments.timeout)?;
+    let addresses = addresses(arguments)?;
+    let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
+        bear(composition, patience);
+    })?;
+    let config = EndpointConfig::new(plan::checked(composition)?);
+    let source = Source::open(&arguments.file).map_err(Failure::input)?;
+    transfer::check_name(source.name()).map_err(Failure::input)?;
+    let outcome = run(async {
+        let mut interrupt = Interrupt::watch()?;
+        let endpoint = Arc::new(bind(&addresses, config)?);
+        let result = tokio::select! {
+            result = deliver(&endpoint, &addresses, source, patience) => result,
+            () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
+        };
+        // Every handle is gone: connections have been finished or broken off, and the peer is told.
+        if let Some(endpoint) = Arc::into_inner(endpoint) {
+            let _ = timeout(GOODBYE, endpoint.close()).await;
+        }
+        result
+    })?;
+    output.result(&outcome, Outcome::to_string)
+}
+
+fn addresses(arguments: &Send) -> Result<Vec<SocketAddr>, Failure> {
+    if !arguments.address.is_empty() {
+        return Ok(arguments.address.clone());
+    }
+    let mut addresses = Vec::new();
+    for word in &arguments.to {
+        let ticket: Ticket = word.parse().map_err(Failure::input)?;
+        addresses.extend_from_slice(ticket.addresses());
+    }
+    Ok(addresses)
+}
+
+fn bind(to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+    let mut local: Vec<SocketAddr> = Vec::new();
+    if to.iter().any(SocketAddr::is_ipv4) {
+        local.push((Ipv4Addr::UNSPECIFIED, 0).into());
+    }
+    if to.iter().any(SocketAddr::is_ipv6) {
+        local.push((Ipv6Addr::UNSPECIFIED, 0).into());
+    }
+    Endpoint::bind_all(&local, config).map_err(|error| Failure::operation(format!("no socket: {error}")))
+}
+
+async fn deliver(
+    endpoint: &Arc<Endpoint>,
+    addresses: &[SocketAddr],
+    source: Source,
+    patience: Duration,
+) -> Result<Outcome, Failure> {
+    let clock = Clock::start();
+    let connection = dial(endpoint, addresses, patience).await?;
+    let peer = connection
+        .path()
+        .map_or_else(String::new, |path| path.remote.to_string());
+    let (watch, progress) = (Watch::default(), Progress::new());
+    let line = progress.line(source.name(), source.bytes());
+    let sent = tokio::select! {
+        sent = transfer::send(&connection, source, &watch) => sent,
+        never = watch.run(&connection, |look| line.show(look)) => match never {},
+    };
+    let seconds = clock.now().since(Time::ZERO).as_secs_f64();
+    let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
+    let outcome = Outcome::new(&connection, &watch, seconds, digest);
+    // The file is there whether or not the farewell succeeds.
+    let _ = timeout(GOODBYE, connection.close()).await;
+    Ok(outcome)
+}
+
+/// Opens connections to all addresses, each a little after the one before, and takes the first that stands.
+async fn dial(
+    endpoint: &Arc<Endpoint>,
+    addresses: &[SocketAddr],
+    patience: Duration,
+) -> Result<Connection, Failure> {
+    let mut attempts = JoinSet::new();
+    for (place, &address) in (0..).zip(addresses) {
+        let endpoint = endpoint.clone();
+        attempts.spawn(async move {
+            tokio::time::sleep(HEAD_START * place).await;
+            let connected = endpoint.connect(address, SERVICE_PORT).await;
+            connected.map_err(|error| format!("{address}: {error}"))
+        });
+    }
+    let mut failures = Vec::new();
+    let race = async {
+        while let Some(attempt) = attempts.join_next().await {
+            match attempt {
+                Ok(Ok(connection)) => return Some(connection),
+                Ok(Err(failure)) => failures.push(failure),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        None
+    };
+    let winner = timeout(std_duration(patience), race).await;
+    attempts.shutdown().await;
+    match winner {
+        Ok(Some(connection)) => Ok(connection),
+        Ok(None) => Err(Failure::operation(format!(
+            "no connection: {}",
+            failures.join("; ")
+        ))),
+        Err(_) => {
+            let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+            Err(Failure::operation(format!(
+                "nobody answered at {} within {patience}; {CHECK}",
+                tried.join(", ")
+            )))
+        }
+    }
+}
+
+const CHECK: &str = "check that `restp recv` runs there, that the ticket is its latest, and that firewalls let UDP \
+                     through to that port (--timeout waits longer)";
+
+fn explain(error: &SendError, peer: &str) -> String {
+    match error {
+        SendError::Connection(CloseReason::TimedOut(span)) => format!(
+            "the receiver at {peer} has not answered for {:.0} s; check that `restp recv` still runs there and that \
+             the network is up, then send again (--timeout bears longer outages)",
+            span.as_secs_f64()
+        ),
+        SendError::Connection(CloseReason::Reset) => {
+            format!("the receiver at {peer} broke the transfer off; look at what it says, then send again")
+        }
+        SendError::Connection(CloseReason::Finished) => {
+            format!("the receiver at {peer} ended the connection without a verdict; send again")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(to: &[&str], address: &[&str]) -> Send {
+        let address = address.iter().map(|text| text.parse().expect("an address"));
+        Send {
+            file: "x".into(),
+            to: to.iter().map(|text| (*text).to_owned()).collect(),
+            address: address.collect(),
+            composition: Default::default(),
+            timeout: "30 s".into(),
+        }
+    }
+
+    #[test]
+    fn addresses_replace_those_of_the_ticket() {
+        let to = ["127.0.0.1:1", "127.0.0.1:2"];
+        let both = addresses(&arguments(&to, &[])).expect("addresses");
+        assert_eq!(both.len(), 2);
+        let replaced = addresses(&arguments(&to, &["127.0.0.1:3"])).expect("addresses");
+        assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
+        assert!(addresses(&arguments(&["nonsense"], &[])).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! `restp sim`: one scenario in virtual time.
+
+use crate::args::Sim;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::plan;
+use crate::progress::Progress;
+use restp::clock::Clock;
+use restp_lab::checker::Verdict;
+use restp_lab::{Line, Options, Scenario, Summary, report};
+use std::ops::ControlFlow;
+
+/// Runs every point with every seed.
+///
+/// # Errors
+/// Exit code 2 for a scenario that is none, 1 when a run or, with `--check`, a claim fails.
+pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
+    let mut scenario = Scenario::read(&arguments.scenario).map_err(Failure::input)?;
+    for (key, value) in plan::settings(&arguments.set)? {
+        scenario = scenario.with(&key, &value).map_err(Failure::input)?;
+    }
+    if arguments.check && scenario.checks().is_empty() {
+        return Err(Failure::input(format!(
+            "{}: there is no [[check]] in this scenario; leave --check out",
+            arguments.scenario.display()
+        )));
+    }
+    let clock = Clock::start();
+    let stopwatch = || clock.now().as_secs_f64();
+    let options = Options {
+        seed: arguments.seed,
+        runs: arguments.runs,
+        stopwatch: Some(&stopwatch),
+        ..Options::DEFAULT
+    };
+    let mut results = Results::default();
+    let progress = Progress::new();
+    let line = progress.steps(scenario.id(), runs(&scenario, arguments));
+    let mut printed = Ok(());
+    restp_lab::run(&scenario, &options, |result| {
+        if matches!(result, Line::Run(_)) {
+            line.step();
+        }
+        printed = progress.aside(|| results.take(result, arguments.check, output));
+        match printed {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })
+    .map_err(Failure::operation)?;
+    printed?;
+    drop(line);
+    results.conclude(&scenario, arguments.check, output)
+}
+
+fn runs(scenario: &Scenario, arguments: &Sim) -> u64 {
+    let points = scenario.points().iter();
+    points
+        .map(|point| arguments.runs.unwrap_or(point.plan.runs))
+        .sum()
+}
+
+/// What tables are made of.
+#[derive(Default)]
+struct Results {
+    summaries: Vec<Summary>,
+    verdicts: Vec<Verdict>,
+}
+
+impl Results {
+    fn take(&mut self, line: Line, check: bool, output: Output) -> Result<(), Failure> {
+        let wanted = check || !matches!(line, Line::Verdict(_));
+        if output.json && wanted {
+            output.result(&line, |_| String::new())?;
+        }
+        match line {
+            Line::Run(_) => {}
+            Line::Summary(summary) => self.summaries.push(summary),
+            Line::Verdict(verdict) => self.verdicts.push(verdict),
+        }
+        Ok(())
+    }
+
+    fn conclude(&self, scenario: &Scenario, check: bool, output: Output) -> Result<(), Failure> {
+        output.text(&format!("{}: {}\n", scenario.id(), scenario.title()))?;
+        output.text(&report::plain(&report::table(&self.summaries)))?;
+        if !check {
+            return Ok(());
+        }
+        output.text("")?;
+        output.text(&report::plain(&report::verdicts(&self.verdicts)))?;
+        let failed = self
+            .verdicts
+            .iter()
+            .filter(|verdict| verdict.held != Some(true))
+            .count();
+        if failed == 0 {
+            return Ok(());
+        }
+        let all = self.verdicts.len();
+        Err(Failure::operation(format!(
+            "{failed} of {all} claims do not hold"
+        )))
+    }
+}

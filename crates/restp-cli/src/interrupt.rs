@@ -1,0 +1,32 @@
+//! Ctrl-C and the request to terminate: what ends a transfer in good order.
+
+use crate::failure::Failure;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Watches for both from the moment it is made.
+pub struct Interrupt {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupt {
+    /// Inside of a runtime.
+    ///
+    /// # Errors
+    /// When the system refuses a signal handler.
+    pub fn watch() -> Result<Self, Failure> {
+        let watch = |kind| signal(kind).map_err(|error| Failure::operation(format!("signals: {error}")));
+        Ok(Interrupt {
+            interrupt: watch(SignalKind::interrupt())?,
+            terminate: watch(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next of them.
+    pub async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From arguments as typed to values that make sense: compositions, settings, times.
+
+use crate::args::CompositionArgs;
+use crate::failure::Failure;
+use restp::{Composition, Preset, ValidComposition};
+use restp_base::time::Duration;
+use restp_base::units;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+
+/// Keys and values in the order given.
+pub type Pairs = Vec<(String, String)>;
+
+/// Reads `KEY=VALUE` arguments.
+///
+/// # Errors
+/// When one has no `=`.
+pub fn settings(arguments: &[String]) -> Result<Pairs, Failure> {
+    let pair = |argument: &String| match argument.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err(Failure::input(format!(
+            "--set \"{argument}\" has no \"=\"; write KEY=VALUE, such as congestion=newreno"
+        ))),
+    };
+    arguments.iter().map(pair).collect()
+}
+
+/// Reads a span of time that is longer than nothing.
+///
+/// # Errors
+/// When it is none.
+pub fn timeout(text: &str) -> Result<Duration, Failure> {
+    let time = units::duration(text).map_err(|error| Failure::input(format!("--timeout {error}")))?;
+    if time < Duration::from_millis(1) {
+        let rule = "write at least 1 ms, such as \"30 s\"";
+        return Err(Failure::input(format!(
+            "--timeout \"{text}\" is too short; {rule}"
+        )));
+    }
+    Ok(time)
+}
+
+/// The composition that `--profile` and `--set` describe, unchecked, over `base`. `tune` sees the profile before
+/// `--set` has the last word.
+///
+/// # Errors
+/// Unknown names, keys, choices and units, with what is allowed; for a file, with the line.
+pub fn composition(
+    base: Composition,
+    arguments: &CompositionArgs,
+    tune: impl FnOnce(&mut Composition),
+) -> Result<Composition, Failure> {
+    let mut base = match arguments.profile.as_deref() {
+        None => base,
+        Some(profile) => named(base, profile)?,
+    };
+    tune(&mut base);
+    let set = settings(&arguments.set)?;
+    Composition::from_pairs(base, borrowed(&set)).map_err(|error| Failure::input(format!("--set {error}")))
+}
+
+/// Checks a composition and prints what to beware of.
+///
+/// # Errors
+/// Why it is invalid, and the nearest valid choice.
+pub fn checked(composition: Composition) -> Result<ValidComposition, Failure> {
+    let valid = composition
+        .check()
+        .map_err(|refusal| Failure::input(format!("this composition cannot be used: {refusal}")))?;
+    for warning in valid.warnings() {
+        crate::output::note(format!("warning: {warning}"));
+    }
+    Ok(valid)
+}
+
+/// A preset, or a profile file.
+fn named(base: Composition, profile: &str) -> Result<Composition, Failure> {
+    if profile.ends_with(".toml") {
+        let text = std::fs::read_to_string(profile);
+        let text =
+            text.map_err(|error| Failure::input(format!("{profile}: {error}; name a profile file")))?;
+        return file(base, &text).map_err(|why| Failure::input(format!("{profile}: {why}")));
+    }
+    if let Some(preset) = Preset::named(profile) {
+        return Ok(preset.composition());
+    }
+    let mut sentence = match Composition::from_pairs(base, [("preset", profile)]) {
+        Err(error) => error.to_string(),
+        Ok(_) => String::new(),
+    };
+    if Path::new(profile).exists() {
+        sentence += "; a profile file must end in .toml";
+    }
+    Err(Failure::input(sentence))
+}
+
+/// A profile file: `preset = "3wh-arq"` and changes to it, one `key = value` per line.
+fn file(base: Composition, text: &str) -> Result<Composition, String> {
+    let table: BTreeMap<Spanned<String>, toml::Value> =
+        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let mut lines = Vec::new();
+    let mut pairs = Pairs::new();
+    for (key, value) in table {
+        let line = 1 + text[..key.span().start].matches('\n').count();
+        let key = key.into_inner();
+        let value = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Array(_) | toml::Value::Table(_) => {
+                return Err(format!(
+                    "line {line}: \"{key}\" takes one value, such as congestion = \"cubic\""
+                ));
+            }
+            simple => simple.to_string(),
+        };
+        lines.push(line);
+        pairs.push((key, value));
+    }
+    Composition::from_pairs(base.clone(), borrowed(&pairs)).map_err(|error| {
+        // The pair without which there is another error, or none, is the one at fault.
+        let blamed = (0..pairs.len()).find(|without| {
+            let others = borrowed(&pairs).enumerate().filter(|(at, _)| at != without);
+            Composition::from_pairs(base.clone(), others.map(|(_, pair)| pair))
+                .err()
+                .as_ref()
+                != Some(&error)
+        });
+        match blamed {
+            Some(at) => format!("line {}: {error}", lines[at]),
+            None => error.to_string(),
+        }
+    })
+}
+
+fn borrowed(pairs: &Pairs) -> impl Iterator<Item = (&str, &str)> {
+    pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(profile: Option<&str>, set: &[&str]) -> Result<Composition, Failure> {
+        let arguments = CompositionArgs {
+            profile: profile.map(str::to_owned),
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        composition(Composition::default(), &arguments, |_| {})
+    }
+
+    fn complaint<T: std::fmt::Debug>(result: Result<T, Failure>) -> String {
+        result.expect_err("refused").message().to_owned()
+    }
+
+    #[test]
+    fn settings_change_the_profile() {
+        let changed = of(
+            Some("arq-only"),
+            &["ack=positive+sack", "flight-limit = 700 segments"],
+        );
+        let numbers = changed.expect("understood").numbers();
+        assert!(
+            numbers.contains(&("flight-limit", "700 segments".into(), "OP-50")),
+            "{numbers:?}"
+        );
+    }
+
+    #[test]
+    fn wrong_settings_are_answered_with_the_allowed_ones() {
+        let sentence = complaint(of(None, &["congestion=cubik"]));
+        assert!(
+            sentence.contains("did you mean \"cubic\"") && sentence.contains("newreno"),
+            "{sentence}"
+        );
+        let sentence = complaint(of(None, &["congestion"]));
+        assert!(sentence.contains("KEY=VALUE"), "{sentence}");
+        let sentence = complaint(of(Some("arq-onyl"), &[]));
+        assert!(sentence.contains("did you mean \"arq-only\""), "{sentence}");
+    }
+
+    #[test]
+    fn an_invalid_composition_says_why_and_what_else() {
+        let composition = of(None, &["ack=none"]).expect("understood");
+        let sentence = complaint(checked(composition));
+        assert!(sentence.contains("choose"), "{sentence}");
+    }
+
+    #[test]
+    fn a_profile_file_names_the_line_at_fault() {
+        let good = "# mine\npreset = \"arq-only\"\n\nflight-limit = \"9 segments\"\n";
+        assert!(file(Composition::default(), good).is_ok());
+        for (text, line) in [
+            ("preset = \"default\"\n\nconjestion = \"bic\"\n", 3),
+            ("preset = \"default\"\ncongestion = \"fast\"\n", 2),
+            ("\nsegment = 1400\n", 2),
+            ("ack = [\"sack\"]\n", 1),
+            ("ack = \"positive\"\npaths = \n", 2),
+        ] {
+            let why = file(Composition::default(), text).expect_err(text);
+            assert!(why.contains(&format!("line {line}")), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_has_a_unit_and_a_length() {
+        assert_eq!(timeout("2 s"), Ok(Duration::from_secs(2)));
+        assert!(complaint(timeout("2")).contains("no unit"));
+        assert!(complaint(timeout("0 s")).contains("at least"));
+    }
+}

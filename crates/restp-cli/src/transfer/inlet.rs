@@ -1,0 +1,76 @@
+//! Exact numbers of bytes from a connection that delivers pieces of any size.
+
+use super::CHUNK_BYTES;
+use bytes::{Buf, Bytes};
+use restp::Connection;
+
+/// The receiving direction of a connection.
+pub struct Inlet<'a> {
+    connection: &'a Connection,
+    rest: Bytes,
+}
+
+impl<'a> Inlet<'a> {
+    /// Nobody else reads from `connection`.
+    pub fn new(connection: &'a Connection) -> Self {
+        Inlet {
+            connection,
+            rest: Bytes::new(),
+        }
+    }
+
+    /// Exactly `length` bytes, which the caller has found to be few; `None` when the data ended before.
+    pub async fn bytes(&mut self, length: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(length);
+        while out.len() < length {
+            self.refill().await?;
+            let part = self.rest.len().min(length - out.len());
+            out.extend_from_slice(&self.rest.split_to(part));
+        }
+        Some(out)
+    }
+
+    /// Exactly `N` bytes; `None` when the data ended before.
+    pub async fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N).await?.try_into().ok()
+    }
+
+    /// What has arrived, at least one byte and at most `limit` and about one chunk; `None` when the data has ended.
+    /// Pieces are handed on together, so that what follows costs once per chunk and not once per datagram.
+    pub async fn chunk(&mut self, limit: u64) -> Option<Vec<Bytes>> {
+        self.refill().await?;
+        let (mut pieces, mut length) = (Vec::new(), 0);
+        loop {
+            let room = limit - length;
+            let part = usize::try_from(room).map_or(self.rest.len(), |room| room.min(self.rest.len()));
+            length += part as u64;
+            pieces.push(self.rest.split_to(part));
+            if length == limit || length >= CHUNK_BYTES as u64 || !self.refill_now().await {
+                return Some(pieces);
+            }
+        }
+    }
+
+    /// Waits until there is something.
+    async fn refill(&mut self) -> Option<()> {
+        while !self.rest.has_remaining() {
+            self.rest = self.connection.recv().await?;
+        }
+        Some(())
+    }
+
+    /// Takes what is there already.
+    async fn refill_now(&mut self) -> bool {
+        while !self.rest.has_remaining() {
+            tokio::select! {
+                biased;
+                data = self.connection.recv() => match data {
+                    Some(data) => self.rest = data,
+                    None => return false,
+                },
+                () = std::future::ready(()) => return false,
+            }
+        }
+        true
+    }
+}

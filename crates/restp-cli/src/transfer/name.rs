@@ -1,0 +1,103 @@
+//! Which file names a receiver takes: plain names that mean one file in its own folder, on every system.
+
+use super::message::MAX_NAME_BYTES;
+use thiserror::Error;
+
+/// Why a name is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// No name at all.
+    #[error("the file name is empty")]
+    Empty,
+    /// More bytes than file systems hold.
+    #[error("the file name has {0} bytes; {MAX_NAME_BYTES} are allowed")]
+    TooLong(usize),
+    /// It leads elsewhere.
+    #[error("the file name {0:?} holds a path; send a plain name such as \"report.pdf\"")]
+    Path(String),
+    /// It would confuse terminals or file systems.
+    #[error("the file name {0:?} holds a control character; rename the file")]
+    Control(String),
+    /// A device of Windows, or a name this program uses itself.
+    #[error("the file name {0:?} is reserved; rename the file")]
+    Reserved(String),
+}
+
+/// Temporary files of running transfers begin so.
+pub const TEMPORARY_PREFIX: &str = ".restp-";
+
+/// Names that open devices on Windows, whatever follows the first dot.
+const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
+const NUMBERED_DEVICES: [&str; 2] = ["COM", "LPT"];
+
+/// Checks that `name` names a file in the receiver's folder, and nothing else.
+///
+/// # Errors
+/// The first rule it breaks.
+pub fn check(name: &str) -> Result<(), NameError> {
+    let is_path = name.contains(['/', '\\']) || name == "." || name == "..";
+    let is_drive = name.as_bytes().get(1) == Some(&b':') && name.as_bytes()[0].is_ascii_alphabetic();
+    if name.is_empty() {
+        Err(NameError::Empty)
+    } else if name.len() > MAX_NAME_BYTES {
+        Err(NameError::TooLong(name.len()))
+    } else if is_path || is_drive {
+        Err(NameError::Path(name.into()))
+    } else if name.chars().any(char::is_control) {
+        Err(NameError::Control(name.into()))
+    } else if is_device(name) || name.starts_with(TEMPORARY_PREFIX) {
+        Err(NameError::Reserved(name.into()))
+    } else {
+        Ok(())
+    }
+}
+
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name).trim_end();
+    let stem = stem.to_ascii_uppercase();
+    let numbered = NUMBERED_DEVICES.iter().any(|device| {
+        stem.strip_prefix(device)
+            .is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']))
+    });
+    numbered || DEVICES.contains(&stem.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_pass() {
+        for name in [
+            "a",
+            "report.pdf",
+            "Grüße 1.txt",
+            "..a",
+            "...",
+            ".hidden",
+            "console.log",
+            "com10",
+        ] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+        assert_eq!(check(&"x".repeat(255)), Ok(()));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["../a", "/etc/passwd", "a/b", "..", ".", "a\\b", "C:\\x", "c:x"] {
+            assert_eq!(check(name), Err(NameError::Path(name.into())));
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_names_are_refused() {
+        assert_eq!(check(""), Err(NameError::Empty));
+        assert_eq!(check(&"x".repeat(256)), Err(NameError::TooLong(256)));
+        assert_eq!(check("a\0b"), Err(NameError::Control("a\0b".into())));
+        assert!(matches!(check("a\nb"), Err(NameError::Control(_))));
+        for name in ["CON", "nul.txt", "Com1", "lpt9.log", "aux .txt", ".restp-x.part"] {
+            assert_eq!(check(name), Err(NameError::Reserved(name.into())));
+        }
+    }
+}

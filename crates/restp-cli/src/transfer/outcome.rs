@@ -1,0 +1,118 @@
+//! The result of a transfer: the same fields at both ends.
+
+use super::{Digest, Watch, hex};
+use restp::Connection;
+use restp_base::time::Duration;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// A verified transfer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Of the file.
+    pub bytes: u64,
+    /// From the opening of the connection to the verdict.
+    pub seconds: f64,
+    /// Bits of the file per second.
+    pub goodput_bps: f64,
+    /// Digest both ends agree on.
+    pub sha256: String,
+    /// Service and choice, as negotiated.
+    pub composition: BTreeMap<&'static str, String>,
+    /// Until both sides knew of the connection.
+    pub handshake_ms: Option<f64>,
+    /// Every path used.
+    pub paths: Vec<PathOutcome>,
+}
+
+/// What one path carried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathOutcome {
+    /// Address here.
+    pub local: Option<SocketAddr>,
+    /// Address there.
+    pub remote: Option<SocketAddr>,
+    /// Transport bytes sent from here, headers and repeats included.
+    pub bytes_sent: u64,
+    /// Datagrams sent from here.
+    pub packets_sent: u64,
+    /// Of these, declared lost.
+    pub packets_lost: u64,
+    /// Smoothed round-trip time.
+    pub srtt_ms: Option<f64>,
+    /// Times the path went silent for a second or longer while an answer was due.
+    pub down_events: u64,
+}
+
+impl Outcome {
+    /// Of a connection whose transfer of `watch.bytes()` took `seconds`. The connection must still be known to the
+    /// engine: ask before it is released.
+    pub fn new(connection: &Connection, watch: &Watch, seconds: f64, digest: Digest) -> Self {
+        let stats = connection.stats();
+        let milliseconds = |span: Duration| span.as_secs_f64() * 1e3;
+        let composition = connection.composition().map(|composition| composition.services());
+        let composition = composition.unwrap_or_default();
+        let bytes = watch.bytes();
+        Outcome {
+            bytes,
+            seconds,
+            goodput_bps: if seconds > 0.0 {
+                bytes as f64 * 8.0 / seconds
+            } else {
+                0.0
+            },
+            sha256: hex(&digest),
+            composition: composition
+                .into_iter()
+                .map(|(service, choice, _)| (service, choice))
+                .collect(),
+            handshake_ms: stats.handshake.map(milliseconds),
+            paths: vec![PathOutcome {
+                local: stats.path.map(|path| path.local),
+                remote: stats.path.map(|path| path.remote),
+                bytes_sent: stats.sent_bytes,
+                packets_sent: stats.sent_packets,
+                packets_lost: stats.lost_packets,
+                srtt_ms: stats.srtt.map(milliseconds),
+                down_events: watch.down_events(),
+            }],
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome {
+            bytes,
+            seconds,
+            goodput_bps,
+            sha256,
+            ..
+        } = self;
+        write!(
+            f,
+            "{bytes} bytes in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
+            goodput_bps / 1e6
+        )?;
+        for path in &self.paths {
+            let (Some(local), Some(remote)) = (path.local, path.remote) else {
+                continue;
+            };
+            let lost = 100.0 * path.packets_lost as f64 / path.packets_sent.max(1) as f64;
+            write!(
+                f,
+                "\n  {local} - {remote}: {} packets, {lost:.2} % lost",
+                path.packets_sent
+            )?;
+            if let Some(srtt) = path.srtt_ms {
+                write!(f, ", round trip {srtt:.2} ms")?;
+            }
+            if path.down_events > 0 {
+                write!(f, ", down {} times", path.down_events)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The receiving end of one transfer.
+
+use super::inlet::Inlet;
+use super::message::{Answer, Offer, OfferError};
+use super::target::{Folder, Target, TargetError};
+use super::{Digest, Watch};
+use restp::{CloseReason, Connection};
+use restp_base::time::Duration;
+use std::path::PathBuf;
+use thiserror::Error;
+use tokio::time::timeout;
+
+/// A refused or failed peer is given this long to read why.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// A file that is complete, verified and in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Where it is.
+    pub place: PathBuf,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// Why an offer was not taken. Nothing was begun.
+#[derive(Debug, Error)]
+pub enum Rejection {
+    /// No offer came.
+    #[error("the peer left without offering a file")]
+    Silent,
+    /// The offer is not understood.
+    #[error(transparent)]
+    Offer(#[from] OfferError),
+    /// The name cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The receiver does not take it now.
+    #[error("{0}")]
+    Busy(&'static str),
+}
+
+/// Why a file did not arrive. Nothing of it is left.
+#[derive(Debug, Error)]
+pub enum ReceiveError {
+    /// It was not begun.
+    #[error("refused: {0}")]
+    Rejected(#[from] Rejection),
+    /// This side could not keep it.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The digests differ.
+    #[error("what arrived has another SHA-256 than what was sent; it was removed")]
+    Mismatch,
+    /// The connection ended.
+    #[error("the transfer was cut off: {0}; what had arrived was removed")]
+    CutOff(CloseReason),
+    /// The sender is there and sends nothing.
+    #[error("the sender has sent nothing for a while; what had arrived was removed")]
+    Stalled,
+    /// The sender stopped before the end.
+    #[error("the sender ended the transfer early; what had arrived was removed")]
+    Short,
+}
+
+/// Receives one file over a fresh connection into `folder`. `begun` learns its name and size once it is accepted. A
+/// peer that is there and sends nothing for `patience` is given up.
+///
+/// # Errors
+/// When the offer is refused, or this side, the peer or the connection fails. The peer has been told.
+pub async fn receive(
+    connection: &Connection,
+    folder: &Folder,
+    patience: Duration,
+    watch: &Watch,
+    begun: impl FnOnce(&str, u64),
+) -> Result<Arrival, ReceiveError> {
+    let mut inlet = Inlet::new(connection);
+    let patience = std::time::Duration::from_nanos(patience.as_nanos());
+    let offer = timeout(patience, accept(&mut inlet, folder)).await;
+    let (offer, target) = match offer.unwrap_or(Err(Rejection::Silent)) {
+        Ok(accepted) => accepted,
+        Err(rejection) => {
+            refuse(connection, &rejection).await;
+            return Err(rejection.into());
+        }
+    };
+    begun(&offer.name, offer.bytes);
+    say(connection, &Answer::Accepted).await;
+    match body(&mut inlet, connection, &offer, target, patience, watch).await {
+        Ok(arrival) => {
+            say(connection, &Answer::Verified(arrival.digest)).await;
+            connection.finish();
+            Ok(arrival)
+        }
+        Err(error @ (ReceiveError::CutOff(_) | ReceiveError::Short | ReceiveError::Stalled)) => {
+            connection.abort();
+            Err(error)
+        }
+        Err(error) => {
+            farewell(connection, &Answer::Failed(error.to_string())).await;
+            Err(error)
+        }
+    }
+}
+
+/// Tells a peer why it is not served, and leaves time to hear it.
+pub async fn refuse(connection: &Connection, rejection: &Rejection) {
+    if !matches!(rejection, Rejection::Silent) {
+        farewell(connection, &Answer::Refused(rejection.to_string())).await;
+    }
+}
+
+async fn accept(inlet: &mut Inlet<'_>, folder: &Folder) -> Result<(Offer, Target), Rejection> {
+    let head = inlet.array().await.ok_or(Rejection::Silent)?;
+    let (bytes, length) = Offer::head(&head)?;
+    let name = Offer::name(inlet.bytes(length).await.ok_or(Rejection::Silent)?)?;
+    let target = folder.begin(&name)?;
+    Ok((Offer { name, bytes }, target))
+}
+
+/// Data and digest; then the file gets its name.
+async fn body(
+    inlet: &mut Inlet<'_>,
+    connection: &Connection,
+    offer: &Offer,
+    target: Target,
+    patience: std::time::Duration,
+    watch: &Watch,
+) -> Result<Arrival, ReceiveError> {
+    let place = target.place().to_owned();
+    let mut left = offer.bytes;
+    while left > 0 {
+        let pieces = timeout(patience, inlet.chunk(left)).await;
+        let Some(pieces) = pieces.map_err(|_| ReceiveError::Stalled)? else {
+            return Err(ended(connection).await);
+        };
+        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+        left -= length;
+        watch.add(length);
+        if !target.put(pieces).await {
+            return Err(target.failure().await.into());
+        }
+    }
+    let claimed = timeout(patience, inlet.array()).await;
+    let Some(claimed) = claimed.map_err(|_| ReceiveError::Stalled)? else {
+        return Err(ended(connection).await);
+    };
+    let complete = target.complete().await?;
+    if complete.digest() != claimed {
+        return Err(ReceiveError::Mismatch);
+    }
+    let digest = complete.digest();
+    complete.keep().await?;
+    Ok(Arrival { place, digest })
+}
+
+/// The data ended before the file did.
+async fn ended(connection: &Connection) -> ReceiveError {
+    tokio::select! {
+        biased;
+        reason = connection.closed() => ReceiveError::CutOff(reason),
+        () = std::future::ready(()) => ReceiveError::Short,
+    }
+}
+
+async fn say(connection: &Connection, answer: &Answer) {
+    // A connection that is over is noticed by who reads from it.
+    let _ = connection.send(answer.encode().into()).await;
+}
+
+/// The last word to a peer that may still be sending: what it sends is read and dropped, so that the word gets
+/// through before the connection ends.
+async fn farewell(connection: &Connection, answer: &Answer) {
+    say(connection, answer).await;
+    connection.finish();
+    let read = async { while connection.recv().await.is_some() {} };
+    let _ = timeout(std::time::Duration::from_nanos(FAREWELL.as_nanos()), read).await;
+    connection.abort();
+}

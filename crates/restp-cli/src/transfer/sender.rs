@@ -1,0 +1,135 @@
+//! The sending end of one transfer.
+
+use super::inlet::Inlet;
+use super::message::{Answer, AnswerError, Offer};
+use super::source::{Chunk, Chunks, Source, SourceError};
+use super::{Digest, Watch};
+use restp::{CloseReason, Connection};
+use thiserror::Error;
+
+/// Why a file was not delivered.
+#[derive(Debug, Error)]
+pub enum SendError {
+    /// The file.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The receiver does not want it.
+    #[error("the receiver refused the file: {0}")]
+    Refused(String),
+    /// The receiver could not keep it.
+    #[error("the receiver failed: {0}")]
+    Failed(String),
+    /// The receiver got something else.
+    #[error(
+        "the receiver has another SHA-256 than the file; do not use what it got, and send again (if it repeats, memory or disk of one side is at fault)"
+    )]
+    Mismatch,
+    /// The receiver speaks another protocol.
+    #[error("the receiver sent {0}; use the same release of restp on both sides")]
+    Protocol(#[from] AnswerError),
+    /// It confirmed what it cannot have yet.
+    #[error(
+        "the receiver confirmed the file before it was sent; use the same release of restp on both sides"
+    )]
+    TooEarly,
+    /// The connection ended.
+    #[error("{0}")]
+    Connection(CloseReason),
+}
+
+/// Sends `source` over a fresh connection and waits for the verdict. Returns the digest both sides agree on.
+///
+/// Data follows the offer at once, without waiting for its acceptance: a refusal then costs some data, and every
+/// other transfer is one round trip shorter.
+///
+/// # Errors
+/// When the file, the receiver or the connection fails.
+pub async fn send(connection: &Connection, source: Source, watch: &Watch) -> Result<Digest, SendError> {
+    let offer = Offer {
+        name: source.name().into(),
+        bytes: source.bytes(),
+    };
+    let verdict = verdict(connection);
+    tokio::pin!(verdict);
+    let sent = {
+        let data = data(connection, &offer, source.read(), watch);
+        tokio::pin!(data);
+        tokio::select! {
+            sent = &mut data => sent,
+            early = &mut verdict => return Err(early.map_or_else(|error| error, |_| SendError::TooEarly)),
+        }
+    };
+    let digest = match sent {
+        Ok(digest) => digest,
+        // The connection is over; what the receiver said before says more than its end.
+        Err(SendError::Connection(_)) => {
+            return Err(verdict.await.map_or_else(|error| error, |_| SendError::TooEarly));
+        }
+        Err(error) => return Err(error),
+    };
+    if verdict.await? == digest {
+        Ok(digest)
+    } else {
+        Err(SendError::Mismatch)
+    }
+}
+
+/// Offer, data, digest.
+async fn data(
+    connection: &Connection,
+    offer: &Offer,
+    mut chunks: Chunks,
+    watch: &Watch,
+) -> Result<Digest, SendError> {
+    put(connection, offer.encode()).await?;
+    loop {
+        match chunks.recv().await {
+            Some(Ok(Chunk::Data(bytes))) => {
+                let length = bytes.len() as u64;
+                put(connection, bytes).await?;
+                watch.add(length);
+            }
+            Some(Ok(Chunk::End(digest))) => {
+                put(connection, digest.to_vec()).await?;
+                return Ok(digest);
+            }
+            Some(Err(error)) => return Err(error.into()),
+            // The reading thread says how it ends unless the whole program ends.
+            None => return Err(SendError::Connection(CloseReason::Aborted)),
+        }
+    }
+}
+
+async fn put(connection: &Connection, bytes: impl Into<bytes::Bytes>) -> Result<(), SendError> {
+    match connection.send(bytes.into()).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(SendError::Connection(connection.closed().await)),
+    }
+}
+
+/// Waits for the receiver's last word.
+async fn verdict(connection: &Connection) -> Result<Digest, SendError> {
+    let mut inlet = Inlet::new(connection);
+    loop {
+        match answer(&mut inlet).await {
+            Some(Ok(Answer::Accepted)) => {}
+            Some(Ok(Answer::Verified(digest))) => return Ok(digest),
+            Some(Ok(Answer::Refused(why))) => return Err(SendError::Refused(why)),
+            Some(Ok(Answer::Failed(why))) => return Err(SendError::Failed(why)),
+            Some(Err(error)) => return Err(error.into()),
+            None => {
+                // Without a verdict there is nothing to finish for.
+                connection.abort();
+                return Err(SendError::Connection(connection.closed().await));
+            }
+        }
+    }
+}
+
+async fn answer(inlet: &mut Inlet<'_>) -> Option<Result<Answer, AnswerError>> {
+    let head = inlet.array().await?;
+    Some(match Answer::head(head) {
+        Ok((kind, length)) => Answer::body(kind, &inlet.bytes(length).await?),
+        Err(error) => Err(error),
+    })
+}

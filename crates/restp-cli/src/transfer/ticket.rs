@@ -1,0 +1,209 @@
+//! A ticket: where a receiver can be reached, as one word that can be copied.
+//!
+//! ```text
+//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | CRC-32 of all before )
+//! ```
+
+use super::message::printable;
+use data_encoding::BASE32_NOPAD;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use thiserror::Error;
+
+const PREFIX: &str = "restp1-";
+const VERSION: u8 = 1;
+const IPV4: u8 = 4;
+const IPV6: u8 = 6;
+
+/// The addresses of a receiver, in the order in which to try them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    addresses: Vec<SocketAddr>,
+}
+
+/// Why a word is no ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TicketError {
+    /// Neither a ticket nor an address.
+    #[error(
+        "\"{0}\" is neither a ticket nor an address; write the word after \"ticket:\" that `restp recv` printed, or IP:PORT such as 192.0.2.1:4000"
+    )]
+    Neither(String),
+    /// Characters were lost or changed.
+    #[error("the ticket is damaged ({0}); copy the whole word that `restp recv` printed")]
+    Damaged(&'static str),
+    /// Of another version.
+    #[error(
+        "the ticket is of version {0}, only version {VERSION} is known here; use the same release of restp on both sides"
+    )]
+    Version(u8),
+}
+
+impl Ticket {
+    /// Most addresses of one ticket; further ones are left out.
+    pub const MAX_ADDRESSES: usize = 16;
+
+    /// A ticket of these addresses.
+    pub fn new(mut addresses: Vec<SocketAddr>) -> Self {
+        addresses.truncate(Self::MAX_ADDRESSES);
+        Ticket { addresses }
+    }
+
+    /// Where to try, in this order.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, TicketError> {
+        let Some((content, sum)) = bytes.split_last_chunk() else {
+            return Err(TicketError::Damaged("it is too short"));
+        };
+        if checksum(content) != *sum {
+            return Err(TicketError::Damaged("its check sum is wrong"));
+        }
+        let mut rest = Bytes(content);
+        let version = rest.number()?;
+        if version != VERSION {
+            return Err(TicketError::Version(version));
+        }
+        let count = rest.number()?;
+        let addresses: Vec<_> = (0..count).map(|_| rest.address()).collect::<Result<_, _>>()?;
+        if addresses.is_empty() || !rest.0.is_empty() {
+            return Err(TicketError::Damaged("its length is wrong"));
+        }
+        Ok(Ticket::new(addresses))
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut content = vec![VERSION, self.addresses.len() as u8];
+        for address in &self.addresses {
+            match address.ip() {
+                IpAddr::V4(ip) => {
+                    content.push(IPV4);
+                    content.extend_from_slice(&ip.octets());
+                }
+                IpAddr::V6(ip) => {
+                    content.push(IPV6);
+                    content.extend_from_slice(&ip.octets());
+                }
+            }
+            content.extend_from_slice(&address.port().to_be_bytes());
+        }
+        let sum = checksum(&content);
+        content.extend_from_slice(&sum);
+        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&content).to_lowercase())
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = TicketError;
+
+    /// A ticket, or one bare address.
+    fn from_str(word: &str) -> Result<Self, TicketError> {
+        let word = word.trim();
+        if let Ok(address) = word.parse() {
+            return Ok(Ticket::new(vec![address]));
+        }
+        let Some(encoded) = word
+            .get(..PREFIX.len())
+            .filter(|start| start.eq_ignore_ascii_case(PREFIX))
+        else {
+            return Err(TicketError::Neither(printable(word.as_bytes())));
+        };
+        let bytes = BASE32_NOPAD
+            .decode(word[encoded.len()..].to_uppercase().as_bytes())
+            .map_err(|_| TicketError::Damaged("a character is wrong or missing"))?;
+        Ticket::parse(&bytes)
+    }
+}
+
+/// CRC-32 (IEEE 802.3): a slip of the copying hand is noticed.
+fn checksum(bytes: &[u8]) -> [u8; 4] {
+    crc32fast::hash(bytes).to_be_bytes()
+}
+
+/// What is left to read.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
+        let (first, rest) = self
+            .0
+            .split_first_chunk()
+            .ok_or(TicketError::Damaged("its length is wrong"))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn number(&mut self) -> Result<u8, TicketError> {
+        let [number] = self.take()?;
+        Ok(number)
+    }
+
+    fn address(&mut self) -> Result<SocketAddr, TicketError> {
+        let ip = match self.number()? {
+            IPV4 => IpAddr::from(self.take::<4>()?),
+            IPV6 => IpAddr::from(self.take::<16>()?),
+            _ => return Err(TicketError::Damaged("an address is of no known family")),
+        };
+        Ok(SocketAddr::new(ip, u16::from_be_bytes(self.take()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket() -> Ticket {
+        let addresses = ["192.0.2.1:4000", "[2001:db8::1]:4001"];
+        Ticket::new(addresses.map(|text| text.parse().expect("an address")).to_vec())
+    }
+
+    #[test]
+    fn a_ticket_is_one_word_that_reads_back() {
+        let word = ticket().to_string();
+        assert!(word.starts_with(PREFIX) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'));
+        assert_eq!(word.parse(), Ok(ticket()));
+        assert_eq!(format!(" {}\n", word.to_uppercase()).parse(), Ok(ticket()));
+    }
+
+    #[test]
+    fn a_bare_address_is_a_ticket_of_one() {
+        let one: Ticket = "127.0.0.1:9".parse().expect("an address");
+        assert_eq!(one.addresses(), ["127.0.0.1:9".parse().expect("an address")]);
+    }
+
+    #[test]
+    fn a_changed_or_cut_ticket_is_noticed() {
+        let word = ticket().to_string();
+        for cut in PREFIX.len()..word.len() {
+            let error = word[..cut].parse::<Ticket>().expect_err("cut");
+            assert!(matches!(error, TicketError::Damaged(_)), "{error}");
+        }
+        let mut changed = word.into_bytes();
+        let last = changed.len() - 5;
+        changed[last] = if changed[last] == b'a' { b'b' } else { b'a' };
+        let changed = String::from_utf8(changed).expect("text");
+        assert!(matches!(changed.parse::<Ticket>(), Err(TicketError::Damaged(_))));
+    }
+
+    #[test]
+    fn other_versions_and_words_are_told_apart() {
+        let mut content = vec![2, 0];
+        content.extend_from_slice(&checksum(&[2, 0]));
+        let word = format!("{PREFIX}{}", BASE32_NOPAD.encode(&content));
+        assert_eq!(word.parse::<Ticket>(), Err(TicketError::Version(2)));
+        let neither = "example.org"
+            .parse::<Ticket>()
+            .expect_err("no address")
+            .to_string();
+        assert!(
+            neither.contains("example.org") && neither.contains("ticket"),
+            "{neither}"
+        );
+        assert!("".parse::<Ticket>().is_err() && "restp1-".parse::<Ticket>().is_err());
+    }
+}

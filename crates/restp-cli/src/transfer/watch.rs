@@ -1,0 +1,115 @@
+//! What a transfer looks like while it runs, by regular looks at its counters: progress for eyes, and outages of
+//! the path.
+
+use restp::{Connection, FlowStats};
+use restp_base::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// A path counts as down after this long without a packet from the peer although segments are outstanding: five
+/// times the smallest retransmission timeout (OP-58), so that an unlucky loss is no outage.
+const DOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// Counters that both a transfer and its observer use.
+#[derive(Debug, Default)]
+pub struct Watch {
+    bytes: AtomicU64,
+    down_events: AtomicU64,
+}
+
+/// One look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Data bytes handed to or taken from the connection.
+    pub bytes: u64,
+    /// The path is down since.
+    pub down_for: Option<Duration>,
+}
+
+impl Watch {
+    /// `bytes` more have been handed to, or taken from, the connection.
+    pub fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Data bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How often the path went down.
+    pub fn down_events(&self) -> u64 {
+        self.down_events.load(Ordering::Relaxed)
+    }
+
+    /// Looks until it is dropped.
+    pub async fn run(&self, connection: &Connection, each: impl Fn(Look)) -> std::convert::Infallible {
+        let mut ticks = tokio::time::interval(std::time::Duration::from_nanos(INTERVAL.as_nanos()));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut silence = Silence::default();
+        loop {
+            ticks.tick().await;
+            let down_for = silence.look(&connection.stats());
+            if down_for == Some(DOWN_AFTER) {
+                self.down_events.fetch_add(1, Ordering::Relaxed);
+            }
+            each(Look {
+                bytes: self.bytes(),
+                down_for,
+            });
+        }
+    }
+}
+
+/// How long nothing has come back.
+#[derive(Debug, Default)]
+struct Silence {
+    heard: u64,
+    lasts: Duration,
+}
+
+impl Silence {
+    /// Takes a look; how long the path has been down, if it is. Passes [`DOWN_AFTER`] once per outage.
+    fn look(&mut self, stats: &FlowStats) -> Option<Duration> {
+        let waits = stats.in_flight_segments > 0 && stats.received_packets == self.heard;
+        self.heard = stats.received_packets;
+        self.lasts = if waits {
+            self.lasts + INTERVAL
+        } else {
+            Duration::ZERO
+        };
+        (self.lasts >= DOWN_AFTER).then_some(self.lasts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(received_packets: u64, in_flight_segments: u64) -> FlowStats {
+        FlowStats {
+            received_packets,
+            in_flight_segments,
+            ..FlowStats::default()
+        }
+    }
+
+    #[test]
+    fn an_outage_is_silence_while_an_answer_is_due() {
+        let mut silence = Silence::default();
+        assert_eq!(silence.look(&stats(5, 3)), None);
+        let looks: Vec<_> = (0..6).map(|_| silence.look(&stats(5, 3))).collect();
+        assert_eq!(looks[..4], [None; 4]);
+        assert_eq!(looks[4], Some(DOWN_AFTER));
+        assert_eq!(looks[5], Some(Duration::from_millis(1200)));
+        assert_eq!(silence.look(&stats(6, 3)), None);
+    }
+
+    #[test]
+    fn an_idle_path_is_not_down() {
+        let mut silence = Silence::default();
+        assert!((0..20).all(|_| silence.look(&stats(5, 0)).is_none()));
+    }
+}
