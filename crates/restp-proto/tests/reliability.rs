@@ -266,6 +266,22 @@ fn a_reader_that_stops_is_not_flooded_and_one_that_resumes_gets_everything() {
 }
 
 #[test]
+fn a_shut_window_that_nobody_wants_to_use_is_not_probed() {
+    let mut pair = Pair::new("3wh-arq", &[("window", "4 segments")]);
+    let (flow, _) = pair.connect();
+    pair.write(0, flow, &noise(4 * 1400)); // fills the window to the last segment
+    pair.run_for(secs(5));
+    assert_eq!(pair.log.iter().filter(|seen| seen.is_data()).count(), 4);
+    assert!(
+        pair.log.iter().all(|seen| !seen.header.flags.has(Flags::FIN)),
+        "nobody finished"
+    );
+    pair.ends[0].finish(pair.now, flow);
+    pair.run_for(secs(1));
+    assert!(pair.log.iter().any(|seen| seen.header.flags.has(Flags::FIN)));
+}
+
+#[test]
 fn a_window_that_never_opens_ends_with_a_clear_reason() {
     let mut pair = Pair::new(
         "3wh-arq",

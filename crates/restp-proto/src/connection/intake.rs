@@ -138,7 +138,7 @@ impl Connection {
             return false;
         };
         self.out.buffer.release_below(self.out.board.first());
-        self.on_window(now, header, report.cumulative, &mut feedback, bare);
+        self.on_window(header, report.cumulative, &mut feedback, bare);
         let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
@@ -150,14 +150,7 @@ impl Connection {
     }
 
     /// Flow control: where the peer's window ends now.
-    fn on_window(
-        &mut self,
-        now: Time,
-        header: &Header,
-        cumulative: u64,
-        feedback: &mut Feedback,
-        bare: bool,
-    ) {
+    fn on_window(&mut self, header: &Header, cumulative: u64, feedback: &mut Feedback, bare: bool) {
         let Some(window) = header.window else {
             feedback.duplicate &= bare;
             return;
@@ -169,13 +162,6 @@ impl Connection {
             // The probe was not taken; now it would be.
             self.out.window_probe = false;
             self.out.board.mark_all_lost();
-        }
-        if !self.out.window.allows(self.out.board.next()) && self.out.board.is_empty() {
-            self.out
-                .probe_at
-                .get_or_insert(now + self.path.rto.value(&self.path.rtt));
-        } else {
-            self.out.probe_at = None;
         }
     }
 

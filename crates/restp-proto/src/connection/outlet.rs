@@ -36,8 +36,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     {
         return c.send_new(now, out);
     }
-    if c.out.probe_at.is_some_and(|at| at <= now) {
-        c.out.probe_at = None;
+    if c.window_probe_is_due(now) {
         c.out.window_probe = true;
         return c.send_new(now, out);
     }
@@ -75,6 +74,24 @@ impl Connection {
         }
         let outstanding = self.out.board.outstanding_bytes();
         outstanding == 0 || outstanding + bytes <= self.path.controller.window_bytes()
+    }
+
+    /// The peer's window is shut, nothing is outstanding, and something wants to be sent: once per timeout the next
+    /// segment asks whether that is still so (OP-25).
+    fn window_probe_is_due(&mut self, now: Time) -> bool {
+        let blocked = self.next_segment_bytes().is_some() && !self.out.window.allows(self.out.board.next());
+        if !blocked || !self.out.board.is_empty() {
+            self.out.probe_at = None;
+            return false;
+        }
+        let at = *self
+            .out
+            .probe_at
+            .get_or_insert(now + self.path.rto.value(&self.path.rtt));
+        if at <= now {
+            self.out.probe_at = None;
+        }
+        at <= now
     }
 
     /// The lost segment to send again now.
