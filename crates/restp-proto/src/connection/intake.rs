@@ -7,7 +7,7 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Ecn;
 use restp_base::sequence;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use restp_services::ack::AckReport;
 use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::Establishment;
@@ -40,15 +40,17 @@ impl Connection {
             return;
         }
         if header.flags.has(Flags::RST) {
-            return self.on_reset(header);
+            return self.on_reset(now, header);
         }
         match self.state {
             State::SynSent { .. } => self.on_answer(now, packet),
             State::SynReceived { .. } => self.on_confirmation(now, packet),
             State::Established => self.on_established(now, packet),
             State::TimeWait { .. } => {
-                if header.flags.has(Flags::FIN) {
-                    self.inn.ack.on_urgent(); // the peer did not hear our last acknowledgement
+                if header.flags.has(Flags::FIN) || !packet.payload.is_empty() {
+                    self.inn.ack.on_urgent_once(); // the peer did not hear our last acknowledgement
+                } else if let Some(number) = header.sequence {
+                    self.on_bare(number);
                 }
             }
             State::Resetting { .. } | State::Closed => {}
@@ -113,7 +115,7 @@ impl Connection {
             Some(number) if fin => self.on_segment(now, number, None),
             Some(number) if !payload.is_empty() => self.on_segment(now, number, Some(payload)),
             Some(number) => self.on_bare(number),
-            None if fin => self.release.fin_received(0),
+            None if fin => self.on_unnumbered_fin(),
             None => self.on_datagram(payload, header.flags),
         }
         self.conclude(now);
@@ -133,8 +135,7 @@ impl Connection {
         let outstanding = board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
         let Ok(mut feedback) = self.out.board.acknowledge(now, &report) else {
-            self.counters.rejected_packets += 1;
-            self.inn.ack.on_urgent();
+            self.refuse(now);
             return false;
         };
         self.out.buffer.release_below(self.out.board.first());
@@ -242,6 +243,7 @@ impl Connection {
 
     /// A numbered segment, or (without payload) the FIN.
     fn on_segment(&mut self, now: Time, number: u32, payload: Option<Bytes>) {
+        let most_bytes = self.most_unread_bytes();
         let Some(reassembly) = &mut self.inn.reassembly else {
             return;
         };
@@ -255,13 +257,31 @@ impl Connection {
             return;
         }
         let before = self.inn.ready.len();
-        let edge = self.inn.window.edge(reassembly.next(), before as u64);
         let is_fin = payload.is_none();
+        let (held, unread) = (reassembly.held_bytes(), self.inn.ready_bytes);
+        let size = payload.as_ref().map_or(0, Bytes::len);
+        // The peer's segments may be larger than ours. What can be handed up at once has only unread data before it.
+        let too_many = if number == reassembly.next() {
+            unread > 0 && unread + size > most_bytes
+        } else {
+            held + unread + size > most_bytes
+        };
+        let edge = if too_many {
+            number
+        } else {
+            self.inn.window.edge(reassembly.next(), before as u64)
+        };
         let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.ready);
         match arrival {
             Arrival::InOrder => self.inn.ack.on_in_order(now),
             Arrival::Duplicate => self.counters.duplicate_packets += 1,
-            Arrival::BeyondWindow => self.counters.beyond_window += 1,
+            Arrival::BeyondWindow => {
+                self.counters.beyond_window += 1;
+                if !self.composition.reliability.repeats() {
+                    // A probe: its sender has nothing else out, and repeats neither it nor what we miss.
+                    reassembly.expect_below(now, number + 1);
+                }
+            }
             Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
         if arrival != Arrival::InOrder || is_fin {
@@ -271,6 +291,11 @@ impl Connection {
             self.inn.fin = Some(number);
         }
         self.hand_up(before);
+    }
+
+    /// Bytes a window holds when its segments are as large as ours.
+    fn most_unread_bytes(&self) -> usize {
+        self.inn.window.capacity() as usize * self.composition.segment_bytes as usize
     }
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
@@ -305,14 +330,25 @@ impl Connection {
         }
     }
 
+    /// The end of what is not numbered: whatever is under way still comes too late.
+    fn on_unnumbered_fin(&mut self) {
+        let news = !self.release.remote_finished();
+        self.release.fin_received(0);
+        self.tell_reader(news);
+    }
+
     /// A payload without a number: hand it up, or drop it when the reader is too slow.
     fn on_datagram(&mut self, payload: Bytes, flags: Flags) {
-        if payload.is_empty()
-            && (flags != Flags::NONE || self.composition.establishment != Establishment::Connectionless)
-        {
+        if payload.is_empty() && flags != Flags::NONE {
             return; // a control packet
         }
-        if self.inn.ready.len() >= super::UNADVERTISED_WINDOW.segments as usize {
+        if self.release.remote_finished() {
+            self.counters.rejected_packets += 1; // overtaken by the FIN: the reader has seen the end
+            return;
+        }
+        if self.inn.ready.len() as u64 >= self.inn.window.capacity()
+            || self.inn.ready_bytes + payload.len() > self.most_unread_bytes()
+        {
             self.counters.beyond_window += 1;
             return;
         }
@@ -322,7 +358,7 @@ impl Connection {
     }
 
     /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
-    fn on_reset(&mut self, header: &Header) {
+    fn on_reset(&mut self, now: Time, header: &Header) {
         let (first, next) = (self.out.board.first(), self.out.board.next());
         let acknowledges = |lowest: u64| {
             header
@@ -338,9 +374,15 @@ impl Connection {
                 number.is_some_and(|n| (expected..=edge).contains(&n))
                     && (acknowledges(first) || !self.has_feedback())
             }
-            (_, None) => !self.services_are_numbered(),
+            (_, None) => {
+                // Nobody sends one where there is no connection to break off.
+                !self.services_are_numbered()
+                    && self.composition.establishment != Establishment::Connectionless
+            }
         };
-        if self.state.is_over() && credible {
+        if matches!(self.state, State::TimeWait { .. }) {
+            self.counters.rejected_packets += 1; // an old repeat could cut the wait short (RFC 1337 §3)
+        } else if self.state.is_over() && credible {
             self.state = State::Closed; // it was not waiting for us any more
         } else if credible {
             let reason = if matches!(self.state, State::SynSent { .. }) {
@@ -350,8 +392,20 @@ impl Connection {
             };
             self.end(reason, State::Closed);
         } else {
-            self.counters.rejected_packets += 1;
+            self.refuse(now);
+        }
+    }
+
+    /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends
+    /// that disagree would answer each other for ever (RFC 5961 §7).
+    fn refuse(&mut self, now: Time) {
+        self.counters.rejected_packets += 1;
+        if now >= self.inn.correct_from {
+            self.inn.correct_from = now + CORRECTION_INTERVAL;
             self.inn.ack.on_urgent_once();
         }
     }
 }
+
+/// Least distance between two corrections of a peer that believes what cannot be.
+const CORRECTION_INTERVAL: Duration = Duration::from_millis(200);

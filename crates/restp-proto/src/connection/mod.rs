@@ -96,6 +96,8 @@ struct Inbound {
     reader_knows: bool,
     /// Number of the peer's FIN, once seen.
     fin: Option<u64>,
+    /// When a peer that believes what cannot be may be corrected again.
+    correct_from: Time,
 }
 
 /// Explicit congestion notification (RFC 3168 §6.1, OP-59).
@@ -126,6 +128,8 @@ pub(crate) struct Connection {
     notices: VecDeque<Notice>,
     /// This side opened the association.
     opened_here: bool,
+    /// The application knows of it: it opened it, or was told that it was accepted.
+    announced: bool,
     /// When the peer was last heard, and when data was last acknowledged or first outstanding.
     heard_at: Time,
     progress_at: Time,
@@ -188,7 +192,7 @@ impl Connection {
             repeated: false,
         };
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
-        connection.opened_here = false;
+        (connection.opened_here, connection.announced) = (false, false);
         connection.learn_peer_number(syn);
         connection.ecn.agreed = connection.composition.ecn && syn.flags.has(Flags::ECE | Flags::CWR);
         Ok(connection)
@@ -254,12 +258,14 @@ impl Connection {
                 ready_bytes: 0,
                 reader_knows: false,
                 fin: None,
+                correct_from: now,
             },
             release: Release::default(),
             ecn: EcnState::default(),
             counters: Counters::new(now),
             notices: VecDeque::new(),
             opened_here: true,
+            announced: true,
             heard_at: now,
             progress_at: now,
             keepalive_at: None,
@@ -291,6 +297,10 @@ impl Connection {
     }
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
+    }
+    /// The application has never heard of it, so it will not let it go either.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.announced
     }
     pub(crate) fn is_half_open(&self) -> bool {
         matches!(self.state, State::SynReceived { .. })
@@ -400,7 +410,9 @@ impl Connection {
     /// Ends the connection for the application; what the protocol still has to do is in `next`.
     fn end(&mut self, reason: CloseReason, next: State) {
         self.state = next;
-        self.notices.push_back(Notice::Closed(reason));
+        if self.announced {
+            self.notices.push_back(Notice::Closed(reason));
+        }
         self.out.queue.clear();
         self.out.buffer.clear();
         self.path.rto.stop();

@@ -142,7 +142,7 @@ impl Connection {
             .next_segment(self.composition.segment_bytes as usize);
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         if !self.services_are_numbered() {
-            return self.send_unnumbered(payload, out);
+            return self.send_unnumbered(now, payload, out);
         }
         let number = self.out.board.on_sent(now, bytes as u32);
         if payload.is_none() {
@@ -156,8 +156,7 @@ impl Connection {
             let _ = self.out.board.acknowledge(now, &AckReport::pointer(number + 1));
         }
         if payload.is_none() && !self.composition.reliability.repeats() {
-            self.release.acknowledged(number + 1); // sent once; the peer ages out if it is lost (OP-35)
-            self.conclude(now);
+            self.end_without_answer(now, number);
         }
         self.after_segment(now, bytes);
         self.wake_writer();
@@ -170,7 +169,7 @@ impl Connection {
     }
 
     /// A datagram without a number: nothing is remembered of it.
-    fn send_unnumbered(&mut self, payload: Option<Bytes>, out: &mut Datagram) -> bool {
+    fn send_unnumbered(&mut self, now: Time, payload: Option<Bytes>, out: &mut Datagram) -> bool {
         let flags = if payload.is_some() {
             Flags::NONE
         } else {
@@ -178,10 +177,18 @@ impl Connection {
         };
         if payload.is_none() {
             self.release.fin_sent(0);
-            self.release.acknowledged(1);
+            self.end_without_answer(now, 0);
         }
         self.wake_writer();
         pdu::unnumbered(self, out, flags, payload)
+    }
+
+    /// The FIN `fin` leaves once and nobody acknowledges it (OP-35). From now on silence means that the peer's own
+    /// was lost.
+    fn end_without_answer(&mut self, now: Time, fin: u64) {
+        self.release.acknowledged(fin + 1);
+        self.heard_at = now;
+        self.conclude(now);
     }
 
     fn after_segment(&mut self, now: Time, bytes: u64) {

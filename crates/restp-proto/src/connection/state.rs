@@ -23,7 +23,7 @@ pub(crate) enum State {
     },
     /// Data may flow.
     Established,
-    /// Both directions are over; repeats of the peer's FIN are still answered (OP-61).
+    /// Both directions are over; repeats of the peer's FIN, or of data before it, are still answered (OP-61).
     TimeWait { until: Time },
     /// Broken off here: RST is sent a few times, because nobody acknowledges it.
     Resetting { left: u8, next_at: Time },
@@ -84,6 +84,7 @@ impl Connection {
         }
         self.counters.handshake = Some(now.since(self.counters.opened_at));
         self.state = State::Established;
+        self.announced = true;
         self.progress_at = now;
         self.notices.push_back(if self.opened_here {
             Notice::Connected

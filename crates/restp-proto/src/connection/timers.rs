@@ -87,7 +87,7 @@ impl Connection {
         if self.out.board.is_empty() {
             return self.path.rto.stop();
         }
-        if self.out.window_probe {
+        if self.out.window_probe && self.composition.reliability.repeats() {
             // The peer's window is shut: the segment out there is a probe, once per timeout (OP-25).
             self.path.rto.restart(now, &self.path.rtt);
             self.out.board.mark_all_lost();
@@ -114,7 +114,9 @@ impl Connection {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
         }
         if !self.composition.reliability.repeats() {
-            self.out.one_at_a_time = false; // nothing is repeated, so nothing probes: the window alone decides
+            // Nothing is repeated, so nothing of it is waited for.
+            self.out.board.forget();
+            (self.out.one_at_a_time, self.out.window_probe) = (false, false);
             self.path.rto.stop();
         }
     }
@@ -164,9 +166,9 @@ impl Connection {
     }
 
     /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead; a
-    /// side that only sends, without feedback, has nothing to wait for.
+    /// side that only sends, without feedback, has nothing to wait for until it has finished.
     fn silence_deadline(&self) -> Option<Time> {
-        let listens = self.has_feedback() || !self.opened_here;
+        let listens = self.has_feedback() || !self.opened_here || self.release.local_fin().is_some();
         (listens && self.out.board.is_empty()).then(|| self.heard_at + self.patience())
     }
 

@@ -116,8 +116,8 @@ impl Table {
         let done = slot
             .connection
             .as_ref()
-            .is_some_and(|connection| connection.is_closed());
-        if !done || !slot.released || slot.queued {
+            .is_some_and(|connection| connection.is_closed() && (slot.released || connection.is_unknown()));
+        if !done || slot.queued {
             return;
         }
         slot.connection = None;

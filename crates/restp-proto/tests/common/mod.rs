@@ -22,6 +22,10 @@ pub enum Verdict {
     Late(Duration),
     /// Arrives twice.
     Twice,
+    /// Arrives with this bit changed, counted from the first of the header.
+    Flip(usize),
+    /// Arrives without what follows this many bytes.
+    Cut(usize),
 }
 
 /// A datagram on its way, decoded for the rule and the record.
@@ -42,6 +46,17 @@ impl Seen {
     pub fn is_data(&self) -> bool {
         !self.payload.is_empty()
     }
+    /// As it was on the wire.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut head = restp_base::machine::Head::new();
+        self.header.emit(&self.payload, &mut head).expect("it was sent");
+        [&head[..], &self.payload].concat()
+    }
+    /// The number after those this packet takes.
+    pub fn next_number(&self) -> u32 {
+        let takes = self.is_data() || self.header.flags.has(Flags::SYN) || self.header.flags.has(Flags::FIN);
+        self.header.sequence.unwrap_or(0).wrapping_add(u32::from(takes))
+    }
 }
 
 pub type Rule = Box<dyn FnMut(&Seen) -> Verdict>;
@@ -57,9 +72,14 @@ pub struct Pair {
     pub mark_next: u32,
     /// So many of the next data segments from side 0 have a bit of their payload flipped.
     pub damage_next: u32,
+    /// Times a deadline woke an end.
+    pub wakeups: u64,
     wire: BTreeMap<(Time, u64), (usize, Datagram)>,
     order: u64,
 }
+
+/// Wakes of one end at one instant that nobody needs: a deadline that stays in the past.
+const STUCK: u64 = 10_000;
 
 pub fn composition(preset: &str, set: &[(&str, &str)]) -> Composition {
     let mut composition = Preset::named(preset)
@@ -97,6 +117,7 @@ impl Pair {
             events: [Vec::new(), Vec::new()],
             mark_next: 0,
             damage_next: 0,
+            wakeups: 0,
             wire: BTreeMap::new(),
             order: 0,
         }
@@ -162,6 +183,7 @@ impl Pair {
 
     /// The loop every driver has: drain, then sleep until the next datagram or deadline.
     pub fn run_until(&mut self, until: Time) {
+        let mut woken_now = 0;
         loop {
             for side in 0..2 {
                 self.drain(side);
@@ -176,6 +198,8 @@ impl Pair {
                 break;
             };
             assert!(next >= self.now || arrival != Some(next), "time runs forwards");
+            woken_now = if next > self.now { 0 } else { woken_now + 1 };
+            assert!(woken_now < STUCK, "a deadline stays in the past: {wakes:?}");
             self.now = self.now.max(next);
             if arrival == Some(next) {
                 let (_, (to, mut datagram)) = self.wire.pop_first().expect("an arrival");
@@ -183,6 +207,7 @@ impl Pair {
             }
             for (end, wake) in self.ends.iter_mut().zip(wakes) {
                 if wake == Some(next) {
+                    self.wakeups += 1;
                     end.handle(self.now, Input::Deadline);
                 }
             }
@@ -245,8 +270,44 @@ impl Pair {
                 deliver(Duration::ZERO, datagram.clone());
                 deliver(Duration::ZERO, datagram);
             }
+            Verdict::Flip(bit) => {
+                let mut bytes = datagram.to_vec();
+                bytes[bit / 8] ^= 0x80 >> (bit % 8);
+                deliver(Duration::ZERO, contiguous(datagram.path, bytes));
+            }
+            Verdict::Cut(length) => {
+                let mut bytes = datagram.to_vec();
+                bytes.truncate(length);
+                deliver(Duration::ZERO, contiguous(datagram.path, bytes));
+            }
             Verdict::Drop => {}
         }
+    }
+
+    /// Gives `bytes` to the end of `side` as if its peer had sent them, and drains it.
+    pub fn inject(&mut self, side: usize, bytes: &[u8]) {
+        let mut datagram = contiguous(self.path(side), bytes.to_vec());
+        self.ends[side].handle(self.now, Input::Datagram(&mut datagram));
+        self.drain(side);
+    }
+
+    /// A bare acknowledgement as the end of `side` would send it now, changed by `change`; carried to its peer.
+    pub fn forge(&mut self, side: usize, payload: &[u8], change: impl FnOnce(&mut Header)) {
+        let last = self
+            .log
+            .iter()
+            .rfind(|seen| seen.from == side)
+            .expect("a packet to start from");
+        let mut header = last.header.clone();
+        header.flags = Flags::ACK;
+        header.tail = restp_proto::wire::Tail::None;
+        header.sequence = header.sequence.map(|_| last.next_number());
+        change(&mut header);
+        let mut head = restp_base::machine::Head::new();
+        header
+            .emit(payload, &mut head)
+            .expect("a header that can be said");
+        self.inject(1 - side, &[&head[..], payload].concat());
     }
 
     /// Moves `data` from `from` to the other side within `limit`, reading as it comes; true when all arrived, in
@@ -270,6 +331,15 @@ impl Pair {
                 .for_each(|data| got.extend_from_slice(data));
         }
         got == data
+    }
+}
+
+/// A datagram as a driver received it: in one piece.
+pub fn contiguous(path: PathAddress, bytes: Vec<u8>) -> Datagram {
+    Datagram {
+        path,
+        body: bytes.into(),
+        ..Datagram::empty()
     }
 }
 

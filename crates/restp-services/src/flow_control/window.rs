@@ -72,6 +72,11 @@ impl ReceiveWindow {
         }
     }
 
+    /// Segments held at most.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// First number that is out of the window when `next` is expected and `unread` segments wait for the reader.
     /// An edge once advertised is kept: what was promised is taken (RFC 1122 §4.2.2.16).
     pub fn edge(&self, next: u64, unread: u64) -> u64 {

@@ -43,6 +43,8 @@ pub struct Reassembly {
     newest: u64,
     held_bytes: usize,
     hole_since: Option<Time>,
+    /// The sender has said that every number below this one has left it.
+    sent_below: u64,
 }
 
 impl Reassembly {
@@ -57,6 +59,7 @@ impl Reassembly {
             newest: next,
             held_bytes: 0,
             hole_since: None,
+            sent_below: next,
         }
     }
 
@@ -136,16 +139,24 @@ impl Reassembly {
         self.hole_since.map(|since| since + hold)
     }
 
-    /// Gives the first hole up: RCV.NXT moves to the first number that arrived after it, and on as far as
-    /// numbers are there. Returns how many numbers were skipped.
+    /// Every number below `number` has left the sender: what is missing of them is a hole too, although nothing
+    /// after it has arrived.
+    pub fn expect_below(&mut self, now: Time, number: u64) {
+        self.sent_below = self.sent_below.max(number);
+        self.watch_hole(now);
+    }
+
+    /// Gives the first hole up: RCV.NXT moves to the first number that arrived after it, or to the end of what was
+    /// sent, and on as far as numbers are there. Returns how many numbers were skipped.
     pub fn skip_hole(&mut self, now: Time, ready: &mut VecDeque<Bytes>) -> u64 {
-        let Some(first) = self.arrived.first().map(|range| range.start) else {
-            return 0;
-        };
-        let skipped = first - self.next;
-        self.slots.drain(..skipped as usize);
-        self.next = first;
+        let first = self.arrived.first().map_or(self.sent_below, |range| range.start);
+        let skipped = first.saturating_sub(self.next);
         self.hole_since = None;
+        if skipped == 0 {
+            return 0;
+        }
+        self.slots.drain(..self.slots.len().min(skipped as usize));
+        self.next = first;
         self.advance(ready);
         self.watch_hole(now);
         skipped
@@ -173,7 +184,7 @@ impl Reassembly {
     }
 
     fn watch_hole(&mut self, now: Time) {
-        if self.arrived.is_empty() {
+        if self.arrived.is_empty() && self.sent_below <= self.next {
             self.hole_since = None;
         } else {
             self.hole_since.get_or_insert(now);
@@ -276,6 +287,21 @@ mod tests {
         );
         assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
         assert_eq!((buffer.next(), buffer.skip_hole(Time::ZERO, &mut ready)), (7, 0));
+    }
+
+    #[test]
+    fn what_was_sent_and_never_came_is_a_hole_although_nothing_follows_it() {
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        buffer.expect_below(Time::ZERO, 3);
+        feed(&mut buffer, &[0]);
+        let mut ready = VecDeque::new();
+        assert!(buffer.hold_deadline(Duration::ZERO).is_some());
+        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
+        assert_eq!((buffer.next(), buffer.hold_deadline(Duration::ZERO)), (3, None));
+        buffer.expect_below(Time::ZERO, 4);
+        feed(&mut buffer, &[3]);
+        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 0);
+        assert_eq!(buffer.hold_deadline(Duration::ZERO), None);
     }
 
     #[test]

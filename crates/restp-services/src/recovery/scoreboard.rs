@@ -309,6 +309,14 @@ impl Scoreboard {
             .count() as u64
     }
 
+    /// Takes everything outstanding out of the record: nobody will send it again, so its fate does not matter.
+    pub fn forget(&mut self) {
+        self.first = self.next();
+        self.entries = VecDeque::new();
+        (self.in_flight, self.in_flight_bytes, self.lost) = (0, 0, 0);
+        (self.outstanding_bytes, self.delivered, self.departed) = (0, 0, 0);
+    }
+
     /// One more segment has left the network, we do not know which (a duplicate without blocks).
     pub fn depart_one(&mut self) {
         self.departed = (self.departed + 1).min(self.in_flight);
@@ -336,6 +344,27 @@ mod tests {
             assert_eq!(board.on_sent(at(i), 100), 10 + i);
         }
         board
+    }
+
+    #[test]
+    fn what_is_forgotten_is_neither_in_flight_nor_lost_and_late_reports_of_it_say_nothing() {
+        let mut board = burst();
+        board.mark_all_lost();
+        board.forget();
+        assert_eq!((board.first(), board.next()), (18, 18));
+        assert_eq!(
+            (
+                board.in_flight(),
+                board.in_flight_bytes() + board.outstanding_bytes(),
+                board.lost()
+            ),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            board.acknowledge(at(90), &AckReport::pointer(14)),
+            Ok(Feedback::default())
+        );
+        assert_eq!(board.on_sent(at(91), 100), 18);
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! Everything a peer, the network or an application may do wrong, each with its outcome: a counted drop or a clear
+//! end; never a panic, a hang, unbounded memory, or data that nobody wrote.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod application;
+mod ends;
+mod floods;
+mod numbers;
+mod packets;
