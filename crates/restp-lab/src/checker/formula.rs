@@ -1,8 +1,8 @@
-//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /` and parentheses.
+//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )` and parentheses.
 //!
 //! ```text
 //! sum = product (("+" | "-") product)*      product = atom (("*" | "/") atom)*
-//! atom = number | "{" key "}" | "(" sum ")" | "-" atom
+//! atom = number | "{" key "}" | ["sqrt"] "(" sum ")" | "-" atom
 //! ```
 
 use crate::scenario::Coordinates;
@@ -13,6 +13,7 @@ pub(super) enum Formula {
     Number(f64),
     Name(String),
     Negative(Box<Formula>),
+    Root(Box<Formula>),
     Binary(Box<Formula>, char, Box<Formula>),
 }
 
@@ -39,7 +40,7 @@ impl Formula {
         match self {
             Formula::Number(_) => Box::new(std::iter::empty()),
             Formula::Name(name) => Box::new(std::iter::once(name.as_str())),
-            Formula::Negative(inner) => inner.names(),
+            Formula::Negative(inner) | Formula::Root(inner) => inner.names(),
             Formula::Binary(left, _, right) => Box::new(left.names().chain(right.names())),
         }
     }
@@ -50,6 +51,7 @@ impl Formula {
             Formula::Number(number) => *number,
             Formula::Name(name) => point.get(name)?.as_f64()?,
             Formula::Negative(inner) => -inner.at(point)?,
+            Formula::Root(inner) => inner.at(point)?.sqrt(),
             Formula::Binary(left, operator, right) => {
                 let (left, right) = (left.at(point)?, right.at(point)?);
                 match operator {
@@ -91,11 +93,24 @@ impl Reader<'_> {
         if self.depth > DEEPEST {
             return Err(format!("the formula is nested more than {DEEPEST} deep"));
         }
-        let atom = match self.take(&['(', '{', '-']) {
+        let root = self.rest.trim_start().strip_prefix("sqrt");
+        if let Some(rest) = root {
+            self.rest = rest;
+        }
+        let first = if root.is_some() {
+            &['('][..]
+        } else {
+            &['(', '{', '-'][..]
+        };
+        let atom = match self.take(first) {
             Some('(') => {
                 let inner = self.sum()?;
                 self.take(&[')']).ok_or_else(|| self.expected(")"))?;
-                inner
+                if root.is_some() {
+                    Formula::Root(Box::new(inner))
+                } else {
+                    inner
+                }
             }
             Some('{') => {
                 let (name, rest) = self.rest.split_once('}').ok_or_else(|| self.expected("}"))?;
@@ -103,6 +118,7 @@ impl Reader<'_> {
                 Formula::Name(name.trim().to_owned())
             }
             Some(_) => Formula::Negative(Box::new(self.atom()?)),
+            None if root.is_some() => return Err(self.expected("( after sqrt")),
             None => self.number()?,
         };
         self.depth -= 1;
@@ -160,6 +176,7 @@ mod tests {
         assert_eq!(value("-(1 + 2) * 3"), Some(-9.0));
         assert_eq!(value("1.12e6 * (1 - {link.b.loss.rate})"), Some(1_008_000.0));
         assert_eq!(value("1e-3 + 2"), Some(2.001));
+        assert_eq!(value("6 / sqrt(2 + 7) / 2"), Some(1.0));
     }
 
     #[test]
@@ -173,6 +190,7 @@ mod tests {
         let error = Formula::parse("1 + * 2").unwrap_err();
         assert!(error.contains("byte 4") && error.contains("a number"), "{error}");
         assert!(Formula::parse("(1 + 2").unwrap_err().contains("expected )"));
+        assert!(Formula::parse("sqrt 2").unwrap_err().contains("( after sqrt"));
         assert!(Formula::parse("{a").unwrap_err().contains("expected }"));
         assert!(Formula::parse("1 2").unwrap_err().contains("the end"));
         assert!(
