@@ -28,9 +28,7 @@ fn vanish(preset: &str, set: &[(&str, &str)], heard: usize) -> usize {
     pair.run_for(Duration::from_millis(100));
     let accepted = pair.accepted();
     if let Some(accepted) = accepted {
-        pair.ends[1]
-            .write(pair.now, accepted, vec![2; 1000].into())
-            .unwrap();
+        pair.write(1, accepted, &[2; 1000]);
         pair.ends[1].finish(pair.now, accepted);
     }
     pair.run_for(Duration::from_millis(100));

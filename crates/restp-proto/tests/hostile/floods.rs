@@ -15,7 +15,7 @@ fn secs(n: u64) -> Duration {
 /// Gives `bytes` to `end` as if `address` had sent them.
 fn from(end: &mut Endpoint, now: Time, address: u32, bytes: &[u8]) {
     let path = PathAddress {
-        local: "10.0.0.2:0".parse().unwrap(),
+        local: SocketAddr::from((Ipv4Addr::new(10, 0, 0, 2), 0)),
         remote: SocketAddr::from((Ipv4Addr::from(address), 0)),
     };
     end.handle(now, Input::Datagram(&mut contiguous(path, bytes.to_vec())));

@@ -20,7 +20,7 @@ fn established(set: &[(&str, &str)]) -> (Pair, restp_base::flow::FlowId, restp_b
 fn refused(payload: &[u8], change: impl FnOnce(&mut Header)) -> u64 {
     let (mut pair, flow, accepted) = established(&[]);
     pair.forge(0, payload, change);
-    let refused = pair.ends[1].stats(accepted).unwrap().rejected_packets;
+    let refused = pair.ends[1].stats(accepted).expect("a flow").rejected_packets;
     assert_eq!(
         pair.ends[1].read(pair.now, accepted),
         Read::Empty,
