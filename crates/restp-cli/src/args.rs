@@ -40,6 +40,12 @@ pub enum Command {
     /// Show what a connection can be made of, and check compositions
     #[command(after_help = PROFILES)]
     Profiles(Profiles),
+    /// Print packets field by field
+    #[command(after_help = DECODE)]
+    Decode(Decode),
+    /// Measure throughput and processor time on this machine
+    #[command(after_help = BENCH)]
+    Bench(Bench),
 }
 
 const RECV: &str = "\
@@ -186,6 +192,66 @@ pub struct Profiles {
     /// Change one service or number of it; may be repeated
     #[arg(long, value_name = "SERVICE=CHOICE")]
     pub set: Vec<String>,
+}
+
+const DECODE: &str = "\
+Examples:
+  restp decode 06025040 01110000 C3500050 00400000 00000000 00000000
+  restp decode capture.pcapng                   every UDP payload of a capture ...
+  restp decode capture.pcapng --port 4000       ... that has this port
+  echo 0300000000010000C3500050 | restp decode -";
+
+#[derive(Debug, Args)]
+pub struct Decode {
+    /// One PDU in hexadecimal digits, or files: binary, pcap or pcapng; `-` reads hexadecimal digits from standard input
+    #[arg(required = true, value_name = "HEX-or-FILE")]
+    pub input: Vec<String>,
+    /// From captures, only UDP datagrams from or to this port
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+}
+
+const BENCH: &str = "\
+Examples:
+  restp bench                                   ResTP beside plain UDP
+  restp bench --seconds 10 --set congestion=newreno";
+
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// Length of one transfer
+    #[arg(long, default_value_t = 4.0, value_name = "S")]
+    pub seconds: f64,
+    /// Transfers of each, taking turns
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    #[command(flatten)]
+    pub composition: CompositionArgs,
+    /// One end of a transfer: server or client
+    #[arg(long, hide = true)]
+    pub role: Option<Role>,
+    /// What carries it
+    #[arg(long, hide = true, default_value = "restp")]
+    pub carrier: Carrier,
+    /// Of the server
+    #[arg(long, hide = true, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Where the client finds the server
+    #[arg(long, hide = true, value_name = "ADDR", required_if_eq("role", "client"))]
+    pub to: Option<SocketAddr>,
+}
+
+/// One end of a measured transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    Server,
+    Client,
+}
+
+/// What carries a measured transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Carrier {
+    Restp,
+    Udp,
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Recv(recv) => commands::recv::execute(recv, output),
         Command::Send(send) => commands::send::execute(send, output),
+        Command::Bench(bench) => commands::bench::execute(bench, output),
+        Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),

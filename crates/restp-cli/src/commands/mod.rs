@@ -1,5 +1,7 @@
 //! One file per command.
 
+pub mod bench;
+pub mod decode;
 pub mod emulate;
 pub mod profiles;
 pub mod recv;
