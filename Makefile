@@ -34,8 +34,9 @@ ifneq ($(wildcard python/tests),)
 	.venv/bin/python -m pytest --quiet python/tests
 endif
 
-bench: ## measure against QUIC, bare UDP, TCP and ns-3; writes docs/results/performance.md
+bench: ## measure against QUIC, bare UDP, TCP and ns-3, and run the experiments; writes docs/results/
 	python3 bench/run.py
+	python3 bench/experiments.py
 
 fuzz: ## fuzz the wire format, ten million inputs; fuzz/run.sh TARGET takes another one
 	./fuzz/run.sh

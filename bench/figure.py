@@ -4,12 +4,12 @@ from math import log10
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 250, 24, 52
-COLOURS = {"tcp:newreno": "#888888", "restp:3wh-arq": "#1f77b4", "restp:arq-only": "#d62728"}
+COLOURS = {"tcp:newreno": "#222222", "restp:3wh-arq": "#1f77b4", "restp:arq-only": "#d62728"}
 DASHES = {"tcp:newreno": "6 4"}
 LABELS = {
     "tcp:newreno": "TCP NewReno",
     "restp:3wh-arq": "ResTP with NewReno",
-    "restp:arq-only": "ResTP, congestion module unplugged",
+    "restp:arq-only": "ResTP, no congestion control",
 }
 
 
@@ -21,7 +21,9 @@ def goodput_against_loss(summaries: list[dict]) -> str:
         if loss > 0:  # zero has no place on a logarithmic axis
             point = (loss, goodput["mean"], max(goodput["low"], 1e3), goodput["high"])
             series.setdefault(summary["point"]["flow.bulk.transport"], []).append(point)
-    parts = [*frame(), *(part for name, points in series.items() for part in curve(name, points))]
+    # TCP comes last and dashed: it lies on ResTP with NewReno.
+    drawn = sorted(series, key=lambda name: name in DASHES)
+    parts = [*frame(), *(part for name in drawn for part in curve(name, series[name]))]
     for row, name in enumerate(series):
         y = TOP + 14 + 20 * row
         x = WIDTH - RIGHT + 14
