@@ -100,7 +100,8 @@ impl Connection {
             now,
             &self.path.rtt,
             reaction.back_off_timer,
-            reaction.count_attempt,
+            // Without repeats these are no attempts at the same thing; silence tells whether the peer is there.
+            reaction.count_attempt && self.composition.reliability.repeats(),
         ) {
             return self.end(
                 CloseReason::TimedOut(now.since(self.progress_at)),
@@ -154,9 +155,11 @@ impl Connection {
         }
     }
 
-    /// A peer that answers is asked before it is given up.
+    /// A peer that answers is asked before it is given up, but not by an end whose own FIN may be lost: two of them
+    /// would keep each other alive.
     fn keepalive_deadline(&self) -> Option<Time> {
-        if !self.has_feedback() || !self.out.board.is_empty() {
+        let may_be_lost = !self.composition.reliability.repeats() && self.release.local_fin().is_some();
+        if !self.has_feedback() || !self.out.board.is_empty() || may_be_lost {
             return None;
         }
         Some(

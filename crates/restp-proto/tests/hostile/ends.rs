@@ -139,6 +139,62 @@ fn without_repeats_a_lost_fin_is_waited_for_as_long_as_any_silence() {
 }
 
 #[test]
+fn two_ends_that_lost_each_others_fin_do_not_keep_each_other_alive() {
+    let mut pair = Pair::new(
+        "unrel",
+        &[
+            ("connection", "three-way"),
+            ("congestion", "newreno"),
+            ("ack", "positive"),
+        ],
+    );
+    let (flow, accepted) = pair.connect();
+    pair.rule = Box::new(|seen| {
+        if seen.header.flags.has(Flags::FIN) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.ends[0].finish(pair.now, flow);
+    pair.ends[1].finish(pair.now, accepted);
+    pair.run_for(secs(120));
+    assert_eq!(pair.closed(0), Some(&CloseReason::Finished));
+    assert_eq!(pair.closed(1), Some(&CloseReason::Finished));
+}
+
+#[test]
+fn without_repeats_many_lost_segments_are_not_many_attempts() {
+    let mut pair = Pair::new(
+        "unrel",
+        &[
+            ("connection", "three-way"),
+            ("congestion", "newreno"),
+            ("ack", "positive"),
+            ("rto-ceiling", "2 s"),
+        ],
+    );
+    let (flow, accepted) = pair.connect();
+    pair.rule = Box::new(|seen| {
+        if seen.is_data() {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    for _ in 0..50 {
+        pair.write(0, flow, b"lost");
+        pair.run_for(secs(2));
+        pair.forge(1, b"", |_| {}); // the peer is there
+    }
+    assert_eq!(pair.closed(0), None);
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.write(0, flow, b"found");
+    pair.run_for(secs(10));
+    assert_eq!(pair.read_all(1, accepted), [&b"found"[..]]);
+}
+
+#[test]
 fn resets_count_only_with_the_right_numbers() {
     let mut pair = Pair::new("3wh-arq", &[]);
     let (flow, accepted) = pair.connect();

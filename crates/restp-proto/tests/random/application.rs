@@ -8,12 +8,15 @@ use restp_base::machine::Event;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_proto::ValidComposition;
+use restp_services::connection_management::Establishment;
 use restp_services::framing::Framing;
 use std::collections::VecDeque;
 
 pub struct Application {
     draw: Stream,
     pub flow: Option<FlowId>,
+    connectionless: bool,
+    anew: Vec<FlowId>,
     plan: VecDeque<Bytes>,
     writes_from: Time,
     blocked: bool,
@@ -43,6 +46,8 @@ impl Application {
         Application {
             draw: Stream::named(draw.bits(), "application"),
             flow: None,
+            connectionless: composition.establishment == Establishment::Connectionless,
+            anew: Vec::new(),
             plan,
             writes_from: Time::ZERO + Duration::from_millis(draw.below(15_000)),
             blocked: false,
@@ -70,9 +75,19 @@ impl Application {
             self.events_seen += 1;
             match event {
                 Event::Accepted(flow) => {
-                    assert_eq!(self.flow.replace(flow), None, "one flow in each run");
+                    if self.is_over() {
+                        // Without a connection a late datagram begins anew what has ended.
+                        assert!(self.connectionless, "one flow in each run");
+                        pair.ends[side].abort(pair.now, flow);
+                        self.anew.push(flow);
+                    } else {
+                        assert_eq!(self.flow.replace(flow), None, "one flow in each run");
+                    }
                 }
                 Event::Writable(_) => self.blocked = false,
+                Event::Closed(flow, _) if self.anew.contains(&flow) => {
+                    pair.ends[side].release(pair.now, flow)
+                }
                 Event::Closed(flow, reason) => {
                     assert_eq!(self.closed.replace(reason), None, "a flow ends once");
                     self.read(side, pair, flow);
