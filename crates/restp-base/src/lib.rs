@@ -7,12 +7,14 @@
 //! | [`random`] | named random streams from one seed |
 //! | [`sequence`] | 64-bit numbers inside, 32 bits on the wire |
 //! | [`ranges`] | ordered half-open ranges |
+//! | [`names`] | "did you mean": the known name nearest to a misspelt one |
 //! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
 //! | [`machine`] | seam between a protocol and the world |
 //! | [`flow`] | seam between a protocol and an application |
 
 pub mod flow;
 pub mod machine;
+pub mod names;
 pub mod numeric;
 pub mod random;
 pub mod ranges;

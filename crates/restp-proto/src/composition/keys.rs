@@ -1,8 +1,8 @@
 //! Reading and printing of keys: what `--set key=value`, a scenario or a profile file may say.
 
 use super::key_table::KEYS;
-use super::nearest::nearest;
 use super::{Composition, PRESETS, Preset};
+use restp_base::names::nearest;
 use restp_base::time::Duration;
 use restp_base::units::{self, UnitError};
 use thiserror::Error;

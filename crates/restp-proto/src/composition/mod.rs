@@ -18,7 +18,6 @@
 
 mod key_table;
 mod keys;
-mod nearest;
 mod negotiate;
 mod presets;
 mod rules;
