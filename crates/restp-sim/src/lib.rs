@@ -10,10 +10,12 @@
 //! | [`topology`] | nodes, routes, delays; constructors of common shapes |
 //! | [`world`] | [`World`]: nodes, links, hosts, and the only loop |
 //! | [`trace`] | every step of every packet, for a sink of the caller |
+//! | [`config`] | a link as a TOML file describes it, for every file that describes one |
 //!
 //! One seed gives one run: every random choice comes from a stream named after its link, direction and model,
 //! and simultaneous events happen in the order in which they were scheduled.
 
+pub mod config;
 pub mod direction;
 pub mod discipline;
 pub mod error_model;

@@ -1,8 +1,9 @@
 //! The scenario text as a tree that remembers where each value is written, so that a sweep can replace a
 //! value and a complaint still finds its line.
 
-use super::error::{Fault, Place, ScenarioError};
+use super::error::{Place, ScenarioError, unknown};
 use crate::checker::RawCheck;
+use restp_sim::config::Fault;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -94,9 +95,10 @@ impl<'t> Document<'t> {
                 let DeValue::Table(table) = element.get_mut() else {
                     continue;
                 };
-                let Some(called) = name_of(table).map(str::to_owned) else {
+                let Some(called) = table.get("name").and_then(|name| name.get_ref().as_str()) else {
                     continue;
                 };
+                let called = called.to_owned();
                 if name == "*" || name == called {
                     found.push(table);
                 }
@@ -105,7 +107,7 @@ impl<'t> Document<'t> {
         }
         if found.is_empty() {
             let names = names.iter().map(String::as_str).chain(["*"]);
-            return Err(Fault::unknown(key, kind, name, names));
+            return Err(Fault::at(key, unknown(kind, name, names)));
         }
         Ok(found)
     }
@@ -132,17 +134,12 @@ impl<'t> Document<'t> {
         let start = fault.span.start;
         let place = match start.checked_sub(text.len() + 1).and_then(|i| settings.get(i)) {
             Some((key, value)) => Place::Setting(format!("{key}={value}")),
-            None => {
-                let before = &text.as_bytes()[..start.min(text.len())];
-                Place::Line(1 + before.iter().filter(|&&byte| byte == b'\n').count())
-            }
+            None => Place::Line(fault.line(text)),
         };
-        let mut best = (usize::MAX, String::new());
-        narrowest(&self.root, "", &fault.span, &mut best);
         ScenarioError {
             file: None,
             place,
-            key: best.1,
+            key: fault.key(&self.root),
             message: fault.message,
         }
     }
@@ -168,10 +165,6 @@ fn merge<'t>(element: &mut Table<'t>, fields: &Table<'t>) {
             }
         }
     }
-}
-
-fn name_of<'a>(table: &'a Table<'_>) -> Option<&'a str> {
-    table.get("name")?.get_ref().as_str()
 }
 
 /// Puts `value` at `path` below `table`, making the tables on the way.
@@ -203,41 +196,6 @@ fn insert<'t>(
             );
             Err(Fault::at(key, sentence))
         }
-    }
-}
-
-/// Finds the smallest entry whose key or value covers `span`, and its dotted path.
-fn narrowest(table: &Table<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    for (key, value) in table {
-        let here = if path.is_empty() {
-            key.get_ref().to_string()
-        } else {
-            format!("{path}.{}", key.get_ref())
-        };
-        consider(&key.span(), &here, span, best);
-        narrowest_in(value, &here, span, best);
-    }
-}
-
-fn narrowest_in(value: &Value<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    consider(&value.span(), path, span, best);
-    match value.get_ref() {
-        DeValue::Table(table) => narrowest(table, path, span, best),
-        DeValue::Array(elements) => {
-            for (i, element) in elements.iter().enumerate() {
-                let name = element.get_ref().as_table().and_then(name_of);
-                let here = name.map_or_else(|| format!("{path}[{i}]"), |name| format!("{path}.{name}"));
-                narrowest_in(element, &here, span, best);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn consider(candidate: &Range<usize>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    let covers = candidate.start <= span.start && span.end <= candidate.end && !candidate.is_empty();
-    if covers && candidate.len() <= best.0 {
-        *best = (candidate.len(), path.to_owned());
     }
 }
 

@@ -1,14 +1,14 @@
 //! One `[[flow]]` table, validated.
 
-use super::error::{Fault, unknown};
+use super::error::unknown;
 use super::names::{copies, expand};
-use super::quantity::{interval, positive, read};
 use super::raw::{RawCbr, RawFlow, RawTraffic};
 use crate::registry::{Transport, text_of};
 use crate::traffic::{Cbr, Traffic};
 use restp_base::time::Duration;
-use restp_base::units;
+use restp_base::units::{self, Rate};
 use restp_sim::Topology;
+use restp_sim::config::{Fault, positive, read};
 use std::path::Path;
 use toml::Spanned;
 
@@ -165,4 +165,11 @@ fn constant_bit_rate(whole: &Spanned<RawTraffic>, raw: &RawCbr) -> Result<Cbr, F
         count,
         late_after,
     })
+}
+
+/// The time between messages of `bytes` at `rate`, rounded to a nanosecond.
+pub(super) fn interval(rate: Rate, bytes: u64) -> Duration {
+    let nanos =
+        (u128::from(bytes) * 8_000_000_000 + u128::from(rate.as_bps() / 2)) / u128::from(rate.as_bps());
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

@@ -10,16 +10,16 @@ mod flow;
 mod link;
 mod names;
 mod plan;
-mod quantity;
 mod raw;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::{Fault, unknown};
+pub(crate) use error::unknown;
 pub use error::{Place, ScenarioError};
 pub use flow::FlowPlan;
 pub use plan::Plan;
+pub(crate) use restp_sim::config::Fault;
 pub(crate) use sweep::Axes;
 pub use sweep::{Coordinates, Point};
 

@@ -1,6 +1,6 @@
 //! Names of links, nodes and flows, and the copies a table with a `count` stands for.
 
-use super::error::Fault;
+use restp_sim::config::Fault;
 use toml::Spanned;
 
 /// The most copies of one table, and the most links or flows in all: route tables grow with the square of the nodes.

@@ -1,14 +1,13 @@
 //! One point of a scenario, validated: everything a run needs and nothing that could still be wrong.
 
 use super::document::Document;
-use super::error::Fault;
 use super::flow::{FlowPlan, flows};
 use super::link::links;
 use super::names::MOST;
-use super::quantity::{positive, read};
 use super::raw::{RawLink, RawScenario};
 use restp_base::time::Duration;
 use restp_base::units::{self, Rate};
+use restp_sim::config::{Fault, positive, read};
 use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,19 +77,19 @@ fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
     for table in &raw.link {
         for link in links(table)? {
             if written.insert(link.name.clone(), table).is_some() {
-                return Err(taken(&table.name, "link", &link.name));
+                return Err(taken(&table.get_ref().name, "link", &link.name));
             }
             all.push(link);
         }
         if all.len() as u64 > MOST {
             return Err(Fault::at(
-                &table.name,
+                &table.get_ref().name,
                 format!("more than {MOST} links are too many for one network"),
             ));
         }
     }
-    let blame = |table: Option<&RawLink>, error: &dyn std::fmt::Display| match table {
-        Some(table) => Fault::at(&table.between, error),
+    let blame = |table: Option<&Spanned<RawLink>>, error: &dyn std::fmt::Display| match table {
+        Some(table) => Fault::at(&table.get_ref().between, error),
         None => Fault::at(&raw.id, error),
     };
     let topology = Topology::new(&all).map_err(|error| match &error {

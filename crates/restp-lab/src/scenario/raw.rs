@@ -17,7 +17,7 @@ pub(super) struct RawScenario {
     pub seed: Option<Spanned<u64>>,
     pub runs: Option<Spanned<u64>>,
     #[serde(default)]
-    pub link: Vec<RawLink>,
+    pub link: Vec<Spanned<RawLink>>,
     #[serde(default)]
     pub flow: Vec<RawFlow>,
     /// Taken out before a point is read; named here so that the list of known keys is complete.
@@ -27,90 +27,12 @@ pub(super) struct RawScenario {
     pub _check: Option<IgnoredAny>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawLink {
-    pub name: Spanned<String>,
-    pub count: Option<Spanned<u64>>,
-    pub between: Spanned<Vec<Spanned<String>>>,
-    pub rate: Spanned<String>,
-    pub delay: Spanned<String>,
-    pub reverse_rate: Option<Spanned<String>>,
-    pub reverse_delay: Option<Spanned<String>>,
-    pub queue: Option<RawQueue>,
-    pub loss: Option<Spanned<RawLoss>>,
-    pub outage: Option<Vec<Spanned<String>>>,
-    pub reorder: Option<RawReorder>,
-    pub duplicate: Option<RawFault>,
-    pub corrupt: Option<RawFault>,
-    pub mark: Option<Spanned<String>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RawQueue {
-    DropTail(Spanned<String>),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawLoss {
-    pub rate: Option<Spanned<f64>>,
-    pub unit: Option<Spanned<Unit>>,
-    pub burst: Option<RawBurst>,
-    pub gilbert_elliott: Option<RawGilbertElliott>,
-    pub drop: Option<Vec<Spanned<u64>>>,
-    #[serde(default)]
-    pub direction: Direction,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Unit {
-    Packet,
-    Bit,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Direction {
-    #[default]
-    Forward,
-    Reverse,
-    Both,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawBurst {
-    pub rate: Spanned<f64>,
-    pub packets: Spanned<[u64; 2]>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawGilbertElliott {
-    pub good_to_bad: Spanned<f64>,
-    pub bad_to_good: Spanned<f64>,
-    pub loss_good: Option<Spanned<f64>>,
-    pub loss_bad: Option<Spanned<f64>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawReorder {
-    pub rate: Spanned<f64>,
-    pub delay: Spanned<String>,
-    #[serde(default)]
-    pub direction: Direction,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawFault {
-    pub rate: Spanned<f64>,
-    #[serde(default)]
-    pub direction: Direction,
+restp_sim::link_table! {
+    pub(super) struct RawLink {
+        pub name: Spanned<String>,
+        pub count: Option<Spanned<u64>>,
+        pub between: Spanned<Vec<Spanned<String>>>,
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,8 +1,9 @@
 //! Lists of values become points: the cartesian product, each point a whole scenario of its own.
 
 use super::document::{Document, Source, Value};
-use super::error::{Fault, ScenarioError};
+use super::error::ScenarioError;
 use super::plan::Plan;
+use restp_sim::config::Fault;
 use serde_json::Map;
 use std::path::Path;
 use toml::Spanned;

@@ -108,50 +108,6 @@ fn a_bdp_queue_holds_the_longest_round_trip_of_a_flow_and_at_least_one_packet() 
 }
 
 #[test]
-fn every_fault_of_a_link_can_be_written() {
-    let faults = r#"
-loss = { burst = { rate = 0.01, packets = [1, 4] }, direction = "both" }
-reorder = { rate = 0.1, delay = "5 ms" }
-duplicate = { rate = 0.01, direction = "reverse" }
-corrupt = { rate = 0.001, direction = "both" }
-mark = "20 packets"
-reverse_rate = "1 Mbit/s"
-reverse_delay = "90 ms"
-"#;
-    let link = &plan(&changed(
-        "loss = { rate = 0.01, unit = \"packet\", direction = \"forward\" }",
-        faults,
-    ))
-    .links[1];
-    assert_eq!(link.forward.loss, link.reverse.loss);
-    assert!(link.forward.reorder.is_some() && link.reverse.reorder.is_none());
-    assert!(link.forward.duplicate.is_none() && link.reverse.duplicate.is_some());
-    assert!(link.forward.corrupt.is_some() && link.reverse.corrupt.is_some());
-    assert!(link.forward.mark.is_some());
-    assert_eq!(
-        link.reverse.rate,
-        Some(restp_base::units::Rate::from_bps(1_000_000))
-    );
-    assert_eq!(link.reverse.delay, Duration::from_millis(90));
-
-    let loss = |text| {
-        plan(&changed(
-            "{ rate = 0.01, unit = \"packet\", direction = \"forward\" }",
-            text,
-        ))
-        .links[1]
-            .clone()
-    };
-    assert!(matches!(
-        loss("{ drop = [1, 7] }").forward.loss[..],
-        [ErrorModel::Scripted(_)]
-    ));
-    let gilbert =
-        loss("{ gilbert_elliott = { good_to_bad = 0.01, bad_to_good = 0.3 }, direction = \"reverse\" }");
-    assert!(matches!(gilbert.reverse.loss[..], [ErrorModel::GilbertElliott(model)] if model.loss_bad == 1.0));
-}
-
-#[test]
 fn a_sweep_is_a_product_with_the_last_axis_fastest() {
     let sweep =
         "\n[sweep]\n\"link.bottleneck.loss.rate\" = [0, 0.1]\nduration = [\"1 s\", \"2 s\", \"3 s\"]\n";

@@ -5,9 +5,12 @@ mod raw;
 
 use raw::RawNet;
 use restp_sim::DirectionSpec;
+use restp_sim::config::Fault;
+use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use toml::de::{DeTable, Deserializer};
 
 /// Why a file is not a network.
 #[derive(Debug, Error)]
@@ -83,22 +86,34 @@ impl NetConfig {
     /// # Errors
     /// When it is not a network.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let content = |message: String| ConfigError::Content { file: None, message };
-        let raw: RawNet = toml::from_str(text).map_err(|error| content(error.to_string()))?;
+        let explain = |fault: Fault, root: &DeTable<'_>| {
+            let (line, key) = (fault.line(text), fault.key(root));
+            let key = if key.is_empty() { key } else { key + ": " };
+            let message = format!("line {line}: {key}{}", fault.message);
+            ConfigError::Content { file: None, message }
+        };
+        let root = DeTable::parse(text).map_err(|error| explain(error.into(), &DeTable::new()))?;
+        let raw = RawNet::deserialize(Deserializer::from(root.clone())).map_err(Fault::from);
+        raw.and_then(NetConfig::validated)
+            .map_err(|fault| explain(fault, root.get_ref()))
+    }
+
+    fn validated(raw: RawNet) -> Result<Self, Fault> {
         if raw.path.is_empty() {
-            return Err(content(
-                "there is no path; write at least one [[path]] with a name".into(),
-            ));
+            return Err(Fault {
+                span: 0..0,
+                message: "there is no path; write at least one [[path]] with a name".into(),
+            });
         }
         let mut paths: Vec<PathConfig> = Vec::with_capacity(raw.path.len());
-        for path in raw.path {
-            let path = path.validate().map_err(content)?;
+        for written in &raw.path {
+            let path = written.validate()?;
             if paths.iter().any(|other| other.name == path.name) {
                 let message = format!(
                     "two paths are called \"{}\"; commands and counters need one name each",
                     path.name
                 );
-                return Err(content(message));
+                return Err(Fault::at(&written.name, message));
             }
             paths.push(path);
         }
@@ -113,7 +128,6 @@ impl NetConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use restp_base::time::Duration;
     use restp_base::units::Rate;
     use restp_sim::QueueLimit;
 
@@ -142,7 +156,7 @@ mod tests {
     "#;
 
     #[test]
-    fn every_key_of_a_link_has_its_meaning() {
+    fn the_keys_of_a_path_and_of_its_link() {
         let config = NetConfig::parse(FULL).unwrap();
         let [a, b] = &config.paths[..] else {
             panic!("two paths")
@@ -151,13 +165,13 @@ mod tests {
             (config.seed, config.namespaces.as_ref().unwrap()[1].as_str()),
             (7, "right")
         );
+        let text = |address: Option<SocketAddr>| address.unwrap().to_string();
+        assert_eq!([text(a.listen), text(a.to)], ["127.0.0.1:7001", "127.0.0.1:7002"]);
+        let addresses = [1, 2].map(|host| (Ipv4Addr::new(10, 9, 0, host), 24));
+        assert_eq!(a.addresses, Some(addresses));
         assert_eq!(
             (a.forward.rate, a.reverse.rate),
             (Some(Rate::from_bps(50_000_000)), Some(Rate::from_bps(5_000_000)))
-        );
-        assert_eq!(
-            (a.forward.delay, a.reverse.delay),
-            (Duration::from_millis(10), Duration::from_millis(30))
         );
         // 50 Mbit/s over 40 ms; 5 Mbit/s over 40 ms would be 25 kB, below the least.
         assert_eq!(
@@ -165,8 +179,6 @@ mod tests {
             (QueueLimit::Bytes(250_000), QueueLimit::Bytes(48_000))
         );
         assert_eq!((a.forward.loss.len(), a.reverse.loss.len()), (1, 1));
-        assert_eq!((a.forward.duplicate, a.reverse.duplicate.is_some()), (None, true));
-        assert!(a.forward.reorder.is_some() && a.reverse.corrupt.is_none());
         assert_eq!(b.forward.rate, None);
     }
 
@@ -178,19 +190,25 @@ mod tests {
         };
         for (line, parts) in [
             ("rate = \"10\"", ["line 3", "no unit", "Mbit/s"]),
-            ("dealy = \"10 ms\"", ["line 3", "dealy", "delay"]),
+            (
+                "dealy = \"10 ms\"",
+                ["line 3", "path.a.dealy", "did you mean \"delay\"?"],
+            ),
             (
                 "queue = { drop_tail = \"long\" }",
                 ["line 3", "\"long\"", "100 packets"],
             ),
             ("outage = [\"30 s..20 s\"]", ["line 3", "30 s..20 s", "earlier"]),
-            ("loss = { rate = 1.5 }", ["path \"a\"", "1.5", "between 0 and 1"]),
+            (
+                "loss = { rate = 1.5 }",
+                ["path.a.loss.rate", "1.5", "from 0 to 1"],
+            ),
             (
                 "loss = { direction = \"both\" }",
-                ["path \"a\"", "nothing", "burst"],
+                ["path.a.loss", "nothing", "burst"],
             ),
             ("listen = \"localhost\"", ["line 3", "listen", "socket address"]),
-            ("[[path]]\nname = \"a\"", ["two paths", "\"a\"", "name"]),
+            ("[[path]]\nname = \"a\"", ["line 4", "two paths", "\"a\""]),
             (
                 "addresses = [\"10.1.0.1\", \"10.1.0.2\"]",
                 ["line 3", "10.1.0.1", "/24"],
@@ -204,7 +222,8 @@ mod tests {
                 );
             }
         }
-        assert!(NetConfig::parse("").unwrap_err().to_string().contains("[[path]]"));
+        let sentence = NetConfig::parse("seed = 1").unwrap_err().to_string();
+        assert!(sentence.starts_with("line 1: there is no path") && sentence.contains("[[path]]"));
         assert!(
             NetConfig::read(Path::new("/does/not/exist.toml"))
                 .unwrap_err()

@@ -1,0 +1,147 @@
+//! The keys of a link as written. Nothing is judged here but the names of keys and the kinds of values; every value
+//! keeps its place in the file.
+
+use crate::spec::Way;
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Declares a table with the fields given and, behind them, the keys of every link; unknown keys are refused with
+/// all of these names. Its `wire` is what the keys of a link say. The crate that uses it needs `serde` and `toml`.
+///
+/// (One struct with all fields, because a flattened one forgets where its values are written.)
+///
+/// ```
+/// restp_sim::link_table! {
+///     /// A cable between two houses.
+///     struct Cable {
+///         name: String,
+///     }
+/// }
+/// let cable: Cable = toml::from_str("name = \"a\"\nrate = \"10 Mbit/s\"").unwrap();
+/// let [forward, reverse] = cable.wire().directions().unwrap();
+/// assert_eq!((cable.name.as_str(), forward.rate), ("a", reverse.rate));
+/// ```
+#[macro_export]
+macro_rules! link_table {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, ::serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        $vis struct $name {
+            $($fields)*
+            rate: Option<::toml::Spanned<String>>,
+            delay: Option<::toml::Spanned<String>>,
+            reverse_rate: Option<::toml::Spanned<String>>,
+            reverse_delay: Option<::toml::Spanned<String>>,
+            queue: Option<$crate::config::Queue>,
+            loss: Option<::toml::Spanned<$crate::config::Loss>>,
+            #[serde(default)]
+            outage: Vec<::toml::Spanned<String>>,
+            reorder: Option<$crate::config::Reordering>,
+            duplicate: Option<$crate::config::Flaw>,
+            corrupt: Option<$crate::config::Flaw>,
+            mark: Option<::toml::Spanned<String>>,
+        }
+
+        impl $name {
+            $vis fn wire(&self) -> $crate::config::Wire<'_> {
+                $crate::config::Wire {
+                    rate: self.rate.as_ref(),
+                    delay: self.delay.as_ref(),
+                    reverse_rate: self.reverse_rate.as_ref(),
+                    reverse_delay: self.reverse_delay.as_ref(),
+                    queue: self.queue.as_ref(),
+                    loss: self.loss.as_ref(),
+                    outage: &self.outage,
+                    reorder: self.reorder.as_ref(),
+                    duplicate: self.duplicate.as_ref(),
+                    corrupt: self.corrupt.as_ref(),
+                    mark: self.mark.as_ref(),
+                }
+            }
+        }
+    };
+}
+
+/// `queue = { … }`: a discipline with its limit.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// A size, or `bdp`.
+    DropTail(Spanned<String>),
+}
+
+/// `loss = { … }`: one or several models.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    pub(super) rate: Option<Spanned<f64>>,
+    pub(super) unit: Option<Spanned<Unit>>,
+    pub(super) burst: Option<Burst>,
+    pub(super) gilbert_elliott: Option<TwoStates>,
+    pub(super) drop: Option<Vec<Spanned<u64>>>,
+    #[serde(default)]
+    pub(super) direction: Touched,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    Packet,
+    Bit,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Burst {
+    pub rate: Spanned<f64>,
+    pub packets: Spanned<[u64; 2]>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TwoStates {
+    pub good_to_bad: Spanned<f64>,
+    pub bad_to_good: Spanned<f64>,
+    pub loss_good: Option<Spanned<f64>>,
+    pub loss_bad: Option<Spanned<f64>>,
+}
+
+/// `reorder = { … }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reordering {
+    pub(super) rate: Spanned<f64>,
+    pub(super) delay: Spanned<String>,
+    #[serde(default)]
+    pub(super) direction: Touched,
+}
+
+/// `duplicate = { … }` or `corrupt = { … }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flaw {
+    pub(super) rate: Spanned<f64>,
+    #[serde(default)]
+    pub(super) direction: Touched,
+}
+
+/// `direction = …`: which way a fault happens.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Touched {
+    #[default]
+    Forward,
+    Reverse,
+    Both,
+}
+
+impl Touched {
+    pub fn has(self, way: Way) -> bool {
+        match self {
+            Touched::Forward => way == Way::Forward,
+            Touched::Reverse => way == Way::Reverse,
+            Touched::Both => true,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A link as a TOML file describes it. Whoever reads such a file (a scenario's `[[link]]`, an emulator's `[[path]]`)
+//! declares its table with [`link_table!`](crate::link_table) and gets the keys below beside its own, with the same
+//! units, the same meaning and the same complaints.
+//!
+//! | Key | Value |
+//! |---|---|
+//! | `rate`, `delay` | `"10 Mbit/s"`, `"45 ms"` |
+//! | `reverse_rate`, `reverse_delay` | the same, from the second end to the first |
+//! | `queue` | `{ drop_tail = "100 packets" }`, `"64 KiB"` or `"bdp"` |
+//! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop` |
+//! | `outage` | `["20 s..30 s"]` |
+//! | `reorder`, `duplicate`, `corrupt` | `rate`, and for `reorder` the `delay` |
+//! | `mark` | `"20 packets"` or bytes |
+//!
+//! `loss`, `reorder`, `duplicate` and `corrupt` take a `direction`: `forward` (default), `reverse` or `both`.
+
+mod fault;
+mod keys;
+mod quantity;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use fault::Fault;
+pub use keys::{Flaw, Loss, Queue, Reordering};
+pub use quantity::{positive, read};
+pub use wire::Wire;

@@ -1,0 +1,217 @@
+//! What the keys of a link mean, and how a typo is answered.
+
+use super::Fault;
+use crate::error_model::{GilbertElliott, LossUnit};
+use crate::{DirectionSpec, ErrorModel, MarkThreshold, QueueLimit};
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use serde::Deserialize;
+use toml::de::DeTable;
+
+crate::link_table! {
+    struct Cable {
+        #[serde(rename = "name")]
+        _name: String,
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    cable: Vec<Cable>,
+}
+
+/// The directions of a cable called `a` with these `lines`, or line, key and sentence about them.
+fn directions(lines: &str) -> Result<[DirectionSpec; 2], String> {
+    let text = format!("[[cable]]\nname = \"a\"\n{lines}\n");
+    let root = DeTable::parse(&text).expect("a test writes TOML");
+    let file = File::deserialize(toml::de::Deserializer::from(root.clone()));
+    file.map_err(Fault::from)
+        .and_then(|file| file.cable[0].wire().directions())
+        .map_err(|fault| {
+            let (line, key) = (fault.line(&text), fault.key(root.get_ref()));
+            format!("line {line}: {key}: {}", fault.message)
+        })
+}
+
+#[track_caller]
+fn refused(lines: &str, parts: &[&str]) {
+    let sentence = directions(lines).expect_err(lines);
+    for part in parts {
+        assert!(sentence.contains(part), "{lines}: no {part:?} in: {sentence}");
+    }
+}
+
+#[test]
+fn every_key_has_its_meaning() {
+    let [forward, reverse] = directions(
+        r#"
+        rate = "50 Mbit/s"
+        delay = "10 ms"
+        reverse_rate = "5 Mbit/s"
+        reverse_delay = "30 ms"
+        queue = { drop_tail = "64 KiB" }
+        loss = { burst = { rate = 0.01, packets = [1, 4] }, direction = "both" }
+        outage = ["20 s..30 s"]
+        reorder = { rate = 0.1, delay = "2 ms" }
+        duplicate = { rate = 0.2, direction = "reverse" }
+        corrupt = { rate = 0.3, direction = "both" }
+        mark = "20 packets"
+        "#,
+    )
+    .unwrap();
+    let rates = [50_000_000, 5_000_000].map(|bps| Some(Rate::from_bps(bps)));
+    assert_eq!([forward.rate, reverse.rate], rates);
+    assert_eq!(
+        [forward.delay, reverse.delay],
+        [10, 30].map(Duration::from_millis)
+    );
+    assert_eq!(forward.queue, QueueLimit::Bytes(65536));
+    assert_eq!((forward.loss.len(), &forward.loss), (1, &reverse.loss));
+    let outage = Time::ZERO + Duration::from_secs(20)..Time::ZERO + Duration::from_secs(30);
+    assert_eq!(
+        (&forward.outage, &reverse.outage),
+        (&vec![outage.clone()], &vec![outage])
+    );
+    let reorder = forward.reorder.unwrap();
+    assert_eq!(
+        (reorder.probability, reorder.extra),
+        (0.1, Duration::from_millis(2))
+    );
+    assert_eq!(reverse.reorder, None);
+    assert_eq!(
+        (forward.duplicate, reverse.duplicate.unwrap().probability),
+        (None, 0.2)
+    );
+    assert_eq!(
+        (forward.corrupt.unwrap().probability, reverse.corrupt),
+        (0.3, forward.corrupt)
+    );
+    assert_eq!(forward.mark, Some(MarkThreshold::Packets(20)));
+    assert_eq!(forward.check(), Ok(()));
+}
+
+#[test]
+fn what_is_left_out_is_a_perfect_wire_with_a_queue_to_resolve() {
+    let perfect = DirectionSpec {
+        queue: QueueLimit::Bdp,
+        ..DirectionSpec::default()
+    };
+    assert_eq!(directions("").unwrap(), [perfect.clone(), perfect]);
+    let [forward, reverse] = directions("rate = \"1 Mbit/s\"\ndelay = \"1 ms\"").unwrap();
+    assert_eq!(forward, reverse);
+}
+
+#[test]
+fn every_loss_model_can_be_written() {
+    let loss = |text: &str| directions(&format!("loss = {{ {text} }}")).unwrap();
+    let [forward, reverse] = loss("rate = 0.01");
+    assert!(matches!(forward.loss[..], [ErrorModel::Rate(rate)]
+        if rate.probability == 0.01 && rate.unit == LossUnit::Packet));
+    assert!(reverse.loss.is_empty());
+    assert!(
+        matches!(loss("rate = 1e-6, unit = \"bit\"")[0].loss[..], [ErrorModel::Rate(rate)]
+        if rate.unit == LossUnit::Bit)
+    );
+    assert!(
+        matches!(&loss("burst = { rate = 0.1, packets = [1, 4] }")[0].loss[..], [ErrorModel::Burst(burst)]
+        if burst.sizes == (1..=4))
+    );
+    assert!(
+        matches!(&loss("drop = [1, 7]")[0].loss[..], [ErrorModel::Scripted(script)]
+        if script.drop == [1, 7])
+    );
+    let [forward, reverse] =
+        loss("gilbert_elliott = { good_to_bad = 0.01, bad_to_good = 0.3 }, direction = \"reverse\"");
+    assert!(forward.loss.is_empty());
+    let model = GilbertElliott {
+        p: 0.01,
+        r: 0.3,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
+    assert_eq!(reverse.loss, [ErrorModel::GilbertElliott(model)]);
+    assert_eq!(loss("rate = 0.1, drop = [2]")[0].loss.len(), 2);
+}
+
+#[test]
+fn a_typo_is_answered_with_line_key_rule_and_way_out() {
+    for (line, parts) in [
+        (
+            "dealy = \"45 ms\"",
+            &["cable.a.dealy", "name", "queue", "did you mean \"delay\"?"][..],
+        ),
+        (
+            "rate = \"10\"",
+            &["cable.a.rate", "\"10\"", "no unit", "kbit/s, Mbit/s"],
+        ),
+        (
+            "rate = \"0 bit/s\"",
+            &["cable.a.rate", "0 bit/s", "more than zero"],
+        ),
+        ("rate = 10", &["cable.a.rate", "\"10\"", "string"]),
+        (
+            "delay = \"45 Mbit/s\"",
+            &["cable.a.delay", "another kind", "ns, us, ms, s"],
+        ),
+        (
+            "queue = { drop_tail = \"2 bdp\" }",
+            &["queue.drop_tail", "\"2 bdp\"", "100 packets", "64 KiB", "\"bdp\""],
+        ),
+        (
+            "queue = { drop_tail = \"0 packets\" }",
+            &["queue.drop_tail", "more than zero"],
+        ),
+        (
+            "queue = { droptail = \"bdp\" }",
+            &["cable.a.queue", "did you mean \"drop_tail\"?"],
+        ),
+        (
+            "loss = { rate = 1.5 }",
+            &["cable.a.loss.rate", "1.5", "from 0 to 1"],
+        ),
+        (
+            "loss = { rate = nan }",
+            &["cable.a.loss.rate", "NaN", "from 0 to 1"],
+        ),
+        (
+            "loss = { direction = \"both\" }",
+            &["cable.a.loss", "nothing", "burst"],
+        ),
+        (
+            "loss = { rate = 0.1, direction = \"foward\" }",
+            &["loss.direction", "reverse", "did you mean \"forward\"?"],
+        ),
+        (
+            "loss = { unit = \"bit\", drop = [1] }",
+            &["cable.a.loss.unit", "add rate"],
+        ),
+        (
+            "loss = { burst = { rate = 0.1, packets = [4, 1] } }",
+            &["burst.packets", "4 to 1", "from 1"],
+        ),
+        (
+            "loss = { drop = [1, 0] }",
+            &["loss.drop[1]", "no packet 0", "number 1"],
+        ),
+        (
+            "outage = [\"30 s..20 s\"]",
+            &["cable.a.outage", "30 s..20 s", "earlier"],
+        ),
+        ("outage = [\"30 s\"]", &["cable.a.outage", "\"20 s..30 s\""]),
+        (
+            "reorder = { rate = 0.1, delay = \"0 s\" }",
+            &["reorder.delay", "more than zero"],
+        ),
+        (
+            "corrupt = { rate = -1, direction = \"reverse\" }",
+            &["corrupt.rate", "-1", "from 0 to 1"],
+        ),
+        (
+            "mark = \"10 ms\"",
+            &["cable.a.mark", "\"10 ms\"", "20 packets", "30 kB"],
+        ),
+    ] {
+        refused(line, parts);
+        refused(line, &["line 3"]);
+    }
+}

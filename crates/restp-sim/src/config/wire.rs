@@ -1,0 +1,210 @@
+//! What the keys of a link stand for in the network's own terms.
+
+use super::keys::{Burst, Flaw, Loss, Queue, Reordering, TwoStates, Unit};
+use super::{Fault, positive, read};
+use crate::discipline::QueueLimit;
+use crate::error_model::{
+    BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, LossUnit, RateLoss, Reorder, Scripted,
+};
+use crate::spec::{DirectionSpec, MarkThreshold, Way};
+use restp_base::time::{Duration, Time};
+use restp_base::units::{self, Quantity, Rate};
+use std::ops::Range;
+use toml::Spanned;
+
+/// The keys of a link, each as written. `None`: left out.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "each field is the key of its name, listed at the module"
+)]
+pub struct Wire<'a> {
+    pub rate: Option<&'a Spanned<String>>,
+    pub delay: Option<&'a Spanned<String>>,
+    pub reverse_rate: Option<&'a Spanned<String>>,
+    pub reverse_delay: Option<&'a Spanned<String>>,
+    pub queue: Option<&'a Queue>,
+    pub loss: Option<&'a Spanned<Loss>>,
+    pub outage: &'a [Spanned<String>],
+    pub reorder: Option<&'a Reordering>,
+    pub duplicate: Option<&'a Flaw>,
+    pub corrupt: Option<&'a Flaw>,
+    pub mark: Option<&'a Spanned<String>>,
+}
+
+impl Wire<'_> {
+    /// Forward and reverse. Without `rate` there is no limit, without `delay` no delay. A queue of one
+    /// bandwidth-delay product, also when none is written, is still to be [resolved](QueueLimit::resolve): only the
+    /// caller knows of which path. All else has passed [`DirectionSpec::check`].
+    ///
+    /// # Errors
+    /// The first value that is not understood or impossible, with its place.
+    pub fn directions(&self) -> Result<[DirectionSpec; 2], Fault> {
+        Ok([self.direction(Way::Forward)?, self.direction(Way::Reverse)?])
+    }
+
+    fn direction(&self, way: Way) -> Result<DirectionSpec, Fault> {
+        let reverse = way == Way::Reverse;
+        let rate = self.reverse_rate.filter(|_| reverse).or(self.rate);
+        let delay = self.reverse_delay.filter(|_| reverse).or(self.delay);
+        // Every value is judged, whichever way it touches.
+        let loss = self.loss.map(loss_models).transpose()?;
+        let reorder = self.reorder.map(reordering).transpose()?;
+        let flaw = |flaw: Option<&Flaw>| match flaw {
+            Some(flaw) => probability(&flaw.rate).map(|p| flaw.direction.has(way).then_some(p)),
+            None => Ok(None),
+        };
+        Ok(DirectionSpec {
+            rate: rate.map(positive_rate).transpose()?,
+            delay: delay.map_or(Ok(Duration::ZERO), |written| read(written, units::duration))?,
+            queue: self.queue.map_or(Ok(QueueLimit::Bdp), queue)?,
+            loss: loss
+                .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
+                .unwrap_or_default(),
+            outage: self.outage.iter().map(outage).collect::<Result<_, _>>()?,
+            reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
+            duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
+            corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
+            mark: self.mark.map(mark).transpose()?,
+        })
+    }
+}
+
+fn positive_rate(written: &Spanned<String>) -> Result<Rate, Fault> {
+    positive(written, read(written, units::rate)?)
+}
+
+fn queue(Queue::DropTail(written): &Queue) -> Result<QueueLimit, Fault> {
+    match (written.get_ref().as_str(), units::quantity(written.get_ref())) {
+        ("bdp", _) => Ok(QueueLimit::Bdp),
+        (_, Ok(Quantity::Packets(n))) => positive(written, n).map(QueueLimit::Packets),
+        (_, Ok(Quantity::Bytes(n))) => positive(written, n).map(QueueLimit::Bytes),
+        (text, _) => Err(Fault::at(
+            written,
+            format!(
+                "\"{text}\" is not a queue length; write packets (\"100 packets\") or bytes (\"64 KiB\"), or \"bdp\""
+            ),
+        )),
+    }
+}
+
+fn mark(written: &Spanned<String>) -> Result<MarkThreshold, Fault> {
+    match read(written, units::quantity)? {
+        Quantity::Packets(n) => Ok(MarkThreshold::Packets(n)),
+        Quantity::Bytes(n) => Ok(MarkThreshold::Bytes(n)),
+        _ => Err(Fault::at(
+            written,
+            format!(
+                "\"{}\" is not a backlog to mark from; write packets (\"20 packets\") or bytes (\"30 kB\")",
+                written.get_ref()
+            ),
+        )),
+    }
+}
+
+fn reordering(raw: &Reordering) -> Result<Reorder, Fault> {
+    Ok(Reorder {
+        probability: probability(&raw.rate)?,
+        extra: positive(&raw.delay, read(&raw.delay, units::duration)?)?,
+    })
+}
+
+fn loss_models(raw: &Spanned<Loss>) -> Result<Vec<ErrorModel>, Fault> {
+    let loss = raw.get_ref();
+    let mut models = Vec::new();
+    if let Some(rate) = &loss.rate {
+        let unit = match loss.unit.as_ref().map(Spanned::get_ref) {
+            Some(Unit::Bit) => LossUnit::Bit,
+            Some(Unit::Packet) | None => LossUnit::Packet,
+        };
+        let probability = probability(rate)?;
+        models.push(ErrorModel::Rate(RateLoss { probability, unit }));
+    } else if let Some(unit) = &loss.unit {
+        return Err(Fault::at(
+            unit,
+            "a unit without a rate says nothing; add rate = …, or leave the unit out",
+        ));
+    }
+    if let Some(raw) = &loss.burst {
+        models.push(ErrorModel::Burst(burst(raw)?));
+    }
+    if let Some(raw) = &loss.gilbert_elliott {
+        models.push(ErrorModel::GilbertElliott(gilbert_elliott(raw)?));
+    }
+    if let Some(drop) = &loss.drop {
+        models.push(ErrorModel::Scripted(scripted(drop)?));
+    }
+    if models.is_empty() {
+        return Err(Fault::at(
+            raw,
+            "nothing is lost by this table; write rate, burst, gilbert_elliott or drop",
+        ));
+    }
+    Ok(models)
+}
+
+fn burst(raw: &Burst) -> Result<BurstLoss, Fault> {
+    let [least, most] = *raw.packets.get_ref();
+    if least == 0 || least > most {
+        let sentence =
+            format!("bursts of {least} to {most} packets are impossible; write [least, most], from 1");
+        return Err(Fault::at(&raw.packets, sentence));
+    }
+    Ok(BurstLoss {
+        probability: probability(&raw.rate)?,
+        sizes: least..=most,
+    })
+}
+
+fn gilbert_elliott(raw: &TwoStates) -> Result<GilbertElliott, Fault> {
+    let loss = |written: &Option<_>, default| written.as_ref().map_or(Ok(default), probability);
+    Ok(GilbertElliott {
+        p: probability(&raw.good_to_bad)?,
+        r: probability(&raw.bad_to_good)?,
+        loss_good: loss(&raw.loss_good, 0.0)?,
+        loss_bad: loss(&raw.loss_bad, 1.0)?,
+    })
+}
+
+fn scripted(numbers: &[Spanned<u64>]) -> Result<Scripted, Fault> {
+    if let Some(zero) = numbers.iter().find(|packet| *packet.get_ref() == 0) {
+        return Err(Fault::at(
+            zero,
+            "there is no packet 0; the first packet offered is number 1",
+        ));
+    }
+    Ok(Scripted {
+        drop: numbers.iter().map(|one| *one.get_ref()).collect(),
+    })
+}
+
+fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
+    let value = *written.get_ref();
+    if (0.0..=1.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(Fault::at(
+        written,
+        format!("{value} is not a probability; write a number from 0 to 1 (1 % is 0.01)"),
+    ))
+}
+
+/// Reads `"20 s..30 s"`.
+fn outage(written: &Spanned<String>) -> Result<Range<Time>, Fault> {
+    let text = written.get_ref();
+    let Some((start, end)) = text.split_once("..") else {
+        return Err(Fault::at(
+            written,
+            format!("\"{text}\" is not a span of time; write \"20 s..30 s\""),
+        ));
+    };
+    let at = |part| units::duration(part).map_err(|error| Fault::at(written, error));
+    let (start, end) = (at(start)?, at(end)?);
+    if start >= end {
+        return Err(Fault::at(
+            written,
+            format!("\"{text}\" ends before it starts; write the earlier time first"),
+        ));
+    }
+    Ok(Time::ZERO + start..Time::ZERO + end)
+}
