@@ -63,7 +63,8 @@ pub enum ReceiveError {
 }
 
 /// Receives one file over a fresh connection into `folder`. `begun` learns its name and size once it is accepted. A
-/// peer that is there and sends nothing for `patience` is given up.
+/// peer that is there and sends nothing for twice `patience` is given up; one that is gone is noticed by the engine
+/// before.
 ///
 /// # Errors
 /// When the offer is refused, or this side, the peer or the connection fails. The peer has been told.
@@ -75,7 +76,7 @@ pub async fn receive(
     begun: impl FnOnce(&str, u64),
 ) -> Result<Arrival, ReceiveError> {
     let mut inlet = Inlet::new(connection);
-    let patience = std::time::Duration::from_nanos(patience.as_nanos());
+    let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
     let offer = timeout(patience, accept(&mut inlet, folder)).await;
     let (offer, target) = match offer.unwrap_or(Err(Rejection::Silent)) {
         Ok(accepted) => accepted,
@@ -173,7 +174,10 @@ async fn say(connection: &Connection, answer: &Answer) {
 async fn farewell(connection: &Connection, answer: &Answer) {
     say(connection, answer).await;
     connection.finish();
-    let read = async { while connection.recv().await.is_some() {} };
-    let _ = timeout(std::time::Duration::from_nanos(FAREWELL.as_nanos()), read).await;
+    let heard = async {
+        while connection.recv().await.is_some() {}
+        connection.closed().await
+    };
+    let _ = timeout(std::time::Duration::from_nanos(FAREWELL.as_nanos()), heard).await;
     connection.abort();
 }

@@ -1,0 +1,323 @@
+//! The other commands: what they print, as text and as JSON, and how they complain.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod common;
+
+use common::{Running, emulate, restp, write};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn lines(stdout: &str) -> Vec<Value> {
+    stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn usage_errors_exit_with_2_and_help_with_0() {
+    for arguments in [
+        &["fly"][..],
+        &[],
+        &["send"],
+        &["send", "x"],
+        &["sim"],
+        &["decode"],
+        &["recv", "--listen", "x"],
+    ] {
+        let ended = restp(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{ended:?}");
+    }
+    assert!(restp(&["--version"]).stdout.starts_with("restp 0."));
+    for command in ["recv", "send", "emulate", "sim", "profiles", "decode", "bench"] {
+        let help = restp(&[command, "--help"]);
+        assert_eq!(help.code, Some(0));
+        assert!(help.stdout.contains("Examples:"), "{command}");
+    }
+    let nonsense = restp(&[
+        "send",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        "nonsense",
+    ]);
+    assert_eq!(nonsense.code, Some(2));
+    assert!(
+        nonsense.stderr.contains("neither a ticket nor an address"),
+        "{nonsense:?}"
+    );
+}
+
+#[test]
+fn a_bad_scenario_names_file_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = write(
+        folder.path(),
+        "bad.toml",
+        b"id = \"x\"\ntitle = \"x\"\nduration = \"10 parsecs\"\n",
+    );
+    let ended = restp(&["sim", bad.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for word in ["bad.toml", "line 3", "duration", "parsecs"] {
+        assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+    }
+    assert_eq!(restp(&["sim", "missing.toml"]).code, Some(2));
+}
+
+const SCENARIO: &str = r#"
+id = "tiny"
+title = "Two transports over one link"
+duration = "2 s"
+seed = 5
+runs = 2
+[[link]]
+name = "l"
+between = ["a", "b"]
+rate = "1 Mbit/s"
+delay = "5 ms"
+queue = { drop_tail = "20 packets" }
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+transport = "restp:default"
+traffic = { bulk = {} }
+[sweep]
+"flow.f.transport" = ["restp:default", "udp"]
+[[check]]
+id = "T.1"
+text = "they get about the same"
+metric = "flow.f.goodput_bps"
+expect = { compare = { axis = "flow.f.transport", left = "restp:default", relation = "at_least", right = "udp", factor = FACTOR } }
+"#;
+
+#[test]
+fn a_simulation_prints_runs_summaries_and_verdicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = |factor: &str| {
+        let text = SCENARIO
+            .replace("FACTOR", factor)
+            .replace("\"udp\"", "\"restp:3wh-arq\"");
+        write(folder.path(), "s.toml", text.as_bytes())
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let file = scenario("0.5");
+    let ended = restp(&["sim", &file, "--json", "--check"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines = lines(&ended.stdout);
+    let runs: Vec<_> = lines.iter().filter(|line| line.get("seed").is_some()).collect();
+    assert_eq!(runs.len(), 4);
+    for key in [
+        "scenario",
+        "point",
+        "seed",
+        "sim_seconds",
+        "wall_seconds",
+        "events",
+        "packets",
+        "flows",
+        "links",
+    ] {
+        assert!(!runs[0][key].is_null(), "{key}");
+    }
+    assert_eq!(
+        lines.iter().filter(|line| line.get("summary").is_some()).count(),
+        2
+    );
+    assert_eq!(lines.last().unwrap()["held"], true);
+
+    let table = restp(&[
+        "sim",
+        &file,
+        "--runs",
+        "1",
+        "--seed",
+        "9",
+        "--set",
+        "duration=1 s",
+    ]);
+    assert!(
+        table.code == Some(0) && table.stdout.contains("goodput Mbit/s"),
+        "{table:?}"
+    );
+
+    let failed = restp(&["sim", &scenario("50"), "--check"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(
+        failed.stdout.contains("FAILS") && failed.stderr.contains("1 of 1 claims"),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn every_published_header_decodes() {
+    let text = std::fs::read_to_string(format!("{ROOT}/vectors/headers.json")).unwrap();
+    for case in serde_json::from_str::<Vec<Value>>(&text).unwrap() {
+        let hex = format!(
+            "{} {}",
+            case["header"].as_str().unwrap(),
+            case["payload"].as_str().unwrap_or("")
+        );
+        let ended = restp(&["decode", "--json", &hex]);
+        assert_eq!(ended.code, Some(0), "{case}: {ended:?}");
+        let decoded = &lines(&ended.stdout)[0];
+        let fields = decoded["fields"].as_array().unwrap();
+        let bits: u64 = fields
+            .iter()
+            .map(|field| field["length_bits"].as_u64().unwrap())
+            .sum();
+        assert_eq!(
+            bits,
+            8 * decoded["bytes"].as_u64().unwrap(),
+            "fields leave no gap: {case}"
+        );
+        assert!(decoded["error"].is_null());
+    }
+}
+
+#[test]
+fn malformed_pdus_name_offset_expected_and_found() {
+    let text = std::fs::read_to_string(format!("{ROOT}/vectors/malformed.json")).unwrap();
+    for case in serde_json::from_str::<Vec<Value>>(&text).unwrap() {
+        let ended = restp(&["decode", "--json", case["pdu"].as_str().unwrap()]);
+        assert_eq!(ended.code, Some(1), "{case}: {ended:?}");
+        let error = &lines(&ended.stdout)[0]["error"];
+        for key in ["offset", "expected", "found"] {
+            assert_eq!(error[key], case[key], "{case}");
+        }
+        assert!(ended.stderr.contains("expected"), "{ended:?}");
+    }
+    for unreadable in ["zz", "123", "/nonexistent/file"] {
+        assert_eq!(restp(&["decode", unreadable]).code, Some(2));
+    }
+}
+
+#[test]
+fn a_capture_is_decoded_datagram_by_datagram() {
+    let folder = tempfile::tempdir().unwrap();
+    let pdu = [3, 0, 0, 0, 0, 1, 0, 0, 0xc3, 0x50, 0, 0x50];
+    let mut packet = vec![
+        0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1, 0, 7, 0, 9, 0, 20, 0, 0,
+    ];
+    packet.extend_from_slice(&pdu);
+    let words = [0xa1b2_c3d4, 0x0002_0004, 0, 0, 65535, 101];
+    let mut capture: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+    for _ in 0..2 {
+        capture.extend([0, 0, 40, 40].into_iter().flat_map(u32::to_be_bytes));
+        capture.extend_from_slice(&packet);
+    }
+    let file = write(folder.path(), "c.pcap", &capture);
+    let binary = write(folder.path(), "pdu.bin", &pdu);
+    let (file, binary) = (file.to_str().unwrap(), binary.to_str().unwrap());
+    let decoded = restp(&["decode", "--json", file, "--port", "9"]);
+    assert_eq!(
+        (decoded.code, lines(&decoded.stdout).len()),
+        (Some(0), 2),
+        "{decoded:?}"
+    );
+    assert!(
+        decoded.stdout.contains("packet 2, 127.0.0.1:7 -> 127.0.0.1:9"),
+        "{decoded:?}"
+    );
+    assert_eq!(restp(&["decode", file, "--port", "1"]).code, Some(2));
+    assert!(restp(&["decode", binary]).stdout.contains("Version"));
+    let cut = write(folder.path(), "cut.pcap", &capture[..60]);
+    assert_eq!(restp(&["decode", cut.to_str().unwrap()]).code, Some(2));
+}
+
+#[test]
+fn profiles_are_listed_shown_and_explained() {
+    let list = restp(&["profiles", "--json"]);
+    assert_eq!(list.code, Some(0));
+    let listed = lines(&list.stdout);
+    let presets: Vec<_> = listed
+        .iter()
+        .filter(|line| line.get("preset").is_some())
+        .collect();
+    assert!(presets.len() >= 11, "{presets:?}");
+    for preset in presets {
+        let name = preset["preset"].as_str().unwrap();
+        let shown = restp(&["profiles", name, "--json"]);
+        if preset["refusal"].is_null() {
+            assert_eq!(shown.code, Some(0), "{shown:?}");
+            let shown = &lines(&shown.stdout)[0];
+            assert!(shown["services"].as_array().unwrap().len() > 10);
+            assert!(!shown["fields"].as_array().unwrap().is_empty());
+        } else {
+            assert_eq!(shown.code, Some(2), "{shown:?}");
+            assert!(shown.stderr.contains("choose"), "{shown:?}");
+        }
+    }
+    let slip = restp(&["profiles", "3wh-ark"]);
+    assert!(
+        slip.code == Some(2) && slip.stderr.contains("did you mean \"3wh-arq\""),
+        "{slip:?}"
+    );
+    let invalid = restp(&["profiles", "default", "--set", "ack=none"]);
+    assert!(
+        invalid.code == Some(2) && invalid.stderr.contains("choose ack"),
+        "{invalid:?}"
+    );
+}
+
+#[test]
+fn an_emulator_says_when_it_is_ready_and_what_it_did() {
+    let (path, _) = emulate("127.0.0.1:9", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n");
+    path.signal(Signal::SIGINT);
+    let ended = path.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.json()["paths"][0]["forward"]["offered_packets"], 0);
+
+    let folder = tempfile::tempdir().unwrap();
+    let bad = write(
+        folder.path(),
+        "net.toml",
+        b"[[path]]\nname = \"p\"\nrate = \"fast\"\n",
+    );
+    let ended = restp(&["emulate", bad.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("net.toml") && ended.stderr.contains("line 3"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_benchmark_measures_both_ends() {
+    let ended = restp(&["bench", "--json", "--rounds", "1", "--seconds", "0.3"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines = lines(&ended.stdout);
+    assert_eq!(lines.len(), 4);
+    for (line, carrier) in lines.iter().zip(["restp", "udp"]) {
+        assert_eq!(line["carrier"], carrier);
+        for key in [
+            "goodput_bps",
+            "packets_per_second",
+            "cpu_sender_s_per_gb",
+            "cpu_receiver_s_per_gb",
+        ] {
+            assert!(line[key].as_f64().unwrap() > 0.0, "{key}: {line}");
+        }
+    }
+    assert!(lines[3]["summary"]["share_of_udp"].as_f64().unwrap() == 1.0);
+}
+
+#[test]
+fn each_end_of_a_benchmark_speaks_as_the_comparison_expects() {
+    let mut server = Running::start(&["bench", "--role", "server", "--listen", "127.0.0.1:0"]);
+    let ready = server.json();
+    assert!(ready["client_args"].as_array().unwrap().is_empty());
+    let to = ready["listening"].as_str().unwrap();
+    let client = restp(&["bench", "--role", "client", "--to", to, "--seconds", "0.2"]);
+    assert_eq!(client.code, Some(0), "{client:?}");
+    let (sent, received) = (client.json(), server.json());
+    for (tally, role) in [(&sent, "client"), (&received, "server")] {
+        assert_eq!((&tally["name"], &tally["role"]), (&"restp".into(), &role.into()));
+        assert!(tally["seconds"].as_f64().unwrap() > 0.0 && tally["goodput_bps"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(sent["bytes"], received["bytes"]);
+}

@@ -1,0 +1,233 @@
+//! How transfers end before their end: interrupts, vanished peers, outages, files that fail.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod common;
+
+use common::{Receiver, Running, content, emulate, restp, write};
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+/// Slow enough that a transfer of [`LONG`] bytes outlives every test.
+const SLOW: &str = "rate = \"4 Mbit/s\"\ndelay = \"2 ms\"\n";
+const LONG: usize = 20 << 20;
+
+/// Until the other side must know of an interrupt.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A transfer in the middle, over an emulated path that ends with its value.
+struct Transfer {
+    receiver: Receiver,
+    sender: Running,
+    path: Running,
+    _folder: tempfile::TempDir,
+}
+
+fn begin(recv: &[&str], send: &[&str], path: &str, bytes: usize) -> Transfer {
+    let receiver = Receiver::start(&[&["--once"], recv].concat());
+    let (path, address) = emulate(&receiver.address, path);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", &content(bytes));
+    let fixed = [
+        "send",
+        file.to_str().unwrap(),
+        &receiver.ticket,
+        "--address",
+        &address,
+    ];
+    let sender = Running::start(&[&fixed, send].concat());
+    while receiver.names().is_empty() {
+        pause(20);
+    }
+    pause(300);
+    Transfer {
+        receiver,
+        sender,
+        path,
+        _folder: folder,
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test waits in real time")]
+fn pause(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+#[test]
+fn an_interrupted_sender_leaves_nothing_and_the_receiver_knows_at_once() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let transfer = begin(&[], &[], SLOW, LONG);
+        transfer.sender.signal(signal);
+        let Receiver { running, folder, .. } = transfer.receiver;
+        let received = running.end_within(SOON);
+        assert_eq!(received.code, Some(1), "{received:?}");
+        assert!(received.stderr.contains("broke off"), "{received:?}");
+        assert_eq!(transfer.sender.end_within(SOON).code, Some(1));
+        assert!(common::names(folder.path()).is_empty());
+    }
+}
+
+#[test]
+fn an_interrupted_receiver_leaves_nothing_and_the_sender_knows_at_once() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let transfer = begin(&[], &[], SLOW, LONG);
+        transfer.receiver.running.signal(signal);
+        let sent = transfer.sender.end_within(SOON);
+        assert_eq!(sent.code, Some(1), "{sent:?}");
+        assert!(sent.stderr.contains("broke the transfer off"), "{sent:?}");
+        let Receiver { running, folder, .. } = transfer.receiver;
+        assert_eq!(running.end_within(SOON).code, Some(1));
+        assert!(common::names(folder.path()).is_empty());
+    }
+}
+
+#[test]
+fn an_idle_receiver_may_be_ended_at_any_time() {
+    let receiver = Receiver::start(&[]);
+    receiver.running.signal(Signal::SIGINT);
+    assert_eq!(receiver.running.end_within(SOON).code, Some(0));
+}
+
+#[test]
+fn a_vanished_receiver_is_given_up_with_what_to_check() {
+    let transfer = begin(&[], &["--timeout", "2 s"], SLOW, LONG);
+    transfer.receiver.running.signal(Signal::SIGKILL);
+    let sent = transfer.sender.end_within(Duration::from_secs(8));
+    assert_eq!(sent.code, Some(1));
+    assert!(
+        sent.stderr.contains("has not answered for") && sent.stderr.contains("check"),
+        "{sent:?}"
+    );
+    assert!(sent.took > Duration::from_secs(1), "{sent:?}");
+}
+
+#[test]
+fn a_vanished_sender_is_given_up_and_leaves_nothing() {
+    let transfer = begin(&["--timeout", "2 s"], &[], SLOW, LONG);
+    transfer.sender.signal(Signal::SIGKILL);
+    let Receiver { running, folder, .. } = transfer.receiver;
+    let received = running.end_within(Duration::from_secs(8));
+    assert_eq!(received.code, Some(1), "{received:?}");
+    assert!(received.stderr.contains("did not answer"), "{received:?}");
+    assert!(common::names(folder.path()).is_empty());
+}
+
+#[test]
+fn nobody_at_the_address_is_said_so() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", b"a");
+    let address = silent.local_addr().unwrap().to_string();
+    let sent = restp(&["send", file.to_str().unwrap(), &address, "--timeout", "1 s"]);
+    assert_eq!(sent.code, Some(1));
+    assert!(
+        sent.stderr.contains(&address) && sent.stderr.contains("restp recv"),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn an_outage_shorter_than_the_timeout_is_survived_and_counted() {
+    let path = "rate = \"40 Mbit/s\"\ndelay = \"2 ms\"\noutage = [\"1 s..3500 ms\"]\n";
+    let mut transfer = begin(
+        &["--timeout", "4 s"],
+        &["--timeout", "4 s", "--json"],
+        path,
+        12 << 20,
+    );
+    let sent = transfer.sender.end();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(sent.json()["paths"][0]["down_events"], 1, "{sent:?}");
+    assert_eq!(transfer.receiver.running.json()["bytes"], 12 << 20);
+    assert!(transfer.path.is_running());
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let folder = folder.path().to_str().unwrap();
+    for (file, why) in [
+        (missing.to_str().unwrap(), "missing"),
+        (folder, "is a folder"),
+        ("/dev/zero", "no regular file"),
+    ] {
+        let sent = restp(&["send", file, "127.0.0.1:1"]);
+        assert_eq!(sent.code, Some(2), "{sent:?}");
+        assert!(sent.stderr.contains(why), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "secret", b"x");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).unwrap();
+    if std::fs::read(&file).is_ok() {
+        eprintln!("SKIPPED: this user reads every file");
+        return;
+    }
+    let sent = restp(&["send", file.to_str().unwrap(), "127.0.0.1:1"]);
+    assert_eq!(sent.code, Some(2), "{sent:?}");
+    assert!(sent.stderr.contains("secret"), "{sent:?}");
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_sent_is_not_delivered() {
+    let transfer = begin(&[], &[], "rate = \"20 Mbit/s\"\ndelay = \"2 ms\"\n", 8 << 20);
+    let file = transfer._folder.path().join("a");
+    let mut longer = std::fs::OpenOptions::new().append(true).open(file).unwrap();
+    std::io::Write::write_all(&mut longer, b"more").unwrap();
+    let sent = transfer.sender.end();
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(sent.stderr.contains("grew from"), "{sent:?}");
+    let Receiver { running, folder, .. } = transfer.receiver;
+    assert_eq!(running.end_within(SOON).code, Some(1));
+    assert!(common::names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
+    use nix::mount::{MsFlags, mount, umount};
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("small");
+    std::fs::create_dir(&place).unwrap();
+    let mounted = mount(
+        Some("tmpfs"),
+        &place,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("size=1m"),
+    );
+    if let Err(error) = mounted {
+        eprintln!("SKIPPED: a file system of 1 MiB cannot be mounted here ({error})");
+        return;
+    }
+    let mut receiver = Running::start(&[
+        "recv",
+        "--json",
+        "--once",
+        "--listen",
+        "127.0.0.1:0",
+        "--dir",
+        place.to_str().unwrap(),
+    ]);
+    let ticket = receiver.json()["ticket"].as_str().unwrap().to_owned();
+    let file = write(folder.path(), "a", &content(4 << 20));
+    let sent = restp(&["send", file.to_str().unwrap(), &ticket]);
+    let received = receiver.end();
+    let left = common::names(&place);
+    umount(&place).unwrap();
+    assert_eq!(
+        (sent.code, received.code),
+        (Some(1), Some(1)),
+        "{sent:?} {received:?}"
+    );
+    assert!(
+        sent.stderr.contains("the receiver failed") && sent.stderr.contains("make room"),
+        "{sent:?}"
+    );
+    assert!(received.stderr.contains("make room"), "{received:?}");
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,263 @@
+//! Transfers between processes: sizes, refusals, many at once, compositions, hostile senders.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod common;
+
+use bytes::Bytes;
+use common::{Receiver, Running, content, emulate, names, restp, write};
+use restp::{Composition, Connection, Endpoint, EndpointConfig};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::fs;
+
+/// As in docs/protocol/file-transfer.md.
+const SERVICE_PORT: u16 = 7070;
+
+fn check_result(result: &Value, content: &[u8]) {
+    let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "bytes",
+        "seconds",
+        "goodput_bps",
+        "sha256",
+        "composition",
+        "handshake_ms",
+        "paths",
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!(result["bytes"], content.len());
+    let digest: String = Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(result["sha256"], digest);
+    assert!(result["seconds"].as_f64().unwrap() > 0.0 && result["handshake_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(result["composition"]["reliability"], "arq");
+    let path = result["paths"][0].as_object().unwrap();
+    let keys: Vec<_> = path.keys().map(String::as_str).collect();
+    let expected = [
+        "local",
+        "remote",
+        "bytes_sent",
+        "packets_sent",
+        "packets_lost",
+        "srtt_ms",
+        "down_events",
+    ];
+    assert_eq!(keys, expected);
+    assert!(path["local"].is_string() && path["packets_sent"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn files_of_all_sizes_arrive_through_a_path_that_loses_packets() {
+    for bytes in [0, 1, 5 << 20] {
+        let mut receiver = Receiver::start(&["--once"]);
+        let keys = "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\nloss = { rate = 0.02, direction = \"both\" }\n";
+        let (_path, address) = emulate(&receiver.address, keys);
+        let folder = tempfile::tempdir().unwrap();
+        let content = content(bytes);
+        let file = write(folder.path(), "Grüße 1.bin", &content);
+        let sent = restp(&[
+            "send",
+            "--json",
+            file.to_str().unwrap(),
+            &receiver.ticket,
+            "--address",
+            &address,
+        ]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        check_result(&sent.json(), &content);
+        check_result(&receiver.running.json(), &content);
+        assert_eq!(receiver.names(), ["Grüße 1.bin"]);
+        assert_eq!(
+            fs::read(receiver.folder.path().join("Grüße 1.bin")).unwrap(),
+            content
+        );
+        let received = receiver.running.end();
+        assert_eq!(received.code, Some(0), "{received:?}");
+    }
+}
+
+#[test]
+fn what_exists_is_refused_with_the_way_out_and_replaced_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", b"new");
+    let careful = Receiver::start(&["--once"]);
+    write(careful.folder.path(), "a", b"old");
+    let refused = restp(&["send", file.to_str().unwrap(), &careful.ticket]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("\"a\" already") && refused.stderr.contains("--overwrite"),
+        "{refused:?}"
+    );
+    assert_eq!(fs::read(careful.folder.path().join("a")).unwrap(), b"old");
+
+    let Receiver { folder: target, .. } = careful;
+    let bold = Receiver::start_into(target, &["--once", "--overwrite"]);
+    let sent = restp(&["send", file.to_str().unwrap(), &bold.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(fs::read(bold.folder.path().join("a")).unwrap(), b"new");
+    assert_eq!(bold.names(), ["a"]);
+}
+
+#[test]
+fn many_senders_are_served_at_once() {
+    let receiver = Receiver::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let content = content(300_000);
+    let senders: Vec<Running> = (0..8)
+        .map(|number| {
+            let file = write(folder.path(), &format!("file {number}"), &content);
+            Running::start(&["send", file.to_str().unwrap(), &receiver.ticket])
+        })
+        .collect();
+    for sender in senders {
+        let sent = sender.end();
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    assert_eq!(receiver.names(), names(folder.path()));
+}
+
+#[test]
+fn every_address_of_a_receiver_serves() {
+    let mut receiver = Receiver::start(&["--listen", "127.0.0.2:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", b"a");
+    // The ticket's first address is that of nobody: the second one wins.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let dead = silent.local_addr().unwrap().to_string();
+    let sent = restp(&["send", file.to_str().unwrap(), &dead, &receiver.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(receiver.running.is_running());
+}
+
+#[test]
+fn profiles_and_settings_choose_what_the_connection_is_made_of() {
+    let mut receiver = Receiver::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", &content(100_000));
+    let profile = write(
+        folder.path(),
+        "mine.toml",
+        b"preset = \"3wh-arq\"\nack = \"positive+sack\"\nrecovery = \"pipe\"\n",
+    );
+    let (file, profile) = (file.to_str().unwrap(), profile.to_str().unwrap());
+    let options = ["--profile", profile, "--set", "segment=1200 B", "--json"];
+    let sent = restp(&[&["send", file, &receiver.ticket], &options[..]].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(sent.json()["composition"]["congestion"], "newreno");
+    assert_eq!(receiver.running.json()["composition"]["ack"], "positive+sack");
+
+    for (option, value, word) in [
+        ("--set", "congestion=cubik", "did you mean \"cubic\""),
+        ("--set", "congestion", "KEY=VALUE"),
+        ("--set", "ack=none", "choose"),
+        ("--profile", "3wh-ark", "did you mean \"3wh-arq\""),
+        ("--profile", "missing.toml", "missing.toml"),
+        ("--timeout", "5", "no unit"),
+    ] {
+        let refused = restp(&["send", file, &receiver.ticket, option, value]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(word), "{value}: {refused:?}");
+    }
+}
+
+fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
+    let mut bytes = b"RFT\0".to_vec();
+    bytes.push(version);
+    bytes.extend_from_slice(&(content.len() as u64).to_be_bytes());
+    bytes.extend_from_slice(&(name.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(name);
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+/// What a receiver answers to these bytes: kinds and bodies.
+async fn answers(address: &str, bytes: Vec<u8>) -> Vec<(u8, Vec<u8>)> {
+    let config = EndpointConfig::new(Composition::default().check().unwrap());
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let connection: Connection = endpoint
+        .connect(address.parse().unwrap(), SERVICE_PORT)
+        .await
+        .unwrap();
+    connection.send(Bytes::from(bytes)).await.unwrap();
+    connection.finish();
+    let mut said = Vec::new();
+    while let Some(data) = connection.recv().await {
+        said.extend_from_slice(&data);
+    }
+    let mut rest = &said[..];
+    let mut answers = Vec::new();
+    while let [kind, high, low, more @ ..] = rest {
+        let (body, after) = more.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+        answers.push((*kind, body.to_vec()));
+        rest = after;
+    }
+    answers
+}
+
+#[tokio::test]
+async fn names_that_lead_out_of_the_folder_are_refused() {
+    let outside = tempfile::tempdir().unwrap();
+    let inside = tempfile::tempdir_in(outside.path()).unwrap();
+    let mut receiver = Receiver::start_into(inside, &[]);
+    let long = "x".repeat(256);
+    for name in [
+        "../escaped",
+        "..",
+        ".",
+        "/tmp/escaped",
+        "a/b",
+        "a\\b",
+        "C:x",
+        "",
+        "a\0b",
+        "NUL",
+        &long,
+        ".restp-x",
+    ] {
+        let answers = answers(&receiver.address, offer(1, name.as_bytes(), b"")).await;
+        assert_eq!(answers.len(), 1, "{name:?}: {answers:?}");
+        assert_eq!(answers[0].0, 2, "{name:?} is refused");
+    }
+    assert_eq!(names(outside.path()).len(), 1, "only the receiver's folder");
+    assert!(receiver.names().is_empty() && receiver.running.is_running());
+}
+
+#[tokio::test]
+async fn links_in_the_folder_lead_nowhere() {
+    let outside = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&["--overwrite"]);
+    let victim = outside.path().join("victim");
+    std::os::unix::fs::symlink(&victim, receiver.folder.path().join("a")).unwrap();
+    let mut bytes = offer(1, b"a", b"x");
+    bytes.extend_from_slice(&Sha256::digest(b"x"));
+    assert_eq!(answers(&receiver.address, bytes).await.last().unwrap().0, 3);
+    assert!(!victim.exists());
+    assert_eq!(fs::read(receiver.folder.path().join("a")).unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn other_versions_protocols_and_digests_are_answered_with_a_sentence() {
+    let receiver = Receiver::start(&[]);
+    let says = |answers: Vec<(u8, Vec<u8>)>| {
+        let (kind, body) = answers.last().unwrap().clone();
+        (kind, String::from_utf8(body).unwrap())
+    };
+    let (kind, why) = says(answers(&receiver.address, offer(2, b"a", b"")).await);
+    assert!(kind == 2 && why.contains("version 2"), "{why}");
+    let (kind, why) = says(answers(&receiver.address, b"GET / HTTP/1.1\r\n\r\n".to_vec()).await);
+    assert!(kind == 2 && why.contains("no file transfer"), "{why}");
+    let mut wrong = offer(1, b"a", b"content");
+    wrong.extend_from_slice(&[0; 32]);
+    let (kind, why) = says(answers(&receiver.address, wrong).await);
+    assert!(kind == 4 && why.contains("SHA-256"), "{why}");
+    assert!(
+        answers(&receiver.address, offer(1, b"a", b""))
+            .await
+            .iter()
+            .all(|(kind, _)| *kind == 1)
+    );
+    assert!(receiver.names().is_empty(), "{:?}", receiver.names());
+}
