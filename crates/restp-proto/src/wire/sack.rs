@@ -6,20 +6,16 @@ use super::cursor::{Reader, Writer};
 use super::error::{Found, ParseError};
 use restp_base::ranges::Ranges;
 use restp_base::sequence::{expand, truncate};
+use restp_services::ack::newest_first;
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Received blocks, `(left, right)`, both inclusive.
 pub type Blocks = SmallVec<[(u32, u32); 4]>;
 
-/// At most `cap` blocks of `received`: the one that holds `newest` first, then the others from the highest
-/// down, because those are the ones the sender has heard of least often.
+/// At most `cap` blocks of `received`, [newest first](newest_first).
 pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
-    let first = received.covering(newest);
-    let others = received.iter().rev().filter(|range| Some(*range) != first);
-    first
-        .into_iter()
-        .chain(others)
+    newest_first(received, newest)
         .take(cap)
         .map(|range| (truncate(range.start), truncate(range.end - 1)))
         .collect()

@@ -5,6 +5,7 @@ use super::wire::{HEADER_BYTES, WireError};
 use restp_base::machine::Head;
 use restp_base::ranges::Ranges;
 use restp_base::sequence::truncate;
+use restp_services::ack::newest_first;
 use smallvec::SmallVec;
 
 const END: u8 = 0;
@@ -66,14 +67,9 @@ pub fn block_bytes(count: usize) -> usize {
     }
 }
 
-/// At most `cap` blocks of `received`: the one that holds `newest` first, then the others from the highest down,
-/// because those are the ones the sender has heard of least often (RFC 2018 §4).
+/// At most `cap` blocks of `received`, [newest first](newest_first).
 pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
-    let first = received.covering(newest);
-    let others = received.iter().rev().filter(|range| Some(*range) != first);
-    first
-        .into_iter()
-        .chain(others)
+    newest_first(received, newest)
         .take(cap)
         .map(|range| (truncate(range.start), truncate(range.end)))
         .collect()

@@ -5,7 +5,7 @@ mod positive;
 mod report;
 
 pub use positive::{AckTimer, PositiveParameters};
-pub use report::AckReport;
+pub use report::{AckReport, newest_first};
 
 use restp_base::time::Duration;
 

@@ -1,6 +1,7 @@
 //! The neutral form of feedback: whatever a codec received, this is what recovery works on
 //! (ResTP §3.5.9: what an acknowledgement means).
 
+use restp_base::ranges::Ranges;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -22,5 +23,33 @@ impl AckReport {
             cumulative,
             ..Default::default()
         }
+    }
+}
+
+/// In which order a receiver reports what it holds: the range with `newest` first, then the others from the highest
+/// down, because those are the ones the sender has heard of least often (RFC 2018 §4).
+pub fn newest_first(received: &Ranges, newest: u64) -> impl Iterator<Item = &Range<u64>> {
+    let first = received.covering(newest);
+    let others = received.iter().rev().filter(move |range| Some(*range) != first);
+    first.into_iter().chain(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_range_comes_first_and_the_others_from_the_top() {
+        let mut received = Ranges::new();
+        for range in [14..16, 17..18, 20..21] {
+            received.insert(range);
+        }
+        let order = |newest| newest_first(&received, newest).cloned().collect::<Vec<_>>();
+        assert_eq!(order(15), [14..16, 20..21, 17..18]);
+        assert_eq!(
+            order(9),
+            [20..21, 17..18, 14..16],
+            "the newest is below all holes"
+        );
     }
 }
