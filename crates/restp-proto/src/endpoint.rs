@@ -6,7 +6,7 @@ mod table;
 
 use crate::composition::ValidComposition;
 use crate::config::{EndpointConfig, InitialNumbers};
-use crate::connection::{Connection, Notice, Packet, Ports};
+use crate::connection::{Connection, Packet, Ports};
 use crate::wire::{ErrorControl, Header, Services, verify_header};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
@@ -168,13 +168,7 @@ impl Endpoint {
             return;
         };
         while let Some(notice) = connection.poll_notice() {
-            self.events.push_back(match notice {
-                Notice::Connected => Event::Connected(flow),
-                Notice::Accepted => Event::Accepted(flow),
-                Notice::Readable => Event::Readable(flow),
-                Notice::Writable => Event::Writable(flow),
-                Notice::Closed(reason) => Event::Closed(flow, reason),
-            });
+            self.events.push_back(notice.of(flow));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What happens to a packet, in order (ResTP layout: crc, connection management, acknowledgement, recovery, loss
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
-use super::{Connection, Notice, State};
+use super::{Connection, State};
 use crate::wire::{Flags, Header, Tail, sack, verify_payload};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
@@ -11,6 +11,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::ack::AckReport;
 use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::Establishment;
+use restp_services::connection_management::Notice;
 use restp_services::loss_handling::Finding;
 use restp_services::ordering::Arrival;
 use restp_services::recovery::{Feedback, Findings};
@@ -43,8 +44,8 @@ impl Connection {
             return self.on_reset(now, header);
         }
         match self.state {
-            State::SynSent { .. } => self.on_answer(now, packet),
-            State::SynReceived { .. } => self.on_confirmation(now, packet),
+            State::SynSent(_) => self.on_answer(now, packet),
+            State::SynReceived(_) => self.on_confirmation(now, packet),
             State::Established => self.on_established(now, packet),
             State::TimeWait { .. } => {
                 if header.flags.has(Flags::FIN) || !packet.payload.is_empty() {
@@ -78,8 +79,8 @@ impl Connection {
     fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) {
         let header = packet.header;
         if header.flags.has(Flags::SYN) {
-            if let State::SynReceived { due, repeated, .. } = &mut self.state {
-                (*due, *repeated) = (true, true);
+            if let State::SynReceived(handshake) = &mut self.state {
+                handshake.repeat();
             }
             return;
         }
@@ -366,7 +367,7 @@ impl Connection {
                 .is_some_and(|n| (lowest..=next).contains(&sequence::expand(first, n)))
         };
         let credible = match (&self.state, &self.inn.reassembly) {
-            (State::SynSent { .. }, _) => acknowledges(first) || !self.services_are_numbered(),
+            (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
             (_, Some(reassembly)) => {
                 let expected = reassembly.next();
                 let edge = self.inn.window.edge(expected, self.inn.ready.len() as u64);
@@ -385,7 +386,7 @@ impl Connection {
         } else if self.state.is_over() && credible {
             self.state = State::Closed; // it was not waiting for us any more
         } else if credible {
-            let reason = if matches!(self.state, State::SynSent { .. }) {
+            let reason = if matches!(self.state, State::SynSent(_)) {
                 CloseReason::Refused
             } else {
                 CloseReason::Reset

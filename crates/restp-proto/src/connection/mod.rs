@@ -24,7 +24,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, PositiveParameters, Schedule};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
-use restp_services::connection_management::{Establishment, Handshake, Release};
+use restp_services::connection_management::{Establishment, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::Finding;
@@ -36,18 +36,6 @@ use restp_services::view::PathView;
 use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What a connection has to tell its application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
-    /// Established; opened here.
-    Connected,
-    /// Established; opened by the peer.
-    Accepted,
-    Readable,
-    Writable,
-    Closed(CloseReason),
-}
 
 /// The two ports of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,11 +140,9 @@ impl Connection {
     ) -> Result<Self, NotBuilt> {
         let state = match composition.establishment {
             Establishment::Connectionless => State::Established,
-            Establishment::ThreeWay | Establishment::Opportunistic => State::SynSent {
-                timer: Handshake::start(now, composition.handshake),
-                due: true,
-                repeated: false,
-            },
+            Establishment::ThreeWay | Establishment::Opportunistic => {
+                State::SynSent(Handshake::start(now, composition.handshake))
+            }
         };
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
         if connection.state == State::Established {
@@ -185,12 +171,7 @@ impl Connection {
             connection.notices.push_back(Notice::Accepted);
             return Ok(connection);
         }
-        let timer = Handshake::start(now, composition.handshake);
-        let state = State::SynReceived {
-            timer,
-            due: true,
-            repeated: false,
-        };
+        let state = State::SynReceived(Handshake::start(now, composition.handshake));
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
         (connection.opened_here, connection.announced) = (false, false);
         connection.learn_peer_number(syn);
@@ -303,7 +284,7 @@ impl Connection {
         !self.announced
     }
     pub(crate) fn is_half_open(&self) -> bool {
-        matches!(self.state, State::SynReceived { .. })
+        matches!(self.state, State::SynReceived(_))
     }
 
     /// Reading has made an acknowledgement due.

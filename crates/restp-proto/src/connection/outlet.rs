@@ -2,21 +2,22 @@
 //! one call; no algorithm lives here.
 
 use super::pdu_builder as pdu;
-use super::{Connection, Notice, State};
+use super::{Connection, State};
 use crate::wire::Flags;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::time::Time;
 use restp_services::ack::AckReport;
 use restp_services::congestion::{Congestion, CongestionChoice, CongestionEvent};
+use restp_services::connection_management::Notice;
 use restp_services::recovery::RecoveryChoice;
 
 /// Writes the next datagram; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     match &mut c.state {
         State::Established => poll_established(c, now, out),
-        State::SynSent { due, .. } | State::SynReceived { due, .. } => {
-            std::mem::take(due) && pdu::handshake(c, out)
+        State::SynSent(handshake) | State::SynReceived(handshake) => {
+            handshake.take_due() && pdu::handshake(c, out)
         }
         State::TimeWait { .. } => c.inn.ack.is_due(now) && pdu::acknowledgement(c, out, c.out.board.next()),
         State::Resetting { .. } => c.state.take_reset(now) && pdu::reset(c, out),

@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 8;
 /// SYN or SYN-ACK, by state.
 pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
     let mut header = plain(c);
-    let answer = matches!(c.state, State::SynReceived { .. });
+    let answer = matches!(c.state, State::SynReceived(_));
     header.flags = if answer {
         Flags::SYN | Flags::ACK
     } else {

@@ -1,26 +1,18 @@
 //! States of an association and the moves between them (ResTP §3.5.5). Data flows in `Established` only; the
 //! release is tracked beside it, because both directions end on their own.
 
-use super::{Connection, Notice};
+use super::Connection;
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
-use restp_services::connection_management::{Handshake, HandshakeVerdict, TIME_WAIT};
+use restp_services::connection_management::{Handshake, Notice, TIME_WAIT};
 
 /// Where an association stands.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
-    /// Our SYN is out. `due`: it must be sent (again).
-    SynSent {
-        timer: Handshake,
-        due: bool,
-        repeated: bool,
-    },
+    /// Our SYN is out.
+    SynSent(Handshake),
     /// The peer's SYN is here, our SYN-ACK is out.
-    SynReceived {
-        timer: Handshake,
-        due: bool,
-        repeated: bool,
-    },
+    SynReceived(Handshake),
     /// Data may flow.
     Established,
     /// Both directions are over; repeats of the peer's FIN, or of data before it, are still answered (OP-61).
@@ -76,21 +68,17 @@ impl Connection {
     /// The exchange is complete. `confirmed`: the packet that completed it answers our only transmission, so the
     /// time between is a round trip.
     pub(super) fn establish(&mut self, now: Time) {
-        let (State::SynSent { repeated, .. } | State::SynReceived { repeated, .. }) = self.state else {
+        let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
-        if !repeated {
+        if !handshake.is_repeated() {
             self.path.rtt.sample(now.since(self.counters.opened_at));
         }
         self.counters.handshake = Some(now.since(self.counters.opened_at));
         self.state = State::Established;
         self.announced = true;
         self.progress_at = now;
-        self.notices.push_back(if self.opened_here {
-            Notice::Connected
-        } else {
-            Notice::Accepted
-        });
+        self.notices.push_back(Notice::established(self.opened_here));
     }
 
     /// Both directions may be over: linger or close.
@@ -109,18 +97,12 @@ impl Connection {
 
     /// The timer of a set-up packet may have run out.
     pub(super) fn check_handshake(&mut self, now: Time) {
-        let (State::SynSent { timer, due, repeated } | State::SynReceived { timer, due, repeated }) =
-            &mut self.state
-        else {
+        let (State::SynSent(handshake) | State::SynReceived(handshake)) = &mut self.state else {
             return;
         };
-        match timer.expire(now) {
-            HandshakeVerdict::Wait => {}
-            HandshakeVerdict::Repeat => (*due, *repeated) = (true, true),
-            HandshakeVerdict::GiveUp => {
-                let waited = now.since(self.counters.opened_at);
-                self.end(CloseReason::TimedOut(waited), State::Closed);
-            }
+        if !handshake.expire(now) {
+            let waited = now.since(self.counters.opened_at);
+            self.end(CloseReason::TimedOut(waited), State::Closed);
         }
     }
 }

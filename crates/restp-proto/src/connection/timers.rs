@@ -13,8 +13,8 @@ impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
         match &self.state {
-            State::SynSent { timer, .. } | State::SynReceived { timer, .. } => {
-                timer.deadline().map(|at| (at, Wakeup::Retransmission))
+            State::SynSent(handshake) | State::SynReceived(handshake) => {
+                handshake.deadline().map(|at| (at, Wakeup::Retransmission))
             }
             State::Established => self.established_deadline(),
             State::TimeWait { until } => Some((*until, Wakeup::Expiry)),

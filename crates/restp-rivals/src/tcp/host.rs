@@ -1,6 +1,6 @@
 //! A host's TCP: which connection a segment belongs to, resets for everything else, and the two seams.
 
-use super::connection::{Connection, Notice, Packet, Ports, Verdict};
+use super::connection::{Connection, Packet, Ports, Verdict};
 use super::options::Options;
 use super::parameters::TcpParameters;
 use super::wire::{Flags, Header, WireError};
@@ -222,13 +222,7 @@ impl Tcp {
             return;
         };
         while let Some(notice) = slot.connection.poll_notice() {
-            self.events.push_back(match notice {
-                Notice::Connected => Event::Connected(flow),
-                Notice::Accepted => Event::Accepted(flow),
-                Notice::Readable => Event::Readable(flow),
-                Notice::Writable => Event::Writable(flow),
-                Notice::Closed(reason) => Event::Closed(flow, reason),
-            });
+            self.events.push_back(notice.of(flow));
         }
     }
 

@@ -21,58 +21,64 @@ impl Default for HandshakeParameters {
     }
 }
 
-/// What to do when the timer has run out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandshakeVerdict {
-    /// Not yet.
-    Wait,
-    /// Send the packet again.
-    Repeat,
-    /// All attempts are used.
-    GiveUp,
-}
-
-/// The timer of one set-up packet.
+/// One set-up packet: whether it must leave now, and when again.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     rto: Duration,
     attempts_left: u32,
     deadline: Option<Time>,
+    due: bool,
+    repeated: bool,
 }
 
 impl Handshake {
-    /// The packet is about to be sent for the first time.
+    /// The packet is due for the first time.
     pub fn start(now: Time, parameters: HandshakeParameters) -> Self {
         Handshake {
             rto: parameters.rto,
             attempts_left: parameters.attempts.saturating_sub(1),
             deadline: Some(now + parameters.rto),
+            due: true,
+            repeated: false,
         }
     }
 
-    /// The exchange is complete.
-    pub fn stop(&mut self) {
-        self.deadline = None;
-    }
-
-    /// When the packet is due again.
+    /// When the packet is due again, or all attempts are used.
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// Judges the timer at `now`; after [`HandshakeVerdict::Repeat`] it runs again with twice the wait.
-    pub fn expire(&mut self, now: Time) -> HandshakeVerdict {
+    /// Judges the timer at `now`. After each attempt it runs again with twice the wait; `false` when all attempts are
+    /// used.
+    #[must_use]
+    pub fn expire(&mut self, now: Time) -> bool {
         if self.deadline.is_none_or(|deadline| now < deadline) {
-            return HandshakeVerdict::Wait;
+            return true;
         }
         if self.attempts_left == 0 {
             self.deadline = None;
-            return HandshakeVerdict::GiveUp;
+            return false;
         }
         self.attempts_left -= 1;
         self.rto = self.rto * 2;
         self.deadline = Some(now + self.rto);
-        HandshakeVerdict::Repeat
+        self.repeat();
+        true
+    }
+
+    /// The peer asks again, so it has not heard the packet.
+    pub fn repeat(&mut self) {
+        (self.due, self.repeated) = (true, true);
+    }
+
+    /// Must the packet leave now? Asked once per transmission.
+    pub fn take_due(&mut self) -> bool {
+        std::mem::take(&mut self.due)
+    }
+
+    /// More than one copy may be on its way, so an answer gives no round trip (Karn's rule, RFC 6298 §3).
+    pub fn is_repeated(&self) -> bool {
+        self.repeated
     }
 }
 
@@ -83,15 +89,16 @@ mod tests {
     #[test]
     fn six_attempts_at_doubling_distance_then_the_end() {
         let mut timer = Handshake::start(Time::ZERO, HandshakeParameters::default());
+        assert!(timer.take_due() && !timer.take_due() && !timer.is_repeated());
         let mut sent_at = vec![0];
         loop {
             let at = timer.deadline().unwrap();
-            assert_eq!(timer.expire(at - Duration::from_nanos(1)), HandshakeVerdict::Wait);
-            match timer.expire(at) {
-                HandshakeVerdict::Repeat => sent_at.push(at.as_nanos() / 1_000_000_000),
-                HandshakeVerdict::GiveUp => break assert_eq!(at, Time::ZERO + Duration::from_secs(189)),
-                HandshakeVerdict::Wait => unreachable!("the deadline has come"),
+            assert!(timer.expire(at - Duration::from_nanos(1)) && !timer.take_due());
+            if !timer.expire(at) {
+                break assert_eq!(at, Time::ZERO + Duration::from_secs(189));
             }
+            assert!(timer.take_due() && timer.is_repeated());
+            sent_at.push(at.as_nanos() / 1_000_000_000);
         }
         assert_eq!(sent_at, [0, 3, 9, 21, 45, 93]);
         assert_eq!(timer.deadline(), None);

@@ -1,7 +1,7 @@
 //! What happens to a segment, in order (RFC 9293 §3.10.7): numbers, RST, SYN, acknowledgement, recovery, loss
 //! handling, congestion, flow control, stream, events. Each step is one call; no algorithm lives here.
 
-use super::{Connection, Notice, State};
+use super::{Connection, State};
 use crate::tcp::options::Timestamps;
 use crate::tcp::stream::Stretch;
 use crate::tcp::wire::{Flags, Header};
@@ -10,6 +10,7 @@ use restp_base::flow::CloseReason;
 use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
+use restp_services::connection_management::Notice;
 use restp_services::connection_management::TIME_WAIT;
 use restp_services::flow_control::SendWindow;
 use restp_services::loss_handling::{Finding, LossHandling};
@@ -138,7 +139,7 @@ impl Connection {
     fn on_late_syn(&mut self, header: &Header) {
         let repeated = truncate(self.inn.stream.next()) == header.sequence.wrapping_add(1);
         match &mut self.state {
-            State::SynReceived(set_up) if repeated => (set_up.due, set_up.repeated) = (true, true),
+            State::SynReceived(handshake) if repeated => handshake.repeat(),
             _ => self.inn.ack.on_urgent_once(),
         }
     }

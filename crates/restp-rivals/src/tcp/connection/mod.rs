@@ -20,7 +20,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::AckTimer;
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
-use restp_services::connection_management::{Handshake, Release, TIME_WAIT};
+use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::path_management::Path;
@@ -30,18 +30,6 @@ use restp_services::view::PathView;
 use state::State;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What a connection has to tell its application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
-    /// Established; opened here.
-    Connected,
-    /// Established; opened by the peer.
-    Accepted,
-    Readable,
-    Writable,
-    Closed(CloseReason),
-}
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,7 +142,7 @@ impl Connection {
         ports: Ports,
         isn: u32,
     ) -> Result<Self, NotBuilt> {
-        let state = State::SynSent(Handshake::start(now, parameters.handshake).into());
+        let state = State::SynSent(Handshake::start(now, parameters.handshake));
         Self::new(now, parameters, address, ports, isn, state)
     }
 
@@ -170,7 +158,7 @@ impl Connection {
             local: syn.destination_port,
             remote: syn.source_port,
         };
-        let state = State::SynReceived(Handshake::start(now, parameters.handshake).into());
+        let state = State::SynReceived(Handshake::start(now, parameters.handshake));
         let mut connection = Self::new(now, parameters, address, ports, isn, state)?;
         connection.opened_here = false;
         connection.learn(syn);

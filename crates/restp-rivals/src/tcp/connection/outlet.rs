@@ -1,7 +1,7 @@
 //! What a segment is made of, in order: set-up? repeat? new data? probe? acknowledgement? Each question is one call;
 //! no algorithm lives here.
 
-use super::{Connection, Notice, State, UNSCALED};
+use super::{Connection, State, UNSCALED};
 use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks};
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
@@ -9,13 +9,14 @@ use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence::truncate;
 use restp_base::time::Time;
 use restp_services::congestion::{Congestion, CongestionEvent};
+use restp_services::connection_management::Notice;
 
 /// Writes the next segment; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     match &mut c.state {
         State::Established => c.poll_established(now, out),
-        State::SynSent(set_up) | State::SynReceived(set_up) => {
-            let due = std::mem::take(&mut set_up.due);
+        State::SynSent(handshake) | State::SynReceived(handshake) => {
+            let due = handshake.take_due();
             if due {
                 c.send_syn(now, out);
             }

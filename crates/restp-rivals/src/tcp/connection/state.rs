@@ -1,37 +1,18 @@
 //! States of a connection and the moves between them (RFC 9293 §3.3.2). `Established` stands for every state in which
 //! data may flow in either direction: which direction has ended is the release's knowledge.
 
-use super::{Connection, Notice};
+use super::Connection;
 use restp_base::flow::CloseReason;
 use restp_base::time::Time;
-use restp_services::connection_management::{Handshake, HandshakeVerdict, TIME_WAIT};
-
-/// A SYN or SYN-ACK on its way.
-#[derive(Clone, Debug)]
-pub(super) struct SetUp {
-    pub(super) timer: Handshake,
-    /// It must be sent (again).
-    pub(super) due: bool,
-    pub(super) repeated: bool,
-}
-
-impl From<Handshake> for SetUp {
-    fn from(timer: Handshake) -> Self {
-        SetUp {
-            timer,
-            due: true,
-            repeated: false,
-        }
-    }
-}
+use restp_services::connection_management::{Handshake, Notice, TIME_WAIT};
 
 /// Where a connection stands.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// Our SYN is out.
-    SynSent(SetUp),
+    SynSent(Handshake),
     /// The peer's SYN is here, our answer is out.
-    SynReceived(SetUp),
+    SynReceived(Handshake),
     /// Data may flow.
     Established,
     /// Both directions are over; repeats of the peer's FIN are still answered.
@@ -58,21 +39,17 @@ impl State {
 impl Connection {
     /// The exchange is complete. Unless a packet of it was repeated, it took one round trip.
     pub(super) fn establish(&mut self, now: Time) {
-        let (State::SynSent(set_up) | State::SynReceived(set_up)) = &self.state else {
+        let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
         let took = now.since(self.opened_at);
-        if !set_up.repeated {
+        if !handshake.is_repeated() {
             self.path.rtt.sample(took);
         }
         self.stats.handshake = Some(took);
         self.state = State::Established;
         self.progress_at = now;
-        self.notices.push_back(if self.opened_here {
-            Notice::Connected
-        } else {
-            Notice::Accepted
-        });
+        self.notices.push_back(Notice::established(self.opened_here));
         self.watch_window(now);
     }
 
@@ -92,16 +69,12 @@ impl Connection {
 
     /// The timer of a set-up packet may have run out.
     pub(super) fn check_handshake(&mut self, now: Time) {
-        let (State::SynSent(set_up) | State::SynReceived(set_up)) = &mut self.state else {
+        let (State::SynSent(handshake) | State::SynReceived(handshake)) = &mut self.state else {
             return;
         };
-        match set_up.timer.expire(now) {
-            HandshakeVerdict::Wait => {}
-            HandshakeVerdict::Repeat => (set_up.due, set_up.repeated) = (true, true),
-            HandshakeVerdict::GiveUp => {
-                let waited = now.since(self.opened_at);
-                self.end(CloseReason::TimedOut(waited), State::Closed);
-            }
+        if !handshake.expire(now) {
+            let waited = now.since(self.opened_at);
+            self.end(CloseReason::TimedOut(waited), State::Closed);
         }
     }
 }

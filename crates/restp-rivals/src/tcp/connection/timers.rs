@@ -11,8 +11,8 @@ impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
     pub(in crate::tcp) fn deadline(&self) -> Option<(Time, Wakeup)> {
         let timers = match &self.state {
-            State::SynSent(set_up) | State::SynReceived(set_up) => [
-                (set_up.timer.deadline(), Wakeup::Retransmission),
+            State::SynSent(handshake) | State::SynReceived(handshake) => [
+                (handshake.deadline(), Wakeup::Retransmission),
                 NEVER,
                 NEVER,
                 NEVER,

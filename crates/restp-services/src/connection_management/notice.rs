@@ -1,0 +1,41 @@
+//! What a connection has to tell its application, before its owner puts a name to it.
+
+use restp_base::flow::{CloseReason, FlowId};
+use restp_base::machine::Event;
+
+/// Something happened to a connection, which does not know its own name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Established; opened here.
+    Connected,
+    /// Established; opened by the peer.
+    Accepted,
+    /// Data, or their end, can be read.
+    Readable,
+    /// A refused write may be tried again.
+    Writable,
+    /// It is over.
+    Closed(CloseReason),
+}
+
+impl Notice {
+    /// The event of `flow`, for the application.
+    pub fn of(self, flow: FlowId) -> Event {
+        match self {
+            Notice::Connected => Event::Connected(flow),
+            Notice::Accepted => Event::Accepted(flow),
+            Notice::Readable => Event::Readable(flow),
+            Notice::Writable => Event::Writable(flow),
+            Notice::Closed(reason) => Event::Closed(flow, reason),
+        }
+    }
+
+    /// The exchange is complete; `opened_here`: by this side.
+    pub fn established(opened_here: bool) -> Notice {
+        if opened_here {
+            Notice::Connected
+        } else {
+            Notice::Accepted
+        }
+    }
+}
