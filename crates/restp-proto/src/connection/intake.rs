@@ -14,7 +14,7 @@ use restp_services::connection_management::Establishment;
 use restp_services::connection_management::Notice;
 use restp_services::loss_handling::Finding;
 use restp_services::ordering::Arrival;
-use restp_services::recovery::{Feedback, Findings};
+use restp_services::recovery::Feedback;
 
 /// A received packet after the codec: everything a connection looks at.
 pub(crate) struct Packet<'a> {
@@ -145,7 +145,10 @@ impl Connection {
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);
-        self.on_findings(now, &feedback, findings, outstanding);
+        let reaction = self.composition.loss_handling.reaction(Finding::Feedback);
+        let load = self.load(self.out.board.in_flight_bytes());
+        self.path
+            .on_findings(now, &feedback, findings, reaction, outstanding, load);
         self.on_echo(now, header, outstanding);
         self.release.acknowledged(self.out.board.first());
         true
@@ -167,48 +170,17 @@ impl Connection {
         }
     }
 
-    /// New data was acknowledged: estimator and timers.
+    /// New data was acknowledged: estimator, timer and patience.
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
-        if let Some(rtt) = feedback.rtt {
-            self.path.rtt.sample(rtt);
-        }
-        if feedback.delivered > 0 || feedback.advanced > 0 {
+        let drained = self.out.board.is_empty();
+        self.path.on_feedback(now, feedback, drained);
+        if feedback.is_progress() {
             self.progress_at = now;
             self.out.one_at_a_time = false;
-            self.path.rto.on_progress();
         }
-        if self.out.board.is_empty() {
-            self.path.rto.stop();
+        if drained {
             self.out.window_probe = false;
             self.out.idle_since = Some(now);
-        } else if feedback.advanced > 0 {
-            self.path.rto.restart(now, &self.path.rtt);
-        }
-    }
-
-    /// What was lost, and what the controller hears of it.
-    fn on_findings(&mut self, now: Time, feedback: &Feedback, findings: Findings, outstanding: u64) {
-        if findings.began
-            && self
-                .composition
-                .loss_handling
-                .reaction(Finding::Feedback)
-                .reduce_window
-        {
-            let bytes = findings.lost * u64::from(self.composition.segment_bytes);
-            self.tell_controller(now, &CongestionEvent::Lost { bytes }, outstanding);
-        }
-        if findings.ended {
-            let in_flight = self.out.board.in_flight_bytes();
-            self.tell_controller(now, &CongestionEvent::RecoveryEnded, in_flight);
-        }
-        if feedback.delivered_bytes > 0 {
-            let event = CongestionEvent::Acked {
-                bytes: feedback.delivered_bytes,
-                rtt: feedback.rtt,
-            };
-            let in_flight = self.out.board.in_flight_bytes();
-            self.tell_controller(now, &event, in_flight);
         }
     }
 

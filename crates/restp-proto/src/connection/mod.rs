@@ -29,10 +29,9 @@ use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, Windo
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::Finding;
 use restp_services::ordering::Reassembly;
-use restp_services::path_management::Path;
+use restp_services::path_management::{Load, Path};
 use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
-use restp_services::view::PathView;
 use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -413,17 +412,17 @@ impl Connection {
     /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,
     /// for events that cut the window, and what is now in flight for all others.
     fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
-        let view = PathView {
-            now,
+        let load = self.load(in_flight_bytes);
+        self.path.tell(now, event, load);
+    }
+
+    fn load(&self, in_flight_bytes: u64) -> Load {
+        Load {
             segment_bytes: u64::from(self.composition.segment_bytes),
             in_flight_bytes,
-            smoothed_rtt: self.path.rtt.smoothed(),
-            latest_rtt: self.path.rtt.latest(),
-            min_rtt: self.path.rtt.minimum(),
             application_limited: self.out.window_unused,
             in_recovery: self.out.recovery.is_active(),
-        };
-        self.path.controller.on(event, &view);
+        }
     }
 
     /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).

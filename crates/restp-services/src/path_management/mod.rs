@@ -5,7 +5,7 @@ mod pacer;
 mod path;
 
 pub use pacer::Pacer;
-pub use path::Path;
+pub use path::{Load, Path};
 
 /// Path mode (ResTP §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

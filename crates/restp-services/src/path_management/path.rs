@@ -1,9 +1,12 @@
 //! The bundle of what belongs to one path: address, estimator, timer, controller, pacer (ResTP §3.3).
 
 use super::Pacer;
-use crate::congestion::Controller;
-use crate::recovery::{RtoParameters, RtoTimer, RttEstimator};
+use crate::congestion::{Congestion, CongestionEvent, Controller};
+use crate::loss_handling::Reaction;
+use crate::recovery::{Feedback, Findings, RtoParameters, RtoTimer, RttEstimator};
+use crate::view::PathView;
 use restp_base::machine::PathAddress;
+use restp_base::time::Time;
 
 /// One path of a connection.
 #[derive(Debug)]
@@ -30,5 +33,154 @@ impl Path {
             controller,
             pacer: Pacer::default(),
         }
+    }
+
+    /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.
+    pub fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
+        if let Some(rtt) = feedback.rtt {
+            self.rtt.sample(rtt);
+        }
+        if feedback.is_progress() {
+            self.rto.on_progress();
+        }
+        if drained {
+            self.rto.stop();
+        } else if feedback.advanced > 0 {
+            self.rto.restart(now, &self.rtt);
+        }
+    }
+
+    /// What the controller hears of feedback, after [`Path::on_feedback`]: the start of a loss episode, if it is to
+    /// react, with what was `outstanding` before anything was taken for lost; the end of one; what was delivered.
+    pub fn on_findings(
+        &mut self,
+        now: Time,
+        feedback: &Feedback,
+        findings: Findings,
+        reaction: Reaction,
+        outstanding: u64,
+        load: Load,
+    ) {
+        if findings.began && reaction.reduce_window {
+            let bytes = findings.lost * load.segment_bytes;
+            let before = Load {
+                in_flight_bytes: outstanding,
+                ..load
+            };
+            self.tell(now, &CongestionEvent::Lost { bytes }, before);
+        }
+        if findings.ended {
+            self.tell(now, &CongestionEvent::RecoveryEnded, load);
+        }
+        if feedback.delivered_bytes > 0 {
+            let event = CongestionEvent::Acked {
+                bytes: feedback.delivered_bytes,
+                rtt: feedback.rtt,
+            };
+            self.tell(now, &event, load);
+        }
+    }
+
+    /// Tells the controller.
+    pub fn tell(&mut self, now: Time, event: &CongestionEvent, load: Load) {
+        let view = PathView {
+            now,
+            segment_bytes: load.segment_bytes,
+            in_flight_bytes: load.in_flight_bytes,
+            smoothed_rtt: self.rtt.smoothed(),
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.minimum(),
+            application_limited: load.application_limited,
+            in_recovery: load.in_recovery,
+        };
+        self.controller.on(event, &view);
+    }
+}
+
+/// What a connection, not the path, knows of the path's load: this part of a [`PathView`].
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// See [`PathView::segment_bytes`].
+    pub segment_bytes: u64,
+    /// See [`PathView::in_flight_bytes`].
+    pub in_flight_bytes: u64,
+    /// See [`PathView::application_limited`].
+    pub application_limited: bool,
+    /// See [`PathView::in_recovery`].
+    pub in_recovery: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::CongestionChoice;
+    use crate::loss_handling::{Finding, LossHandling};
+    use restp_base::time::Duration;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    const SEGMENT: u64 = 1000;
+
+    fn path() -> Path {
+        let at = |host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 0));
+        let address = PathAddress {
+            local: at(1),
+            remote: at(2),
+        };
+        let controller = CongestionChoice::NewReno(Default::default()).build(SEGMENT);
+        Path::new(address, RtoParameters::default(), controller.expect("built"))
+    }
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Duration::from_millis(n)
+    }
+
+    #[test]
+    fn the_timer_starts_again_with_progress_and_stops_when_nothing_is_out() {
+        let mut path = path();
+        path.rto.restart(ms(0), &path.rtt);
+        let first = path.rto.deadline();
+        path.on_feedback(ms(10), &Feedback::default(), false);
+        assert_eq!(path.rto.deadline(), first, "no progress");
+        let progress = Feedback {
+            advanced: 1,
+            rtt: Some(Duration::from_millis(100)),
+            ..Feedback::default()
+        };
+        path.on_feedback(ms(100), &progress, false);
+        assert_eq!(path.rtt.smoothed(), Some(Duration::from_millis(100)));
+        assert_eq!(path.rto.deadline(), Some(ms(100) + path.rto.value(&path.rtt)));
+        path.on_feedback(ms(200), &progress, true);
+        assert_eq!(path.rto.deadline(), None);
+    }
+
+    /// RFC 5681 §3.1 (4): half of what was outstanding before the loss, which what is still in flight is not.
+    #[test]
+    fn an_episode_cuts_the_window_by_what_was_outstanding_if_it_is_to_react() {
+        let window_after = |cause: LossHandling| {
+            let mut path = path();
+            let findings = Findings {
+                lost: 6,
+                began: true,
+                ..Findings::default()
+            };
+            let load = Load {
+                segment_bytes: SEGMENT,
+                in_flight_bytes: 4 * SEGMENT,
+                application_limited: false,
+                in_recovery: true,
+            };
+            let reaction = cause.reaction(Finding::Feedback);
+            path.on_findings(
+                ms(0),
+                &Feedback::default(),
+                findings,
+                reaction,
+                10 * SEGMENT,
+                load,
+            );
+            path.controller.window_bytes()
+        };
+        assert_eq!(window_after(LossHandling::Congestion), 5 * SEGMENT);
+        assert_eq!(window_after(LossHandling::Corruption), 10 * SEGMENT);
     }
 }

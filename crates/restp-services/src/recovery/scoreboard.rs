@@ -41,6 +41,13 @@ pub struct Feedback {
     pub duplicate: bool,
 }
 
+impl Feedback {
+    /// The peer has got something it had not reported before.
+    pub fn is_progress(&self) -> bool {
+        self.delivered > 0 || self.advanced > 0
+    }
+}
+
 /// The peer acknowledged a number that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("acknowledged {acknowledged}, but only numbers below {next} were sent")]

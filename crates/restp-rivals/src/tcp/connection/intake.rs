@@ -9,13 +9,12 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
-use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::Notice;
 use restp_services::connection_management::TIME_WAIT;
 use restp_services::flow_control::SendWindow;
 use restp_services::loss_handling::{Finding, LossHandling};
 use restp_services::ordering::Arrival;
-use restp_services::recovery::{Feedback, Findings};
+use restp_services::recovery::Feedback;
 
 /// A received segment after the codec.
 pub(in crate::tcp) struct Packet<'a> {
@@ -216,7 +215,10 @@ impl Connection {
         self.stats.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);
-        self.on_findings(now, &feedback, findings, outstanding);
+        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
+        let load = self.load(self.out.board.in_flight_bytes());
+        self.path
+            .on_findings(now, &feedback, findings, reaction, outstanding, load);
         self.release.acknowledged(first);
         self.watch_window(now);
         true
@@ -255,43 +257,17 @@ impl Connection {
         }
     }
 
-    /// New data was acknowledged: estimator and timers.
+    /// New data was acknowledged: estimator, timer and patience.
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
-        if let Some(rtt) = feedback.rtt {
-            self.path.rtt.sample(rtt);
-        }
-        if feedback.delivered > 0 || feedback.advanced > 0 {
+        let drained = self.out.board.is_empty();
+        self.path.on_feedback(now, feedback, drained);
+        if feedback.is_progress() {
             self.progress_at = now;
             self.out.one_at_a_time = false;
-            self.path.rto.on_progress();
         }
-        if self.out.board.is_empty() {
-            self.path.rto.stop();
+        if drained {
             self.out.window_probe = false;
             self.out.idle_since = Some(now);
-        } else if feedback.advanced > 0 {
-            self.path.rto.restart(now, &self.path.rtt);
-        }
-    }
-
-    /// What was lost, and what the controller hears of it.
-    fn on_findings(&mut self, now: Time, feedback: &Feedback, findings: Findings, outstanding: u64) {
-        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
-        if findings.began && reaction.reduce_window {
-            let bytes = findings.lost * u64::from(self.agreed.segment_bytes);
-            self.tell_controller(now, &CongestionEvent::Lost { bytes }, outstanding);
-        }
-        if findings.ended {
-            let in_flight = self.out.board.in_flight_bytes();
-            self.tell_controller(now, &CongestionEvent::RecoveryEnded, in_flight);
-        }
-        if feedback.delivered_bytes > 0 {
-            let event = CongestionEvent::Acked {
-                bytes: feedback.delivered_bytes,
-                rtt: feedback.rtt,
-            };
-            let in_flight = self.out.board.in_flight_bytes();
-            self.tell_controller(now, &event, in_flight);
         }
     }
 
