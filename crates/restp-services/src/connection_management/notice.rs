@@ -1,4 +1,4 @@
-//! What a connection has to tell its application, before its owner puts a name to it.
+//! What a connection has to tell its application (RFC 9293 §3.9.1.8), before its owner puts a name to it.
 
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::Event;
