@@ -222,6 +222,15 @@ pub static KEYS: &[Key] = &[
             _ => None,
         }),
     ),
+    parameter(
+        "hystart",
+        "RFC 9406",
+        "congestion = cubic",
+        named!(SWITCH, |c| match &mut c.congestion {
+            CongestionChoice::Cubic(params) => Some(&mut params.hystart),
+            _ => None,
+        }),
+    ),
     number("handshake-rto", "OP-32", Unit::Time, |c| {
         Some(&mut c.handshake.rto)
     }),

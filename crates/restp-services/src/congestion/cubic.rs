@@ -1,10 +1,11 @@
 //! CUBIC: the window is a cubic function of the time since the last reduction. RFC 9438; read its §4 first.
 
 use super::cubic_curve::Stage;
+use super::hystart::{Advice, HyStart};
 use super::window::{Growth, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 
 /// Parameters of [`Cubic`].
@@ -19,6 +20,8 @@ pub struct CubicParams {
     pub fast_convergence: bool,
     /// What an acknowledgement is worth. Default [`Growth::Bytes`].
     pub growth: Growth,
+    /// End the first slow start when round trips begin to take longer (RFC 9406, as RFC 9438 §4.10 asks). Default on.
+    pub hystart: bool,
 }
 
 impl Default for CubicParams {
@@ -28,6 +31,7 @@ impl Default for CubicParams {
             initial_threshold_bytes: u64::MAX,
             fast_convergence: true,
             growth: Growth::default(),
+            hystart: true,
         }
     }
 }
@@ -36,6 +40,8 @@ impl Default for CubicParams {
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
     fast_convergence: bool,
+    /// While the first slow start lasts.
+    hystart: Option<HyStart>,
     state: State,
     /// The state before the last reduction (RFC 9438 §4.9).
     before: Option<State>,
@@ -63,6 +69,7 @@ impl Cubic {
             initial_threshold_bytes,
             fast_convergence,
             growth,
+            hystart,
         } = *params;
         let window = Window::new(
             initial_window_segments,
@@ -78,14 +85,16 @@ impl Cubic {
         };
         Cubic {
             fast_convergence,
+            hystart: hystart.then(HyStart::default),
             state,
             before: None,
             clock: Time::ZERO,
         }
     }
 
-    fn acked(&mut self, bytes: u64, view: &PathView) {
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
         let segment = segment_of(view);
+        let bytes = self.advised(bytes, rtt, view);
         let State {
             window,
             maximum,
@@ -98,6 +107,26 @@ impl Cubic {
         } else if acked > 0 {
             let stage = stage.get_or_insert_with(|| Stage::begin(view.now, window.bytes, *maximum, segment));
             stage.grow(window, acked, *prior, segment, view);
+        }
+    }
+
+    /// What the first slow start may make of an acknowledgement; afterwards, all of it.
+    fn advised(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) -> u64 {
+        let window = &mut self.state.window;
+        if window.threshold != u64::MAX {
+            self.hystart = None;
+        }
+        match self
+            .hystart
+            .as_mut()
+            .map(|start| start.advise(bytes, rtt, view.in_flight_bytes))
+        {
+            None => bytes,
+            Some(Advice::Grow(bytes)) => bytes,
+            Some(Advice::Stop) => {
+                window.threshold = window.bytes;
+                bytes
+            }
         }
     }
 
@@ -153,12 +182,12 @@ impl Congestion for Cubic {
                     self.skip(view.now); // the first segment after a silence
                 }
             }
-            CongestionEvent::Acked { bytes, .. } => {
+            CongestionEvent::Acked { bytes, rtt } => {
                 if view.application_limited {
                     self.skip(view.now);
                 }
                 if Window::may_grow(view) {
-                    self.acked(bytes, view);
+                    self.acked(bytes, rtt, view);
                 }
                 self.clock = view.now;
             }
@@ -202,7 +231,6 @@ mod tests {
     use super::super::conformance::{acked, path};
     use super::super::cubic_curve::tests::rfc_curve;
     use super::*;
-    use restp_base::time::Duration;
 
     const SEGMENT: u64 = 1000;
     const RTT: Duration = Duration::from_millis(50);
