@@ -75,5 +75,5 @@ kill -INT "$emulator"
 wait "$emulator" || true
 grep -v '^ready' "$work/emulate"
 
-say "4. The experiment behind it, in virtual time: bulk transfer with and without congestion control (E8)"
-"$restp" sim scenarios/restp/e8.toml --runs 2
+say "4. The experiment behind it, in virtual time: bulk transfer with and without congestion control (E8), 20 runs of 100 s each"
+"$restp" sim scenarios/restp/e8.toml --check

@@ -39,8 +39,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             result = deliver(&endpoint, &addresses, source, patience) => result,
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
-        // Every handle is gone: connections have been finished or broken off, and the peer is told.
-        if let Some(endpoint) = Arc::into_inner(endpoint) {
+        // After a success both sides have ended, and the receiver waits for late repeats. Otherwise the connection has
+        // just been broken off, and the receiver is to hear of it.
+        if let (Err(_), Some(endpoint)) = (&result, Arc::into_inner(endpoint)) {
             let _ = timeout(GOODBYE, endpoint.close()).await;
         }
         result
@@ -91,8 +92,12 @@ async fn deliver(
     let seconds = clock.now().since(Time::ZERO).as_secs_f64();
     let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
     let outcome = Outcome::new(&connection, &watch, seconds, digest);
-    // The file is there whether or not the farewell succeeds.
-    let _ = timeout(GOODBYE, connection.close()).await;
+    // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
+    let farewell = async {
+        while connection.recv().await.is_some() {}
+        connection.close().await
+    };
+    let _ = timeout(GOODBYE, farewell).await;
     Ok(outcome)
 }
 

@@ -109,8 +109,10 @@ impl fmt::Display for Outcome {
             if let Some(srtt) = path.srtt_ms {
                 write!(f, ", round trip {srtt:.2} ms")?;
             }
-            if path.down_events > 0 {
-                write!(f, ", down {} times", path.down_events)?;
+            match path.down_events {
+                0 => {}
+                1 => write!(f, ", down once")?,
+                times => write!(f, ", down {times} times")?,
             }
         }
         Ok(())
