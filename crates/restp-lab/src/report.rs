@@ -13,7 +13,8 @@ pub fn table(summaries: &[Summary]) -> Vec<Vec<String>> {
         for flow in &summary.summary.flows {
             let text = |field: &str| flow.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
             rows.push(vec![
-                coordinates(&summary.point),
+                // The transport has a column of its own.
+                coordinates(&summary.point, |key| !key.ends_with(".transport")),
                 text("name"),
                 text("transport"),
                 summary.summary.runs.to_string(),
@@ -50,7 +51,7 @@ pub fn verdicts(verdicts: &[Verdict]) -> Vec<Vec<String>> {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
         rows.push(vec![
             verdict.check.clone(),
-            coordinates(&verdict.point),
+            coordinates(&verdict.point, |_| true),
             verdict.claim.clone(),
             number(verdict.expected),
             number(verdict.measured),
@@ -150,14 +151,22 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// `link.bottleneck.loss.rate = 0.01, …`
-fn coordinates(point: &Coordinates) -> String {
+/// `loss.rate=0.01 …`: axes that `shown` admits, each by the end of its key.
+fn coordinates(point: &Coordinates, shown: impl Fn(&str) -> bool) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     point
         .iter()
-        .map(|(key, value)| format!("{key}={}", plain(value)))
+        .filter(|(key, _)| shown(key))
+        .map(|(key, value)| format!("{}={}", end_of(key), plain(value)))
         .collect::<Vec<String>>()
         .join(" ")
+}
+
+/// What a key says beside the name of its link or flow: `link.b.loss.rate` is `loss.rate`, `flow.a.set.window` is
+/// `window`.
+fn end_of(key: &str) -> &str {
+    let end = key.splitn(3, '.').nth(2).unwrap_or(key);
+    end.strip_prefix("set.").unwrap_or(end)
 }
 
 /// `1.234 ± 0.005`, or `-` where the metric has no value.

@@ -4,8 +4,7 @@ use crate::connection::{Connection, Ports};
 use restp_base::flow::FlowId;
 use restp_base::machine::Wakeup;
 use restp_base::time::Time;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// What tells one association from another (ResTP §3.1.1).
@@ -24,8 +23,10 @@ struct Slot {
     released: bool,
     /// It waits for its turn to send.
     queued: bool,
-    /// The entry in the heap that will wake it; earlier than its true deadline at worst.
+    /// Its one entry among the wakes, and why: earlier than its true deadline at worst, because a deadline that
+    /// moves away with every packet is not followed. `Time::MAX` for none.
     wakes_at: Time,
+    wakes_why: Wakeup,
 }
 
 /// All associations of an endpoint.
@@ -34,7 +35,7 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_key: BTreeMap<Key, u32>,
-    wakes: BinaryHeap<Reverse<(Time, u32)>>,
+    wakes: BTreeSet<(Time, u32)>,
     /// The association that was found last: most datagrams are for the same one as the one before.
     last: Option<(Key, u32)>,
     half_open: BTreeSet<u32>,
@@ -90,6 +91,7 @@ impl Table {
                 released: false,
                 queued: false,
                 wakes_at: Time::MAX,
+                wakes_why: Wakeup::Expiry,
             });
             self.slots.len() as u32 - 1
         });
@@ -120,6 +122,8 @@ impl Table {
         if !done || slot.queued {
             return;
         }
+        self.wakes_at(index, Time::MAX, Wakeup::Expiry);
+        let slot = &mut self.slots[index as usize];
         slot.connection = None;
         slot.generation = slot.generation.wrapping_add(1);
         let key = slot.key;
@@ -143,38 +147,42 @@ impl Table {
         if !self.half_open.is_empty() && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
             self.half_open.remove(&index);
         }
-        if let Some((at, _)) = slot
+        match slot
             .connection
             .as_ref()
             .and_then(|connection| connection.deadline())
-            && at < slot.wakes_at
         {
-            slot.wakes_at = at;
-            self.wakes.push(Reverse((at, index)));
+            None => self.wakes_at(index, Time::MAX, Wakeup::Expiry),
+            Some((at, why)) if at < slot.wakes_at => self.wakes_at(index, at, why),
+            Some(_) => {}
         }
     }
+
+    /// Moves the wake of `index`.
+    fn wakes_at(&mut self, index: u32, at: Time, why: Wakeup) {
+        let slot = &mut self.slots[index as usize];
+        if slot.wakes_at != Time::MAX {
+            self.wakes.remove(&(slot.wakes_at, index));
+        }
+        (slot.wakes_at, slot.wakes_why) = (at, why);
+        if at != Time::MAX {
+            self.wakes.insert((at, index));
+        }
+    }
+
     /// The next association to wake at or before `now`.
     pub(super) fn wake(&mut self, now: Time) -> Option<u32> {
-        while let Some(&Reverse((at, index))) = self.wakes.peek() {
-            if at > now {
-                return None;
-            }
-            self.wakes.pop();
-            let slot = &mut self.slots[index as usize];
-            if slot.wakes_at == at {
-                slot.wakes_at = Time::MAX;
-                return Some(index);
-            }
+        let (at, index) = *self.wakes.first()?;
+        if at > now {
+            return None;
         }
-        None
+        self.wakes_at(index, Time::MAX, Wakeup::Expiry);
+        Some(index)
     }
     /// When the next one wakes, and why.
     pub(super) fn next_wake(&self) -> Option<(Time, Wakeup)> {
-        let &Reverse((at, index)) = self.wakes.peek()?;
-        let connection = self.slots.get(index as usize)?.connection.as_deref();
-        let why = connection
-            .and_then(Connection::deadline)
-            .map_or(Wakeup::Expiry, |(_, why)| why);
-        Some((at, why))
+        let (at, index) = *self.wakes.first()?;
+        let slot = self.slots.get(index as usize)?;
+        Some((at, slot.wakes_why))
     }
 }

@@ -4,6 +4,7 @@ use super::codes::{self, ErrorControl, Flags};
 use super::mp::Form;
 use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Tail};
 use super::{arq, crc};
+use restp_services::congestion::CongestionChoice;
 use std::fmt::Write;
 
 /// One field of a PDU.
@@ -185,10 +186,12 @@ fn base(list: &mut List<'_>, header: &Header) {
     );
     let congestion = match (services.multipath(), services.congestion) {
         (_, codes::CONG_NONE) => "no congestion control",
-        (_, codes::CONG_NEW_RENO) => "NewReno",
-        (false, codes::CONG_BIC) => "BIC",
-        (true, codes::CONG_COUPLED) => "Coupled",
-        _ => "unassigned algorithm",
+        (true, codes::CONG_NEW_RENO) => "newreno, one window per subflow",
+        (true, codes::CONG_COUPLED) => "coupled",
+        (true, _) => "unassigned algorithm",
+        (false, code) => {
+            CongestionChoice::from_code(code).map_or("unassigned algorithm", |choice| choice.name())
+        }
     };
     list.add("Cong", 4, congestion);
     let flow_control = match services.flow_control {
