@@ -27,7 +27,7 @@ pub enum CloseReason {
     #[error("this side broke off the connection")]
     Aborted,
     /// Nothing came back within the attempts or the time allowed.
-    #[error("the peer did not answer for {0}")]
+    #[error("the peer did not answer for {:.1} s", .0.as_secs_f64())]
     TimedOut(Duration),
 }
 

@@ -69,6 +69,11 @@ impl Path {
             };
             self.tell(now, &CongestionEvent::Lost { bytes }, before);
         }
+        if findings.urgent {
+            // The repeat that leaves now has a round trip of its own before the timer may judge it. With a full queue
+            // that is longer than what is left of a timer set by the last progress.
+            self.rto.restart(now, &self.rtt);
+        }
         if findings.ended {
             self.tell(now, &CongestionEvent::RecoveryEnded, load);
         }
@@ -132,6 +137,35 @@ mod tests {
 
     fn ms(n: u64) -> Time {
         Time::ZERO + Duration::from_millis(n)
+    }
+
+    #[test]
+    fn an_urgent_repeat_gets_a_whole_timer() {
+        let mut path = path();
+        path.rtt.sample(Duration::from_millis(190));
+        path.rto.restart(ms(0), &path.rtt);
+        let findings = Findings {
+            lost: 1,
+            began: true,
+            urgent: true,
+            ..Findings::default()
+        };
+        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
+        let load = Load {
+            segment_bytes: SEGMENT,
+            in_flight_bytes: 0,
+            application_limited: false,
+            in_recovery: true,
+        };
+        path.on_findings(
+            ms(200),
+            &Feedback::default(),
+            findings,
+            reaction,
+            10 * SEGMENT,
+            load,
+        );
+        assert_eq!(path.rto.deadline(), Some(ms(200) + path.rto.value(&path.rtt)));
     }
 
     #[test]
