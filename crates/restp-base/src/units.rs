@@ -85,28 +85,80 @@ pub enum Quantity {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// There is no number at the start.
-    #[error("\"{0}\" does not start with a number; write a number and a unit, such as \"10 Mbit/s\"")]
-    NoNumber(String),
+    #[error("\"{written}\" does not start with a number; write {wanted}")]
+    NoNumber {
+        /// The text as written.
+        written: String,
+        /// What may stand there.
+        wanted: Wanted,
+    },
+    /// No quantity is below zero.
+    #[error("\"{written}\" must not be negative; write {wanted}")]
+    Negative {
+        /// The text as written.
+        written: String,
+        /// What may stand there.
+        wanted: Wanted,
+    },
     /// The number has no unit, or one nobody knows.
-    #[error("\"{written}\" has {found}; write one of: {allowed}")]
+    #[error("\"{written}\" has {found}; write {wanted}")]
     Unit {
         /// The text as written.
         written: String,
         /// What stands in the place of the unit.
         found: String,
-        /// The units that may stand there.
-        allowed: &'static str,
+        /// What may stand there.
+        wanted: Wanted,
     },
     /// The value is too large to hold.
     #[error("\"{0}\" is too large")]
     TooLarge(String),
 }
 
-const RATE_UNITS: &str = "bit/s, kbit/s, Mbit/s, Gbit/s";
-const TIME_UNITS: &str = "ns, us, ms, s, min, h";
-const BYTE_UNITS: &str = "B, kB, KiB, MB, MiB, GB, GiB";
-const PACKET_UNITS: &str = "packets, segments";
-const ALL_UNITS: &str = "bit/s, kbit/s, Mbit/s, Gbit/s (rate); ns, us, ms, s, min, h (time); B, kB, KiB, MB, MiB, GB, GiB (bytes); packets, segments";
+/// The kind of quantity asked for, as the end of a sentence: what it is, an example and the units it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    what: &'static str,
+    example: &'static str,
+    units: &'static str,
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} such as \"{}\" (units: {})",
+            self.what, self.example, self.units
+        )
+    }
+}
+
+const RATE: Wanted = Wanted {
+    what: "a rate",
+    example: "10 Mbit/s",
+    units: "bit/s, kbit/s, Mbit/s, Gbit/s",
+};
+const TIME: Wanted = Wanted {
+    what: "a span of time",
+    example: "10 ms",
+    units: "ns, us, ms, s, min, h",
+};
+const BYTES: Wanted = Wanted {
+    what: "a number of bytes",
+    example: "64 KiB",
+    units: "B, kB, KiB, MB, MiB, GB, GiB",
+};
+const PACKETS: Wanted = Wanted {
+    what: "a number of packets or segments",
+    example: "100 packets",
+    units: "packets, segments",
+};
+const ANY: Wanted = Wanted {
+    what: "a number and a unit",
+    example: "10 Mbit/s",
+    units: "bit/s, kbit/s, Mbit/s, Gbit/s for a rate; ns, us, ms, s, min, h for a time; \
+        B, kB, KiB, MB, MiB, GB, GiB for bytes; packets, segments",
+};
 
 /// Makes a quantity of one kind from a number of base units.
 type Make = fn(u64) -> Quantity;
@@ -151,10 +203,10 @@ fn unit(name: &str) -> Option<(Make, u64)> {
 /// # Errors
 /// When the number or the unit is missing or unknown, or the value does not fit.
 pub fn quantity(written: &str) -> Result<Quantity, UnitError> {
-    quantity_of(written, ALL_UNITS)
+    quantity_of(written, ANY)
 }
 
-fn quantity_of(written: &str, allowed: &'static str) -> Result<Quantity, UnitError> {
+fn quantity_of(written: &str, wanted: Wanted) -> Result<Quantity, UnitError> {
     let text = written.trim();
     let split = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
@@ -162,7 +214,13 @@ fn quantity_of(written: &str, allowed: &'static str) -> Result<Quantity, UnitErr
     let (number, name) = (text[..split].replace('_', ""), text[split..].trim());
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() || fraction.contains('.') {
-        return Err(UnitError::NoNumber(written.into()));
+        let (written, below) = (written.into(), text.strip_prefix(['-', '\u{2212}']));
+        let negative = below.is_some_and(|rest| rest.trim_start().starts_with(|c: char| c.is_ascii_digit()));
+        return Err(if negative {
+            UnitError::Negative { written, wanted }
+        } else {
+            UnitError::NoNumber { written, wanted }
+        });
     }
     let Some((make, scale)) = unit(name) else {
         let found = if name.is_empty() {
@@ -173,7 +231,7 @@ fn quantity_of(written: &str, allowed: &'static str) -> Result<Quantity, UnitErr
         return Err(UnitError::Unit {
             written: written.into(),
             found,
-            allowed,
+            wanted,
         });
     };
     let too_large = || UnitError::TooLarge(written.into());
@@ -191,30 +249,24 @@ fn quantity_of(written: &str, allowed: &'static str) -> Result<Quantity, UnitErr
 }
 
 macro_rules! reader {
-    ($name:ident, $variant:ident, $type:ty, $units:ident, $what:literal) => {
+    ($name:ident, $variant:ident, $type:ty, $wanted:ident, $what:literal) => {
         #[doc = concat!("Reads ", $what, ".\n\n# Errors\nWhen the text is not a number with such a unit.")]
         pub fn $name(written: &str) -> Result<$type, UnitError> {
-            match quantity_of(written, $units)? {
+            match quantity_of(written, $wanted)? {
                 Quantity::$variant(value) => Ok(value),
                 _ => Err(UnitError::Unit {
                     written: written.into(),
                     found: "a unit of another kind".into(),
-                    allowed: $units,
+                    wanted: $wanted,
                 }),
             }
         }
     };
 }
-reader!(rate, Rate, Rate, RATE_UNITS, "a rate");
-reader!(duration, Duration, Duration, TIME_UNITS, "a span of time");
-reader!(bytes, Bytes, u64, BYTE_UNITS, "a number of bytes");
-reader!(
-    packets,
-    Packets,
-    u64,
-    PACKET_UNITS,
-    "a number of packets or segments"
-);
+reader!(rate, Rate, Rate, RATE, "a rate");
+reader!(duration, Duration, Duration, TIME, "a span of time");
+reader!(bytes, Bytes, u64, BYTES, "a number of bytes");
+reader!(packets, Packets, u64, PACKETS, "a number of packets or segments");
 
 #[cfg(test)]
 mod tests {
@@ -242,12 +294,48 @@ mod tests {
             sentence.contains("fortnights") && sentence.contains("ms"),
             "{sentence}"
         );
-        assert!(matches!(rate("Mbit/s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(rate("1.2.3 Mbit/s"), Err(UnitError::NoNumber(_))));
+        assert!(matches!(rate("Mbit/s"), Err(UnitError::NoNumber { .. })));
+        assert!(matches!(rate("1.2.3 Mbit/s"), Err(UnitError::NoNumber { .. })));
         assert!(matches!(
             rate("99999999999999999999 Gbit/s"),
             Err(UnitError::TooLarge(_))
         ));
+    }
+
+    #[test]
+    fn the_way_out_is_of_the_kind_asked_for() {
+        for (error, parts) in [
+            (rate("10").unwrap_err(), ["no unit", "\"10 Mbit/s\"", "Gbit/s"]),
+            (duration("10").unwrap_err(), ["no unit", "\"10 ms\"", "min, h"]),
+            (
+                duration("soon").unwrap_err(),
+                ["\"soon\"", "a span of time", "\"10 ms\""],
+            ),
+            (bytes("many").unwrap_err(), ["\"many\"", "bytes", "\"64 KiB\""]),
+            (
+                packets("64 ms").unwrap_err(),
+                ["another kind", "\"100 packets\"", "segments"],
+            ),
+        ] {
+            let sentence = error.to_string();
+            for part in parts {
+                assert!(sentence.contains(part), "no {part} in: {sentence}");
+            }
+            let rates = sentence.contains("Mbit/s");
+            assert_eq!(rates, sentence.contains("a rate"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_below_zero() {
+        for sentence in [
+            duration("-10 ms").unwrap_err().to_string(),
+            rate("- 1 Mbit/s").unwrap_err().to_string(),
+            bytes("-1").unwrap_err().to_string(),
+        ] {
+            assert!(sentence.contains("must not be negative"), "{sentence}");
+        }
+        assert!(matches!(duration("-"), Err(UnitError::NoNumber { .. })));
     }
 
     #[test]
