@@ -157,18 +157,20 @@ impl Key {
         }
     }
 
+    /// What nobody understands is said before what has no meaning here.
     fn write(&'static self, composition: &mut Composition, value: &str) -> Result<(), SetError> {
         let key = self.name;
-        if self.read(composition).is_none() {
-            return Err(SetError::Idle {
-                key,
-                value: value.into(),
-                needs: self.needs,
-            });
-        }
+        let idle = || SetError::Idle {
+            key,
+            value: value.into(),
+            needs: self.needs,
+        };
         match &self.access {
             Access::Choice { write, .. } => write(composition, value).ok_or_else(|| {
                 let choices = self.allowed();
+                if choices.contains(&value) {
+                    return idle();
+                }
                 let near = nearest(value, choices.iter().copied());
                 SetError::Choice {
                     key,
@@ -179,15 +181,12 @@ impl Key {
             }),
             Access::Number { unit, slot } => {
                 let number = unit.read(key, value)?;
-                let stored = slot(composition).map(|slot| slot.store(number));
-                match stored {
-                    Some(Err(most)) => Err(SetError::TooLarge {
-                        key,
-                        value: value.into(),
-                        most: unit.write(most),
-                    }),
-                    _ => Ok(()),
-                }
+                let slot = slot(composition).ok_or_else(idle)?;
+                slot.store(number).map_err(|most| SetError::TooLarge {
+                    key,
+                    value: value.into(),
+                    most: unit.write(most),
+                })
             }
         }
     }
@@ -423,6 +422,15 @@ mod tests {
         contains(
             said("flight-limit", "3 segments"),
             &["flight-limit belongs to congestion = none"],
+        );
+        contains(said("growth", "byte"), &["\"byte\" is no choice", "bytes, acks"]);
+        contains(
+            said("flight-limit", "-3 segments"),
+            &["flight-limit", "\"-3 segments\" must not be negative"],
+        );
+        contains(
+            said("flight-limit", "3"),
+            &["flight-limit", "no unit", "segments"],
         );
         contains(said("pacing", "maybe"), &["\"maybe\"", "on, off"]);
         let error = Composition::from_pairs(default(), [("preset", "3wh-ark")]).unwrap_err();
