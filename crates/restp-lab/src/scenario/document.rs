@@ -2,6 +2,7 @@
 //! value and a complaint still finds its line.
 
 use super::error::{Place, ScenarioError, unknown};
+use super::raw::TOP;
 use crate::checker::RawCheck;
 use restp_sim::config::Fault;
 use serde::Deserialize;
@@ -56,6 +57,28 @@ impl<'t> Source<'t> {
 }
 
 impl<'t> Document<'t> {
+    /// Refuses an empty file and the first key at the top that nobody knows: what it was meant for would be missed
+    /// elsewhere.
+    pub fn check_top(&self) -> Result<(), Fault> {
+        if self.root.is_empty() {
+            return Err(Fault {
+                span: 0..0,
+                message: "the scenario is empty; write id, duration, a [[link]] and a [[flow]]".into(),
+            });
+        }
+        let strangers = self
+            .root
+            .keys()
+            .filter(|key| !TOP.contains(&key.get_ref().as_ref()));
+        match strangers.min_by_key(|key| key.span().start) {
+            Some(key) => Err(Fault {
+                span: key.span(),
+                message: unknown("key", key.get_ref(), TOP),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Takes a top-level table out of the tree.
     pub fn take(&mut self, key: &str) -> Option<Value<'t>> {
         self.root.remove(key)

@@ -1,30 +1,31 @@
 //! The scenario file as written. Nothing is judged here but the names of keys and the kinds of values; every
 //! value keeps its place in the file.
 
+use restp_sim::config::Written;
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 
+/// Every key at the top of a file.
+pub(super) const TOP: [&str; 9] = [
+    "id", "title", "duration", "seed", "runs", "link", "flow", "sweep", "check",
+];
+
+/// A point: the keys of [`TOP`], known to be no others, without `sweep` and `check`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawScenario {
     pub id: Spanned<String>,
     #[serde(default)]
     pub title: String,
-    pub duration: Spanned<String>,
+    pub duration: Spanned<Written>,
     pub seed: Option<Spanned<u64>>,
     pub runs: Option<Spanned<u64>>,
     #[serde(default)]
     pub link: Vec<Spanned<RawLink>>,
     #[serde(default)]
     pub flow: Vec<RawFlow>,
-    /// Taken out before a point is read; named here so that the list of known keys is complete.
-    #[serde(rename = "sweep")]
-    pub _sweep: Option<IgnoredAny>,
-    #[serde(rename = "check")]
-    pub _check: Option<IgnoredAny>,
 }
 
 restp_sim::link_table! {
@@ -46,8 +47,8 @@ pub(super) struct RawFlow {
     #[serde(default)]
     pub set: BTreeMap<String, Spanned<toml::Value>>,
     pub traffic: Spanned<RawTraffic>,
-    pub start: Option<Spanned<String>>,
-    pub start_spread: Option<Spanned<String>>,
+    pub start: Option<Spanned<Written>>,
+    pub start_spread: Option<Spanned<Written>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,10 +75,10 @@ pub(super) struct RawFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCbr {
     pub bytes: Spanned<Size>,
-    pub rate: Option<Spanned<String>>,
-    pub interval: Option<Spanned<String>>,
+    pub rate: Option<Spanned<Written>>,
+    pub interval: Option<Spanned<Written>>,
     pub count: Option<Spanned<u64>>,
-    pub late_after: Option<Spanned<String>>,
+    pub late_after: Option<Spanned<Written>>,
 }
 
 /// The value of a key called `bytes`: a number, or a quantity such as `"64 KiB"`.

@@ -35,7 +35,7 @@ pub(crate) type Axes = Vec<Vec<String>>;
 
 pub(super) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes), ScenarioError> {
     let mut base = source.parse()?;
-    let axes = match axes(&mut base, source) {
+    let axes = match base.check_top().and_then(|()| axes(&mut base, source)) {
         Ok(axes) => axes,
         Err(fault) => return Err(base.explain(fault)),
     };

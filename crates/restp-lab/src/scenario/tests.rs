@@ -204,6 +204,28 @@ fn a_misspelt_key_at_the_top() {
     );
 }
 
+/// The sweep names a flow that the misspelt table should have brought.
+#[test]
+fn a_misspelt_table_at_the_top_is_reported_before_what_it_leaves_out() {
+    let text = changed("[[flow]]", "[[flwo]]") + "\n[sweep]\n\"flow.a.transport\" = [\"udp\"]\n";
+    let sentence = Scenario::parse(&text).expect_err("refused").to_string();
+    for part in [
+        "line 24: flwo: there is no key \"flwo\"",
+        "sweep, check",
+        "did you mean \"flow\"?",
+    ] {
+        assert!(sentence.contains(part), "no {part:?} in: {sentence}");
+    }
+}
+
+#[test]
+fn an_empty_file() {
+    for text in ["", "# nothing yet\n"] {
+        let sentence = Scenario::parse(text).expect_err("refused").to_string();
+        assert!(sentence.contains("is empty; write id, duration"), "{sentence}");
+    }
+}
+
 #[test]
 fn a_number_without_unit() {
     refused(
@@ -224,12 +246,31 @@ fn a_bare_number_where_a_quantity_is_needed() {
     refused(
         "\"100 s\"",
         "100",
+        &["line 4", "duration", "\"100\" has no unit", "\"10 ms\"", "min, h"],
+    );
+}
+
+#[test]
+fn a_bare_number_of_a_flow_and_a_negative_one() {
+    refused(
+        "start = \"0 s\"",
+        "start = 1",
+        &["line 30", "flow.a.start", "\"1\" has no unit", "a span of time"],
+    );
+    refused(
+        "\"1.12 Mbit/s\"",
+        "1.5",
         &[
-            "line 4",
-            "duration",
-            "integer `100`".replace('`', "\"").as_str(),
-            "string",
+            "line 29",
+            "flow.a.traffic.cbr.rate",
+            "\"1.5\" has no unit",
+            "Mbit/s",
         ],
+    );
+    refused(
+        "\"45 ms\"",
+        "\"-45 ms\"",
+        &["line 19", "link.bottleneck.delay", "must not be negative"],
     );
 }
 

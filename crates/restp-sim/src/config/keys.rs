@@ -1,6 +1,7 @@
 //! The keys of a link as written. Nothing is judged here but the names of keys and the kinds of values; every value
 //! keeps its place in the file.
 
+use super::Written;
 use crate::spec::Way;
 use serde::Deserialize;
 use toml::Spanned;
@@ -29,18 +30,18 @@ macro_rules! link_table {
         #[serde(deny_unknown_fields)]
         $vis struct $name {
             $($fields)*
-            rate: Option<::toml::Spanned<String>>,
-            delay: Option<::toml::Spanned<String>>,
-            reverse_rate: Option<::toml::Spanned<String>>,
-            reverse_delay: Option<::toml::Spanned<String>>,
+            rate: Option<::toml::Spanned<$crate::config::Written>>,
+            delay: Option<::toml::Spanned<$crate::config::Written>>,
+            reverse_rate: Option<::toml::Spanned<$crate::config::Written>>,
+            reverse_delay: Option<::toml::Spanned<$crate::config::Written>>,
             queue: Option<$crate::config::Queue>,
             loss: Option<::toml::Spanned<$crate::config::Loss>>,
             #[serde(default)]
-            outage: Vec<::toml::Spanned<String>>,
+            outage: $crate::config::Outages,
             reorder: Option<$crate::config::Reordering>,
             duplicate: Option<$crate::config::Flaw>,
             corrupt: Option<$crate::config::Flaw>,
-            mark: Option<::toml::Spanned<String>>,
+            mark: Option<::toml::Spanned<$crate::config::Written>>,
         }
 
         impl $name {
@@ -68,7 +69,7 @@ macro_rules! link_table {
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
     /// A size, or `bdp`.
-    DropTail(Spanned<String>),
+    DropTail(Spanned<Written>),
 }
 
 /// `loss = { … }`: one or several models.
@@ -112,7 +113,7 @@ pub(super) struct TwoStates {
 #[serde(deny_unknown_fields)]
 pub struct Reordering {
     pub(super) rate: Spanned<f64>,
-    pub(super) delay: Spanned<String>,
+    pub(super) delay: Spanned<Written>,
     #[serde(default)]
     pub(super) direction: Touched,
 }

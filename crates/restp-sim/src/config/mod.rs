@@ -23,5 +23,5 @@ mod wire;
 
 pub use fault::Fault;
 pub use keys::{Flaw, Loss, Queue, Reordering};
-pub use quantity::{positive, read};
+pub use quantity::{Outages, Written, positive, read};
 pub use wire::Wire;

@@ -148,7 +148,33 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
             "rate = \"0 bit/s\"",
             &["cable.a.rate", "0 bit/s", "more than zero"],
         ),
-        ("rate = 10", &["cable.a.rate", "\"10\"", "string"]),
+        (
+            "rate = 10",
+            &["cable.a.rate", "\"10\" has no unit", "\"10 Mbit/s\"", "Gbit/s"],
+        ),
+        (
+            "delay = 1.5",
+            &["cable.a.delay", "\"1.5\" has no unit", "\"10 ms\"", "us"],
+        ),
+        ("delay = -3", &["cable.a.delay", "\"-3\" must not be negative"]),
+        ("delay = true", &["cable.a.delay", "boolean", "\"10 ms\""]),
+        ("outage = 20", &["cable.a.outage", "\"20\"", "[\"20 s..30 s\"]"]),
+        (
+            "outage = \"20 s..30 s\"",
+            &["cable.a.outage", "not a list", "[\"20 s..30 s\"]"],
+        ),
+        (
+            "outage = [20]",
+            &["cable.a.outage[0]", "\"20\"", "\"20 s..30 s\""],
+        ),
+        (
+            "outage = [\"20..30\"]",
+            &["cable.a.outage[0]", "\"20\" has no unit", "ns, us, ms, s"],
+        ),
+        (
+            "queue = { drop_tail = 100 }",
+            &["queue.drop_tail", "\"100\"", "100 packets"],
+        ),
         (
             "delay = \"45 Mbit/s\"",
             &["cable.a.delay", "another kind", "ns, us, ms, s"],

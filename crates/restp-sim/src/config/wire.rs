@@ -1,7 +1,7 @@
 //! What the keys of a link stand for in the network's own terms.
 
 use super::keys::{Burst, Flaw, Loss, Queue, Reordering, TwoStates, Unit};
-use super::{Fault, positive, read};
+use super::{Fault, Outages, Written, positive, read};
 use crate::discipline::QueueLimit;
 use crate::error_model::{
     BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, LossUnit, RateLoss, Reorder, Scripted,
@@ -19,17 +19,17 @@ use toml::Spanned;
     reason = "each field is the key of its name, listed at the module"
 )]
 pub struct Wire<'a> {
-    pub rate: Option<&'a Spanned<String>>,
-    pub delay: Option<&'a Spanned<String>>,
-    pub reverse_rate: Option<&'a Spanned<String>>,
-    pub reverse_delay: Option<&'a Spanned<String>>,
+    pub rate: Option<&'a Spanned<Written>>,
+    pub delay: Option<&'a Spanned<Written>>,
+    pub reverse_rate: Option<&'a Spanned<Written>>,
+    pub reverse_delay: Option<&'a Spanned<Written>>,
     pub queue: Option<&'a Queue>,
     pub loss: Option<&'a Spanned<Loss>>,
-    pub outage: &'a [Spanned<String>],
+    pub outage: &'a Outages,
     pub reorder: Option<&'a Reordering>,
     pub duplicate: Option<&'a Flaw>,
     pub corrupt: Option<&'a Flaw>,
-    pub mark: Option<&'a Spanned<String>>,
+    pub mark: Option<&'a Spanned<Written>>,
 }
 
 impl Wire<'_> {
@@ -61,7 +61,7 @@ impl Wire<'_> {
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
-            outage: self.outage.iter().map(outage).collect::<Result<_, _>>()?,
+            outage: self.outage.0.iter().map(outage).collect::<Result<_, _>>()?,
             reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
             duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
             corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
@@ -70,12 +70,13 @@ impl Wire<'_> {
     }
 }
 
-fn positive_rate(written: &Spanned<String>) -> Result<Rate, Fault> {
+fn positive_rate(written: &Spanned<Written>) -> Result<Rate, Fault> {
     positive(written, read(written, units::rate)?)
 }
 
 fn queue(Queue::DropTail(written): &Queue) -> Result<QueueLimit, Fault> {
-    match (written.get_ref().as_str(), units::quantity(written.get_ref())) {
+    let text = written.get_ref().as_str();
+    match (text, units::quantity(text)) {
         ("bdp", _) => Ok(QueueLimit::Bdp),
         (_, Ok(Quantity::Packets(n))) => positive(written, n).map(QueueLimit::Packets),
         (_, Ok(Quantity::Bytes(n))) => positive(written, n).map(QueueLimit::Bytes),
@@ -88,7 +89,7 @@ fn queue(Queue::DropTail(written): &Queue) -> Result<QueueLimit, Fault> {
     }
 }
 
-fn mark(written: &Spanned<String>) -> Result<MarkThreshold, Fault> {
+fn mark(written: &Spanned<Written>) -> Result<MarkThreshold, Fault> {
     match read(written, units::quantity)? {
         Quantity::Packets(n) => Ok(MarkThreshold::Packets(n)),
         Quantity::Bytes(n) => Ok(MarkThreshold::Bytes(n)),
@@ -190,8 +191,8 @@ fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
 }
 
 /// Reads `"20 s..30 s"`.
-fn outage(written: &Spanned<String>) -> Result<Range<Time>, Fault> {
-    let text = written.get_ref();
+fn outage(written: &Spanned<Written>) -> Result<Range<Time>, Fault> {
+    let text = written.get_ref().as_str();
     let Some((start, end)) = text.split_once("..") else {
         return Err(Fault::at(
             written,
