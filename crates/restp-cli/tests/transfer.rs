@@ -6,13 +6,19 @@ mod common;
 
 use bytes::Bytes;
 use common::{Receiver, Running, content, emulate, names, restp, write};
-use restp::{Composition, Connection, Endpoint, EndpointConfig};
+use nix::sys::signal::Signal;
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Preset};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// As in docs/protocol/file-transfer.md.
 const SERVICE_PORT: u16 = 7070;
+
+/// Until a sender must know that it is not served.
+const SOON: Duration = Duration::from_secs(3);
 
 fn check_result(result: &Value, content: &[u8]) {
     let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
@@ -155,11 +161,39 @@ fn profiles_and_settings_choose_what_the_connection_is_made_of() {
         ("--set", "ack=none", "choose"),
         ("--profile", "3wh-ark", "did you mean \"3wh-arq\""),
         ("--profile", "missing.toml", "missing.toml"),
+        ("--profile", "unrel", "connection = connectionless"),
+        ("--set", "framing=fixed", "in order; choose framing = coalesce"),
         ("--timeout", "5", "no unit"),
     ] {
         let refused = restp(&["send", file, &receiver.ticket, option, value]);
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains(word), "{value}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_could_lose_bytes_is_broken_off() {
+    let receiver = Receiver::start(&[]);
+    let address = receiver.address.parse().unwrap();
+    let knock = async |composition: Composition| {
+        let config = EndpointConfig::new(composition.check().unwrap());
+        let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+        let connection = endpoint.connect(address, SERVICE_PORT).await.unwrap();
+        let _ = connection.send(Bytes::from(offer(1, b"a", b""))).await;
+        connection
+    };
+    // Without connections there is no end that could be announced: the receiver forgets the sender.
+    let _datagrams = knock(Preset::named("unrel").unwrap().composition()).await;
+    let frames = Composition::from_pairs(Composition::default(), [("framing", "fixed")]).unwrap();
+    let reason = timeout(SOON, knock(frames).await.closed()).await;
+    assert_eq!(reason, Ok(CloseReason::Reset));
+    assert!(receiver.names().is_empty());
+    // Nothing of them is left: the receiver has no unfinished transfer to complain of.
+    receiver.running.signal(Signal::SIGINT);
+    let received = receiver.running.end();
+    assert_eq!(received.code, Some(0), "{received:?}");
+    for fault in ["connection = connectionless", "with framing = fixed"] {
+        assert!(received.stderr.contains(fault), "{received:?}");
     }
 }
 

@@ -29,7 +29,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
         bear(composition, patience);
     })?;
-    let config = EndpointConfig::new(plan::checked(composition)?);
+    let composition = plan::checked(composition)?;
+    transfer::check_fitness(&composition).map_err(Failure::input)?;
+    let config = EndpointConfig::new(composition);
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
     let outcome = run(async {

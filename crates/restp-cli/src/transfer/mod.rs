@@ -11,6 +11,7 @@
 //! | File | Holds |
 //! |---|---|
 //! | `message` | the bytes: [`Offer`], [`Answer`] |
+//! | `fitness` | which compositions carry a file |
 //! | `name` | which file names a receiver takes |
 //! | `ticket` | addresses as one word |
 //! | `source`, `target` | the two files, read and written on threads of their own that also hash |
@@ -19,6 +20,7 @@
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
 //! | `outcome` | the result both ends print |
 
+mod fitness;
 mod inlet;
 mod message;
 mod name;
@@ -30,6 +32,7 @@ mod target;
 mod ticket;
 mod watch;
 
+pub use fitness::check as check_fitness;
 pub use name::check as check_name;
 pub use outcome::Outcome;
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};

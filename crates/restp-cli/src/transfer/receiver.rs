@@ -1,5 +1,6 @@
 //! The receiving end of one transfer.
 
+use super::fitness::{self, Unfit};
 use super::inlet::Inlet;
 use super::message::{Answer, Offer, OfferError};
 use super::target::{Folder, Target, TargetError};
@@ -28,6 +29,9 @@ pub enum Rejection {
     /// No offer came.
     #[error("the peer left without offering a file")]
     Silent,
+    /// The connection may lose or reorder bytes.
+    #[error("the sender chose a composition with {0}")]
+    Unfit(#[from] Unfit),
     /// The offer is not understood.
     #[error(transparent)]
     Offer(#[from] OfferError),
@@ -75,6 +79,10 @@ pub async fn receive(
     watch: &Watch,
     begun: impl FnOnce(&str, u64),
 ) -> Result<Arrival, ReceiveError> {
+    if let Err(rejection) = suitable(connection) {
+        refuse(connection, &rejection).await;
+        return Err(rejection.into());
+    }
     let mut inlet = Inlet::new(connection);
     let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
     let offer = timeout(patience, accept(&mut inlet, folder)).await;
@@ -104,11 +112,19 @@ pub async fn receive(
     }
 }
 
-/// Tells a peer why it is not served, and leaves time to hear it.
+/// Tells a peer why it is not served, and leaves time to hear it. A connection that would not carry the sentence for
+/// certain is broken off without: without set-up, its sender's address may even be somebody else's.
 pub async fn refuse(connection: &Connection, rejection: &Rejection) {
-    if !matches!(rejection, Rejection::Silent) {
-        farewell(connection, &Answer::Refused(rejection.to_string())).await;
+    match rejection {
+        Rejection::Silent => {}
+        Rejection::Unfit(_) => connection.abort(),
+        _ => farewell(connection, &Answer::Refused(rejection.to_string())).await,
     }
+}
+
+fn suitable(connection: &Connection) -> Result<(), Rejection> {
+    let composition = connection.composition().ok_or(Rejection::Silent)?;
+    Ok(fitness::check(&composition)?)
 }
 
 async fn accept(inlet: &mut Inlet<'_>, folder: &Folder) -> Result<(Offer, Target), Rejection> {
