@@ -60,6 +60,9 @@ fn hint(error: &io::Error) -> &'static str {
             "; TUN devices and namespaces need root, the UDP mode needs no privileges"
         }
         io::ErrorKind::AddrInUse => "; choose another port, or port 0 for any free one",
+        io::ErrorKind::AddrNotAvailable => {
+            "; a path listens on an address of this host: 127.0.0.1, one that \"ip address\" shows, or 0.0.0.0 for all"
+        }
         _ => "",
     }
 }
@@ -192,5 +195,22 @@ struct QuitOnDrop(Control);
 impl Drop for QuitOnDrop {
     fn drop(&mut self) {
         self.0.quit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 5737 §3: no host has an address of 192.0.2.0/24.
+    #[test]
+    fn an_address_of_another_host_names_the_rule() {
+        let net = "[[path]]\nname = \"a\"\nlisten = \"192.0.2.1:0\"\nto = \"127.0.0.1:7002\"";
+        let config = NetConfig::parse(net).unwrap();
+        let error = Emulator::from_config(&config, Attachment::Udp).err().unwrap();
+        let sentence = error.to_string();
+        for part in ["\"a\"", "192.0.2.1:0", "an address of this host", "0.0.0.0"] {
+            assert!(sentence.contains(part), "no {part} in: {sentence}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use toml::de::{DeTable, Deserializer};
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: cannot be read ({source}); name a network file (TOML with [[path]] tables)", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -208,6 +208,16 @@ mod tests {
                 ["path.a.loss", "nothing", "burst"],
             ),
             ("listen = \"localhost\"", ["line 3", "listen", "socket address"]),
+            (
+                "listen = \"127.0.0.1:7001\"\nto = \"127.0.0.1:7001\"",
+                ["line 4: path.a.to", "listens", "come back"],
+            ),
+            (
+                "listen = \"0.0.0.0:7001\"\nto = \"127.0.0.1:7001\"",
+                ["line 4: path.a.to", "0.0.0.0:7001", "receiver"],
+            ),
+            ("rate = 50", ["path.a.rate", "\"50\" has no unit", "10 Mbit/s"]),
+            ("outage = 20", ["path.a.outage", "\"20\"", "20 s..30 s"]),
             ("[[path]]\nname = \"a\"", ["line 4", "two paths", "\"a\""]),
             (
                 "addresses = [\"10.1.0.1\", \"10.1.0.2\"]",
@@ -224,11 +234,23 @@ mod tests {
         }
         let sentence = NetConfig::parse("seed = 1").unwrap_err().to_string();
         assert!(sentence.starts_with("line 1: there is no path") && sentence.contains("[[path]]"));
+        let sentence = NetConfig::read(Path::new("/does/not/exist.toml"))
+            .unwrap_err()
+            .to_string();
         assert!(
-            NetConfig::read(Path::new("/does/not/exist.toml"))
-                .unwrap_err()
-                .to_string()
-                .contains("exist.toml")
+            sentence.starts_with("/does/not/exist.toml: cannot be read") && sentence.contains("[[path]]"),
+            "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_path_may_listen_on_any_port_and_on_one_of_another_address() {
+        for ends in [
+            "listen = \"127.0.0.1:0\"\nto = \"127.0.0.1:7002\"",
+            "listen = \"127.0.0.1:7001\"\nto = \"127.0.0.2:7001\"",
+        ] {
+            let text = format!("[[path]]\nname = \"a\"\n{ends}\n");
+            assert!(NetConfig::parse(&text).is_ok(), "{ends}");
+        }
     }
 }

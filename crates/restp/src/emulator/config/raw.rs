@@ -28,8 +28,8 @@ pub(super) struct RawTun {
 restp_sim::link_table! {
     pub(super) struct RawPath {
         pub(super) name: Spanned<String>,
-        listen: Option<SocketAddr>,
-        to: Option<SocketAddr>,
+        listen: Option<Spanned<SocketAddr>>,
+        to: Option<Spanned<SocketAddr>>,
         addresses: Option<[Spanned<String>; 2]>,
     }
 }
@@ -41,6 +41,16 @@ impl RawPath {
         if name.is_empty() || name.contains(char::is_whitespace) {
             let sentence = format!("\"{name}\" is no name; it is one word, and commands name paths");
             return Err(Fault::at(&self.name, sentence));
+        }
+        let [listen, to] = [&self.listen, &self.to].map(|end| end.as_ref().map(|address| *address.get_ref()));
+        if let (Some(listen), Some(to), Some(written)) = (listen, to, &self.to)
+            && reaches(listen, to)
+        {
+            let sentence = format!(
+                "\"{to}\" is where this path listens (\"{listen}\"): every datagram would come back to it \
+                for ever; write the address of the receiver"
+            );
+            return Err(Fault::at(written, sentence));
         }
         let addresses = match &self.addresses {
             Some([near, far]) => Some([address(near)?, address(far)?]),
@@ -54,13 +64,22 @@ impl RawPath {
         }
         Ok(PathConfig {
             name: name.clone(),
-            listen: self.listen,
-            to: self.to,
+            listen,
+            to,
             addresses,
             forward,
             reverse,
         })
     }
+}
+
+/// Whether what is sent to `to` arrives at `listen`. Port 0 is any free port, so no one sends there.
+fn reaches(listen: SocketAddr, to: SocketAddr) -> bool {
+    let everywhere = listen.ip().is_unspecified() && to.ip().is_loopback();
+    // The system takes "no address" as a destination for the loopback.
+    let nowhere = to.ip().is_unspecified() && (listen.ip().is_loopback() || listen.ip().is_unspecified());
+    let same = listen.ip() == to.ip() || everywhere || nowhere;
+    same && listen.port() == to.port() && to.port() != 0
 }
 
 /// Reads `10.1.0.1/24`.
