@@ -54,6 +54,32 @@ pub enum SendError {
 ///
 /// Dropping it breaks the connection off, unless [`Connection::finish`] was called: then what was written is
 /// still delivered, and what the peer still sends is dropped.
+///
+/// ```
+/// use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut composition = Preset::named("default").ok_or("no such preset")?.composition();
+/// composition.set("framing", "fixed")?; // one send is one receive
+/// let config = EndpointConfig::new(composition.check()?);
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Exact))?;
+/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+///
+/// let asking = client.connect(server.local_addr(), 7).await?;
+/// let answering = server.accept().await.ok_or("closed")?;
+/// asking.send("what time is it?".into()).await?;
+/// asking.finish(); // nothing more will be asked; the answer may still come
+/// assert_eq!(answering.recv().await, Some("what time is it?".into()));
+/// answering.send("noon".into()).await?;
+/// answering.finish();
+/// assert_eq!(asking.recv().await, Some("noon".into()));
+/// assert_eq!(asking.recv().await, None);
+/// assert_eq!(asking.closed().await, CloseReason::Finished);
+/// assert!(asking.stats().handshake.is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Connection<M: Machine = restp_proto::Endpoint> {
     shared: Arc<Shared<M>>,
     flow: FlowId,

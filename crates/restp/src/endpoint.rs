@@ -16,6 +16,34 @@ use std::task::Poll;
 /// A host's transport on real sockets: ResTP, or any other [`Machine`].
 ///
 /// Dropping it refuses new connections and leaves those that exist alone; [`Endpoint::close`] waits for them.
+///
+/// One socket carries many connections, and each may have a composition of its own kind:
+///
+/// ```
+/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = |name| -> Result<EndpointConfig, Box<dyn std::error::Error>> {
+///     let preset = Preset::named(name).ok_or("no such preset")?;
+///     Ok(EndpointConfig::new(preset.composition().check()?))
+/// };
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?.listen(7, Acceptance::Any))?;
+/// let files = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?)?;
+/// let telemetry = Endpoint::bind("127.0.0.1:0".parse()?, config("unrel")?)?;
+///
+/// let reliable = files.connect(server.local_addr(), 7).await?;
+/// let datagrams = telemetry.connect(server.local_addr(), 7).await?;
+/// datagrams.send("21.5 °C".into()).await?;
+///
+/// let first = server.accept().await.ok_or("closed")?;
+/// let second = server.accept().await.ok_or("closed")?;
+/// let kinds = [&first, &second].map(|c| c.composition().map(|c| c.reliability.repeats()));
+/// assert!(kinds.contains(&Some(true)) && kinds.contains(&Some(false)));
+/// # drop(reliable);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Endpoint<M: Machine = restp_proto::Endpoint> {
     shared: Arc<Shared<M>>,
 }

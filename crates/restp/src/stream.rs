@@ -17,6 +17,28 @@ const WRITE_BYTES: usize = 16 * 1024;
 ///
 /// A shutdown finishes the sending direction. Dropped after that, the stream still delivers what was written;
 /// dropped before, it breaks the connection off.
+///
+/// ```
+/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let preset = Preset::named("default").ok_or("no such preset")?;
+/// let config = EndpointConfig::new(preset.composition().check()?);
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any))?;
+/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+///
+/// let mut sending = client.connect(server.local_addr(), 7).await?.into_stream();
+/// let mut receiving = server.accept().await.ok_or("closed")?.into_stream();
+/// sending.write_all(&[7; 100_000]).await?;
+/// sending.shutdown().await?;
+/// let mut received = Vec::new();
+/// receiving.read_to_end(&mut received).await?;
+/// assert_eq!(received.len(), 100_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Stream<M: Machine = restp_proto::Endpoint> {
     connection: Connection<M>,
