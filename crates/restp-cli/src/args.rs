@@ -60,7 +60,7 @@ Files appear under their names only when they are complete and verified. What ex
 #[derive(Debug, Args)]
 pub struct Recv {
     /// Address to listen at, port 0 for any free one; may be repeated [default: every address, any port]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub listen: Vec<SocketAddr>,
     /// Folder for received files
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -98,7 +98,7 @@ pub struct Send {
     #[arg(required = true, value_name = "TICKET-or-ADDR")]
     pub to: Vec<String>,
     /// Address in the place of the ticket's; may be repeated
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = destination)]
     pub address: Vec<SocketAddr>,
     #[command(flatten)]
     pub composition: CompositionArgs,
@@ -164,10 +164,10 @@ pub struct Sim {
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// First seed, in the place of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Runs per point, in the place of the scenario's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = runs)]
     pub runs: Option<u64>,
     /// Set or vary a key of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -252,6 +252,35 @@ pub enum Role {
 pub enum Carrier {
     Restp,
     Udp,
+}
+
+/// An address to bind.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write IP:PORT, such as 127.0.0.1:7000".into())
+}
+
+/// An address to send to.
+fn destination(text: &str) -> Result<SocketAddr, String> {
+    match address(text)? {
+        address if address.port() == 0 => Err(
+            "nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port of the receiver"
+                .into(),
+        ),
+        address => Ok(address),
+    }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a whole number from 0 to {}, such as 7", u64::MAX))
+}
+
+fn runs(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write a whole number of at least 1".into()),
+        Ok(runs) => Ok(runs),
+    }
 }
 
 #[cfg(test)]

@@ -27,9 +27,14 @@ pub struct Ticket {
 pub enum TicketError {
     /// Neither a ticket nor an address.
     #[error(
-        "\"{0}\" is neither a ticket nor an address; write the word after \"ticket:\" that `restp recv` printed, or IP:PORT such as 192.0.2.1:4000"
+        "\"{0}\" is neither a ticket nor an address; write the word after \"ticket:\" that `restp recv` printed, or write IP:PORT, such as 127.0.0.1:7000"
     )]
     Neither(String),
+    /// Port 0 stands for any free port of one's own, and for none of another host.
+    #[error(
+        "{0}: nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port that `restp recv` printed"
+    )]
+    NoPort(SocketAddr),
     /// Characters were lost or changed.
     #[error("the ticket is damaged ({0}); copy the whole word that `restp recv` printed")]
     Damaged(&'static str),
@@ -68,7 +73,9 @@ impl Ticket {
             return Err(TicketError::Version(version));
         }
         let count = rest.number()?;
-        let addresses: Vec<_> = (0..count).map(|_| rest.address()).collect::<Result<_, _>>()?;
+        let addresses: Vec<_> = (0..count)
+            .map(|_| reachable(rest.address()?))
+            .collect::<Result<_, _>>()?;
         if addresses.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
         }
@@ -105,7 +112,7 @@ impl FromStr for Ticket {
     fn from_str(word: &str) -> Result<Self, TicketError> {
         let word = word.trim();
         if let Ok(address) = word.parse() {
-            return Ok(Ticket::new(vec![address]));
+            return Ok(Ticket::new(vec![reachable(address)?]));
         }
         let Some(encoded) = word
             .get(..PREFIX.len())
@@ -117,6 +124,14 @@ impl FromStr for Ticket {
             .decode(word[encoded.len()..].to_uppercase().as_bytes())
             .map_err(|_| TicketError::Damaged("a character is wrong or missing"))?;
         Ticket::parse(&bytes)
+    }
+}
+
+/// A destination has a port.
+fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
+    match address.port() {
+        0 => Err(TicketError::NoPort(address)),
+        _ => Ok(address),
     }
 }
 
@@ -174,6 +189,14 @@ mod tests {
     fn a_bare_address_is_a_ticket_of_one() {
         let one: Ticket = "127.0.0.1:9".parse().expect("an address");
         assert_eq!(one.addresses(), ["127.0.0.1:9".parse().expect("an address")]);
+    }
+
+    #[test]
+    fn port_0_is_nobodys() {
+        let address: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        assert_eq!("127.0.0.1:0".parse::<Ticket>(), Err(TicketError::NoPort(address)));
+        let word = Ticket::new(vec![address]).to_string();
+        assert_eq!(word.parse::<Ticket>(), Err(TicketError::NoPort(address)));
     }
 
     #[test]
