@@ -2,6 +2,7 @@
 //! standard error.
 
 use crate::failure::Failure;
+use restp_base::time::Duration;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
@@ -41,6 +42,21 @@ pub fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// `1 byte`, `2 bytes`.
+pub fn bytes(number: u64) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} byte{plural}")
+}
+
+/// A span as people say it: seconds with one decimal where it matters, milliseconds below.
+pub fn span(span: Duration) -> String {
+    match span.as_secs_f64() {
+        seconds if seconds >= 9.95 => format!("{seconds:.0} s"),
+        seconds if seconds >= 0.9995 => format!("{} s", (seconds * 10.0).round() / 10.0),
+        seconds => format!("{:.0} ms", seconds * 1e3),
+    }
+}
+
 /// A reader that leaves early, such as `head`, ends the program without a complaint.
 fn write(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -51,5 +67,28 @@ fn write(text: &str) -> Result<(), Failure> {
         Err(error) => Err(Failure::operation(format!(
             "standard output: {error}; the result could not be printed"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_byte_is_no_plural() {
+        assert_eq!([0, 1, 2].map(bytes), ["0 bytes", "1 byte", "2 bytes"]);
+    }
+
+    #[test]
+    fn spans_read_as_people_say_them() {
+        for (nanoseconds, text) in [
+            (1_500_000, "2 ms"),
+            (999_000_001, "999 ms"),
+            (1_000_000_100, "1 s"),
+            (2_512_345_678, "2.5 s"),
+            (30_004_000_001, "30 s"),
+        ] {
+            assert_eq!(span(Duration::from_nanos(nanoseconds)), text);
+        }
     }
 }

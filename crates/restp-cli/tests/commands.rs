@@ -51,6 +51,39 @@ fn usage_errors_exit_with_2_and_help_with_0() {
 }
 
 #[test]
+fn complaints_name_the_value_the_rule_and_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", b"a");
+    let nothing = write(folder.path(), "nothing", b"");
+    let (file, nothing) = (file.to_str().unwrap(), nothing.to_str().unwrap());
+    let address = "write IP:PORT, such as 127.0.0.1:7000";
+    for (arguments, value, way_out) in [
+        (&["recv", "--listen", "foo"][..], "'foo'", address),
+        (&["send", file, "127.0.0.1:0"], "127.0.0.1:0", address),
+        (&["send", file, "foo"], "\"foo\"", address),
+        (
+            &["send", file, "x", "--address", "127.0.0.1:0"],
+            "port 0",
+            address,
+        ),
+        (&["send", file, "b", "127.0.0.1:9"], "\"b\"", "one file per call"),
+        (&["recv", "--dir", file], file, "name a folder"),
+        (&["decode", ""], "the input is empty", "hexadecimal digits"),
+        (&["decode", "-"], "standard input is empty", "hexadecimal digits"),
+        (&["decode", nothing], nothing, "hexadecimal digits"),
+        (&["sim", "s.toml", "--seed", "-1"], "'-1'", "whole number from 0"),
+        (&["sim", "s.toml", "--runs", "0"], "'0'", "at least 1"),
+    ] {
+        let ended = restp(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        for word in [value, way_out] {
+            assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+        }
+        assert!(!ended.stderr.contains(".restp-"), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_bad_scenario_names_file_line_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let bad = write(

@@ -221,8 +221,10 @@ impl Service {
         let watch = Watch::default();
         let line = OnceLock::new();
         let begun = |name: &str, bytes: u64| {
-            self.progress
-                .note(format!("{peer}: receiving {name}, {bytes} bytes"));
+            self.progress.note(format!(
+                "{peer}: receiving {name}, {}",
+                crate::output::bytes(bytes)
+            ));
             // The only value it ever gets.
             let _ = line.set(self.progress.line(name, bytes));
         };

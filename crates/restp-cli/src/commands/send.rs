@@ -4,10 +4,10 @@ use super::{GOODBYE, bear, run, std_duration};
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
-use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, Watch};
+use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
 use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig};
 use restp_base::time::{Duration, Time};
@@ -57,7 +57,12 @@ fn addresses(arguments: &Send) -> Result<Vec<SocketAddr>, Failure> {
     }
     let mut addresses = Vec::new();
     for word in &arguments.to {
-        let ticket: Ticket = word.parse().map_err(Failure::input)?;
+        let ticket: Ticket = word.parse().map_err(|error| match error {
+            TicketError::Neither(_) if arguments.to.len() > 1 => Failure::input(format!(
+                "{error}; if it is a file: one file per call, `restp send FILE TICKET`"
+            )),
+            _ => Failure::input(error),
+        })?;
         addresses.extend_from_slice(ticket.addresses());
     }
     Ok(addresses)
@@ -140,8 +145,9 @@ async fn dial(
         Err(_) => {
             let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
             Err(Failure::operation(format!(
-                "nobody answered at {} within {patience}; {CHECK}",
-                tried.join(", ")
+                "nobody answered at {} within {}; {CHECK}",
+                tried.join(", "),
+                span(patience)
             )))
         }
     }
@@ -152,10 +158,10 @@ const CHECK: &str = "check that `restp recv` runs there, that the ticket is its 
 
 fn explain(error: &SendError, peer: &str) -> String {
     match error {
-        SendError::Connection(CloseReason::TimedOut(span)) => format!(
-            "the receiver at {peer} has not answered for {:.0} s; check that `restp recv` still runs there and that \
+        SendError::Connection(CloseReason::TimedOut(silence)) => format!(
+            "the receiver at {peer} has not answered for {}; check that `restp recv` still runs there and that \
              the network is up, then send again (--timeout bears longer outages)",
-            span.as_secs_f64()
+            span(*silence)
         ),
         SendError::Connection(CloseReason::Reset) => {
             format!("the receiver at {peer} broke the transfer off; look at what it says, then send again")

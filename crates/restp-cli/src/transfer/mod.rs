@@ -39,7 +39,7 @@ pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};
 pub use source::Source;
 pub use target::Folder;
-pub use ticket::Ticket;
+pub use ticket::{Ticket, TicketError};
 pub use watch::{Look, Watch};
 
 /// ResTP port at which `restp recv` serves.

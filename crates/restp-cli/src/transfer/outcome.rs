@@ -93,7 +93,8 @@ impl fmt::Display for Outcome {
         } = self;
         write!(
             f,
-            "{bytes} bytes in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
+            "{} in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
+            crate::output::bytes(*bytes),
             goodput_bps / 1e6
         )?;
         for path in &self.paths {

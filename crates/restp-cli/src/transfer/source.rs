@@ -1,6 +1,7 @@
 //! The file to send. A thread of its own reads and hashes ahead of the network.
 
 use super::{CHUNK_BYTES, CHUNKS_AHEAD, Digest};
+use crate::output;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, Metadata};
@@ -162,7 +163,7 @@ impl Source {
             Ok(read) if read == length => Ok(chunk),
             Ok(read) => {
                 let found = at + read as u64;
-                Err(self.changed(format!("shrank from {} to {found} bytes", self.bytes)))
+                Err(self.changed(format!("shrank from {} to {}", self.bytes, output::bytes(found))))
             }
             Err(source) => Err(SourceError::Read {
                 path: self.path.clone(),
@@ -179,9 +180,17 @@ impl Source {
             source,
         })?;
         if found.len() > self.bytes {
-            Err(self.changed(format!("grew from {} to {} bytes", self.bytes, found.len())))
+            Err(self.changed(format!(
+                "grew from {} to {}",
+                self.bytes,
+                output::bytes(found.len())
+            )))
         } else if found.len() < self.bytes {
-            Err(self.changed(format!("shrank from {} to {} bytes", self.bytes, found.len())))
+            Err(self.changed(format!(
+                "shrank from {} to {}",
+                self.bytes,
+                output::bytes(found.len())
+            )))
         } else if found.modified().ok() != self.modified {
             Err(self.changed("was written to".into()))
         } else {

@@ -57,6 +57,9 @@ impl Folder {
     pub fn open(path: &Path, overwrite: bool, sync: bool) -> io::Result<Self> {
         // Resolved once: a link that is changed later leads nowhere else.
         let path = fs::canonicalize(path)?;
+        if !path.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
         temporary(&path)?;
         Ok(Folder {
             path,
@@ -106,6 +109,15 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
         .suffix(".part")
         .permissions(permissions())
         .tempfile_in(folder)
+        .map_err(unnamed)
+}
+
+/// The error without the path of the temporary file, which is nobody's concern and must not reach the peer.
+fn unnamed(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((why, _)) => io::Error::new(error.kind(), why),
+        None => error,
+    }
 }
 
 /// As for any new file: the user's umask decides, not the caution of temporary files.

@@ -18,6 +18,9 @@ pub struct Pdu {
 /// # Errors
 /// When a file cannot be read or is a broken capture, or digits are none.
 pub fn pdus(arguments: &[String], port: Option<u16>) -> Result<Vec<Pdu>, Failure> {
+    if arguments.iter().all(|argument| argument.trim().is_empty()) {
+        return Err(empty("the input"));
+    }
     let mut pdus = Vec::new();
     let mut digits = String::new();
     for argument in arguments {
@@ -29,7 +32,7 @@ pub fn pdus(arguments: &[String], port: Option<u16>) -> Result<Vec<Pdu>, Failure
             digits += argument;
         }
     }
-    if !digits.is_empty() {
+    if !digits.trim().is_empty() {
         let bytes = hex(&digits)
             .map_err(|why| Failure::input(format!("\"{digits}\" is neither a file nor a PDU: {why}")))?;
         pdus.push(Pdu {
@@ -40,11 +43,20 @@ pub fn pdus(arguments: &[String], port: Option<u16>) -> Result<Vec<Pdu>, Failure
     Ok(pdus)
 }
 
+fn empty(what: &str) -> Failure {
+    Failure::input(format!(
+        "{what} is empty; a PDU has at least one byte: write hexadecimal digits, or name a file"
+    ))
+}
+
 /// One PDU per line.
 fn standard_input() -> Result<Vec<Pdu>, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
     read.map_err(|error| Failure::input(format!("standard input: {error}; write hexadecimal digits")))?;
+    if text.trim().is_empty() {
+        return Err(empty("standard input"));
+    }
     let lines = (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty());
@@ -62,6 +74,9 @@ fn standard_input() -> Result<Vec<Pdu>, Failure> {
 fn file(name: &str, port: Option<u16>) -> Result<Vec<Pdu>, Failure> {
     let complain = |why: String| Failure::input(format!("{name}: {why}"));
     let bytes = std::fs::read(name).map_err(|error| complain(error.to_string()))?;
+    if bytes.is_empty() {
+        return Err(empty(name));
+    }
     let Some(frames) = capture::frames(&bytes) else {
         let source = name.to_owned();
         return Ok(vec![Pdu { source, bytes }]);

@@ -152,7 +152,8 @@ impl Decoded {
         });
         let rows: Vec<Vec<String>> = [headings].into_iter().chain(fields).collect();
         let table = report::plain(&rows);
-        format!("{source}: {bytes} bytes, header {header}, payload {payload}\n{table}")
+        let bytes = output::bytes(*bytes as u64);
+        format!("{source}: {bytes}, header {header}, payload {payload}\n{table}")
     }
 }
 
