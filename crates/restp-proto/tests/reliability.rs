@@ -114,6 +114,42 @@ fn corruption_handling_repeats_without_back_off() {
 }
 
 #[test]
+fn after_a_timeout_one_segment_asks_before_the_rest_is_repeated() {
+    let mut pair = Pair::new("arq-only", &[]);
+    let (flow, accepted) = pair.connect();
+    pair.rule = Box::new(|seen| {
+        if seen.is_data() {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let (start, data) = (pair.now, noise(10 * 1400));
+    pair.write(0, flow, &data);
+    pair.run_for(Duration::from_millis(999));
+    let sent_after = |pair: &Pair, ms| {
+        let late = |at: restp_base::time::Time| at.since(start) >= Duration::from_millis(ms);
+        pair.log
+            .iter()
+            .filter(|seen| seen.is_data() && late(seen.at))
+            .count()
+    };
+    assert_eq!(
+        sent_after(&pair, 0) - sent_after(&pair, 150),
+        10,
+        "the whole window, spread over a round trip"
+    );
+    assert_eq!(
+        sent_after(&pair, 150),
+        4,
+        "one per timeout: there may be nobody to hear more"
+    );
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.run_for(Duration::from_millis(300));
+    assert_eq!(pair.read_all(1, accepted).concat(), data);
+}
+
+#[test]
 fn a_sender_gives_up_after_its_attempts_and_says_so() {
     let mut pair = Pair::new("3wh-arq", &[("data-attempts", "6")]);
     let (flow, _) = pair.connect();
