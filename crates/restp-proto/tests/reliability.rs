@@ -182,6 +182,22 @@ fn a_receiver_whose_peer_vanished_learns_it_by_asking() {
 }
 
 #[test]
+fn a_peer_that_vanishes_before_its_own_end_has_not_finished() {
+    let mut pair = Pair::new("3wh-arq", &[("progress-timeout", "60 s")]);
+    let (flow, _) = pair.connect();
+    pair.write(0, flow, b"the request");
+    pair.ends[0].finish(pair.now, flow);
+    pair.run_for(secs(1));
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.run_for(secs(80));
+    assert!(
+        matches!(pair.closed(0), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        pair.events[0]
+    );
+}
+
+#[test]
 fn random_loss_reordering_duplication_and_corruption_deliver_every_byte_once_and_in_order() {
     for seed in 0..40 {
         let mut chance = Stream::named(seed, "network");

@@ -68,7 +68,8 @@ impl Connection {
             self.keepalive_at = Some(now + self.patience() / KEEPALIVES);
         }
         if self.silence_deadline().is_some_and(|at| at <= now) {
-            let reason = if self.release.is_wanted() && self.out.queue.is_empty() {
+            let unanswered = !self.composition.reliability.repeats() && self.release.is_wanted();
+            let reason = if unanswered && self.out.queue.is_empty() {
                 CloseReason::Finished // an unreliable release is not acknowledged (OP-35)
             } else {
                 CloseReason::TimedOut(now.since(self.heard_at))
