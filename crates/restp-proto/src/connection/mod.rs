@@ -191,10 +191,6 @@ impl Connection {
             .congestion
             .build(u64::from(composition.segment_bytes))?;
         let first = sequence::ORIGIN + u64::from(isn) + 1;
-        let granted = match composition.flow_control {
-            FlowControl::Window(parameters) => parameters,
-            FlowControl::None => UNADVERTISED_WINDOW,
-        };
         let allowed = match composition.flow_control {
             FlowControl::Window(_) => 0, // the peer says so in its first packet
             FlowControl::None => u64::MAX / 2,
@@ -232,7 +228,7 @@ impl Connection {
             },
             inn: Inbound {
                 reassembly: None,
-                window: ReceiveWindow::new(sequence::ORIGIN, granted),
+                window: ReceiveWindow::new(sequence::ORIGIN, granted(composition.flow_control)),
                 ack: AckTimer::new(schedule),
                 ready: VecDeque::new(),
                 ready_bytes: 0,
@@ -260,11 +256,7 @@ impl Connection {
         if let Some(first) = header.sequence {
             let next = sequence::ORIGIN + u64::from(first) + 1;
             self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, next));
-            let granted = match self.composition.flow_control {
-                FlowControl::Window(parameters) => parameters,
-                FlowControl::None => UNADVERTISED_WINDOW,
-            };
-            self.inn.window = ReceiveWindow::new(next, granted);
+            self.inn.window = ReceiveWindow::new(next, granted(self.composition.flow_control));
         }
         if let Some(window) = header.window {
             self.out.advertised = window;
@@ -441,3 +433,11 @@ impl Connection {
 
 /// Frames that may wait to be numbered, whatever their size: an empty datagram takes memory too.
 const MAX_FRAMES: usize = 16_384;
+
+/// What the receiver takes, advertised or not.
+fn granted(flow_control: FlowControl) -> WindowParameters {
+    match flow_control {
+        FlowControl::Window(parameters) => parameters,
+        FlowControl::None => UNADVERTISED_WINDOW,
+    }
+}
