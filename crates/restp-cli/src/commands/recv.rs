@@ -203,7 +203,13 @@ impl Hall {
         }
     }
 
-    fn interrupted(&self) -> Result<(), Failure> {
+    fn interrupted(&mut self) -> Result<(), Failure> {
+        // Those that have ended meanwhile are not unfinished.
+        while let Some(departure) = self.transfers.try_join_next() {
+            if let Some(last) = self.see_off(departure)? {
+                return last;
+            }
+        }
         match self.transfers.len() {
             0 if self.once => Err(Failure::operation("interrupted before a file came")),
             0 => Ok(()),
