@@ -307,7 +307,14 @@ impl Machine for Endpoint {
                     self.touch(index);
                 }
             }
-            Input::PathNotice { .. } => {} // one path: there is nothing to choose between
+            Input::PathNotice { local, up } => {
+                for index in self.table.of_local(local) {
+                    if let Some(connection) = self.table.at(index) {
+                        connection.on_path_notice(now, up);
+                    }
+                    self.touch(index);
+                }
+            }
         }
     }
 

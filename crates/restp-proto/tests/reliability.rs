@@ -440,3 +440,16 @@ fn an_idle_connection_fits_into_sixteen_kibibytes() {
     let (flow, _) = pair.connect();
     assert!(pair.ends[0].stats(flow).unwrap().memory_bytes < 16 * 1024);
 }
+
+#[test]
+fn a_reader_that_empties_a_shut_window_causes_one_update_and_no_duplicates() {
+    let mut pair = Pair::new("3wh-arq", &[("window", "40 segments")]);
+    let flows = pair.connect();
+    pair.write(0, flows.0, &noise(100_000));
+    for _ in 0..3 {
+        pair.run_for(Duration::from_millis(40));
+        pair.read_all(1, flows.1); // everything at once, as a driver does that woke late
+    }
+    let stats = pair.ends[0].stats(flows.0).unwrap();
+    assert_eq!((stats.retransmitted_packets, stats.lost_packets), (0, 0));
+}

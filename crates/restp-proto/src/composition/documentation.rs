@@ -3,15 +3,38 @@
 use super::{Composition, KEYS, PRESETS, Verdict, rules};
 use crate::wire::Services;
 
-const PAGE: &str = include_str!("../../../../docs/protocol/composition.md");
+use std::sync::Mutex;
 
-/// Holds the table after the heading `title` to `rows`; a failure prints what belongs there.
-fn hold(title: &str, rows: Vec<String>) {
-    let (_, section) = PAGE.split_once(&format!("\n## {title}\n")).expect(title);
-    let section = section.split("\n## ").next().unwrap_or_default();
-    let lines = section.lines().filter(|line| line.starts_with('|'));
-    let written: Vec<_> = lines.skip(2).collect(); // heading and rule of the table
-    assert!(written == rows, "{title}: write\n{}", rows.join("\n"));
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/composition.md");
+
+/// The page is read and written by one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Holds the table after the heading `title` to `rows`. With `RESTP_BLESS=1` it writes them there instead.
+fn hold(title: &str, rows: &[String]) {
+    let turn = TURN.lock();
+    let page = std::fs::read_to_string(PAGE).expect("the page of compositions");
+    let (before, after) = page.split_once(&format!("\n## {title}\n")).expect(title);
+    let end = after.find("\n## ").unwrap_or(after.len());
+    let (section, rest) = after.split_at(end);
+    let start = section.find("\n|").expect("a table") + 1;
+    let (introduction, table) = section.split_at(start);
+    let length = table.find("\n\n").map_or(table.len(), |at| at + 1);
+    let (table, tail) = table.split_at(length);
+    let heading: Vec<_> = table.lines().take(2).collect(); // names of the columns and a rule
+    let written = table.lines().skip(2);
+    if std::env::var_os("RESTP_BLESS").is_some() {
+        let table = [heading.join("\n"), rows.join("\n")].join("\n");
+        let page = format!("{before}\n## {title}\n{introduction}{table}\n{tail}{rest}");
+        std::fs::write(PAGE, page).expect("the page can be written");
+        return drop(turn);
+    }
+    drop(turn);
+    assert!(
+        written.eq(rows),
+        "docs/protocol/composition.md, table {title}, differs from the code: \
+         run RESTP_BLESS=1 cargo test -p restp-proto documentation, and read the change"
+    );
 }
 
 #[test]
@@ -32,7 +55,7 @@ fn the_keys_are_listed() {
             key.section
         )
     });
-    hold("Keys", rows.collect());
+    hold("Keys", &rows.collect::<Vec<_>>());
 }
 
 #[test]
@@ -76,7 +99,7 @@ fn the_presets_are_listed_with_their_bits() {
             },
         )
     });
-    hold("Presets", rows.collect());
+    hold("Presets", &rows.collect::<Vec<_>>());
 }
 
 #[test]
@@ -101,5 +124,5 @@ fn the_rules_are_listed() {
             rule.source
         )
     });
-    hold("Rules", rows.collect());
+    hold("Rules", &rows.collect::<Vec<_>>());
 }

@@ -245,6 +245,18 @@ pub static KEYS: &[Key] = &[
     number("send-buffer", "ResTP §A.1", Unit::Bytes, |c| {
         Some(&mut c.send_buffer_bytes)
     }),
+    parameter(
+        "outage-timeout",
+        "ResTP §3.6",
+        "loss = outage",
+        Access::Number {
+            unit: Unit::Time,
+            slot: |c| {
+                let probes = c.loss_handling.probes();
+                probes.then_some(&mut c.outage_timeout as &mut dyn Slot)
+            },
+        },
+    ),
     number("idle-timeout", "OP-35", Unit::Time, |c| Some(&mut c.idle_timeout)),
     number("progress-timeout", "OP-50", Unit::Time, |c| {
         Some(&mut c.progress_timeout)

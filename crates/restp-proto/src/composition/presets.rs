@@ -170,6 +170,7 @@ fn plain() -> Composition {
         handshake: HandshakeParameters::default(),
         rto: RtoParameters::default(),
         send_buffer_bytes: 256 << 10,
+        outage_timeout: Duration::from_secs(24 * 3600),
         idle_timeout: Duration::from_secs(60),
         progress_timeout: Duration::from_secs(300),
     }

@@ -54,6 +54,8 @@ pub struct Composition {
     pub rto: RtoParameters,
     /// Bytes an application may have written that are not yet sent; a write beyond waits. Default 256 KiB.
     pub send_buffer_bytes: usize,
+    /// How long a connection whose losses are taken for an outage waits for the link (ResTP §3.6). Default 24 h.
+    pub outage_timeout: Duration,
     /// Silence after which a peer counts as gone. Default 60 s (OP-35).
     pub idle_timeout: Duration,
     /// The connection is given up when nothing was acknowledged for this long although data is outstanding, or

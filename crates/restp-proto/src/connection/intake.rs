@@ -145,6 +145,9 @@ impl Connection {
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);
+        if self.out.outage.on_answer() {
+            self.resume(now);
+        }
         let reaction = self.composition.loss_handling.reaction(Finding::Feedback);
         let load = self.load(self.out.board.in_flight_bytes());
         self.path
@@ -181,6 +184,17 @@ impl Connection {
         if drained {
             self.out.window_probe = false;
             self.out.idle_since = Some(now);
+        }
+    }
+
+    /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
+    /// it was, then new data follows (OP-51).
+    fn resume(&mut self, now: Time) {
+        self.counters.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
+        if self.out.board.is_empty() {
+            self.path.rto.stop();
+        } else {
+            self.path.rto.restart(now, &self.path.rtt);
         }
     }
 

@@ -27,7 +27,7 @@ use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Establishment, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
-use restp_services::loss_handling::Finding;
+use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::{Load, Path};
 use restp_services::recovery::{Recovery, Scoreboard};
@@ -57,6 +57,8 @@ struct Outbound {
     repeat_at_once: bool,
     /// A timeout is being repaired: one segment at a time until something is acknowledged.
     one_at_a_time: bool,
+    /// The link is taken for down: only probes leave (OP-51).
+    outage: ProbeState,
     /// The segment beyond the peer's shut window that is out as a probe (OP-25).
     window_probe: bool,
     probe_at: Option<Time>,
@@ -219,6 +221,7 @@ impl Connection {
                 advertised: 0,
                 repeat_at_once: false,
                 one_at_a_time: false,
+                outage: ProbeState::default(),
                 window_probe: false,
                 probe_at: None,
                 paced_until: None,
@@ -276,6 +279,11 @@ impl Connection {
     }
     pub(crate) fn is_half_open(&self) -> bool {
         matches!(self.state, State::SynReceived(_))
+    }
+
+    /// Its path begins at `local`.
+    pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
+        self.path.address.local == local
     }
 
     /// Reading has made an acknowledgement due.
@@ -345,7 +353,7 @@ impl Connection {
                 .window
                 .update_is_due(reassembly.next(), self.inn.ready.len() as u64)
         {
-            self.inn.ack.on_urgent();
+            self.inn.ack.on_urgent_once(); // one update however much is read: repeats would count as duplicates
         }
     }
 

@@ -27,6 +27,9 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
 
 fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     c.out.paced_until = None;
+    if c.out.outage.is_active() {
+        return c.poll_outage(now, out);
+    }
     if let Some(number) = c.repeat_due(now) {
         return c.send_repeat(now, number, out);
     }
@@ -121,6 +124,19 @@ impl Connection {
             return false;
         }
         true
+    }
+
+    /// During an outage the last data packet asks whether the link is back (OP-51); what the peer sends is answered.
+    fn poll_outage(&mut self, now: Time, out: &mut Datagram) -> bool {
+        if self.out.outage.take_due() && !self.out.board.is_empty() {
+            let number = self.out.board.next() - 1;
+            self.out.board.on_probed(number);
+            let payload = self.out.buffer.get(number).cloned();
+            self.counters.retransmitted_packets += 1;
+            self.counters.sent_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
+            return pdu::segment(self, out, number, payload, Ecn::NotEct);
+        }
+        self.inn.ack.is_due(now) && pdu::acknowledgement(self, out, self.out.board.next())
     }
 
     fn send_repeat(&mut self, now: Time, number: u64, out: &mut Datagram) -> bool {

@@ -65,7 +65,7 @@ impl Connection {
         }
         if self.keepalive_deadline().is_some_and(|at| at <= now) {
             self.keepalive_due = true;
-            self.keepalive_at = Some(now + self.patience() / KEEPALIVES);
+            self.keepalive_at = Some(now + self.keepalive_interval());
         }
         if self.silence_deadline().is_some_and(|at| at <= now) {
             let unanswered = !self.composition.reliability.repeats() && self.release.is_wanted();
@@ -86,6 +86,7 @@ impl Connection {
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
     fn on_timeout(&mut self, now: Time) {
         if self.out.board.is_empty() {
+            self.out.outage.on_answer(); // nothing is out to probe with: the next data asks
             return self.path.rto.stop();
         }
         if self.out.window_probe && self.composition.reliability.repeats() {
@@ -93,6 +94,11 @@ impl Connection {
             self.path.rto.restart(now, &self.path.rtt);
             self.out.board.mark_all_lost();
             return;
+        }
+        if self.composition.loss_handling.probes() {
+            self.counters.timeouts += 1;
+            self.out.outage.on_timeout();
+            return self.path.rto.restart(now, &self.path.rtt);
         }
         let outstanding = self.out.board.in_flight_bytes();
         let reaction = self.composition.loss_handling.reaction(Finding::Timeout);
@@ -147,9 +153,40 @@ impl Connection {
             .hold_deadline(ordering::hold_time(self.path.rtt.smoothed()))
     }
 
+    /// The lower layer reports the link of this path up or down (cross-layer notice, ResTP §3.4).
+    pub(crate) fn on_path_notice(&mut self, now: Time, up: bool) {
+        match &mut self.state {
+            State::SynSent(handshake) | State::SynReceived(handshake) if up => handshake.repeat(),
+            State::Established if !up && self.composition.loss_handling.probes() => {
+                self.out.outage.on_link_down();
+                self.path.rto.start(now, &self.path.rtt);
+            }
+            State::Established if up => self.on_link_up(now),
+            _ => {}
+        }
+    }
+
+    /// The link is back: what waits for a timer need not.
+    fn on_link_up(&mut self, now: Time) {
+        if self.out.outage.is_active() {
+            if self.out.board.is_empty() {
+                self.out.outage.on_answer(); // nothing is out that a probe could repeat
+                return self.path.rto.stop();
+            }
+            self.out.outage.on_link_up();
+            self.path.rto.restart(now, &self.path.rtt);
+        } else if self.path.rto.expiries() > 0 && self.composition.reliability.repeats() {
+            self.path.rto.on_progress();
+            self.path.rto.restart(now, &self.path.rtt);
+            self.out.board.mark_all_lost();
+        }
+    }
+
     /// How long silence of the peer is borne.
     fn patience(&self) -> Duration {
-        if self.composition.reliability.repeats() {
+        if self.composition.loss_handling.probes() {
+            self.composition.outage_timeout
+        } else if self.composition.reliability.repeats() {
             self.composition.progress_timeout
         } else {
             self.composition.idle_timeout
@@ -165,8 +202,12 @@ impl Connection {
         }
         Some(
             self.keepalive_at
-                .unwrap_or(self.heard_at + self.patience() / KEEPALIVES),
+                .unwrap_or(self.heard_at + self.keepalive_interval()),
         )
+    }
+
+    fn keepalive_interval(&self) -> Duration {
+        (self.patience() / KEEPALIVES).min(KEEPALIVE_INTERVAL)
     }
 
     /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead; a
@@ -180,9 +221,16 @@ impl Connection {
     fn progress_deadline(&self) -> Option<Time> {
         let waiting =
             !self.out.board.is_empty() || (!self.out.queue.is_empty() && self.out.probe_at.is_some());
-        (self.has_feedback() && waiting).then(|| self.progress_at + self.composition.progress_timeout)
+        let patience = if self.composition.loss_handling.probes() {
+            self.composition.outage_timeout
+        } else {
+            self.composition.progress_timeout
+        };
+        (self.has_feedback() && waiting).then(|| self.progress_at + patience)
     }
 }
 
 /// Questions to a silent peer before it is given up.
 const KEEPALIVES: u64 = 4;
+/// A peer that is borne for hours is still asked this often.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);

@@ -81,6 +81,13 @@ impl Table {
         FlowId(u64::from(generation) << 32 | u64::from(index))
     }
 
+    /// The associations whose path begins at `local`.
+    pub(super) fn of_local(&mut self, local: SocketAddr) -> Vec<u32> {
+        let indices: Vec<u32> = self.by_key.values().copied().collect();
+        let begins_there = |index: &u32| self.at(*index).is_some_and(|connection| connection.is_on(local));
+        indices.into_iter().filter(begins_there).collect()
+    }
+
     pub(super) fn insert(&mut self, key: Key, connection: Connection) -> u32 {
         let half_open = connection.is_half_open();
         let index = self.free.pop().unwrap_or_else(|| {

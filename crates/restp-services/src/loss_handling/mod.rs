@@ -1,6 +1,10 @@
 //! What was the cause of a loss, so does it count as congestion (ResTP §3.6)? The cause is set by an operator;
 //! the connection asks once per loss episode, timeout or mark.
 
+mod outage;
+
+pub use outage::ProbeState;
+
 /// Cause to which losses are attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossHandling {
@@ -41,6 +45,11 @@ impl LossHandling {
         ("corruption", LossHandling::Corruption),
         ("outage", LossHandling::Outage),
     ];
+
+    /// True when a timeout begins the [`ProbeState`].
+    pub fn probes(self) -> bool {
+        self == LossHandling::Outage
+    }
 
     /// The table of ResTP §3.6. A mark always means congestion: only a queue sets it.
     pub fn reaction(self, finding: Finding) -> Reaction {

@@ -172,6 +172,14 @@ impl Scoreboard {
         Some(self.transmissions)
     }
 
+    /// `number` leaves again as a probe, whatever we believe became of it: its answer gives no round trip (OP-51).
+    pub fn on_probed(&mut self, number: u64) {
+        let index = number.checked_sub(self.first);
+        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index as usize)) {
+            entry.repeated = true;
+        }
+    }
+
     /// The lowest lost number that awaits retransmission.
     pub fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {

@@ -3,7 +3,6 @@
 use super::{Rule, Verdict, delayed};
 use restp_services::ack::Detail;
 use restp_services::connection_management::Establishment;
-use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
 use restp_services::reliability::Reliability;
@@ -89,15 +88,6 @@ pub(super) static RULES: &[Rule] = &[
         reason: "the duplicate-ACK option is not built yet",
         instead: &[("ack", "positive+sack")],
         broken: |c| c.ack.repeat,
-    },
-    Rule {
-        id: "no-outage",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.6",
-        about: &["loss"],
-        reason: "the probe state for outages is not built yet",
-        instead: &[("loss", "congestion")],
-        broken: |c| c.loss_handling == LossHandling::Outage,
     },
     Rule {
         id: "no-such-controller",

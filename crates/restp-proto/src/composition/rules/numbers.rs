@@ -116,10 +116,18 @@ pub(super) static RULES: &[Rule] = &[
         id: "timeout-size",
         verdict: Verdict::Forbidden,
         source: "OP-35, OP-50",
-        about: &["idle-timeout", "progress-timeout"],
+        about: &["outage-timeout", "idle-timeout", "progress-timeout"],
         reason: "a connection that is given up in less than 1 ms never starts",
-        instead: &[("idle-timeout", "60 s"), ("progress-timeout", "300 s")],
-        broken: |c| c.idle_timeout < MILLISECOND || c.progress_timeout < MILLISECOND,
+        instead: &[
+            ("outage-timeout", "86400 s"),
+            ("idle-timeout", "60 s"),
+            ("progress-timeout", "300 s"),
+        ],
+        broken: |c| {
+            [c.outage_timeout, c.idle_timeout, c.progress_timeout]
+                .iter()
+                .any(|wait| *wait < MILLISECOND)
+        },
     },
 ];
 

@@ -314,7 +314,7 @@ pub(super) const OWN: &[Row] = &[
         "an outage nobody probes",
         "unrel",
         &[("loss", "outage")],
-        &["outage-needs-repeats", "no-outage"],
+        &["outage-needs-repeats"],
     ),
     (
         "marks nobody heeds",
@@ -431,7 +431,6 @@ pub(super) const OWN: &[Row] = &[
         &[("ack", "positive+nak"), ("recovery", "pipe")],
         &["no-nak"],
     ),
-    ("no outage", "outage", &[], &["no-outage"]),
     (
         "NewReno that never slows down",
         "3wh-arq",

@@ -331,7 +331,7 @@ impl Connection {
     fn offer_window(&mut self) {
         let (next, unread) = self.receive_units();
         if self.state == State::Established && self.inn.window.update_is_due(next, unread) {
-            self.inn.ack.on_urgent();
+            self.inn.ack.on_urgent_once();
         }
     }
 
