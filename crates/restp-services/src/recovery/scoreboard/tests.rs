@@ -1,0 +1,169 @@
+use super::*;
+use restp_base::random::Stream;
+use smallvec::smallvec;
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// Segments 10..=17 of 100 bytes, sent one per millisecond from 0 on; 10 to 13 and 16 are lost (ResTP §3.1.9).
+fn burst() -> Scoreboard {
+    let mut board = Scoreboard::new(10);
+    for i in 0..8 {
+        assert_eq!(board.on_sent(at(i), 100), 10 + i);
+    }
+    board
+}
+
+#[test]
+fn what_is_forgotten_is_neither_in_flight_nor_lost_and_late_reports_of_it_say_nothing() {
+    let mut board = burst();
+    board.mark_all_lost();
+    board.forget();
+    assert_eq!((board.first(), board.next()), (18, 18));
+    assert_eq!(
+        (
+            board.in_flight(),
+            board.in_flight_bytes() + board.outstanding_bytes(),
+            board.lost()
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        board.acknowledge(at(90), &AckReport::pointer(14)),
+        Ok(Feedback::default())
+    );
+    assert_eq!(board.on_sent(at(91), 100), 18);
+}
+
+#[test]
+fn blocks_and_pointer_settle_what_they_name() {
+    let mut board = burst();
+    let report = AckReport {
+        cumulative: 10,
+        received: smallvec![17..18, 14..16],
+        ..Default::default()
+    };
+    let feedback = board.acknowledge(at(100), &report).unwrap();
+    assert_eq!(
+        (feedback.advanced, feedback.delivered, feedback.delivered_bytes),
+        (0, 3, 300)
+    );
+    assert!(feedback.duplicate);
+    assert_eq!((board.in_flight(), board.in_flight_bytes()), (5, 500));
+    assert_eq!(board.overtaken_below(), 5, "14 was the fifth transmission");
+
+    assert!(board.mark_lost(10) && !board.mark_lost(10) && !board.mark_lost(14) && !board.mark_lost(99));
+    assert_eq!(board.next_lost(), Some(10));
+    assert_eq!(board.on_repeated(at(101), 10), Some(9));
+    assert_eq!((board.next_lost(), board.lost(), board.in_flight()), (None, 0, 5));
+
+    let feedback = board.acknowledge(at(200), &AckReport::pointer(11)).unwrap();
+    assert_eq!(feedback.rtt, None, "Karn: 10 was sent twice");
+    let feedback = board.acknowledge(at(200), &AckReport::pointer(18)).unwrap();
+    assert_eq!(
+        (feedback.advanced, feedback.delivered, feedback.duplicate),
+        (7, 4, false)
+    );
+    assert_eq!(
+        feedback.rtt,
+        Some(Duration::from_millis(194)),
+        "16 left at 6 ms and was not known"
+    );
+    assert!(board.is_empty());
+}
+
+#[test]
+fn what_waited_behind_a_hole_gives_no_round_trip() {
+    let mut board = burst();
+    board.mark_lost(10);
+    board.on_repeated(at(150), 10);
+    let feedback = board.acknowledge(at(200), &AckReport::pointer(16)).unwrap();
+    assert_eq!(
+        (feedback.delivered, feedback.rtt),
+        (6, None),
+        "11 to 15 arrived long ago"
+    );
+    let feedback = board.acknowledge(at(201), &AckReport::pointer(18)).unwrap();
+    assert_eq!(feedback.rtt, Some(Duration::from_millis(194)));
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_changes_nothing() {
+    let mut board = burst();
+    let refused = board.acknowledge(at(9), &AckReport::pointer(19)).unwrap_err();
+    assert_eq!(
+        refused,
+        UnsentAcknowledged {
+            acknowledged: 18,
+            next: 18
+        }
+    );
+    let report = AckReport {
+        cumulative: 12,
+        received: smallvec![14..30],
+        ..Default::default()
+    };
+    assert!(board.acknowledge(at(9), &report).is_err());
+    assert_eq!((board.first(), board.in_flight()), (10, 8));
+}
+
+#[test]
+fn a_late_acknowledgement_says_nothing() {
+    let mut board = burst();
+    board.acknowledge(at(9), &AckReport::pointer(15)).unwrap();
+    assert_eq!(
+        board.acknowledge(at(9), &AckReport::pointer(12)),
+        Ok(Feedback::default())
+    );
+}
+
+#[test]
+fn counts_agree_with_the_entries_under_random_operations() {
+    let mut stream = Stream::named(3, "scoreboard");
+    for _ in 0..100 {
+        let mut board = Scoreboard::new(1 << 32);
+        for step in 0..200 {
+            let (first, next) = (board.first(), board.next());
+            let any = |stream: &mut Stream| first + stream.below(next - first + 1);
+            match stream.below(7) {
+                0..=2 => drop(board.on_sent(at(step), 1 + stream.below(1400) as u32)),
+                3 => drop(board.mark_lost(any(&mut stream))),
+                4 => board.depart_one(),
+                5 => drop(
+                    board
+                        .next_lost()
+                        .map(|number| board.on_repeated(at(step), number)),
+                ),
+                _ => {
+                    let (a, b, c) = (any(&mut stream), any(&mut stream), any(&mut stream));
+                    let received = smallvec![b.min(c)..b.max(c)];
+                    let cumulative = if stream.chance(0.5) { first } else { a };
+                    board
+                        .acknowledge(
+                            at(step),
+                            &AckReport {
+                                cumulative,
+                                received,
+                                ..Default::default()
+                            },
+                        )
+                        .unwrap();
+                }
+            }
+            let of = |fate| board.entries.iter().filter(move |entry| entry.fate == fate);
+            assert_eq!(board.in_flight, of(Fate::InFlight).count() as u64);
+            assert_eq!(
+                board.in_flight_bytes,
+                of(Fate::InFlight).map(|e| u64::from(e.bytes)).sum::<u64>()
+            );
+            let all: u64 = board.entries.iter().map(|e| u64::from(e.bytes)).sum();
+            assert_eq!(board.outstanding_bytes, all);
+            assert_eq!(board.lost, of(Fate::Lost).count() as u64);
+            assert_eq!(board.delivered, of(Fate::Delivered).count() as u64);
+            let lowest = (board.first()..board.next())
+                .find(|n| board.entries[(n - board.first) as usize].fate == Fate::Lost);
+            assert_eq!(board.next_lost(), lowest);
+        }
+    }
+}
