@@ -135,6 +135,9 @@ impl Connection {
         }
         let outstanding = board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
+        if self.out.window_unused {
+            self.out.board.application_limits();
+        }
         let Ok(mut feedback) = self.out.board.acknowledge(now, &report) else {
             self.refuse(now);
             return false;
@@ -150,6 +153,7 @@ impl Connection {
         }
         let reaction = self.composition.loss_handling.reaction(Finding::Feedback);
         let load = self.load(self.out.board.in_flight_bytes());
+        self.path.on_losses(now, self.out.board.losses(), reaction, load);
         self.path
             .on_findings(now, &feedback, findings, reaction, outstanding, load);
         self.on_echo(now, header, outstanding);

@@ -7,7 +7,11 @@ use restp_base::time::Time;
 
 /// An acknowledgement of `bytes` without a sample of the round-trip time.
 pub(super) fn acked(bytes: u64) -> CongestionEvent {
-    CongestionEvent::Acked { bytes, rtt: None }
+    CongestionEvent::Acked {
+        bytes,
+        rtt: None,
+        rate: None,
+    }
 }
 
 /// A path about which nothing is known but its segment size.
@@ -42,10 +46,16 @@ fn choices() -> Vec<CongestionChoice> {
     choices
 }
 
-fn every_kind_of_event() -> [CongestionEvent; 9] {
+fn every_kind_of_event() -> [CongestionEvent; 10] {
     [
         CongestionEvent::Sent { bytes: 1000 },
         acked(1000),
+        CongestionEvent::SegmentLost(LostSegment {
+            bytes: 1000,
+            lost_bytes: 1000,
+            sent_in_flight_bytes: 1000,
+            delivered_total: 0,
+        }),
         CongestionEvent::Lost { bytes: 1000 },
         CongestionEvent::Marked { bytes: 1000 },
         CongestionEvent::RecoveryEnded,
@@ -105,8 +115,8 @@ fn an_algorithm_from_outside_is_asked_like_our_own() {
     for event in every_kind_of_event() {
         controller.on(&event, &path(1000));
     }
-    assert_eq!(controller.window_bytes(), 9000);
-    assert_eq!(controller.pacing(), Some(Rate::from_bps(9)));
+    assert_eq!(controller.window_bytes(), 10_000);
+    assert_eq!(controller.pacing(), Some(Rate::from_bps(10)));
     assert_eq!(controller.snapshot().state, "recording");
 }
 
@@ -155,7 +165,7 @@ fn number(stream: &mut Stream, ordinary: u64) -> u64 {
 
 fn any_event(stream: &mut Stream) -> CongestionEvent {
     let bytes = number(stream, 100_000);
-    match stream.below(16) {
+    match stream.below(18) {
         0 => CongestionEvent::Lost { bytes },
         1 => CongestionEvent::Marked { bytes },
         2 => CongestionEvent::RecoveryEnded,
@@ -167,7 +177,30 @@ fn any_event(stream: &mut Stream) -> CongestionEvent {
         },
         5 => CongestionEvent::Restored,
         6..=8 => CongestionEvent::Sent { bytes },
+        9 => CongestionEvent::SegmentLost(LostSegment {
+            bytes,
+            lost_bytes: number(stream, 100_000),
+            sent_in_flight_bytes: number(stream, 1_000_000),
+            delivered_total: number(stream, 1_000_000),
+        }),
+        10..=13 => CongestionEvent::Acked {
+            bytes,
+            rtt: Some(Duration::from_nanos(number(stream, 1_000_000_000))),
+            rate: Some(any_sample(stream)),
+        },
         _ => acked(bytes),
+    }
+}
+
+fn any_sample(stream: &mut Stream) -> RateSample {
+    RateSample {
+        delivered_bytes: number(stream, 1_000_000),
+        interval: Duration::from_nanos(number(stream, 1_000_000_000)),
+        delivered_before: number(stream, 1_000_000_000),
+        delivered_total: number(stream, 1_000_000_000),
+        lost_bytes: number(stream, 100_000),
+        sent_in_flight_bytes: number(stream, 1_000_000),
+        application_limited: stream.chance(0.2),
     }
 }
 

@@ -182,7 +182,7 @@ impl Congestion for Cubic {
                     self.skip(view.now); // the first segment after a silence
                 }
             }
-            CongestionEvent::Acked { bytes, rtt } => {
+            CongestionEvent::Acked { bytes, rtt, .. } => {
                 if view.application_limited {
                     self.skip(view.now);
                 }
@@ -193,8 +193,8 @@ impl Congestion for Cubic {
             }
             CongestionEvent::Lost { .. } => self.reduce(view, 2 * segment),
             CongestionEvent::Marked { .. } => self.reduce(view, segment),
-            // The next acknowledgement begins the stage of avoidance.
-            CongestionEvent::RecoveryEnded => {}
+            // The episode is what counts; the next acknowledgement begins the stage of avoidance.
+            CongestionEvent::SegmentLost(_) | CongestionEvent::RecoveryEnded => {}
             CongestionEvent::Timeout { repeated } => self.timeout(repeated, view),
             CongestionEvent::Idle { .. } => {
                 self.skip(view.now);

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `Sent` | connection | a data segment left, first or repeated |
 //! | `Acked`, `RecoveryEnded` | recovery | once per acknowledgement of new data; after the last repair of an episode |
-//! | `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
+//! | `SegmentLost`, `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
 //! | `Idle` | connection | before the first segment after a silence longer than one timeout |
 //!
 //! Because recovery counts what is in flight without lost and selectively acknowledged bytes (RFC 6675), no
@@ -28,6 +28,7 @@ pub use new_reno::{NewReno, NewRenoParams};
 pub use none::Unplugged;
 pub use window::Growth;
 
+use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
@@ -47,7 +48,11 @@ pub enum CongestionEvent {
         bytes: u64,
         /// The sample of the round-trip time it carries.
         rtt: Option<Duration>,
+        /// How fast the network delivers, unless the repeats of a segment make that uncertain.
+        rate: Option<RateSample>,
     },
+    /// One segment was found lost by feedback. Comes for each, before `Lost` and `Acked` of the same acknowledgement.
+    SegmentLost(LostSegment),
     /// A loss episode began: once per episode, not once per segment.
     Lost {
         /// Bytes taken for lost so far.

@@ -93,7 +93,9 @@ impl Congestion for NewReno {
         let segment = segment_of(view);
         match *event {
             // By the end of an episode the window has long stood at the threshold (RFC 6582 §3.2 step 3).
-            CongestionEvent::Sent { .. } | CongestionEvent::RecoveryEnded => {}
+            CongestionEvent::Sent { .. }
+            | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::RecoveryEnded => {}
             CongestionEvent::Acked { bytes, .. } => {
                 if Window::may_grow(view) {
                     self.acked(bytes, segment);

@@ -3,7 +3,7 @@
 use super::Pacer;
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::Reaction;
-use crate::recovery::{Feedback, Findings, RtoParameters, RtoTimer, RttEstimator};
+use crate::recovery::{Feedback, Findings, LostSegment, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::PathView;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
@@ -50,6 +50,15 @@ impl Path {
         }
     }
 
+    /// What the controller hears of every segment that feedback found lost, before [`Path::on_findings`].
+    pub fn on_losses(&mut self, now: Time, losses: &[LostSegment], reaction: Reaction, load: Load) {
+        if reaction.reduce_window {
+            for lost in losses {
+                self.tell(now, &CongestionEvent::SegmentLost(*lost), load);
+            }
+        }
+    }
+
     /// What the controller hears of feedback, after [`Path::on_feedback`]: the start of a loss episode, if it is to
     /// react, with what was `outstanding` before anything was taken for lost; the end of one; what was delivered.
     pub fn on_findings(
@@ -81,6 +90,11 @@ impl Path {
             let event = CongestionEvent::Acked {
                 bytes: feedback.delivered_bytes,
                 rtt: feedback.rtt,
+                // Less than a round trip: an earlier transmission of a repeated segment was acknowledged
+                // (draft-cheng-iccrg-delivery-rate-estimation §3.3).
+                rate: feedback
+                    .rate
+                    .filter(|rate| Some(rate.interval) >= self.rtt.minimum()),
             };
             self.tell(now, &event, load);
         }

@@ -2,12 +2,14 @@
 //! [`Scoreboard`], applies each acknowledgement to it, and then asks its [`Recovery`] what was lost. What to do
 //! about the window is a question for others.
 
+mod delivery_rate;
 mod duplicate_ack;
 mod pipe;
 mod rto;
 mod rtt;
 mod scoreboard;
 
+pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::DuplicateAck;
 pub use pipe::Pipe;
 pub use rto::{RtoParameters, RtoTimer};

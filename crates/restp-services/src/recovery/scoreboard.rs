@@ -1,6 +1,7 @@
 //! The one record of what is outstanding: for each number sent and not yet below the receiver's pointer, when
 //! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Facts only; who is lost is decided beside it.
 
+use super::delivery_rate::{DeliveryRate, LostSegment, RateSample, Transmission};
 use crate::ack::AckReport;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
@@ -24,6 +25,16 @@ struct Entry {
     fate: Fate,
 }
 
+impl Entry {
+    fn transmission(&self) -> Transmission {
+        Transmission {
+            order: self.order,
+            sent_at: self.sent_at,
+            bytes: u64::from(self.bytes),
+        }
+    }
+}
+
 /// What an acknowledgement changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
@@ -39,6 +50,8 @@ pub struct Feedback {
     /// The pointer stands where it stood while data is outstanding; the caller clears this for packets that
     /// carried data or changed the window (RFC 5681 §2).
     pub duplicate: bool,
+    /// How fast the network delivers, when something was.
+    pub rate: Option<RateSample>,
 }
 
 impl Feedback {
@@ -76,6 +89,9 @@ pub struct Scoreboard {
     lost_from: u64,
     /// Highest `order`s reported delivered, the highest first.
     latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
+    rate: DeliveryRate,
+    /// Found lost since the last acknowledgement.
+    losses: Vec<LostSegment>,
 }
 
 impl Scoreboard {
@@ -93,6 +109,8 @@ impl Scoreboard {
             departed: 0,
             lost_from: first,
             latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
+            rate: DeliveryRate::new(),
+            losses: Vec::new(),
         }
     }
 
@@ -130,13 +148,22 @@ impl Scoreboard {
     }
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<Entry>() + self.rate.memory()
+    }
+    /// Segments that feedback found lost since the last [`Scoreboard::acknowledge`].
+    pub fn losses(&self) -> &[LostSegment] {
+        &self.losses
+    }
+    /// More could be in flight, but the application has nothing to send or the peer takes no more.
+    pub fn application_limits(&mut self) {
+        self.rate.on_application_limited(self.in_flight_bytes);
     }
 
     /// A new segment leaves; returns its number.
     pub fn on_sent(&mut self, now: Time, bytes: u32) -> u64 {
         self.transmissions += 1;
         let order = self.transmissions;
+        self.rate.on_sent(now, order, self.in_flight_bytes);
         self.entries.push_back(Entry {
             sent_at: now,
             order,
@@ -158,6 +185,7 @@ impl Scoreboard {
             .get_mut(index)
             .filter(|entry| entry.fate == Fate::Lost)?;
         self.transmissions += 1;
+        self.rate.on_sent(now, self.transmissions, self.in_flight_bytes);
         *entry = Entry {
             sent_at: now,
             order: self.transmissions,
@@ -213,6 +241,7 @@ impl Scoreboard {
             });
         }
         let mut feedback = Feedback::default();
+        self.losses.clear();
         if report.cumulative < self.first {
             return Ok(feedback); // late: everything it says is known
         }
@@ -250,7 +279,15 @@ impl Scoreboard {
         if self.entries.is_empty() && self.entries.capacity() > 64 {
             self.entries = VecDeque::new();
         }
+        feedback.rate = self.rate.sample(now, self.oldest_order());
         Ok(feedback)
+    }
+
+    /// No transmission outstanding has a lower order than this; none when nothing is outstanding. Behind a repeat at
+    /// the front older ones may be.
+    fn oldest_order(&self) -> Option<u64> {
+        let front = self.entries.front()?;
+        Some(if front.repeated { 0 } else { front.order })
     }
 
     /// `entry` is delivered: takes it out of the counts and into the feedback.
@@ -265,6 +302,9 @@ impl Scoreboard {
         }
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
+        let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
+        self.rate
+            .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
         if entry.repeated {
             return; // which of its transmissions arrived is unknown
         }
@@ -298,30 +338,40 @@ impl Scoreboard {
 
     /// Declares `number` lost, if its fate is open. True when that is news.
     pub fn mark_lost(&mut self, number: u64) -> bool {
-        let Some(index) = number.checked_sub(self.first) else {
+        let Some(lost) = self.take_for_lost(number) else {
             return false;
         };
-        let Some(entry) = self.entries.get_mut(index as usize) else {
-            return false;
-        };
-        if entry.fate != Fate::InFlight {
-            return false;
-        }
+        self.losses.extend(self.rate.on_lost(lost));
+        true
+    }
+
+    fn take_for_lost(&mut self, number: u64) -> Option<Transmission> {
+        let index = number.checked_sub(self.first)? as usize;
+        let entry = self
+            .entries
+            .get_mut(index)
+            .filter(|entry| entry.fate == Fate::InFlight)?;
         entry.fate = Fate::Lost;
+        let lost = entry.transmission();
         self.in_flight -= 1;
-        self.in_flight_bytes -= u64::from(entry.bytes);
+        self.in_flight_bytes -= lost.bytes;
         self.lost += 1;
         self.departed = self.departed.min(self.in_flight);
         self.lost_from = self.lost_from.min(number);
-        true
+        Some(lost)
     }
 
     /// Declares everything whose fate is open lost; returns how many segments that are.
     pub fn mark_all_lost(&mut self) -> u64 {
         self.departed = 0;
-        (self.first..self.next())
-            .filter(|number| self.mark_lost(*number))
-            .count() as u64
+        let mut count = 0;
+        for number in self.first..self.next() {
+            if let Some(lost) = self.take_for_lost(number) {
+                self.rate.on_lost(lost);
+                count += 1;
+            }
+        }
+        count
     }
 
     /// Takes everything outstanding out of the record: nobody will send it again, so its fate does not matter.

@@ -200,6 +200,9 @@ impl Connection {
         let report = self.out.numbers.report(header.acknowledgement, blocks);
         let outstanding = self.out.board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
+        if self.out.window_unused {
+            self.out.board.application_limits();
+        }
         let Some(Ok(mut feedback)) = report.map(|report| self.out.board.acknowledge(now, &report)) else {
             self.stats.rejected_packets += 1;
             self.inn.ack.on_urgent_once();
@@ -217,6 +220,7 @@ impl Connection {
         self.on_progress(now, &feedback);
         let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
         let load = self.load(self.out.board.in_flight_bytes());
+        self.path.on_losses(now, self.out.board.losses(), reaction, load);
         self.path
             .on_findings(now, &feedback, findings, reaction, outstanding, load);
         self.release.acknowledged(first);
