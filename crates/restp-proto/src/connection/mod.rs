@@ -30,7 +30,7 @@ use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{Recovery, Scoreboard};
+use restp_services::recovery::{DUPLICATE_THRESHOLD, Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use stats::Counters;
 use std::collections::VecDeque;
@@ -216,6 +216,11 @@ impl Connection {
                         .loss_handling
                         .reaction(Finding::Feedback)
                         .reduce_window,
+                    if composition.reliability.repeats_at_once() {
+                        1
+                    } else {
+                        DUPLICATE_THRESHOLD
+                    },
                 ),
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,

@@ -101,12 +101,13 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// The algorithm a composition names. `careful`: a loss episode costs some of the window.
-    pub fn new(choice: RecoveryChoice, careful: bool) -> Self {
+    /// The algorithm a composition names. `careful`: a loss episode costs some of the window. `threshold`: later
+    /// segments that selective evidence has to name before one counts as lost, 1 to [`DUPLICATE_THRESHOLD`] (OP-44).
+    pub fn new(choice: RecoveryChoice, careful: bool, threshold: u64) -> Self {
         match choice {
             RecoveryChoice::Timer => Recovery::Timer,
             RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(careful)),
-            RecoveryChoice::Pipe => Recovery::Pipe(Pipe::default()),
+            RecoveryChoice::Pipe => Recovery::Pipe(Pipe::new(threshold)),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Recovery from selective evidence (RFC 6675, OP-44): a segment is lost when three segments that left later are
-//! reported received. "Left later" is the order of transmission, so a repeat that is lost again is found the
+//! reported received, or one where a repeat has to beat the reader. "Left later" is the order of transmission, so a repeat that is lost again is found the
 //! same way, without waiting for the timer (RFC 6675 leaves that case to the timer; RFC 8985 §1 explains why not
 //! to). What may be sent is the window less the pipe, which the scoreboard counts.
 
@@ -7,8 +7,10 @@ use super::{Episode, Feedback, Findings, Scoreboard};
 use std::collections::VecDeque;
 
 /// State of RFC 6675.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pipe {
+    /// Later transmissions reported before a segment counts as lost.
+    threshold: u64,
     episode: Episode,
     /// First transmissions below this number are judged.
     judged: u64,
@@ -17,6 +19,16 @@ pub struct Pipe {
 }
 
 impl Pipe {
+    /// Nothing judged. `threshold` is 1 to [`DUPLICATE_THRESHOLD`](super::DUPLICATE_THRESHOLD).
+    pub fn new(threshold: u64) -> Self {
+        Pipe {
+            threshold,
+            episode: Episode::default(),
+            judged: 0,
+            repeats: VecDeque::new(),
+        }
+    }
+
     pub(super) fn is_active(&self) -> bool {
         self.episode.active
     }
@@ -39,9 +51,10 @@ impl Pipe {
         findings
     }
 
-    /// Marks what three later transmissions have overtaken.
+    /// Marks what enough later transmissions have overtaken. A repeat is judged by what left after it, so a hole gets
+    /// one copy in a round trip (OP-49).
     fn judge(&mut self, board: &mut Scoreboard) -> u64 {
-        let overtaken = board.overtaken_below();
+        let overtaken = board.overtaken_below(self.threshold);
         let mut lost = 0;
         self.judged = self.judged.max(board.first());
         while let Some((order, once)) = board.order_and_once(self.judged) {
@@ -76,16 +89,20 @@ impl Pipe {
 mod tests {
     use super::*;
     use crate::ack::AckReport;
+    use crate::recovery::DUPLICATE_THRESHOLD;
     use restp_base::time::Time;
     use smallvec::SmallVec;
     use std::ops::Range;
 
     fn sent(count: u64) -> (Scoreboard, Pipe) {
+        sent_under(DUPLICATE_THRESHOLD, count)
+    }
+    fn sent_under(threshold: u64, count: u64) -> (Scoreboard, Pipe) {
         let mut board = Scoreboard::new(10);
         for _ in 0..count {
             board.on_sent(Time::ZERO, 1000);
         }
-        (board, Pipe::default())
+        (board, Pipe::new(threshold))
     }
     fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64, u64)]) -> Findings {
         let received: SmallVec<[Range<u64>; 4]> = blocks.iter().map(|(start, end)| *start..*end).collect();
@@ -150,6 +167,22 @@ mod tests {
         );
         assert_eq!(repeat(&mut board, &mut pipe), Some(10));
         assert!(ack(&mut board, &mut pipe, 18, &[]).ended);
+    }
+
+    #[test]
+    fn under_a_threshold_of_one_every_reported_hole_is_lost_at_once_and_repeated_once_per_round_trip() {
+        let (mut board, mut pipe) = sent_under(1, 4); // 10 and 12 are lost
+        assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 12)]).lost, 1);
+        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+        assert_eq!(ack(&mut board, &mut pipe, 10, &[(13, 14), (11, 12)]).lost, 1);
+        assert_eq!(repeat(&mut board, &mut pipe), Some(12));
+        board.on_sent(Time::ZERO, 1000);
+        assert_eq!(
+            ack(&mut board, &mut pipe, 10, &[(13, 14), (11, 12)]).lost,
+            0,
+            "nothing that left after the repeats has been reported"
+        );
+        assert_eq!(ack(&mut board, &mut pipe, 10, &[(13, 15), (11, 12)]).lost, 2);
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub struct Scoreboard {
     departed: u64,
     /// Nothing below this number awaits retransmission.
     lost_from: u64,
-    /// Highest `order`s reported delivered, the highest first.
+    /// Highest `order`s reported delivered, the highest first: as many as any threshold needs.
     latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
     rate: DeliveryRate,
     /// Found lost since the last acknowledgement.
@@ -319,9 +319,9 @@ impl Scoreboard {
         }
     }
 
-    /// A transmission of which three later ones are reported delivered has a lower order than this.
-    pub fn overtaken_below(&self) -> u64 {
-        self.latest_delivered[self.latest_delivered.len() - 1]
+    /// A transmission of which `later` later ones (1 to 3) are reported delivered has a lower order than this.
+    pub fn overtaken_below(&self, later: u64) -> u64 {
+        self.latest_delivered[later as usize - 1]
     }
 
     /// The order of the last transmission of `number`, while its fate is open.

@@ -37,6 +37,10 @@ impl Reliability {
     pub fn is_full(self) -> bool {
         matches!(self, Reliability::Arq | Reliability::Harq)
     }
+    /// True when every reported hole is repeated at once, because a repeat has to beat the reader (ResTP §3.5.9, OP-44).
+    pub fn repeats_at_once(self) -> bool {
+        self == Reliability::Partial
+    }
     /// True when encoded packets are sent.
     pub fn encodes(self) -> bool {
         matches!(self, Reliability::Quasi | Reliability::Harq)

@@ -24,7 +24,7 @@ use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAI
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{Recovery, Scoreboard};
+use restp_services::recovery::{DUPLICATE_THRESHOLD, Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use state::State;
 use std::collections::VecDeque;
@@ -183,7 +183,7 @@ impl Connection {
                 board: Scoreboard::new(FIRST_SEGMENT),
                 numbers: Numbers::new(FIRST_SEGMENT, first_byte),
                 buffer: TransmitBuffer::new(FIRST_SEGMENT),
-                recovery: Recovery::new(parameters.recovery, true),
+                recovery: Recovery::new(parameters.recovery, true, DUPLICATE_THRESHOLD),
                 window: SendWindow::initial(first_byte, 0),
                 advertised: 0,
                 repeat_at_once: false,

@@ -51,7 +51,8 @@ fn blocks_and_pointer_settle_what_they_name() {
     );
     assert!(feedback.duplicate);
     assert_eq!((board.in_flight(), board.in_flight_bytes()), (5, 500));
-    assert_eq!(board.overtaken_below(), 5, "14 was the fifth transmission");
+    let overtaken = [1, 2, 3].map(|later| board.overtaken_below(later));
+    assert_eq!(overtaken, [8, 6, 5], "17, 15 and 14 were the last to arrive");
 
     assert!(board.mark_lost(10) && !board.mark_lost(10) && !board.mark_lost(14) && !board.mark_lost(99));
     assert_eq!(board.next_lost(), Some(10));
