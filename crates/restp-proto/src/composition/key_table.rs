@@ -183,11 +183,7 @@ pub static KEYS: &[Key] = &[
         CONTROLLED,
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::NewReno(params) => Some(&mut params.initial_window_segments),
-                CongestionChoice::Cubic(params) => Some(&mut params.initial_window_segments),
-                _ => None,
-            },
+            slot: |c| Some(&mut c.congestion.common()?.initial_window_segments),
         },
     ),
     parameter(
@@ -196,22 +192,14 @@ pub static KEYS: &[Key] = &[
         CONTROLLED,
         Access::Number {
             unit: Unit::Bytes,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::NewReno(params) => Some(&mut params.initial_threshold_bytes),
-                CongestionChoice::Cubic(params) => Some(&mut params.initial_threshold_bytes),
-                _ => None,
-            },
+            slot: |c| Some(&mut c.congestion.common()?.initial_threshold_bytes),
         },
     ),
     parameter(
         "growth",
         "RFC 9002 §7.3.1",
         CONTROLLED,
-        named!(GROWTH, |c| match &mut c.congestion {
-            CongestionChoice::NewReno(params) => Some(&mut params.growth),
-            CongestionChoice::Cubic(params) => Some(&mut params.growth),
-            _ => None,
-        }),
+        named!(GROWTH, |c| c.congestion.common().map(|common| &mut common.growth)),
     ),
     parameter(
         "fast-convergence",
@@ -295,8 +283,8 @@ const ACKNOWLEDGEMENTS: [&str; 17] = [
     "delayed+snack+repeat",
 ];
 
-/// The algorithms whose parameters can be set.
-const CONTROLLED: &str = "congestion = newreno or cubic";
+/// The algorithms with a window.
+const CONTROLLED: &str = "a congestion control with a window, such as cubic";
 
 const fn service(name: &'static str, section: &'static str, access: Access) -> Key {
     Key {

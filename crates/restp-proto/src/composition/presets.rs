@@ -7,7 +7,7 @@
 use super::Composition;
 use restp_base::time::Duration;
 use restp_services::ack::Acknowledgement;
-use restp_services::congestion::{CongestionChoice, CubicParams, NewRenoParams};
+use restp_services::congestion::{CommonParams, CongestionChoice, CubicParams};
 use restp_services::connection_management::{Establishment, HandshakeParameters};
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -185,7 +185,7 @@ fn three_way_arq() -> Composition {
         reliability: Reliability::Arq,
         ack: Acknowledgement::positive(),
         recovery: RecoveryChoice::DuplicateAck,
-        congestion: CongestionChoice::NewReno(NewRenoParams::default()),
+        congestion: CongestionChoice::NewReno(CommonParams::default()),
         ..plain()
     }
 }

@@ -212,6 +212,7 @@ impl Connection {
                 buffer: TransmitBuffer::new(first),
                 recovery: Recovery::new(
                     composition.recovery,
+                    composition.congestion.fast_recovery(),
                     composition
                         .loss_handling
                         .reaction(Finding::Feedback)

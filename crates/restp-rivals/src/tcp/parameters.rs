@@ -3,7 +3,7 @@
 
 use restp_base::units;
 use restp_services::ack::{Acknowledgement, Detail, PositiveParameters, Schedule};
-use restp_services::congestion::{CongestionChoice, Growth};
+use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
@@ -147,9 +147,9 @@ impl TcpParameters {
                 } => *flight_limit_segments = packets()?,
                 _ => return Err(about(&"it belongs to congestion = \"none\"; choose that")),
             },
-            "initial-window" => *controlled(key, &mut self.congestion)?.0 = packets()?,
-            "initial-threshold" => *controlled(key, &mut self.congestion)?.1 = bytes()?,
-            "growth" => *controlled(key, &mut self.congestion)?.2 = named(key, value, &GROWTH)?,
+            "initial-window" => common(key, &mut self.congestion)?.initial_window_segments = packets()?,
+            "initial-threshold" => common(key, &mut self.congestion)?.initial_threshold_bytes = bytes()?,
+            "growth" => common(key, &mut self.congestion)?.growth = named(key, value, &GROWTH)?,
             "rto-floor" => self.rto.floor = span()?,
             "rto-ceiling" => self.rto.ceiling = span()?,
             "data-attempts" => self.rto.attempts = small(count()?)?,
@@ -248,30 +248,13 @@ fn ack(value: &str) -> Result<(PositiveParameters, Option<u8>), ParameterError> 
     }
 }
 
-/// First window, first threshold and growth of an algorithm that has them.
-fn controlled<'a>(
-    key: &str,
-    choice: &'a mut CongestionChoice,
-) -> Result<(&'a mut u64, &'a mut u64, &'a mut Growth), ParameterError> {
-    match choice {
-        CongestionChoice::NewReno(p) => Ok((
-            &mut p.initial_window_segments,
-            &mut p.initial_threshold_bytes,
-            &mut p.growth,
-        )),
-        CongestionChoice::Cubic(p) => Ok((
-            &mut p.initial_window_segments,
-            &mut p.initial_threshold_bytes,
-            &mut p.growth,
-        )),
-        other => {
-            let message = format!(
-                "congestion \"{}\" has no {key}; leave it out, or choose newreno or cubic",
-                other.name()
-            );
-            Err(error(key, message))
-        }
-    }
+/// Start and growth of an algorithm with a window.
+fn common<'a>(key: &str, choice: &'a mut CongestionChoice) -> Result<&'a mut CommonParams, ParameterError> {
+    let name = choice.name();
+    choice.common().ok_or_else(|| {
+        let message = format!("congestion \"{name}\" has no {key}; leave it out, or choose newreno or cubic");
+        error(key, message)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
 
-use super::{Controller, Cubic, CubicParams, NewReno, NewRenoParams, Unplugged};
+use super::{CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged};
+use crate::recovery::FastRecovery;
 use thiserror::Error;
 
 /// Which algorithm controls a path, with its parameters.
@@ -12,15 +13,15 @@ pub enum CongestionChoice {
         flight_limit_segments: u64,
     },
     /// RFC 5681 and 6582.
-    NewReno(NewRenoParams),
+    NewReno(CommonParams),
     /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).
     Bic,
     /// RFC 9438.
     Cubic(CubicParams),
     /// Slow start again after every loss (Jacobson 1988).
-    Tahoe,
-    /// Fast recovery without partial acknowledgements (RFC 2581).
-    Reno,
+    Tahoe(CommonParams),
+    /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
+    Reno(CommonParams),
     /// Holds a few segments in the queue by watching the round-trip time (Brakmo, Peterson 1995).
     Vegas,
     /// Threshold from a bandwidth estimate (Mascolo and others, MobiCom 2001).
@@ -55,11 +56,11 @@ impl CongestionChoice {
             Choice::None {
                 flight_limit_segments: FLIGHT_LIMIT_SEGMENTS,
             },
-            Choice::NewReno(NewRenoParams::default()),
+            Choice::NewReno(CommonParams::default()),
             Choice::Bic,
             Choice::Cubic(CubicParams::default()),
-            Choice::Tahoe,
-            Choice::Reno,
+            Choice::Tahoe(CommonParams::default()),
+            Choice::Reno(CommonParams::default()),
             Choice::Vegas,
             Choice::Westwood,
             Choice::WestwoodPlus,
@@ -89,8 +90,8 @@ impl CongestionChoice {
             Choice::NewReno(_) => ("newreno", 1),
             Choice::Bic => ("bic", 2),
             Choice::Cubic(_) => ("cubic", 3),
-            Choice::Tahoe => ("tahoe", 4),
-            Choice::Reno => ("reno", 5),
+            Choice::Tahoe(_) => ("tahoe", 4),
+            Choice::Reno(_) => ("reno", 5),
             Choice::Vegas => ("vegas", 6),
             Choice::Westwood => ("westwood", 7),
             Choice::WestwoodPlus => ("westwood+", 8),
@@ -114,6 +115,24 @@ impl CongestionChoice {
         Self::all().into_iter().find(|choice| choice.code() == code)
     }
 
+    /// Start and growth, for the algorithms with a window.
+    pub const fn common(&mut self) -> Option<&mut CommonParams> {
+        match self {
+            Choice::NewReno(params) | Choice::Tahoe(params) | Choice::Reno(params) => Some(params),
+            Choice::Cubic(params) => Some(&mut params.common),
+            _ => None,
+        }
+    }
+
+    /// The fast recovery that belongs to the algorithm, where losses are found by duplicates.
+    pub const fn fast_recovery(&self) -> FastRecovery {
+        match self {
+            Choice::Tahoe(_) => FastRecovery::None,
+            Choice::Reno(_) => FastRecovery::Reno,
+            _ => FastRecovery::NewReno,
+        }
+    }
+
     /// A controller for a path whose full segments carry `segment_bytes`.
     ///
     /// # Errors
@@ -126,11 +145,12 @@ impl CongestionChoice {
                 *flight_limit_segments,
                 segment_bytes,
             ))),
-            Choice::NewReno(params) => Ok(Controller::NewReno(NewReno::new(params, segment_bytes))),
+            Choice::NewReno(params) | Choice::Reno(params) => {
+                Ok(Controller::Reno(Reno::new(params, segment_bytes)))
+            }
+            Choice::Tahoe(params) => Ok(Controller::Tahoe(Tahoe::new(params, segment_bytes))),
             Choice::Cubic(params) => Ok(Controller::Cubic(Cubic::new(params, segment_bytes))),
             Choice::Bic
-            | Choice::Tahoe
-            | Choice::Reno
             | Choice::Vegas
             | Choice::Westwood
             | Choice::WestwoodPlus
@@ -182,7 +202,8 @@ mod tests {
         let sentence = CongestionChoice::Vegas.build(1400).unwrap_err().to_string();
         assert_eq!(
             sentence,
-            "congestion control \"vegas\" is not built yet; choose one of: none, newreno, cubic"
+            "congestion control \"vegas\" is not built yet; choose one of: none, newreno, cubic, \
+             tahoe, reno"
         );
     }
 }

@@ -34,15 +34,12 @@ fn choices() -> Vec<CongestionChoice> {
         .into_iter()
         .filter(|c| c.build(1000).is_ok())
         .collect();
-    let growth = Growth::Acks;
-    choices.push(CongestionChoice::NewReno(NewRenoParams {
-        growth,
-        ..NewRenoParams::default()
-    }));
-    choices.push(CongestionChoice::Cubic(CubicParams {
-        growth,
-        ..CubicParams::default()
-    }));
+    for mut choice in choices.clone() {
+        if let Some(common) = choice.common() {
+            common.growth = Growth::Acks;
+            choices.push(choice);
+        }
+    }
     choices
 }
 
@@ -139,16 +136,11 @@ fn without_congestion_control_nothing_moves_the_limit() {
 #[test]
 fn the_initial_window_is_1_to_10_segments() {
     for (wanted, given) in [(0, 1), (1, 1), (3, 3), (10, 10), (11, 10)] {
-        let reno = NewRenoParams {
-            initial_window_segments: wanted,
-            ..NewRenoParams::default()
-        };
-        let cubic = CubicParams {
-            initial_window_segments: wanted,
-            ..CubicParams::default()
-        };
-        for choice in [CongestionChoice::NewReno(reno), CongestionChoice::Cubic(cubic)] {
-            assert_eq!(choice.build(1400).unwrap().window_bytes(), given * 1400);
+        for mut choice in choices() {
+            if let Some(common) = choice.common() {
+                common.initial_window_segments = wanted;
+                assert_eq!(choice.build(1400).unwrap().window_bytes(), given * 1400);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cubic_curve::Stage;
 use super::hystart::{Advice, HyStart};
-use super::window::{Growth, Window, segment_of};
+use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;
 use restp_base::time::{Duration, Time};
@@ -11,15 +11,10 @@ use restp_base::units::Rate;
 /// Parameters of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicParams {
-    /// First window in segments, 1 to 10 (OP-33); values outside are taken as the nearest bound. Default 10
-    /// (RFC 6928).
-    pub initial_window_segments: u64,
-    /// First slow start threshold in bytes. Default `u64::MAX`, arbitrarily high (RFC 5681 §3.1).
-    pub initial_threshold_bytes: u64,
+    /// Start and growth.
+    pub common: CommonParams,
     /// Make room for new flows when the window shrinks from loss to loss (RFC 9438 §4.7). Default on.
     pub fast_convergence: bool,
-    /// What an acknowledgement is worth. Default [`Growth::Bytes`].
-    pub growth: Growth,
     /// End the first slow start when round trips begin to take longer (RFC 9406, as RFC 9438 §4.10 asks). Default on.
     pub hystart: bool,
 }
@@ -27,10 +22,8 @@ pub struct CubicParams {
 impl Default for CubicParams {
     fn default() -> Self {
         CubicParams {
-            initial_window_segments: 10,
-            initial_threshold_bytes: u64::MAX,
+            common: CommonParams::default(),
             fast_convergence: true,
-            growth: Growth::default(),
             hystart: true,
         }
     }
@@ -65,18 +58,11 @@ impl Cubic {
     /// A controller at its initial window for segments of `segment_bytes`.
     pub fn new(params: &CubicParams, segment_bytes: u64) -> Self {
         let CubicParams {
-            initial_window_segments,
-            initial_threshold_bytes,
+            common,
             fast_convergence,
-            growth,
             hystart,
         } = *params;
-        let window = Window::new(
-            initial_window_segments,
-            initial_threshold_bytes,
-            growth,
-            segment_bytes,
-        );
+        let window = Window::new(&common, segment_bytes);
         let state = State {
             window,
             maximum: 0,

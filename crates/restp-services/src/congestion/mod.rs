@@ -15,8 +15,9 @@ mod choice;
 mod cubic;
 mod cubic_curve;
 mod hystart;
-mod new_reno;
 mod none;
+mod reno;
+mod tahoe;
 mod window;
 
 #[cfg(test)]
@@ -24,9 +25,10 @@ mod conformance;
 
 pub use choice::{CongestionChoice, NotBuilt};
 pub use cubic::{Cubic, CubicParams};
-pub use new_reno::{NewReno, NewRenoParams};
 pub use none::Unplugged;
-pub use window::Growth;
+pub use reno::Reno;
+pub use tahoe::Tahoe;
+pub use window::{CommonParams, Growth};
 
 use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
@@ -111,10 +113,12 @@ pub struct CongestionSnapshot {
 pub enum Controller {
     /// A fixed flight limit.
     None(Unplugged),
-    /// RFC 5681 and 6582.
-    NewReno(NewReno),
+    /// RFC 5681, and with it NewReno.
+    Reno(Reno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// Jacobson 1988.
+    Tahoe(Tahoe),
     /// An algorithm from outside this crate.
     Custom(Box<dyn Congestion + Send>),
 }
@@ -123,8 +127,9 @@ macro_rules! each {
     ($self:ident, $inner:ident => $call:expr) => {
         match $self {
             Controller::None($inner) => $call,
-            Controller::NewReno($inner) => $call,
+            Controller::Reno($inner) => $call,
             Controller::Cubic($inner) => $call,
+            Controller::Tahoe($inner) => $call,
             Controller::Custom($inner) => $call,
         }
     };

@@ -22,6 +22,29 @@ pub enum Growth {
     Acks,
 }
 
+/// What every algorithm with a window can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonParams {
+    /// First window in segments, 1 to 10 (OP-33); values outside are taken as the nearest bound. Default 10
+    /// (RFC 6928).
+    pub initial_window_segments: u64,
+    /// First slow start threshold in bytes. Default `u64::MAX`, arbitrarily high (RFC 5681 §3.1); simulators
+    /// of older papers began with 65 535.
+    pub initial_threshold_bytes: u64,
+    /// What an acknowledgement is worth. Default [`Growth::Bytes`].
+    pub growth: Growth,
+}
+
+impl Default for CommonParams {
+    fn default() -> Self {
+        CommonParams {
+            initial_window_segments: 10,
+            initial_threshold_bytes: u64::MAX,
+            growth: Growth::default(),
+        }
+    }
+}
+
 /// Window and slow start threshold in bytes. Starts in slow start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -35,14 +58,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub fn new(initial_segments: u64, threshold: u64, growth: Growth, segment: u64) -> Self {
-        let initial_segments = initial_segments.clamp(1, 10);
+    pub fn new(params: &CommonParams, segment: u64) -> Self {
+        let initial_segments = params.initial_window_segments.clamp(1, 10);
         let bytes = initial_segments * segment.clamp(1, LARGEST_SEGMENT);
         Window {
             bytes,
-            threshold,
+            threshold: params.initial_threshold_bytes,
             initial_segments,
-            growth,
+            growth: params.growth,
             in_recovery: false,
             smoothed_rtt: None,
         }

@@ -5,9 +5,23 @@
 
 use super::{DUPLICATE_THRESHOLD, Episode, Feedback, Findings, Scoreboard};
 
-/// State of RFC 6582.
+/// What follows the third duplicate. The congestion algorithm names it, as the papers do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FastRecovery {
+    /// None: everything outstanding leaves again, from the lowest number on, and the duplicates that these repeats
+    /// cause say nothing (Tahoe, TC §2.3.1).
+    None,
+    /// One repeat; the first acknowledgement of new data ends it, whatever is still missing (RFC 5681 §3.2).
+    Reno,
+    /// It lasts until everything sent before it is acknowledged (RFC 6582).
+    #[default]
+    NewReno,
+}
+
+/// State of RFC 5681 and RFC 6582.
 #[derive(Debug, Default)]
 pub struct DuplicateAck {
+    fast: FastRecovery,
     /// Below the numbers a timeout has answered, duplicates may stem from its own repeats and begin no episode: the
     /// careful variant of RFC 2582 §5, which RFC 6582 keeps. Where an episode cuts no window, a needless repeat is
     /// cheaper than another timeout, and the less careful variant serves better.
@@ -18,8 +32,9 @@ pub struct DuplicateAck {
 
 impl DuplicateAck {
     /// `careful`: an episode has a price (RFC 6582); otherwise repeats that are lost again are found sooner.
-    pub fn new(careful: bool) -> Self {
+    pub fn new(fast: FastRecovery, careful: bool) -> Self {
         DuplicateAck {
+            fast,
             careful,
             ..DuplicateAck::default()
         }
@@ -41,26 +56,44 @@ impl DuplicateAck {
             };
             board.departures_explained(explained);
             self.duplicates = 0;
-            findings.ended = self.episode.end(board);
+            findings.ended = match self.fast {
+                FastRecovery::None => false,
+                FastRecovery::Reno => self.episode.end_at_once(board),
+                FastRecovery::NewReno => self.episode.end(board),
+            };
             if self.episode.active {
                 // A partial acknowledgement names the next hole (RFC 6582 §3.2 (5)).
                 findings.lost += u64::from(board.mark_lost(board.first()));
                 findings.urgent = findings.lost > 0;
             }
-        } else if feedback.duplicate {
+        } else if feedback.duplicate && !self.starts_over(board) {
             self.duplicates += 1;
             board.depart_one();
             if self.duplicates == DUPLICATE_THRESHOLD && self.episode.begin(board, self.careful) {
-                findings.lost += u64::from(board.mark_lost(board.first()));
+                findings.lost = self.answer(board);
                 (findings.began, findings.urgent) = (true, true);
             }
         }
         findings
     }
 
+    /// Without fast recovery: repeats of what may have arrived are on their way, and cause duplicates.
+    fn starts_over(&self, board: &Scoreboard) -> bool {
+        self.fast == FastRecovery::None && board.first() < self.episode.recover
+    }
+
+    /// The third duplicate has come. Returns how many segments count as lost by it.
+    fn answer(&mut self, board: &mut Scoreboard) -> u64 {
+        if self.fast == FastRecovery::None {
+            self.on_timeout(board);
+            return board.mark_all_lost();
+        }
+        u64::from(board.mark_lost(board.first()))
+    }
+
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
         self.duplicates = 0;
-        self.episode.timeout(board);
+        self.episode.start_over(board);
     }
 }
 
@@ -71,11 +104,14 @@ mod tests {
     use restp_base::time::Time;
 
     fn sent(count: u64) -> (Scoreboard, DuplicateAck) {
+        sent_by(FastRecovery::NewReno, count)
+    }
+    fn sent_by(fast: FastRecovery, count: u64) -> (Scoreboard, DuplicateAck) {
         let mut board = Scoreboard::new(1);
         for _ in 0..count {
             board.on_sent(Time::ZERO, 1000);
         }
-        (board, DuplicateAck::new(true))
+        (board, DuplicateAck::new(fast, true))
     }
     fn ack(board: &mut Scoreboard, recovery: &mut DuplicateAck, cumulative: u64) -> Findings {
         let feedback = board
@@ -163,7 +199,7 @@ mod tests {
         for _ in 0..5 {
             assert!(!ack(&mut board, &mut recovery, 1).began);
         }
-        let mut careless = DuplicateAck::new(false);
+        let mut careless = DuplicateAck::new(FastRecovery::NewReno, false);
         careless.on_timeout(&board);
         let began = (0..3)
             .map(|_| ack(&mut board, &mut careless, 1).began)
@@ -177,5 +213,66 @@ mod tests {
         ack(&mut board, &mut recovery, 11);
         ack(&mut board, &mut recovery, 11);
         assert!(ack(&mut board, &mut recovery, 11).began);
+    }
+
+    #[test]
+    fn reno_repeats_one_segment_and_the_next_loss_is_an_episode_of_its_own() {
+        let (mut board, mut reno) = sent_by(FastRecovery::Reno, 10); // 1 and 4 are lost
+        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), Findings::default()));
+        assert!(ack(&mut board, &mut reno, 1).began && reno.is_active());
+        board.on_repeated(Time::ZERO, 1);
+        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), Findings::default()));
+        let partial = ack(&mut board, &mut reno, 4);
+        assert!(partial.ended && partial.lost == 0 && !reno.is_active());
+        assert_eq!(board.next_lost(), None, "4 is not repeated yet");
+        for _ in 0..3 {
+            board.on_sent(Time::ZERO, 1000);
+        }
+        let again: Vec<Findings> = (0..3).map(|_| ack(&mut board, &mut reno, 4)).collect();
+        assert!(!again[1].began && again[2].began, "its own three duplicates");
+        assert_eq!(board.next_lost(), Some(4));
+        board.on_repeated(Time::ZERO, 4);
+        assert!(ack(&mut board, &mut reno, 14).ended);
+        assert_eq!(board.in_flight(), 0);
+    }
+
+    #[test]
+    fn reno_is_as_careful_after_a_timeout_as_newreno() {
+        let (mut board, mut reno) = sent_by(FastRecovery::Reno, 10);
+        reno.on_timeout(&board);
+        board.mark_all_lost();
+        board.on_repeated(Time::ZERO, 1);
+        assert!(!ack(&mut board, &mut reno, 2).ended, "there was no episode");
+        board.on_repeated(Time::ZERO, 2);
+        (0..5).for_each(|_| assert!(!ack(&mut board, &mut reno, 2).began));
+    }
+
+    #[test]
+    fn tahoe_repeats_everything_from_the_lowest_number_and_ignores_further_duplicates() {
+        let (mut board, mut tahoe) = sent_by(FastRecovery::None, 10); // 1 and 4 are lost
+        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), Findings::default()));
+        let third = ack(&mut board, &mut tahoe, 1);
+        let everything = Findings {
+            lost: 10,
+            began: true,
+            ended: false,
+            urgent: true,
+        };
+        assert_eq!(third, everything);
+        assert!(!tahoe.is_active(), "slow start is no recovery");
+        assert_eq!((board.next_lost(), board.in_flight()), (Some(1), 0));
+        board.on_repeated(Time::ZERO, 1);
+        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), Findings::default()));
+        assert_eq!(board.in_flight(), 1, "what is late makes no room");
+        assert_eq!(ack(&mut board, &mut tahoe, 4), Findings::default());
+        board.on_repeated(Time::ZERO, 4);
+        board.on_repeated(Time::ZERO, 5);
+        assert_eq!(ack(&mut board, &mut tahoe, 11), Findings::default());
+        assert_eq!((board.in_flight(), board.lost()), (0, 0));
+        for _ in 0..4 {
+            board.on_sent(Time::ZERO, 1000);
+        }
+        let next: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 11).began).collect();
+        assert_eq!(next, [false, false, true], "the next loss is the next episode's");
     }
 }

@@ -10,7 +10,7 @@ mod rtt;
 mod scoreboard;
 
 pub use delivery_rate::{LostSegment, RateSample};
-pub use duplicate_ack::DuplicateAck;
+pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use pipe::Pipe;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;
@@ -24,7 +24,7 @@ pub const DUPLICATE_THRESHOLD: u64 = 3;
 pub enum RecoveryChoice {
     /// From the retransmission timer only.
     Timer,
-    /// Third duplicate acknowledgement; NewReno's partial acknowledgements (RFC 6582).
+    /// Third duplicate acknowledgement; what follows is the congestion algorithm's [`FastRecovery`].
     DuplicateAck,
     /// Selective evidence, pipe rule (RFC 6675).
     Pipe,
@@ -80,8 +80,17 @@ impl Episode {
         self.active &= !ended;
         ended
     }
-    /// The timer ran out: what follows is its recovery, and losses below here are answered.
-    fn timeout(&mut self, board: &Scoreboard) {
+    /// Feedback moved the pointer, and that is enough (RFC 5681 §3.2 (6)). What is still missing is the next episode's.
+    /// True when an episode was going on.
+    fn end_at_once(&mut self, board: &Scoreboard) -> bool {
+        let ended = std::mem::take(&mut self.active);
+        if ended {
+            self.recover = board.first();
+        }
+        ended
+    }
+    /// Everything outstanding leaves again: what follows is slow start, and losses below here are answered.
+    fn start_over(&mut self, board: &Scoreboard) {
         *self = Episode {
             active: false,
             recover: board.next(),
@@ -94,19 +103,20 @@ impl Episode {
 pub enum Recovery {
     /// Only the timer finds losses.
     Timer,
-    /// RFC 6582.
+    /// RFC 5681 §3.2, RFC 6582.
     DuplicateAck(DuplicateAck),
     /// RFC 6675.
     Pipe(Pipe),
 }
 
 impl Recovery {
-    /// The algorithm a composition names. `careful`: a loss episode costs some of the window. `threshold`: later
-    /// segments that selective evidence has to name before one counts as lost, 1 to [`DUPLICATE_THRESHOLD`] (OP-44).
-    pub fn new(choice: RecoveryChoice, careful: bool, threshold: u64) -> Self {
+    /// The algorithm a composition names. `fast`: what follows a third duplicate. `careful`: a loss episode costs some
+    /// of the window. `threshold`: later segments that selective evidence has to name before one counts as lost, 1 to
+    /// [`DUPLICATE_THRESHOLD`] (OP-44).
+    pub fn new(choice: RecoveryChoice, fast: FastRecovery, careful: bool, threshold: u64) -> Self {
         match choice {
             RecoveryChoice::Timer => Recovery::Timer,
-            RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(careful)),
+            RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(fast, careful)),
             RecoveryChoice::Pipe => Recovery::Pipe(Pipe::new(threshold)),
         }
     }

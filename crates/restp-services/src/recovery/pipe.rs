@@ -81,7 +81,7 @@ impl Pipe {
 
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
         self.repeats = VecDeque::new();
-        self.episode.timeout(board);
+        self.episode.start_over(board);
     }
 }
 

@@ -135,9 +135,6 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn initial_window(c: &Composition) -> Option<u64> {
-    match c.congestion {
-        CongestionChoice::NewReno(params) => Some(params.initial_window_segments),
-        CongestionChoice::Cubic(params) => Some(params.initial_window_segments),
-        _ => None,
-    }
+    let mut congestion = c.congestion;
+    congestion.common().map(|common| common.initial_window_segments)
 }

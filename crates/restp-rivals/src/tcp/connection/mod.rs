@@ -183,7 +183,12 @@ impl Connection {
                 board: Scoreboard::new(FIRST_SEGMENT),
                 numbers: Numbers::new(FIRST_SEGMENT, first_byte),
                 buffer: TransmitBuffer::new(FIRST_SEGMENT),
-                recovery: Recovery::new(parameters.recovery, true, DUPLICATE_THRESHOLD),
+                recovery: Recovery::new(
+                    parameters.recovery,
+                    parameters.congestion.fast_recovery(),
+                    true,
+                    DUPLICATE_THRESHOLD,
+                ),
                 window: SendWindow::initial(first_byte, 0),
                 advertised: 0,
                 repeat_at_once: false,

@@ -1,38 +1,17 @@
-//! NewReno: additive increase, half on loss. RFC 5681 for the window, RFC 6582 and 6675 §5 for one reduction
-//! per episode. Read RFC 5681 §3.1 first.
+//! Reno: additive increase, half on loss. RFC 5681 for the window; NewReno (RFC 6582) has the same window and
+//! differs in when recovery ends ([`FastRecovery`](crate::recovery::FastRecovery)). Read RFC 5681 §3.1 first.
+//!
+//! Tahoe, Vegas, Westwood and Veno change one of these rules each and take the others from here.
 
-use super::window::{Growth, Window, segment_of};
+use super::window::{CommonParams, Growth, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;
 use restp_base::units::Rate;
 
-/// Parameters of [`NewReno`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewRenoParams {
-    /// First window in segments, 1 to 10 (OP-33); values outside are taken as the nearest bound. Default 10
-    /// (RFC 6928).
-    pub initial_window_segments: u64,
-    /// First slow start threshold in bytes. Default `u64::MAX`, arbitrarily high (RFC 5681 §3.1); simulators
-    /// of older papers began with 65 535.
-    pub initial_threshold_bytes: u64,
-    /// What an acknowledgement is worth. Default [`Growth::Bytes`].
-    pub growth: Growth,
-}
-
-impl Default for NewRenoParams {
-    fn default() -> Self {
-        NewRenoParams {
-            initial_window_segments: 10,
-            initial_threshold_bytes: u64::MAX,
-            growth: Growth::default(),
-        }
-    }
-}
-
-/// The NewReno controller.
+/// The controller of Reno and NewReno.
 #[derive(Clone, Copy, Debug)]
-pub struct NewReno {
-    window: Window,
+pub struct Reno {
+    pub(super) window: Window,
     growth: Growth,
     /// Bytes acknowledged in avoidance since the window last grew.
     credit: u64,
@@ -40,29 +19,19 @@ pub struct NewReno {
     before: Option<Window>,
 }
 
-impl NewReno {
+impl Reno {
     /// A controller at its initial window for segments of `segment_bytes`.
-    pub fn new(params: &NewRenoParams, segment_bytes: u64) -> Self {
-        let NewRenoParams {
-            initial_window_segments,
-            initial_threshold_bytes,
-            growth,
-        } = *params;
-        let window = Window::new(
-            initial_window_segments,
-            initial_threshold_bytes,
-            growth,
-            segment_bytes,
-        );
-        NewReno {
-            window,
-            growth,
+    pub fn new(params: &CommonParams, segment_bytes: u64) -> Self {
+        Reno {
+            window: Window::new(params, segment_bytes),
+            growth: params.growth,
             credit: 0,
             before: None,
         }
     }
 
-    fn acked(&mut self, bytes: u64, segment: u64) {
+    /// Slow start up to the threshold, one segment per round trip from there on.
+    pub(super) fn grow(&mut self, bytes: u64, segment: u64) {
         let left = self.window.slow_start(bytes, segment);
         if left == 0 {
             return;
@@ -81,34 +50,26 @@ impl NewReno {
         }
     }
 
-    fn reduce(&mut self, view: &PathView, segment: u64) {
-        self.before = Some(self.window);
-        self.credit = 0;
-        self.window.cut(view.in_flight_bytes / 2, segment);
-    }
-}
-
-impl Congestion for NewReno {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    /// Everything but growth; `target` is the threshold of a reduction, in bytes.
+    pub(super) fn react(&mut self, event: &CongestionEvent, view: &PathView, target: u64) {
         let segment = segment_of(view);
         match *event {
             // By the end of an episode the window has long stood at the threshold (RFC 6582 §3.2 step 3).
             CongestionEvent::Sent { .. }
+            | CongestionEvent::Acked { .. }
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::RecoveryEnded => {}
-            CongestionEvent::Acked { bytes, .. } => {
-                if Window::may_grow(view) {
-                    self.acked(bytes, segment);
-                }
+            CongestionEvent::Lost { .. } | CongestionEvent::Marked { .. } => {
+                self.before = Some(self.window);
+                self.credit = 0;
+                self.window.cut(target, segment);
             }
-            CongestionEvent::Lost { .. } | CongestionEvent::Marked { .. } => self.reduce(view, segment),
             CongestionEvent::Timeout { repeated } => {
                 if !repeated {
                     self.before = Some(self.window);
                 }
                 self.credit = 0;
-                self.window
-                    .collapse((!repeated).then_some(view.in_flight_bytes / 2), segment);
+                self.window.collapse((!repeated).then_some(target), segment);
             }
             CongestionEvent::Idle { .. } => {
                 self.credit = 0;
@@ -121,6 +82,17 @@ impl Congestion for NewReno {
             }
         }
         self.window.settle(view);
+    }
+}
+
+impl Congestion for Reno {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+        if let CongestionEvent::Acked { bytes, .. } = *event
+            && Window::may_grow(view)
+        {
+            self.grow(bytes, segment_of(view));
+        }
+        self.react(event, view, view.in_flight_bytes / 2);
     }
     fn window_bytes(&self) -> u64 {
         self.window.bytes
@@ -141,10 +113,10 @@ mod tests {
 
     const SEGMENT: u64 = 1000;
 
-    fn controller(initial_window_segments: u64, threshold_segments: u64, growth: Growth) -> NewReno {
+    fn controller(initial_window_segments: u64, threshold_segments: u64, growth: Growth) -> Reno {
         let initial_threshold_bytes = threshold_segments * SEGMENT;
-        NewReno::new(
-            &NewRenoParams {
+        Reno::new(
+            &CommonParams {
                 initial_window_segments,
                 initial_threshold_bytes,
                 growth,
@@ -154,7 +126,7 @@ mod tests {
     }
 
     /// A round trip: every segment of the window is acknowledged, `per_ack` at a time.
-    fn round(reno: &mut NewReno, per_ack: u64) -> u64 {
+    fn round(reno: &mut Reno, per_ack: u64) -> u64 {
         let mut left = reno.window_bytes() / SEGMENT;
         while left > 0 {
             let segments = left.min(per_ack);
