@@ -11,7 +11,8 @@
 //! | [`recovery`] | Which packets are lost, and how do we know? | feedback arrives, a timer runs out | §3.5.8 |
 //! | [`loss_handling`] | What was the cause, so does it count as congestion? | losses were found | §3.6 |
 //! | [`congestion`] | What happens to the window? | feedback or losses | §3.5.6 |
-//! | [`path_management`] | What do we know of the path? | always | §3.3 |
+//! | [`path_management`] | What do we know of a path? | always | §3.3 |
+//! | [`scheduling`] | Which path takes the next segment? | before sending, on several paths | §3.5.10 |
 //!
 //! Services never see bytes of a header, a connection, a clock or a socket: values go in, decisions come out.
 
@@ -25,4 +26,5 @@ pub mod ordering;
 pub mod path_management;
 pub mod recovery;
 pub mod reliability;
+pub mod scheduling;
 pub mod view;

@@ -8,9 +8,10 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
+use restp_services::scheduling::Scheduling;
 
 /// Calls `visit` with every combination of services under default numbers. Of the congestion algorithms it
 /// takes `congestion`; pacing and CRC follow ECN, because no rule joins them with anything else.

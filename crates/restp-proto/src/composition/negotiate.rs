@@ -15,9 +15,10 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
+use restp_services::scheduling::Scheduling;
 
 impl Services {
     /// The service bits of a composition (ResTP §3.1.1), as its SYN carries them. Only those of a

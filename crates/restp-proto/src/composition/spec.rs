@@ -8,9 +8,10 @@ use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::{PathMode, Scheduling};
+use restp_services::path_management::PathMode;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
 use restp_services::reliability::Reliability;
+use restp_services::scheduling::Scheduling;
 
 /// What an association is made of. Plain data: anything can be written down, and
 /// [`check`](Composition::check) says whether it makes sense.

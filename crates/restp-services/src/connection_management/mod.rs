@@ -1,10 +1,12 @@
 //! How a connection begins and ends (ResTP §3.5.5). The connection asks the [`Handshake`] timer when to repeat
 //! a SYN or SYN-ACK, and [`Release`] what is left to do once either side has finished.
 
+mod join;
 mod notice;
 mod release;
 mod three_way;
 
+pub use join::{JoinHash, Key, Keys, Nonce, token};
 pub use notice::Notice;
 pub use release::{Release, TIME_WAIT};
 pub use three_way::{Handshake, HandshakeParameters};

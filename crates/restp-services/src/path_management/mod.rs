@@ -1,9 +1,13 @@
 //! What is known of a path, and how segments are spread in time on it (ResTP §3.3). A connection on one path
 //! owns one [`Path`].
 
+mod health;
+mod mapping;
 mod pacer;
 mod path;
 
+pub use health::{Health, PathHealth};
+pub use mapping::Mapping;
 pub use pacer::Pacer;
 pub use path::{Load, Path};
 
@@ -27,22 +31,5 @@ impl PathMode {
         ("hot-standby", PathMode::HotStandby),
         ("overflow", PathMode::Overflow),
         ("spreading", PathMode::Spreading),
-    ];
-}
-
-/// Which path a segment takes, in spreading mode (ResTP §3.5.10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// The next path with room.
-    RoundRobin,
-    /// The path with the least smoothed round-trip time and room.
-    FastestRtt,
-}
-
-impl Scheduling {
-    /// Every scheduler with its name in compositions.
-    pub const ALL: [(&'static str, Scheduling); 2] = [
-        ("round-robin", Scheduling::RoundRobin),
-        ("fastest-rtt", Scheduling::FastestRtt),
     ];
 }

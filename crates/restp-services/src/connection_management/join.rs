@@ -1,0 +1,180 @@
+//! Joining a further path to an association (ResTP §3.1.12, OP-23): a token finds the association, two keyed hashes
+//! over fresh random values prove that both ends know its keys. Inputs as in RFC 6824 §3.2, with SHA-1 (bit H of
+//! MP_CAPABLE) or SHA-256 (bit G).
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+/// The 64-bit key one end chose in MP_CAPABLE.
+pub type Key = [u8; 8];
+/// A fresh value of one end in MP_JOIN, so that an old exchange cannot be replayed.
+pub type Nonce = [u8; 4];
+
+/// Hash that both ends of an association use for joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JoinHash {
+    /// As RFC 6824 defines it; the only one every peer knows.
+    Sha1,
+    /// Code of this project, preferred when the peer offers it.
+    #[default]
+    Sha256,
+}
+
+/// The two keys of an association, seen from one end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    /// Ours.
+    pub local: Key,
+    /// The peer's.
+    pub remote: Key,
+    /// What they are hashed with.
+    pub hash: JoinHash,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keys({:?})", self.hash) // no secret in logs
+    }
+}
+
+impl Keys {
+    /// The whole hash that `prover`'s end sends: it proves knowledge of both keys for this exchange. 20 bytes travel,
+    /// or their first 8.
+    fn proof(&self, of_local: bool, local: Nonce, remote: Nonce) -> [u8; 20] {
+        let (first, second) = if of_local {
+            ((self.local, local), (self.remote, remote))
+        } else {
+            ((self.remote, remote), (self.local, local))
+        };
+        let key = [first.0, second.0].concat();
+        let message = [first.1, second.1].concat();
+        let mut proof = [0; 20];
+        match self.hash {
+            JoinHash::Sha1 => proof.copy_from_slice(&code::<Hmac<Sha1>>(&key, &message)[..20]),
+            JoinHash::Sha256 => proof.copy_from_slice(&code::<Hmac<Sha256>>(&key, &message)[..20]),
+        }
+        proof
+    }
+
+    /// What we send to prove ourselves, after the nonces `local` and `remote`.
+    pub fn prove(&self, local: Nonce, remote: Nonce) -> [u8; 20] {
+        self.proof(true, local, remote)
+    }
+
+    /// Does `claimed`, all of the peer's proof or its first bytes, prove the peer? Takes the same time wherever they
+    /// differ.
+    pub fn verify(&self, claimed: &[u8], local: Nonce, remote: Nonce) -> bool {
+        let expected = self.proof(false, local, remote);
+        let differing = expected.iter().zip(claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
+        (8..=expected.len()).contains(&claimed.len()) && differing == 0
+    }
+
+    /// The token by which a join names the peer's association.
+    pub fn peer_token(&self) -> [u8; 4] {
+        token(self.hash, self.remote)
+    }
+    /// The token by which a join names ours.
+    pub fn own_token(&self) -> [u8; 4] {
+        token(self.hash, self.local)
+    }
+    /// First connection-level number of this end, less one (RFC 6824 §3.1: the low end of the key's hash).
+    pub fn own_first(&self) -> u32 {
+        first(self.hash, self.local)
+    }
+    /// The same of the peer.
+    pub fn peer_first(&self) -> u32 {
+        first(self.hash, self.remote)
+    }
+}
+
+/// Most significant 32 bits of the key's hash (RFC 6824 §3.2).
+pub fn token(hash: JoinHash, key: Key) -> [u8; 4] {
+    let digest = digest(hash, key);
+    [digest[0], digest[1], digest[2], digest[3]]
+}
+
+fn first(hash: JoinHash, key: Key) -> u32 {
+    let digest = digest(hash, key);
+    u32::from_be_bytes([digest[16], digest[17], digest[18], digest[19]])
+}
+
+fn digest(hash: JoinHash, key: Key) -> [u8; 20] {
+    let mut cut = [0; 20];
+    match hash {
+        JoinHash::Sha1 => cut.copy_from_slice(&Sha1::digest(key)),
+        JoinHash::Sha256 => cut.copy_from_slice(&Sha256::digest(key)[12..]),
+    }
+    if hash == JoinHash::Sha256 {
+        // The token is taken from the front of the whole hash, the first number from its end.
+        cut[..4].copy_from_slice(&Sha256::digest(key)[..4]);
+    }
+    cut
+}
+
+fn code<M: Mac + KeyInit>(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let Ok(mut mac) = <M as KeyInit>::new_from_slice(key) else {
+        return vec![0; 32]; // unreachable: HMAC takes keys of every length
+    };
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Key = [1, 2, 3, 4, 5, 6, 7, 8];
+    const B: Key = [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
+    const RANDOM_A: Nonce = [0xAA, 0xBB, 0xCC, 0xDD];
+    const RANDOM_B: Nonce = [0x11, 0x22, 0x33, 0x44];
+
+    fn ends(hash: JoinHash) -> (Keys, Keys) {
+        let a = Keys {
+            local: A,
+            remote: B,
+            hash,
+        };
+        let b = Keys {
+            local: B,
+            remote: A,
+            hash,
+        };
+        (a, b)
+    }
+
+    /// ResTP §23.
+    #[test]
+    fn tokens_and_codes_of_the_specification() {
+        let (a, b) = ends(JoinHash::Sha1);
+        assert_eq!(a.own_token(), [0xDD, 0x57, 0x83, 0xBC]);
+        assert_eq!(a.peer_token(), [0x33, 0x83, 0xD9, 0x18]);
+        let proof_a = a.prove(RANDOM_A, RANDOM_B);
+        let hex: String = proof_a.iter().map(|byte| format!("{byte:02X}")).collect();
+        assert_eq!(hex, "3078FFD36D649A00BF561DB78FC17682317B5450");
+        let proof_b = b.prove(RANDOM_B, RANDOM_A);
+        assert_eq!(proof_b[..8], [0x16, 0x28, 0xA8, 0xED, 0x90, 0x03, 0xB9, 0xAC]);
+    }
+
+    #[test]
+    fn each_end_verifies_the_other_and_nobody_else() {
+        for hash in [JoinHash::Sha1, JoinHash::Sha256] {
+            let (a, b) = ends(hash);
+            let (proof_a, proof_b) = (a.prove(RANDOM_A, RANDOM_B), b.prove(RANDOM_B, RANDOM_A));
+            assert!(b.verify(&proof_a, RANDOM_B, RANDOM_A) && a.verify(&proof_b[..8], RANDOM_A, RANDOM_B));
+            assert!(!b.verify(&proof_b, RANDOM_B, RANDOM_A), "a reflected proof");
+            assert!(!b.verify(&proof_a, [0; 4], RANDOM_A), "a replayed proof");
+            assert!(!b.verify(&proof_a[..7], RANDOM_B, RANDOM_A), "too short");
+            let mut wrong = proof_a;
+            wrong[19] ^= 1;
+            assert!(!b.verify(&wrong, RANDOM_B, RANDOM_A));
+            assert_eq!((a.own_first(), a.own_token()), (b.peer_first(), b.peer_token()));
+            assert_ne!(a.own_first(), a.peer_first());
+        }
+    }
+
+    #[test]
+    fn keys_are_not_printed() {
+        assert_eq!(format!("{:?}", ends(JoinHash::Sha256).0), "Keys(Sha256)");
+    }
+}
