@@ -1,7 +1,21 @@
 //! How long sent data is kept, and whether it is repeated (ResTP §3.5.8, release rules §A.1).
 
+mod fec_basic;
+mod fec_code;
+mod fec_decoder;
+mod fec_encoder;
+mod fec_interleaved;
+#[cfg(test)]
+mod fec_tests;
+mod harq;
+mod parity;
 mod transmit_buffer;
 
+pub use fec_code::FecCode;
+pub use fec_decoder::{FecDecoder, FecOutcome};
+pub use fec_encoder::{Encoded, FecEncoder, FecParameters};
+pub use harq::LossReport;
+pub use parity::LENGTH_BYTES;
 pub use transmit_buffer::TransmitBuffer;
 
 /// Reliability service.
