@@ -14,6 +14,8 @@ pub struct AckReport {
     pub received: SmallVec<[Range<u64>; 4]>,
     /// Reported missing (NACK, SNACK).
     pub missing: SmallVec<[Range<u64>; 2]>,
+    /// Given up by the receiver: nothing in it that is missing can be repaired without a repeat (HARQ, OP-40).
+    pub lost: Range<u64>,
 }
 
 impl AckReport {

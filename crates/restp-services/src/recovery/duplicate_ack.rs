@@ -2,6 +2,9 @@
 //! duplicate means the segment at the pointer is lost; during recovery each partial acknowledgement names the
 //! next one. Duplicates also say that a segment has left the network, which is what lets new data out
 //! (the window inflation of RFC 5681, kept as a count of departures).
+//!
+//! A segment that an encoded packet may still repair is spared: duplicates of what left before the encoded packet do
+//! not count, and a partial acknowledgement does not name it (HARQ: forward error correction first, ResTP §3.5.8).
 
 use super::{DUPLICATE_THRESHOLD, Episode, Feedback, Findings, Scoreboard};
 
@@ -28,6 +31,8 @@ pub struct DuplicateAck {
     careful: bool,
     duplicates: u64,
     episode: Episode,
+    /// The hole that the last partial acknowledgement would have named, had it not been spared.
+    spared: Option<u64>,
 }
 
 impl DuplicateAck {
@@ -63,18 +68,26 @@ impl DuplicateAck {
             };
             if self.episode.active {
                 // A partial acknowledgement names the next hole (RFC 6582 §3.2 (5)).
-                findings.lost += u64::from(board.mark_lost(board.first()));
+                let hole = board.first();
+                self.spared = board
+                    .may_be_repaired_after(self.episode.after, hole)
+                    .then_some(hole);
+                findings.lost += u64::from(self.spared.is_none() && board.mark_lost(hole));
                 findings.urgent = findings.lost > 0;
             }
         } else if feedback.duplicate && !self.starts_over(board) {
             self.duplicates += 1;
             board.depart_one();
-            if self.duplicates == DUPLICATE_THRESHOLD && self.episode.begin(board, self.careful) {
-                findings.lost = self.answer(board);
-                (findings.began, findings.urgent) = (true, true);
+            let hole = board.first();
+            if self.duplicates >= DUPLICATE_THRESHOLD.saturating_add(board.spared(hole)) {
+                findings.began = self.episode.begin(board, self.careful);
+                if findings.began || self.spared.take() == Some(hole) {
+                    findings.lost = self.answer(board);
+                    findings.urgent = true;
+                }
             }
         }
-        findings
+        self.episode.add_reported(board, feedback, findings)
     }
 
     /// Without fast recovery: repeats of what may have arrived are on their way, and cause duplicates.
@@ -93,6 +106,7 @@ impl DuplicateAck {
 
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
         self.duplicates = 0;
+        self.spared = None;
         self.episode.start_over(board);
     }
 }
@@ -188,6 +202,57 @@ mod tests {
             "the repeat of 1 has arrived"
         );
         assert_eq!(board.in_flight(), 1, "16 to 20 are known to have arrived");
+    }
+
+    /// 1 is lost; 1 to 4 were encoded before 5 left: what arrived of 2 to 4 says nothing yet.
+    #[test]
+    fn duplicates_from_before_the_encoded_packet_do_not_count() {
+        let (mut board, mut recovery) = (
+            Scoreboard::coded(1),
+            DuplicateAck::new(FastRecovery::NewReno, true),
+        );
+        for number in 1..=10 {
+            board.on_sent(Time::ZERO, 1000);
+            if number == 4 {
+                assert_eq!(ack(&mut board, &mut recovery, 1), Findings::default());
+                board.on_encoded();
+            }
+        }
+        // 2 to 6 arrive, of which 5 and 6 left after the encoded packet.
+        (0..4).for_each(|_| assert!(!ack(&mut board, &mut recovery, 1).began));
+        let third = ack(&mut board, &mut recovery, 1);
+        assert!(third.began && third.urgent);
+        assert_eq!(board.next_lost(), Some(1));
+    }
+
+    #[test]
+    fn a_partial_acknowledgement_spares_a_hole_whose_encoded_packet_is_under_way() {
+        let (mut board, mut recovery) = (
+            Scoreboard::coded(1),
+            DuplicateAck::new(FastRecovery::NewReno, true),
+        );
+        (0..4).for_each(|_| {
+            board.on_sent(Time::ZERO, 1000);
+        });
+        board.on_encoded(); // 1 is lost, and so is this
+        (0..4).for_each(|_| {
+            board.on_sent(Time::ZERO, 1000);
+        }); // 5 is lost
+        assert!((0..6).any(|_| ack(&mut board, &mut recovery, 1).began));
+        board.on_repeated(Time::ZERO, 1);
+        board.on_encoded();
+        assert_eq!(ack(&mut board, &mut recovery, 5), Findings::default());
+        (0..3).for_each(|_| {
+            board.on_sent(Time::ZERO, 1000);
+        });
+        // 6, 7 and 8 arrived long ago; the repeat, then 9, 10 and 11 left after 5.
+        let spared = board.spared(5);
+        assert_eq!(spared, 4, "6, 7, 8 and the repeat of 1");
+        for _ in 0..spared + 2 {
+            assert_eq!(ack(&mut board, &mut recovery, 5), Findings::default());
+        }
+        let found = ack(&mut board, &mut recovery, 5);
+        assert_eq!((found.lost, found.began, found.urgent), (1, false, true));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 
 mod delivery_rate;
 mod duplicate_ack;
+mod encodings;
 mod pipe;
+mod reported;
 mod rto;
 mod rtt;
 mod scoreboard;
@@ -12,6 +14,7 @@ mod scoreboard;
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use pipe::Pipe;
+pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;
 pub use scoreboard::{Feedback, Scoreboard, UnsentAcknowledged};
@@ -22,7 +25,7 @@ pub const DUPLICATE_THRESHOLD: u64 = 3;
 /// Recovery service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryChoice {
-    /// From the retransmission timer only.
+    /// From the retransmission timer, and from what the receiver reports as beyond repair.
     Timer,
     /// Third duplicate acknowledgement; what follows is the congestion algorithm's [`FastRecovery`].
     DuplicateAck,
@@ -59,6 +62,8 @@ struct Episode {
     active: bool,
     /// First number sent after the episode, or after the last timeout, began.
     recover: u64,
+    /// Transmissions before it began.
+    after: u64,
 }
 
 impl Episode {
@@ -71,6 +76,7 @@ impl Episode {
         *self = Episode {
             active: true,
             recover: board.next(),
+            after: board.transmissions(),
         };
         true
     }
@@ -94,6 +100,7 @@ impl Episode {
         *self = Episode {
             active: false,
             recover: board.next(),
+            after: board.transmissions(),
         };
     }
 }
@@ -101,8 +108,8 @@ impl Episode {
 /// The recovery algorithm of one direction.
 #[derive(Debug)]
 pub enum Recovery {
-    /// Only the timer finds losses.
-    Timer,
+    /// Only the timer and the receiver's reports find losses.
+    Timer(Reported),
     /// RFC 5681 §3.2, RFC 6582.
     DuplicateAck(DuplicateAck),
     /// RFC 6675.
@@ -115,7 +122,7 @@ impl Recovery {
     /// [`DUPLICATE_THRESHOLD`] (OP-44).
     pub fn new(choice: RecoveryChoice, fast: FastRecovery, careful: bool, threshold: u64) -> Self {
         match choice {
-            RecoveryChoice::Timer => Recovery::Timer,
+            RecoveryChoice::Timer => Recovery::Timer(Reported::default()),
             RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(fast, careful)),
             RecoveryChoice::Pipe => Recovery::Pipe(Pipe::new(threshold)),
         }
@@ -124,7 +131,7 @@ impl Recovery {
     /// Judges the board after `feedback` was applied to it.
     pub fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> Findings {
         match self {
-            Recovery::Timer => Findings::default(),
+            Recovery::Timer(algorithm) => algorithm.on_feedback(board, feedback),
             Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, feedback),
             Recovery::Pipe(algorithm) => algorithm.on_feedback(board, feedback),
         }
@@ -141,7 +148,7 @@ impl Recovery {
     /// Returns how many segments that are.
     pub fn on_timeout(&mut self, board: &mut Scoreboard) -> u64 {
         match self {
-            Recovery::Timer => {}
+            Recovery::Timer(algorithm) => algorithm.on_timeout(board),
             Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
             Recovery::Pipe(algorithm) => algorithm.on_timeout(board),
         }
@@ -151,7 +158,7 @@ impl Recovery {
     /// True during a loss episode.
     pub fn is_active(&self) -> bool {
         match self {
-            Recovery::Timer => false,
+            Recovery::Timer(algorithm) => algorithm.is_active(),
             Recovery::DuplicateAck(algorithm) => algorithm.is_active(),
             Recovery::Pipe(algorithm) => algorithm.is_active(),
         }

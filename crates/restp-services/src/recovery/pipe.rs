@@ -48,7 +48,7 @@ impl Pipe {
             findings.began = findings.lost > 0 && self.episode.begin(board, true);
             findings.urgent = findings.began;
         }
-        findings
+        self.episode.add_reported(board, feedback, findings)
     }
 
     /// Marks what enough later transmissions have overtaken. A repeat is judged by what left after it, so a hole gets
@@ -183,6 +183,29 @@ mod tests {
             "nothing that left after the repeats has been reported"
         );
         assert_eq!(ack(&mut board, &mut pipe, 10, &[(13, 15), (11, 12)]).lost, 2);
+    }
+
+    #[test]
+    fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
+        let (mut board, mut pipe) = (Scoreboard::coded(10), Pipe::new(DUPLICATE_THRESHOLD));
+        for number in 10..20 {
+            board.on_sent(Time::ZERO, 1000);
+            if number == 15 {
+                assert_eq!(
+                    ack(&mut board, &mut pipe, 10, &[(11, 15)]).lost,
+                    0,
+                    "not encoded yet"
+                );
+                board.on_encoded();
+            }
+        }
+        assert_eq!(
+            ack(&mut board, &mut pipe, 10, &[(11, 18)]).lost,
+            0,
+            "16 and 17 came later"
+        );
+        assert!(ack(&mut board, &mut pipe, 10, &[(11, 19)]).began);
+        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
     }
 
     #[test]

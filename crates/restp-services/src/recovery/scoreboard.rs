@@ -2,6 +2,7 @@
 //! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Facts only; who is lost is decided beside it.
 
 use super::delivery_rate::{DeliveryRate, LostSegment, RateSample, Transmission};
+use super::encodings::Encodings;
 use crate::ack::AckReport;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
@@ -52,6 +53,8 @@ pub struct Feedback {
     pub duplicate: bool,
     /// How fast the network delivers, when something was.
     pub rate: Option<RateSample>,
+    /// Segments now lost because the receiver has given them up.
+    pub reported: u64,
 }
 
 impl Feedback {
@@ -92,6 +95,7 @@ pub struct Scoreboard {
     rate: DeliveryRate,
     /// Found lost since the last acknowledgement.
     losses: Vec<LostSegment>,
+    encodings: Option<Encodings>,
 }
 
 impl Scoreboard {
@@ -111,6 +115,15 @@ impl Scoreboard {
             latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
             rate: DeliveryRate::new(),
             losses: Vec::new(),
+            encodings: None,
+        }
+    }
+
+    /// The same for segments that encoded packets may repair (HARQ): see [`Encodings`].
+    pub fn coded(first: u64) -> Self {
+        Scoreboard {
+            encodings: Some(Encodings::new(first)),
+            ..Scoreboard::new(first)
         }
     }
 
@@ -148,7 +161,8 @@ impl Scoreboard {
     }
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>() + self.rate.memory()
+        let encodings = self.encodings.as_ref().map_or(0, Encodings::memory);
+        self.entries.capacity() * size_of::<Entry>() + self.rate.memory() + encodings
     }
     /// Segments that feedback found lost since the last [`Scoreboard::acknowledge`].
     pub fn losses(&self) -> &[LostSegment] {
@@ -208,6 +222,14 @@ impl Scoreboard {
         }
     }
 
+    /// An encoded packet left: everything sent so far is encoded now.
+    pub fn on_encoded(&mut self) {
+        let (next, order) = (self.next(), self.transmissions);
+        if let Some(encodings) = &mut self.encodings {
+            encodings.on_encoded(next, order);
+        }
+    }
+
     /// The lowest lost number that awaits retransmission.
     pub fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {
@@ -232,6 +254,7 @@ impl Scoreboard {
         let highest = report
             .received
             .iter()
+            .chain([&report.lost])
             .map(|range| range.end)
             .fold(report.cumulative, u64::max);
         if highest > next {
@@ -276,6 +299,15 @@ impl Scoreboard {
                 }
             }
         }
+        for number in report.lost.start.max(self.first)..report.lost.end {
+            let once = self.order_and_once(number).is_some_and(|(_, once)| once);
+            feedback.reported += u64::from(once && self.mark_lost(number));
+        }
+        if let Some(encodings) = &mut self.encodings {
+            encodings.release_below(self.first);
+        }
+        // What the report answers is an encoded packet; no segment has left the network for it.
+        feedback.duplicate &= feedback.reported == 0;
         if self.entries.is_empty() && self.entries.capacity() > 64 {
             self.entries = VecDeque::new();
         }
@@ -330,10 +362,36 @@ impl Scoreboard {
         (entry.fate == Fate::InFlight).then_some(entry.order)
     }
 
-    /// The order of the last transmission of `number`, and whether it was sent once only.
+    /// The order of the last transmission of `number`, encoded ones included, and whether it was sent once only.
     pub fn order_and_once(&self, number: u64) -> Option<(u64, bool)> {
         let entry = self.entries.get(number.checked_sub(self.first)? as usize)?;
-        Some((entry.order, !entry.repeated))
+        Some((self.judged_after(number, entry), !entry.repeated))
+    }
+
+    /// How many transmissions after that of `number` say nothing about its fate, because an encoded packet that
+    /// left, or will leave, after them may repair it. Always 0 without forward error correction.
+    pub fn spared(&self, number: u64) -> u64 {
+        let index = number.checked_sub(self.first);
+        let entry = index.and_then(|index| self.entries.get(index as usize));
+        entry.map_or(0, |entry| self.judged_after(number, entry) - entry.order)
+    }
+
+    /// True when an encoded packet that covers `number`, or its last repeat, leaves after position `order`.
+    pub fn may_be_repaired_after(&self, order: u64, number: u64) -> bool {
+        let last = self.order_and_once(number).map(|(last, _)| last);
+        self.encodings.is_some() && last.is_some_and(|last| last > order)
+    }
+
+    /// Transmissions so far: the order of the latest.
+    pub fn transmissions(&self) -> u64 {
+        self.transmissions
+    }
+
+    fn judged_after(&self, number: u64, entry: &Entry) -> u64 {
+        match &self.encodings {
+            Some(encodings) if !entry.repeated => encodings.order_of(number),
+            _ => entry.order,
+        }
     }
 
     /// Declares `number` lost, if its fate is open. True when that is news.

@@ -1,0 +1,116 @@
+//! Losses that the receiver reports as beyond repair (HARQ, ResTP §3.5.8, OP-42): each segment of the range that was
+//! sent once leaves again at once, and the congestion reaction is that of one fast retransmit. Where neither
+//! duplicates nor blocks are looked at, this is the only trigger besides the timer.
+
+use super::{Episode, Feedback, Findings, Scoreboard};
+
+/// Reports alone.
+#[derive(Debug, Default)]
+pub struct Reported {
+    episode: Episode,
+}
+
+impl Reported {
+    pub(super) fn is_active(&self) -> bool {
+        self.episode.active
+    }
+
+    pub(super) fn on_feedback(&mut self, board: &Scoreboard, feedback: &Feedback) -> Findings {
+        let findings = Findings {
+            ended: feedback.advanced > 0 && self.episode.end(board),
+            ..Findings::default()
+        };
+        self.episode.add_reported(board, feedback, findings)
+    }
+
+    pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
+        self.episode.start_over(board);
+    }
+}
+
+impl Episode {
+    /// Adds what the receiver reported to what the algorithm itself has found.
+    pub(super) fn add_reported(
+        &mut self,
+        board: &Scoreboard,
+        feedback: &Feedback,
+        found: Findings,
+    ) -> Findings {
+        if feedback.reported == 0 {
+            return found;
+        }
+        let began = self.begin(board, true);
+        Findings {
+            lost: found.lost + feedback.reported,
+            began: found.began || began,
+            urgent: true,
+            ..found
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DUPLICATE_THRESHOLD, FastRecovery, Recovery, RecoveryChoice};
+    use super::*;
+    use crate::ack::AckReport;
+    use restp_base::time::Time;
+
+    fn report(board: &mut Scoreboard, recovery: &mut Recovery, pointer: u64, range: u64) -> Findings {
+        let report = AckReport {
+            lost: pointer..pointer + range,
+            ..AckReport::pointer(pointer)
+        };
+        let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
+        recovery.on_feedback(board, &feedback)
+    }
+
+    /// ResTP §11.3: 21 and 23 of 20 to 23 are lost, ack 21, Range 3.
+    #[test]
+    fn a_reported_range_is_repeated_once_and_counts_as_one_episode() {
+        for (_, choice) in RecoveryChoice::ALL {
+            let mut board = Scoreboard::coded(20);
+            let mut recovery = Recovery::new(choice, FastRecovery::NewReno, true, DUPLICATE_THRESHOLD);
+            (0..4).for_each(|_| {
+                board.on_sent(Time::ZERO, 1000);
+            });
+            board.on_encoded();
+            let findings = report(&mut board, &mut recovery, 21, 3);
+            assert_eq!(
+                (findings.lost, findings.began, findings.urgent),
+                (3, true, true),
+                "{choice:?}"
+            );
+            for number in 21..24 {
+                assert_eq!(board.next_lost(), Some(number));
+                let order = board.on_repeated(Time::ZERO, number).unwrap();
+                recovery.on_repeated(order, number);
+            }
+            assert_eq!(
+                report(&mut board, &mut recovery, 21, 3),
+                Findings::default(),
+                "again"
+            );
+            let partial = report(&mut board, &mut recovery, 23, 1);
+            assert_eq!(
+                (partial.lost, partial.began),
+                (0, false),
+                "23 is on its way: {choice:?}"
+            );
+            assert!(recovery.is_active());
+            assert!(report(&mut board, &mut recovery, 24, 0).ended);
+        }
+    }
+
+    #[test]
+    fn what_was_never_sent_cannot_be_lost() {
+        let mut board = Scoreboard::coded(20);
+        board.on_sent(Time::ZERO, 1000);
+        let report = AckReport {
+            lost: 20..22,
+            ..AckReport::pointer(20)
+        };
+        assert!(board.acknowledge(Time::ZERO, &report).is_err());
+        assert_eq!(board.lost(), 0);
+    }
+}
