@@ -108,6 +108,10 @@ pub struct FlowStats {
     pub timeouts: u64,
     /// Segments that arrived again after they had been accepted.
     pub duplicate_packets: u64,
+    /// Segments the receiver gave up because they had not come in time: gaps in what the reader gets.
+    pub skipped_segments: u64,
+    /// Segments that arrived after they had been given up.
+    pub late_packets: u64,
     /// Datagrams dropped because a rule of the protocol was broken.
     pub rejected_packets: u64,
     /// Payloads that failed their check sum.

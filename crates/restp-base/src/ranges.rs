@@ -41,6 +41,14 @@ impl Ranges {
         let at = self.0.partition_point(|r| r.end <= number);
         self.0.get(at).filter(|r| r.start <= number)
     }
+    /// The first range that starts above `number`.
+    pub fn above(&self, number: u64) -> Option<&Range<u64>> {
+        // Mostly asked about the highest number there is.
+        if self.0.back()?.start <= number {
+            return None;
+        }
+        self.0.get(self.0.partition_point(|r| r.start <= number))
+    }
     /// Numbers in the set.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|r| r.end - r.start).sum()

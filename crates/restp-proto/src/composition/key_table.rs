@@ -8,7 +8,7 @@ use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
-use restp_services::ordering::Ordering;
+use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
@@ -126,6 +126,33 @@ pub static KEYS: &[Key] = &[
                 FlowControl::Window(window) => Some(&mut window.segments),
                 FlowControl::None => None,
             },
+        },
+    ),
+    parameter(
+        "hold",
+        "OP-48",
+        SKIPPING,
+        Access::Number {
+            unit: Unit::TimeOrAuto,
+            slot: |c| hold(c).map(|rule| &mut rule.hold as &mut dyn Slot),
+        },
+    ),
+    parameter(
+        "deadline",
+        "OP-48",
+        SKIPPING,
+        Access::Number {
+            unit: Unit::TimeOrNone,
+            slot: |c| hold(c).map(|rule| &mut rule.deadline as &mut dyn Slot),
+        },
+    ),
+    parameter(
+        "frame-interval",
+        "OP-48",
+        SKIPPING,
+        Access::Number {
+            unit: Unit::Time,
+            slot: |c| hold(c).map(|rule| &mut rule.frame_interval as &mut dyn Slot),
         },
     ),
     parameter(
@@ -283,6 +310,13 @@ const ACKNOWLEDGEMENTS: [&str; 17] = [
     "delayed+sack+repeat",
     "delayed+snack+repeat",
 ];
+
+/// Under full reliability no hole is skipped.
+const SKIPPING: &str = "reliability = partial, quasi or unreliable";
+
+fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
+    (!c.reliability.is_full()).then_some(&mut c.hold)
+}
 
 /// The algorithms with a window.
 const CONTROLLED: &str = "a congestion control with a window, such as cubic";

@@ -214,11 +214,22 @@ pub(super) enum Unit {
     Segments,
     Packets,
     Time,
+    /// Or the word [`AUTO`]: a rule finds it.
+    TimeOrAuto,
+    /// Or the word [`NONE`].
+    TimeOrNone,
     Count,
 }
 
 /// What stands for the largest number of bytes, a limit that is never reached.
 const UNLIMITED: &str = "unlimited";
+
+/// What stands for a span of time that is not set: another number tells it, or nobody asks for it.
+const AUTO: &str = "auto";
+const NONE: &str = "none";
+
+/// How a span of time that is not set passes a [`Slot`].
+const UNSET: u64 = u64::MAX;
 
 impl Unit {
     fn example(self) -> &'static str {
@@ -227,6 +238,8 @@ impl Unit {
             Unit::Segments => "a number of segments such as \"32 segments\"",
             Unit::Packets => "a number of packets such as \"2 packets\"",
             Unit::Time => "a span of time such as \"40 ms\"",
+            Unit::TimeOrAuto => "a span of time such as \"40 ms\", or \"auto\"",
+            Unit::TimeOrNone => "a span of time such as \"40 ms\", or \"none\"",
             Unit::Count => "a plain count such as \"4\"",
         }
     }
@@ -236,7 +249,11 @@ impl Unit {
             Unit::Bytes if value == UNLIMITED => Ok(u64::MAX),
             Unit::Bytes => units::bytes(value),
             Unit::Segments | Unit::Packets => units::packets(value),
-            Unit::Time => units::duration(value).map(Duration::as_nanos),
+            Unit::TimeOrAuto if value == AUTO => Ok(UNSET),
+            Unit::TimeOrNone if value == NONE => Ok(UNSET),
+            Unit::Time | Unit::TimeOrAuto | Unit::TimeOrNone => {
+                units::duration(value).map(Duration::as_nanos)
+            }
             Unit::Count => {
                 return value.parse().map_err(|_| SetError::Count {
                     key,
@@ -253,7 +270,9 @@ impl Unit {
             Unit::Bytes => format!("{number} B"),
             Unit::Segments => format!("{number} segments"),
             Unit::Packets => format!("{number} packets"),
-            Unit::Time => Duration::from_nanos(number).to_string(),
+            Unit::TimeOrAuto if number == UNSET => AUTO.into(),
+            Unit::TimeOrNone if number == UNSET => NONE.into(),
+            Unit::Time | Unit::TimeOrAuto | Unit::TimeOrNone => Duration::from_nanos(number).to_string(),
             Unit::Count => number.to_string(),
         }
     }
@@ -287,6 +306,16 @@ impl Slot for Duration {
     }
     fn store(&mut self, number: u64) -> Result<(), u64> {
         *self = Duration::from_nanos(number);
+        Ok(())
+    }
+}
+
+impl Slot for Option<Duration> {
+    fn load(&self) -> u64 {
+        self.map_or(UNSET, Duration::as_nanos)
+    }
+    fn store(&mut self, number: u64) -> Result<(), u64> {
+        *self = (number != UNSET).then_some(Duration::from_nanos(number));
         Ok(())
     }
 }
@@ -372,6 +401,25 @@ mod tests {
             };
             assert_eq!(value, rewritten, "{key}");
         }
+    }
+
+    #[test]
+    fn a_time_may_be_left_to_a_rule_where_there_is_one() {
+        let pairs = [
+            ("preset", "unrel"),
+            ("hold", "5 ms"),
+            ("deadline", "160 ms"),
+            ("frame-interval", "10 ms"),
+        ];
+        let mut composition = Composition::from_pairs(default(), pairs).unwrap();
+        assert_eq!(composition.hold.hold, Some(Duration::from_millis(5)));
+        assert_eq!(composition.hold.deadline, Some(Duration::from_millis(160)));
+        assert_eq!(composition.hold.frame_interval, Duration::from_millis(10));
+        composition.set("hold", "auto").unwrap();
+        composition.set("deadline", "none").unwrap();
+        assert_eq!((composition.hold.hold, composition.hold.deadline), (None, None));
+        assert!(composition.set("deadline", "auto").is_err());
+        assert!(composition.set("frame-interval", "auto").is_err());
     }
 
     #[test]

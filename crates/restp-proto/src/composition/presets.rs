@@ -12,7 +12,7 @@ use restp_services::connection_management::{Establishment, HandshakeParameters};
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
-use restp_services::ordering::Ordering;
+use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
 use restp_services::reliability::Reliability;
@@ -155,6 +155,7 @@ fn plain() -> Composition {
         framing: Framing::Fixed,
         flow_control: FlowControl::None,
         ordering: Ordering::Unordered,
+        hold: HoldParameters::default(),
         reliability: Reliability::Unreliable,
         ack: Acknowledgement::NONE,
         recovery: RecoveryChoice::Timer,

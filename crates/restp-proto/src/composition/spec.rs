@@ -7,7 +7,7 @@ use restp_services::connection_management::{Establishment, HandshakeParameters};
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
-use restp_services::ordering::Ordering;
+use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
 use restp_services::reliability::Reliability;
@@ -25,6 +25,8 @@ pub struct Composition {
     pub flow_control: FlowControl,
     /// When a segment is handed up (ResTP §3.5.7).
     pub ordering: Ordering,
+    /// How long a hole holds up what came after it, where holes may stay (OP-48). Local.
+    pub hold: HoldParameters,
     /// How long sent data is kept, and whether it is repeated (ResTP §3.5.8).
     pub reliability: Reliability,
     /// What feedback says and when it is sent (ResTP §3.5.9).

@@ -266,6 +266,7 @@ impl Connection {
         match arrival {
             Arrival::InOrder => self.inn.ack.on_in_order(now),
             Arrival::Duplicate => self.counters.duplicate_packets += 1,
+            Arrival::Late => self.counters.late_packets += 1,
             Arrival::BeyondWindow => {
                 self.counters.beyond_window += 1;
                 if !self.composition.reliability.repeats() {
@@ -278,7 +279,12 @@ impl Connection {
         if arrival != Arrival::InOrder || is_fin {
             self.inn.ack.on_urgent();
         }
-        if is_fin && !matches!(arrival, Arrival::Duplicate | Arrival::BeyondWindow) {
+        if is_fin
+            && !matches!(
+                arrival,
+                Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow
+            )
+        {
             self.inn.fin = Some(number);
         }
         self.hand_up(before);

@@ -21,6 +21,8 @@ pub(super) struct Counters {
     pub(super) lost_packets: u64,
     pub(super) timeouts: u64,
     pub(super) duplicate_packets: u64,
+    /// Segments that came after they had been skipped.
+    pub(super) late_packets: u64,
     pub(super) rejected_packets: u64,
     pub(super) corrupted_packets: u64,
     /// Segments outside the receive window, or that found the reader's queue full.
@@ -46,6 +48,7 @@ impl Counters {
             lost_packets: 0,
             timeouts: 0,
             duplicate_packets: 0,
+            late_packets: 0,
             rejected_packets: 0,
             corrupted_packets: 0,
             beyond_window: 0,
@@ -79,6 +82,8 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         repaired_packets: 0,
         timeouts: n.timeouts,
         duplicate_packets: n.duplicate_packets,
+        skipped_segments: n.skipped_segments,
+        late_packets: n.late_packets,
         rejected_packets: n.rejected_packets + n.beyond_window + n.unbuildable_packets,
         corrupted_packets: n.corrupted_packets,
         srtt: c.path.rtt.smoothed(),

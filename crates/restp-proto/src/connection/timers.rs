@@ -7,7 +7,6 @@ use restp_base::machine::Wakeup;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
 use restp_services::loss_handling::Finding;
-use restp_services::ordering;
 
 impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
@@ -58,7 +57,7 @@ impl Connection {
             return;
         }
         if self.hold_deadline().is_some_and(|at| at <= now) {
-            self.skip_hole(now);
+            self.skip_holes(now);
         }
         if self.path.rto.has_expired(now) {
             self.on_timeout(now);
@@ -129,28 +128,29 @@ impl Connection {
         }
     }
 
-    /// Nobody will fill the hole any more: hand up what came after it (ResTP §14).
-    fn skip_hole(&mut self, now: Time) {
+    /// What is missing would come too late, if at all: hand up what came after it and say so (ResTP §3.5.7, §14).
+    fn skip_holes(&mut self, now: Time) {
+        let hold = self.composition.hold.time(self.path.rtt.smoothed());
         let Some(reassembly) = &mut self.inn.reassembly else {
             return;
         };
         let before = self.inn.ready.len();
-        self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.ready);
+        while reassembly.hold_deadline(hold).is_some_and(|at| at <= now) {
+            self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.ready);
+        }
         if self.has_feedback() {
-            self.inn.ack.on_urgent();
+            self.inn.ack.on_urgent_once();
         }
         self.hand_up(before);
         self.conclude(now);
     }
 
     fn hold_deadline(&self) -> Option<Time> {
-        if self.composition.reliability.repeats() {
+        if self.composition.reliability.is_full() {
             return None;
         }
-        self.inn
-            .reassembly
-            .as_ref()?
-            .hold_deadline(ordering::hold_time(self.path.rtt.smoothed()))
+        let hold = self.composition.hold.time(self.path.rtt.smoothed());
+        self.inn.reassembly.as_ref()?.hold_deadline(hold)
     }
 
     /// The lower layer reports the link of this path up or down (cross-layer notice, ResTP §3.4).

@@ -150,7 +150,7 @@ impl Laws {
                 reason == Some(&CloseReason::Finished) || reset || !reached,
                 "side {side} ended as {reason:?}"
             );
-            if reliable {
+            if self.composition.reliability.is_full() {
                 let bytes = |pieces: &[Bytes]| pieces.iter().map(Bytes::len).sum::<usize>();
                 assert_eq!(
                     bytes(&reader.read),
@@ -178,7 +178,7 @@ impl Laws {
         } else {
             self.sent[1 - side].segments.values().collect()
         };
-        if self.composition.ordering == Ordering::Ordered {
+        if self.composition.ordering != Ordering::Unordered {
             let mut rest = written.iter();
             for data in &reader.read {
                 assert!(

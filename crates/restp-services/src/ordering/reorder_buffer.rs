@@ -1,4 +1,4 @@
-//! The one store of out-of-order data (ResTP §3.5.7), for ordered and unordered delivery. Its memory is bounded
+//! The one store of out-of-order data (ResTP §3.5.7), for ordered, partially ordered and unordered delivery. Its memory is bounded
 //! by the window edge its caller passes in: a number at or beyond the edge is never stored.
 
 use super::Ordering;
@@ -18,6 +18,8 @@ pub enum Arrival {
     OutOfOrder,
     /// Here before.
     Duplicate,
+    /// Skipped before it came: too late to be of use.
+    Late,
     /// At or beyond the edge of the window.
     BeyondWindow,
 }
@@ -26,11 +28,15 @@ pub enum Arrival {
 #[derive(Debug)]
 enum Slot {
     Missing,
-    /// Arrived and held for the reader.
-    Held(Bytes),
+    /// Arrived and held for the reader. The time is the first at which it or a later number arrived: since then a hole
+    /// right before it has been known.
+    Held(Bytes, Time),
     /// Arrived, with nothing (left) to hand up: a FIN, or delivered already.
-    Empty,
+    Empty(Time),
 }
+
+/// How far below RCV.NXT a late arrival is still told from a duplicate.
+const REMEMBERED_SKIPS: u64 = 1024;
 
 /// The receiver's pointer and everything that arrived beyond it.
 #[derive(Debug)]
@@ -40,8 +46,11 @@ pub struct Reassembly {
     /// Slot 0 stands for `next`.
     slots: VecDeque<Slot>,
     arrived: Ranges,
+    /// Given up below `next`, at most [`REMEMBERED_SKIPS`] back.
+    skipped: Ranges,
     newest: u64,
     held_bytes: usize,
+    /// Since when the first hole has been known.
     hole_since: Option<Time>,
     /// The sender has said that every number below this one has left it.
     sent_below: u64,
@@ -50,12 +59,12 @@ pub struct Reassembly {
 impl Reassembly {
     /// Expects `next` first.
     pub fn new(ordering: Ordering, next: u64) -> Self {
-        let (slots, arrived) = (VecDeque::new(), Ranges::new());
         Reassembly {
             ordering,
             next,
-            slots,
-            arrived,
+            slots: VecDeque::new(),
+            arrived: Ranges::new(),
+            skipped: Ranges::new(),
             newest: next,
             held_bytes: 0,
             hole_since: None,
@@ -100,6 +109,9 @@ impl Reassembly {
             ready.extend(payload);
             return Arrival::InOrder;
         }
+        if self.skipped.contains(number) {
+            return Arrival::Late;
+        }
         if number < self.next || self.arrived.contains(number) {
             return Arrival::Duplicate;
         }
@@ -107,17 +119,18 @@ impl Reassembly {
             return Arrival::BeyondWindow;
         }
         self.newest = number;
+        let since = self.known_since(number).unwrap_or(now);
         self.arrived.insert(number..number + 1);
         let slot = match payload {
             Some(payload) if self.ordering == Ordering::Unordered => {
                 ready.push_back(payload);
-                Slot::Empty
+                Slot::Empty(since)
             }
             Some(payload) => {
                 self.held_bytes += payload.len();
-                Slot::Held(compact(payload))
+                Slot::Held(compact(payload), since)
             }
-            None => Slot::Empty,
+            None => Slot::Empty(since),
         };
         let index = (number - self.next) as usize;
         if self.slots.len() <= index {
@@ -134,7 +147,7 @@ impl Reassembly {
         Arrival::OutOfOrder
     }
 
-    /// When the first hole has waited for `hold`.
+    /// When the first hole has waited for `hold` since the first later arrival (OP-48).
     pub fn hold_deadline(&self, hold: Duration) -> Option<Time> {
         self.hole_since.map(|since| since + hold)
     }
@@ -156,6 +169,8 @@ impl Reassembly {
             return 0;
         }
         self.slots.drain(..self.slots.len().min(skipped as usize));
+        self.skipped.insert(self.next..first);
+        self.skipped.remove_below(first.saturating_sub(REMEMBERED_SKIPS));
         self.next = first;
         self.advance(ready);
         self.watch_hole(now);
@@ -167,11 +182,11 @@ impl Reassembly {
         while let Some(slot) = self.slots.front_mut() {
             match std::mem::replace(slot, Slot::Missing) {
                 Slot::Missing => break,
-                Slot::Held(payload) => {
+                Slot::Held(payload, _) => {
                     self.held_bytes -= payload.len();
                     ready.push_back(payload);
                 }
-                Slot::Empty => {}
+                Slot::Empty(_) => {}
             }
             self.slots.pop_front();
             self.next += 1;
@@ -187,7 +202,17 @@ impl Reassembly {
         if self.arrived.is_empty() && self.sent_below <= self.next {
             self.hole_since = None;
         } else {
-            self.hole_since.get_or_insert(now);
+            let since = self.known_since(self.next).unwrap_or(now);
+            self.hole_since = Some(self.hole_since.map_or(since, |known| known.min(since)));
+        }
+    }
+
+    /// Since when something above `number` has been here.
+    fn known_since(&self, number: u64) -> Option<Time> {
+        let above = self.arrived.above(number)?.start;
+        match self.slots[(above - self.next) as usize] {
+            Slot::Held(_, since) | Slot::Empty(since) => Some(since),
+            Slot::Missing => None,
         }
     }
 }
@@ -274,19 +299,75 @@ mod tests {
     #[test]
     fn a_skipped_hole_lets_what_came_after_it_out() {
         let mut buffer = Reassembly::new(Ordering::Ordered, 0);
-        feed(&mut buffer, &[2, 3, 6]);
+        feed(&mut buffer, &[2, 3]);
+        let later = Time::from_nanos(3);
+        let mut ready = VecDeque::new();
+        buffer.insert(later, 6, Some(Bytes::from_static(b"6")), EDGE, &mut ready);
         let hold = Duration::from_millis(110);
         assert_eq!(buffer.hold_deadline(hold), Some(Time::ZERO + hold));
-        let mut ready = VecDeque::new();
         assert_eq!(buffer.skip_hole(Time::from_nanos(5), &mut ready), 2);
         assert_eq!((ready.len(), buffer.next()), (2, 4));
         assert_eq!(
             buffer.hold_deadline(hold),
-            Some(Time::from_nanos(5) + hold),
-            "the next hole waits anew"
+            Some(later + hold),
+            "the next hole has waited since 6 came, not since the first was skipped"
         );
         assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
         assert_eq!((buffer.next(), buffer.skip_hole(Time::ZERO, &mut ready)), (7, 0));
+    }
+
+    #[test]
+    fn a_hole_waits_from_the_first_later_arrival_in_whatever_order_they_come() {
+        let mut buffer = Reassembly::new(Ordering::Partial, 0);
+        let mut ready = VecDeque::new();
+        for (at, number) in [(1, 9), (2, 1), (3, 4), (4, 5), (6, 0)] {
+            let payload = Some(Bytes::from_static(b"x"));
+            buffer.insert(Time::from_nanos(at), number, payload, EDGE, &mut ready);
+            assert_eq!(
+                buffer.hold_deadline(Duration::ZERO),
+                Some(Time::from_nanos(1)),
+                "9 was first, and every hole so far lies before it"
+            );
+        }
+        assert_eq!(buffer.next(), 2);
+        buffer.insert(Time::from_nanos(7), 20, None, EDGE, &mut ready);
+        buffer.skip_hole(Time::from_nanos(8), &mut ready);
+        buffer.skip_hole(Time::from_nanos(8), &mut ready);
+        assert_eq!(
+            (buffer.next(), buffer.hold_deadline(Duration::ZERO)),
+            (10, Some(Time::from_nanos(7))),
+            "before 20"
+        );
+    }
+
+    #[test]
+    fn what_comes_after_it_was_skipped_is_late_and_no_duplicate() {
+        let mut buffer = Reassembly::new(Ordering::Partial, 0);
+        feed(&mut buffer, &[0, 3]);
+        assert_eq!(buffer.skip_hole(Time::ZERO, &mut VecDeque::new()), 2);
+        let (arrivals, delivered) = feed(&mut buffer, &[1, 2, 3, 0]);
+        assert_eq!(
+            arrivals,
+            [
+                Arrival::Late,
+                Arrival::Late,
+                Arrival::Duplicate,
+                Arrival::Duplicate
+            ]
+        );
+        assert_eq!((delivered.len(), buffer.next()), (0, 4));
+    }
+
+    #[test]
+    fn the_memory_of_skipped_numbers_is_bounded() {
+        let mut buffer = Reassembly::new(Ordering::Partial, 0);
+        let mut ready = VecDeque::new();
+        for number in 0..100_000 {
+            buffer.insert(Time::ZERO, 2 * number + 1, None, u64::MAX, &mut ready);
+            assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 1);
+        }
+        assert!(buffer.skipped.len() as u64 <= REMEMBERED_SKIPS);
+        assert_eq!(feed(&mut buffer, &[0]).0, [Arrival::Duplicate], "long forgotten");
     }
 
     #[test]

@@ -270,12 +270,12 @@ impl Scoreboard {
         }
         feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
         feedback.advanced = report.cumulative - self.first;
-        let mut repaired = false;
+        let mut waited = false;
         for _ in 0..feedback.advanced {
             let Some(entry) = self.entries.pop_front() else {
                 break;
             };
-            repaired |= entry.repeated;
+            waited |= entry.repeated || entry.fate == Fate::Delivered;
             self.first += 1;
             self.outstanding_bytes -= u64::from(entry.bytes);
             if entry.fate == Fate::Delivered {
@@ -284,8 +284,8 @@ impl Scoreboard {
                 self.settle(now, entry, &mut feedback);
             }
         }
-        if repaired {
-            // What the pointer passed besides the repeat was waiting behind the hole: its age is no round trip.
+        if waited {
+            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
             feedback.rtt = None;
         }
         for range in &report.received {

@@ -3,7 +3,6 @@
 use super::{Rule, Verdict, delayed};
 use restp_services::ack::Detail;
 use restp_services::connection_management::Establishment;
-use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
 use restp_services::reliability::Reliability;
 
@@ -16,24 +15,6 @@ pub(super) static RULES: &[Rule] = &[
         reason: "the opportunistic set-up is not built yet",
         instead: &[("connection", "three-way")],
         broken: |c| c.establishment == Establishment::Opportunistic,
-    },
-    Rule {
-        id: "no-partial-reliability",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.8",
-        about: &["ordering", "reliability"],
-        reason: "partial reliability is not built yet",
-        instead: &[("ordering", "ordered"), ("reliability", "arq")],
-        broken: |c| c.reliability == Reliability::Partial,
-    },
-    Rule {
-        id: "no-partial-order",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.7",
-        about: &["ordering"],
-        reason: "partial ordering is not built yet",
-        instead: &[("ordering", "ordered")],
-        broken: |c| c.ordering == Ordering::Partial && c.reliability != Reliability::Partial,
     },
     Rule {
         id: "no-quasi",

@@ -44,7 +44,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
             ("ordering", "partial"),
             ("ack", "delayed"),
         ],
-        &["delayed-partial-order", "no-partial-order", "no-delayed"],
+        &["delayed-partial-order", "no-delayed"],
     ),
     (
         "delayed + SNACK: recommended when delayed is used",
@@ -80,7 +80,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "SNACK or SACK + partially reliable: all holes at once",
         "par-arq",
         &[],
-        &["no-partial-reliability", "no-such-controller"],
+        &["no-such-controller"],
     ),
     (
         "SACK + fully reliable: selective repeat",
@@ -96,7 +96,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
             ("recovery", "duplicate-ack"),
             ("congestion", "cubic"),
         ],
-        &["partial-needs-selective", "no-partial-reliability"],
+        &["partial-needs-selective"],
     ),
     (
         "fully reliable without ACK module: forbidden",
@@ -163,33 +163,25 @@ pub(super) const NEEDS: &[Row] = &[
             ("flow-control", "none"),
             ("congestion", "none"),
         ],
-        &[
-            "reliable-needs-ack",
-            "partial-needs-selective",
-            "no-partial-reliability",
-        ],
+        &["reliable-needs-ack", "partial-needs-selective"],
     ),
     (
         "partially reliable needs fixed framing",
         "par-arq",
         &[("framing", "coalesce"), ("congestion", "cubic")],
-        &[
-            "partial-needs-fixed",
-            "stream-with-holes",
-            "no-partial-reliability",
-        ],
+        &["partial-needs-fixed", "stream-with-holes"],
     ),
     (
         "partially reliable is ARQ with PAR",
         "par-arq",
         &[("ordering", "ordered"), ("congestion", "cubic")],
-        &["partial-needs-partial-order", "no-partial-reliability"],
+        &["partial-needs-partial-order"],
     ),
     (
         "ARQ with PAR is partially reliable",
         "3wh-arq",
         &[("ordering", "partial"), ("framing", "fixed")],
-        &["full-means-no-skipping", "no-partial-order"],
+        &["full-means-no-skipping"],
     ),
     (
         "quasi reliable needs no ACK",
@@ -207,7 +199,7 @@ pub(super) const NEEDS: &[Row] = &[
         "partially ordered needs neither ACK nor ARQ",
         "unrel",
         &[("connection", "three-way"), ("ordering", "partial")],
-        &["no-partial-order"],
+        &[],
     ),
     (
         "NewReno needs ACK",

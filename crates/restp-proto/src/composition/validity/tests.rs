@@ -123,8 +123,7 @@ fn a_preset_checks_or_lacks_a_part_that_is_not_built() {
             "3wh-harq" => &["no-harq"],
             "opt-arq" => &["no-opportunistic"],
             "mp-opt" => &["no-opportunistic", "no-multipath"],
-            "ful-arq" => &["no-such-controller"],
-            "par-arq" => &["no-partial-reliability", "no-such-controller"],
+            "ful-arq" | "par-arq" => &["no-such-controller"],
             "geo-spread" => &["no-multipath"],
             _ => &[],
         };

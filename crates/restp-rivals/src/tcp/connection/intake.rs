@@ -285,7 +285,8 @@ impl Connection {
         };
         match arrival {
             Arrival::InOrder => self.inn.ack.on_in_order(now),
-            Arrival::Duplicate => self.stats.duplicate_packets += 1,
+            // A stream skips nothing, so nothing comes late.
+            Arrival::Duplicate | Arrival::Late => self.stats.duplicate_packets += 1,
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,
             Arrival::FilledHole | Arrival::OutOfOrder => {}
         }

@@ -67,9 +67,8 @@ fn blocks_and_pointer_settle_what_they_name() {
         (7, 4, false)
     );
     assert_eq!(
-        feedback.rtt,
-        Some(Duration::from_millis(194)),
-        "16 left at 6 ms and was not known"
+        feedback.rtt, None,
+        "17 is known to be there for long: a receiver that skips may have waited for 16, and never got it"
     );
     assert!(board.is_empty());
 }
