@@ -187,7 +187,7 @@ mod tests {
         }
         let error = refused("tcp:newrenno", &[]);
         assert!(
-            error.key.is_none() && error.message.contains("newreno, cubic"),
+            error.key.is_none() && error.message.contains("newreno, bic, cubic"),
             "{error}"
         );
     }

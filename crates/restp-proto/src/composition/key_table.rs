@@ -3,7 +3,7 @@
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
-use restp_services::congestion::{CongestionChoice, Growth};
+use restp_services::congestion::{BicProfile, CongestionChoice, Growth, WestwoodFilter, WestwoodPlusFilter};
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -232,8 +232,9 @@ pub static KEYS: &[Key] = &[
     parameter(
         "fast-convergence",
         "RFC 9438 §4.7",
-        "congestion = cubic",
+        "congestion = cubic or bic",
         named!(SWITCH, |c| match &mut c.congestion {
+            CongestionChoice::Bic(params) => Some(&mut params.fast_convergence),
             CongestionChoice::Cubic(params) => Some(&mut params.fast_convergence),
             _ => None,
         }),
@@ -246,6 +247,81 @@ pub static KEYS: &[Key] = &[
             CongestionChoice::Cubic(params) => Some(&mut params.hystart),
             _ => None,
         }),
+    ),
+    parameter(
+        "bic-profile",
+        "INFOCOM 2004",
+        "congestion = bic",
+        named!(BIC_PROFILES, |c| match &mut c.congestion {
+            CongestionChoice::Bic(params) => Some(&mut params.profile),
+            _ => None,
+        }),
+    ),
+    parameter(
+        "vegas-alpha",
+        "TC §2.3.4",
+        "congestion = vegas",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Vegas(params) => Some(&mut params.alpha_segments),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "vegas-beta",
+        "TC §2.3.4",
+        "congestion = vegas",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Vegas(params) => Some(&mut params.beta_segments),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "vegas-gamma",
+        "TC §2.3.4",
+        "congestion = vegas",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Vegas(params) => Some(&mut params.gamma_segments),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "westwood-filter",
+        "TC §2.3.6",
+        "congestion = westwood",
+        named!(WESTWOOD_FILTERS, |c| match &mut c.congestion {
+            CongestionChoice::Westwood(params) => Some(&mut params.filter),
+            _ => None,
+        }),
+    ),
+    parameter(
+        "westwood-plus-filter",
+        "TC §2.3.7",
+        "congestion = westwood+",
+        named!(WESTWOOD_PLUS_FILTERS, |c| match &mut c.congestion {
+            CongestionChoice::WestwoodPlus(params) => Some(&mut params.filter),
+            _ => None,
+        }),
+    ),
+    parameter(
+        "veno-beta",
+        "Fu, Liew 2003",
+        "congestion = veno",
+        Access::Number {
+            unit: Unit::Segments,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Veno(params) => Some(&mut params.beta_segments),
+                _ => None,
+            },
+        },
     ),
     number("handshake-rto", "OP-32", Unit::Time, |c| {
         Some(&mut c.handshake.rto)
@@ -282,6 +358,18 @@ pub static KEYS: &[Key] = &[
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
+
+const BIC_PROFILES: [(&str, BicProfile); 2] = [("sim", BicProfile::Sim), ("paper", BicProfile::Paper)];
+
+const WESTWOOD_FILTERS: [(&str, WestwoodFilter); 2] = [
+    ("const", WestwoodFilter::Const),
+    ("tustin", WestwoodFilter::Tustin),
+];
+
+const WESTWOOD_PLUS_FILTERS: [(&str, WestwoodPlusFilter); 2] = [
+    ("const", WestwoodPlusFilter::Const),
+    ("pub", WestwoodPlusFilter::Pub),
+];
 
 const SCHEDULING: [(&str, Option<Scheduling>); 3] = [
     ("none", None),

@@ -351,6 +351,7 @@ fn names() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use restp_services::congestion::CongestionChoice;
 
     fn default() -> Composition {
         Composition::default()
@@ -420,6 +421,41 @@ mod tests {
         assert_eq!((composition.hold.hold, composition.hold.deadline), (None, None));
         assert!(composition.set("deadline", "auto").is_err());
         assert!(composition.set("frame-interval", "auto").is_err());
+    }
+
+    #[test]
+    fn every_congestion_control_has_its_own_parameters_and_no_other_has_them() {
+        let own = [
+            ("bic", "bic-profile", "paper"),
+            ("bic", "fast-convergence", "off"),
+            ("cubic", "fast-convergence", "off"),
+            ("cubic", "hystart", "off"),
+            ("vegas", "vegas-alpha", "1 segments"),
+            ("vegas", "vegas-beta", "3 segments"),
+            ("vegas", "vegas-gamma", "2 segments"),
+            ("westwood", "westwood-filter", "tustin"),
+            ("westwood+", "westwood-plus-filter", "pub"),
+            ("veno", "veno-beta", "4 segments"),
+        ];
+        for (congestion, key, value) in own {
+            let mut composition = default();
+            composition.set("congestion", congestion).unwrap();
+            composition.set(key, value).unwrap();
+            let written = composition.numbers().into_iter().find(|(name, ..)| *name == key);
+            assert_eq!(written.map(|(_, value, _)| value).as_deref(), Some(value));
+            composition.set("congestion", "reno").unwrap();
+            assert!(
+                matches!(composition.set(key, value), Err(SetError::Idle { .. })),
+                "{key}"
+            );
+        }
+        for name in CongestionChoice::all().iter().map(CongestionChoice::name) {
+            let common = ["initial-window", "initial-threshold", "growth"];
+            let mut composition = default();
+            composition.set("congestion", name).unwrap();
+            let has = common.map(|key| composition.numbers().iter().any(|(name, ..)| *name == key));
+            assert_eq!(has, [composition.congestion.common().is_some(); 3], "{name}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::Composition;
 use restp_base::time::Duration;
 use restp_services::ack::Acknowledgement;
-use restp_services::congestion::{CommonParams, CongestionChoice, CubicParams};
+use restp_services::congestion::{BicParams, CommonParams, CongestionChoice, CubicParams};
 use restp_services::connection_management::{Establishment, HandshakeParameters};
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -205,7 +205,7 @@ fn voice() -> Composition {
         framing: Framing::Fixed,
         ack: Acknowledgement::positive().with_sack(),
         recovery: RecoveryChoice::Pipe,
-        congestion: CongestionChoice::Bic,
+        congestion: CongestionChoice::Bic(BicParams::default()),
         ..three_way_arq()
     }
 }

@@ -319,7 +319,7 @@ mod tests {
     fn errors_name_the_key_the_value_and_the_way_out() {
         for (set, key, says) in [
             ([("pacing", "on")], "pacing", "congestion, ack, recovery, segment"),
-            ([("congestion", "newrenno")], "congestion", "newreno, cubic"),
+            ([("congestion", "newrenno")], "congestion", "newreno, bic, cubic"),
             ([("ack", "positive+nak")], "ack", "positive, positive+sack"),
             ([("segment", "1000")], "segment", "no unit"),
             ([("segment", "0 B")], "segment", "1 to 65000"),

@@ -1,6 +1,9 @@
 //! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
 
-use super::{CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged};
+use super::{
+    Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged, Vegas, VegasParams,
+    Veno, VenoParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams,
+};
 use crate::recovery::FastRecovery;
 use thiserror::Error;
 
@@ -15,7 +18,7 @@ pub enum CongestionChoice {
     /// RFC 5681 and 6582.
     NewReno(CommonParams),
     /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).
-    Bic,
+    Bic(BicParams),
     /// RFC 9438.
     Cubic(CubicParams),
     /// Slow start again after every loss (Jacobson 1988).
@@ -23,13 +26,13 @@ pub enum CongestionChoice {
     /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
     Reno(CommonParams),
     /// Holds a few segments in the queue by watching the round-trip time (Brakmo, Peterson 1995).
-    Vegas,
+    Vegas(VegasParams),
     /// Threshold from a bandwidth estimate (Mascolo and others, MobiCom 2001).
-    Westwood,
+    Westwood(WestwoodParams),
     /// Westwood sampled once per round trip (Grieco, Mascolo 2004).
-    WestwoodPlus,
+    WestwoodPlus(WestwoodPlusParams),
     /// Reno that tells random loss from congestion by Vegas' measure (Fu, Liew 2003).
-    Veno,
+    Veno(VenoParams),
     /// Multiplicative increase (Kelly 2003).
     Scalable,
     /// RFC 3649.
@@ -57,14 +60,14 @@ impl CongestionChoice {
                 flight_limit_segments: FLIGHT_LIMIT_SEGMENTS,
             },
             Choice::NewReno(CommonParams::default()),
-            Choice::Bic,
+            Choice::Bic(BicParams::default()),
             Choice::Cubic(CubicParams::default()),
             Choice::Tahoe(CommonParams::default()),
             Choice::Reno(CommonParams::default()),
-            Choice::Vegas,
-            Choice::Westwood,
-            Choice::WestwoodPlus,
-            Choice::Veno,
+            Choice::Vegas(VegasParams::default()),
+            Choice::Westwood(WestwoodParams::default()),
+            Choice::WestwoodPlus(WestwoodPlusParams::default()),
+            Choice::Veno(VenoParams::default()),
             Choice::Scalable,
             Choice::HighSpeed,
             Choice::Yeah,
@@ -88,14 +91,14 @@ impl CongestionChoice {
         match self {
             Choice::None { .. } => ("none", 0),
             Choice::NewReno(_) => ("newreno", 1),
-            Choice::Bic => ("bic", 2),
+            Choice::Bic(_) => ("bic", 2),
             Choice::Cubic(_) => ("cubic", 3),
             Choice::Tahoe(_) => ("tahoe", 4),
             Choice::Reno(_) => ("reno", 5),
-            Choice::Vegas => ("vegas", 6),
-            Choice::Westwood => ("westwood", 7),
-            Choice::WestwoodPlus => ("westwood+", 8),
-            Choice::Veno => ("veno", 9),
+            Choice::Vegas(_) => ("vegas", 6),
+            Choice::Westwood(_) => ("westwood", 7),
+            Choice::WestwoodPlus(_) => ("westwood+", 8),
+            Choice::Veno(_) => ("veno", 9),
             Choice::Scalable => ("scalable", 10),
             Choice::HighSpeed => ("highspeed", 11),
             Choice::Yeah => ("yeah", 12),
@@ -119,7 +122,12 @@ impl CongestionChoice {
     pub const fn common(&mut self) -> Option<&mut CommonParams> {
         match self {
             Choice::NewReno(params) | Choice::Tahoe(params) | Choice::Reno(params) => Some(params),
+            Choice::Bic(params) => Some(&mut params.common),
             Choice::Cubic(params) => Some(&mut params.common),
+            Choice::Vegas(params) => Some(&mut params.common),
+            Choice::Westwood(params) => Some(&mut params.common),
+            Choice::WestwoodPlus(params) => Some(&mut params.common),
+            Choice::Veno(params) => Some(&mut params.common),
             _ => None,
         }
     }
@@ -128,7 +136,9 @@ impl CongestionChoice {
     pub const fn fast_recovery(&self) -> FastRecovery {
         match self {
             Choice::Tahoe(_) => FastRecovery::None,
-            Choice::Reno(_) => FastRecovery::Reno,
+            Choice::Reno(_) | Choice::Westwood(_) | Choice::WestwoodPlus(_) | Choice::Veno(_) => {
+                FastRecovery::Reno
+            }
             _ => FastRecovery::NewReno,
         }
     }
@@ -149,13 +159,15 @@ impl CongestionChoice {
                 Ok(Controller::Reno(Reno::new(params, segment_bytes)))
             }
             Choice::Tahoe(params) => Ok(Controller::Tahoe(Tahoe::new(params, segment_bytes))),
+            Choice::Bic(params) => Ok(Controller::Bic(Bic::new(params, segment_bytes))),
+            Choice::Vegas(params) => Ok(Controller::Vegas(Vegas::new(params, segment_bytes))),
+            Choice::Westwood(params) => Ok(Controller::Westwood(Westwood::new(params, segment_bytes))),
+            Choice::WestwoodPlus(params) => {
+                Ok(Controller::WestwoodPlus(WestwoodPlus::new(params, segment_bytes)))
+            }
+            Choice::Veno(params) => Ok(Controller::Veno(Veno::new(params, segment_bytes))),
             Choice::Cubic(params) => Ok(Controller::Cubic(Cubic::new(params, segment_bytes))),
-            Choice::Bic
-            | Choice::Vegas
-            | Choice::Westwood
-            | Choice::WestwoodPlus
-            | Choice::Veno
-            | Choice::Scalable
+            Choice::Scalable
             | Choice::HighSpeed
             | Choice::Yeah
             | Choice::Illinois
@@ -199,11 +211,11 @@ mod tests {
 
     #[test]
     fn an_algorithm_without_a_controller_says_which_have_one() {
-        let sentence = CongestionChoice::Vegas.build(1400).unwrap_err().to_string();
+        let sentence = CongestionChoice::Rate.build(1400).unwrap_err().to_string();
         assert_eq!(
             sentence,
-            "congestion control \"vegas\" is not built yet; choose one of: none, newreno, cubic, \
-             tahoe, reno"
+            "congestion control \"rate\" is not built yet; choose one of: none, newreno, bic, cubic, \
+             tahoe, reno, vegas, westwood, westwood+, veno"
         );
     }
 }

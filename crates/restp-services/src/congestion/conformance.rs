@@ -14,6 +14,15 @@ pub(super) fn acked(bytes: u64) -> CongestionEvent {
     }
 }
 
+/// The same with a sample.
+pub(super) fn acked_after(bytes: u64, rtt: Duration) -> CongestionEvent {
+    CongestionEvent::Acked {
+        bytes,
+        rtt: Some(rtt),
+        rate: None,
+    }
+}
+
 /// A path about which nothing is known but its segment size.
 pub(super) fn path(segment_bytes: u64) -> PathView {
     PathView {
@@ -28,12 +37,26 @@ pub(super) fn path(segment_bytes: u64) -> PathView {
     }
 }
 
-/// Every algorithm that can be built, both ways of counting acknowledgements included.
+/// Every algorithm that can be built, in every variant, both ways of counting acknowledgements included.
 fn choices() -> Vec<CongestionChoice> {
     let mut choices: Vec<_> = CongestionChoice::all()
         .into_iter()
         .filter(|c| c.build(1000).is_ok())
         .collect();
+    choices.extend([
+        CongestionChoice::Bic(BicParams {
+            profile: BicProfile::Paper,
+            ..BicParams::default()
+        }),
+        CongestionChoice::Westwood(WestwoodParams {
+            filter: WestwoodFilter::Tustin,
+            ..WestwoodParams::default()
+        }),
+        CongestionChoice::WestwoodPlus(WestwoodPlusParams {
+            filter: WestwoodPlusFilter::Pub,
+            ..WestwoodPlusParams::default()
+        }),
+    ]);
     for mut choice in choices.clone() {
         if let Some(common) = choice.common() {
             common.growth = Growth::Acks;
@@ -249,10 +272,12 @@ fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
                 may_grow || window <= before.max(view.segment_bytes),
                 "grew: {said}"
             );
-            let may_shrink = !matches!(
-                event,
-                CongestionEvent::Acked { .. } | CongestionEvent::Sent { .. }
-            );
+            let by_delay = matches!(choice, CongestionChoice::Vegas(_)) && !held;
+            let may_shrink = match event {
+                CongestionEvent::Acked { .. } => by_delay,
+                CongestionEvent::Sent { .. } => false,
+                _ => true,
+            };
             assert!(may_shrink || window >= before, "shrank: {said}");
         }
         let _ = controller.pacing();

@@ -11,6 +11,10 @@
 //! Because recovery counts what is in flight without lost and selectively acknowledged bytes (RFC 6675), no
 //! controller inflates its window by duplicate acknowledgements. Specification: ResTP §3.5.6.
 
+mod bandwidth;
+mod bic;
+mod bic_paper;
+mod bic_sim;
 mod choice;
 mod cubic;
 mod cubic_curve;
@@ -18,16 +22,25 @@ mod hystart;
 mod none;
 mod reno;
 mod tahoe;
+mod vegas;
+mod veno;
+mod westwood;
+mod westwood_plus;
 mod window;
 
 #[cfg(test)]
 mod conformance;
 
+pub use bic::{Bic, BicParams, BicProfile};
 pub use choice::{CongestionChoice, NotBuilt};
 pub use cubic::{Cubic, CubicParams};
 pub use none::Unplugged;
 pub use reno::Reno;
 pub use tahoe::Tahoe;
+pub use vegas::{Vegas, VegasParams};
+pub use veno::{Veno, VenoParams};
+pub use westwood::{Westwood, WestwoodFilter, WestwoodParams};
+pub use westwood_plus::{WestwoodPlus, WestwoodPlusFilter, WestwoodPlusParams};
 pub use window::{CommonParams, Growth};
 
 use crate::recovery::{LostSegment, RateSample};
@@ -115,10 +128,20 @@ pub enum Controller {
     None(Unplugged),
     /// RFC 5681, and with it NewReno.
     Reno(Reno),
+    /// Xu, Harfoush, Rhee 2004.
+    Bic(Bic),
     /// RFC 9438.
     Cubic(Cubic),
     /// Jacobson 1988.
     Tahoe(Tahoe),
+    /// Brakmo, Peterson 1995.
+    Vegas(Vegas),
+    /// Mascolo and others 2001.
+    Westwood(Westwood),
+    /// Grieco, Mascolo 2004.
+    WestwoodPlus(WestwoodPlus),
+    /// Fu, Liew 2003.
+    Veno(Veno),
     /// An algorithm from outside this crate.
     Custom(Box<dyn Congestion + Send>),
 }
@@ -128,8 +151,13 @@ macro_rules! each {
         match $self {
             Controller::None($inner) => $call,
             Controller::Reno($inner) => $call,
+            Controller::Bic($inner) => $call,
             Controller::Cubic($inner) => $call,
             Controller::Tahoe($inner) => $call,
+            Controller::Vegas($inner) => $call,
+            Controller::Westwood($inner) => $call,
+            Controller::WestwoodPlus($inner) => $call,
+            Controller::Veno($inner) => $call,
             Controller::Custom($inner) => $call,
         }
     };

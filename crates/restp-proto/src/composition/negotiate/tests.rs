@@ -275,11 +275,11 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
         "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
     );
     let sentence = said(Services {
-        congestion: 6,
+        congestion: 15,
         ..good
     });
     assert!(
-        sentence.contains("congestion = vegas") && sentence.contains("not built"),
+        sentence.contains("congestion = rate") && sentence.contains("not built"),
         "{sentence}"
     );
     let sentence = said(Services {

@@ -196,7 +196,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["congestion", "paths"],
         reason: "on several paths the header's code of BIC means the coupled algorithm",
         instead: &[("congestion", "newreno")],
-        broken: |c| c.paths != PathMode::Single && c.congestion == CongestionChoice::Bic,
+        broken: |c| c.paths != PathMode::Single && matches!(c.congestion, CongestionChoice::Bic(_)),
     },
     // Cause of losses, marks and pacing (ResTP §15).
     Rule {

@@ -27,7 +27,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "delayed + BIC: discouraged",
         "3wh-arq",
         &[("ack", "delayed"), ("recovery", "timer"), ("congestion", "bic")],
-        &["delayed-window-congestion", "no-delayed", "no-such-controller"],
+        &["delayed-window-congestion", "no-delayed"],
     ),
     (
         "delayed + a rate-based algorithm: fits",
@@ -80,7 +80,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "SNACK or SACK + partially reliable: all holes at once",
         "par-arq",
         &[],
-        &["no-such-controller"],
+        &[],
     ),
     (
         "SACK + fully reliable: selective repeat",
@@ -221,7 +221,7 @@ pub(super) const NEEDS: &[Row] = &[
         "BIC needs ACK",
         "unrel",
         &[("connection", "three-way"), ("congestion", "bic")],
-        &["congestion-needs-ack", "no-such-controller"],
+        &["congestion-needs-ack"],
     ),
     (
         "window flow control needs ACK",
@@ -300,7 +300,7 @@ pub(super) const OWN: &[Row] = &[
         "BIC on several paths",
         "mp-opt",
         &[("congestion", "bic"), ("connection", "three-way")],
-        &["bic-on-one-path", "no-such-controller", "no-multipath"],
+        &["bic-on-one-path", "no-multipath"],
     ),
     (
         "an outage nobody probes",

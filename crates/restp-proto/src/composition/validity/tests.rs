@@ -105,13 +105,13 @@ fn a_refusal_names_values_rule_source_and_way_out() {
         "connection = connectionless, ordering = ordered: without an agreed first number there is no order \
          to restore (ResTP §3.5.5, rule connectionless-ordering); choose connection = three-way"
     );
-    let sentence = with("3wh-arq", &[("congestion", "bic")])
+    let sentence = with("3wh-arq", &[("congestion", "rate")])
         .check()
         .unwrap_err()
         .to_string();
     assert_eq!(
         sentence,
-        "congestion = bic: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
+        "congestion = rate: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
          no-such-controller); choose congestion = cubic"
     );
 }
@@ -123,7 +123,6 @@ fn a_preset_checks_or_lacks_a_part_that_is_not_built() {
             "3wh-harq" => &["no-harq"],
             "opt-arq" => &["no-opportunistic"],
             "mp-opt" => &["no-opportunistic", "no-multipath"],
-            "ful-arq" | "par-arq" => &["no-such-controller"],
             "geo-spread" => &["no-multipath"],
             _ => &[],
         };

@@ -1,0 +1,272 @@
+//! Vegas: keeps a few segments in the queue by comparing what the window promises with what a round trip delivers.
+//! Brakmo, Peterson 1995; TC §2.3.4, §3.3, equations 3.1 to 3.3. Losses are answered as Reno answers them.
+
+use super::window::{CommonParams, Window, segment_of};
+use super::{Congestion, CongestionEvent, CongestionSnapshot, Reno};
+use crate::view::PathView;
+use restp_base::time::Duration;
+use restp_base::units::Rate;
+
+/// Parameters of [`Vegas`]: bounds of what it keeps in the queue. TC gives none; the values are those of the public
+/// implementations (OP-22 of TC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VegasParams {
+    /// Start and growth.
+    pub common: CommonParams,
+    /// With fewer segments queued the window grows. Default 2.
+    pub alpha_segments: u64,
+    /// With more segments queued the window shrinks. Default 4.
+    pub beta_segments: u64,
+    /// With more segments queued slow start ends. Default 1.
+    pub gamma_segments: u64,
+}
+
+impl Default for VegasParams {
+    fn default() -> Self {
+        VegasParams {
+            common: CommonParams::default(),
+            alpha_segments: 2,
+            beta_segments: 4,
+            gamma_segments: 1,
+        }
+    }
+}
+
+/// Fewer samples of the round-trip time do not tell a queue from an acknowledgement that was held back (TC §3.3.2).
+const SAMPLES: u64 = 3;
+
+/// The Vegas controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Vegas {
+    params: VegasParams,
+    reno: Reno,
+    cycle: Option<Cycle>,
+}
+
+/// From the departure of one segment, the distinguished one, to its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Cycle {
+    /// Bytes to be acknowledged until the distinguished segment is.
+    ahead: u64,
+    /// Bytes that left since, it included.
+    sent: u64,
+    samples: u64,
+    /// The smallest of them: delayed acknowledgements only add.
+    smallest: Duration,
+}
+
+impl Vegas {
+    /// A controller at its initial window for segments of `segment_bytes`.
+    pub fn new(params: &VegasParams, segment_bytes: u64) -> Self {
+        Vegas {
+            params: *params,
+            reno: Reno::new(&params.common, segment_bytes),
+            cycle: None,
+        }
+    }
+
+    fn sent(&mut self, bytes: u64, view: &PathView) {
+        let cycle = self.cycle.get_or_insert(Cycle {
+            ahead: view.in_flight_bytes,
+            sent: 0,
+            samples: 0,
+            smallest: Duration::MAX,
+        });
+        cycle.sent = cycle.sent.saturating_add(bytes);
+    }
+
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
+        let segment = segment_of(view);
+        if let Some(cycle) = &mut self.cycle {
+            if let Some(rtt) = rtt {
+                cycle.samples += 1;
+                cycle.smallest = cycle.smallest.min(rtt);
+            }
+            cycle.ahead = cycle.ahead.saturating_sub(bytes);
+        }
+        match self.cycle.take_if(|cycle| cycle.ahead == 0) {
+            None => {
+                self.reno.window.slow_start(bytes, segment);
+            }
+            Some(cycle) if cycle.samples < SAMPLES => self.reno.grow(bytes, segment),
+            Some(cycle) => self.adjust(&cycle, bytes, view),
+        }
+    }
+
+    /// Once per round trip: `expected` is the window, `actual` what would have left in the shortest round trip at the
+    /// rate of this one, both in bytes per base round-trip time; their difference waits in the queue.
+    fn adjust(&mut self, cycle: &Cycle, bytes: u64, view: &PathView) {
+        let segment = segment_of(view);
+        let window = &mut self.reno.window;
+        let base = view.min_rtt.unwrap_or(cycle.smallest).min(cycle.smallest);
+        let expected = window.bytes;
+        let actual = u128::from(cycle.sent) * u128::from(base.as_nanos())
+            / u128::from(cycle.smallest.as_nanos().max(1));
+        let actual = u64::try_from(actual).unwrap_or(u64::MAX);
+        let queued = expected.saturating_sub(actual);
+        let bound = |segments: u64| segments.saturating_mul(segment);
+        if window.in_slow_start() {
+            if queued <= bound(self.params.gamma_segments) {
+                window.slow_start(bytes, segment);
+                return;
+            }
+            shrink(window, actual.saturating_add(segment), segment);
+        } else if queued < bound(self.params.alpha_segments) {
+            window.grow(segment);
+        } else if queued > bound(self.params.beta_segments) {
+            shrink(window, expected.saturating_sub(segment), segment);
+        }
+    }
+}
+
+/// Two segments at least; the threshold follows, or this would be slow start.
+fn shrink(window: &mut Window, bytes: u64, segment: u64) {
+    window.bytes = window.bytes.min(bytes.max(2 * segment));
+    window.threshold = window.threshold.min(window.bytes);
+}
+
+impl Congestion for Vegas {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+        match *event {
+            CongestionEvent::Sent { bytes } => self.sent(bytes, view),
+            CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
+                self.acked(bytes, rtt, view)
+            }
+            CongestionEvent::SegmentLost(_) => {}
+            // What such a cycle sent is not what the window would have allowed.
+            CongestionEvent::Acked { .. }
+            | CongestionEvent::Lost { .. }
+            | CongestionEvent::Marked { .. }
+            | CongestionEvent::RecoveryEnded
+            | CongestionEvent::Timeout { .. }
+            | CongestionEvent::Idle { .. }
+            | CongestionEvent::Restored => self.cycle = None,
+        }
+        self.reno.react(event, view, view.in_flight_bytes / 2);
+    }
+    fn window_bytes(&self) -> u64 {
+        self.reno.window_bytes()
+    }
+    fn pacing(&self) -> Option<Rate> {
+        self.reno.pacing()
+    }
+    fn snapshot(&self) -> CongestionSnapshot {
+        self.reno.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance::{acked, acked_after, path};
+    use super::*;
+
+    const SEGMENT: u64 = 1460;
+    const BASE: Duration = Duration::from_millis(100);
+
+    /// A window of 20 segments, in slow start below `threshold`.
+    fn at_20_segments(threshold: u64) -> Vegas {
+        let params = VegasParams {
+            common: CommonParams {
+                initial_threshold_bytes: threshold,
+                ..CommonParams::default()
+            },
+            ..VegasParams::default()
+        };
+        let mut vegas = Vegas::new(&params, SEGMENT);
+        vegas.on(&acked(10 * SEGMENT), &path(SEGMENT));
+        assert_eq!(vegas.window_bytes(), 20 * SEGMENT);
+        vegas
+    }
+
+    fn view(in_flight_bytes: u64) -> PathView {
+        PathView {
+            min_rtt: Some(BASE),
+            in_flight_bytes,
+            ..path(SEGMENT)
+        }
+    }
+
+    /// One cycle in which 20 segments leave and `acks` acknowledgements with a sample of `rtt` cover what was in
+    /// flight when it began: 10 segments.
+    fn cycle(vegas: &mut Vegas, rtt: Duration, acks: u64) -> u64 {
+        for _ in 0..20 {
+            vegas.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view(10 * SEGMENT));
+        }
+        for _ in 1..acks {
+            let before = vegas.window_bytes();
+            vegas.on(&acked_after(SEGMENT / 10, rtt), &view(0));
+            let avoids = vegas.snapshot().state == "avoidance";
+            assert!(!avoids || vegas.window_bytes() == before, "the cycle is open");
+        }
+        vegas.on(&acked_after(10 * SEGMENT, rtt), &view(0));
+        vegas.window_bytes()
+    }
+
+    #[test]
+    fn in_avoidance_two_to_four_segments_stay_in_the_queue() {
+        // TC §4.12: 20 segments, 29 200 bytes sent per cycle, base 100 ms.
+        for (rtt, segments) in [(120, 20), (130, 19), (105, 21)] {
+            let mut vegas = at_20_segments(20 * SEGMENT);
+            let window = cycle(&mut vegas, Duration::from_millis(rtt), 3);
+            assert_eq!(window, segments * SEGMENT, "{rtt} ms");
+            assert_eq!(vegas.snapshot().state, "avoidance", "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn slow_start_ends_with_more_than_one_segment_in_the_queue() {
+        let mut vegas = at_20_segments(u64::MAX);
+        vegas.reno.window.bytes = 20 * SEGMENT - 2 * (SEGMENT / 10); // to be added by the two acknowledgements before
+        // TC §4.12: 110 ms, D = 1.82 > 1: 29 200 · 100 / 110 + 1460 = 28 005 bytes, 19.18 segments.
+        let window = cycle(&mut vegas, Duration::from_millis(110), 3);
+        assert_eq!(window, 28_005);
+        assert_eq!(vegas.snapshot().threshold_bytes, Some(28_005));
+        assert_eq!(vegas.snapshot().state, "avoidance");
+        // 105 ms, D = 0.95: slow start goes on.
+        let mut vegas = at_20_segments(u64::MAX);
+        vegas.reno.window.bytes = 20 * SEGMENT - 2 * (SEGMENT / 10);
+        assert_eq!(cycle(&mut vegas, Duration::from_millis(105), 3), 30 * SEGMENT);
+    }
+
+    #[test]
+    fn a_cycle_with_fewer_than_three_samples_is_reno_s() {
+        let mut vegas = at_20_segments(20 * SEGMENT);
+        let slow = Duration::from_millis(500);
+        assert_eq!(cycle(&mut vegas, slow, 2), 20 * SEGMENT);
+        // 10 segments of credit twice make one window: one segment more, whatever the delay.
+        assert_eq!(cycle(&mut vegas, slow, 2), 21 * SEGMENT);
+    }
+
+    #[test]
+    fn a_loss_halves_and_discards_the_cycle() {
+        let mut vegas = at_20_segments(20 * SEGMENT);
+        vegas.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view(10 * SEGMENT));
+        vegas.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view(20 * SEGMENT));
+        assert_eq!(vegas.window_bytes(), 10 * SEGMENT);
+        assert!(vegas.cycle.is_none());
+        vegas.on(&acked_after(20 * SEGMENT, BASE), &view(0));
+        assert_eq!(vegas.window_bytes(), 10 * SEGMENT, "no cycle, no growth");
+    }
+
+    #[test]
+    fn what_an_idle_application_sends_says_nothing_about_the_queue() {
+        let mut vegas = at_20_segments(20 * SEGMENT);
+        vegas.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view(SEGMENT));
+        let mut unused = view(0);
+        unused.application_limited = true;
+        for _ in 0..3 {
+            vegas.on(&acked_after(SEGMENT / 2, BASE * 3), &unused);
+        }
+        assert_eq!(vegas.window_bytes(), 20 * SEGMENT);
+    }
+
+    #[test]
+    fn the_window_does_not_shrink_below_two_segments() {
+        let mut vegas = at_20_segments(20 * SEGMENT);
+        (vegas.params.alpha_segments, vegas.params.beta_segments) = (0, 0);
+        for _ in 0..40 {
+            cycle(&mut vegas, Duration::from_secs(5), 3);
+        }
+        assert_eq!(vegas.window_bytes(), 2 * SEGMENT);
+    }
+}
