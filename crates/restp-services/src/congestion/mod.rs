@@ -118,10 +118,6 @@ pub struct CongestionSnapshot {
 }
 
 /// The controller a path owns. An enum, because it is asked for every packet.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a path has one controller and asks it for every packet"
-)]
 #[derive(Debug)]
 pub enum Controller {
     /// A fixed flight limit.
