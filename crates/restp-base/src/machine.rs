@@ -121,6 +121,8 @@ pub enum Wakeup {
     Acknowledgement,
     /// The pacer allows the next segment.
     Pacing,
+    /// Segments have waited long enough to be encoded (forward error correction).
+    Encoding,
     /// A probe: zero window, outage, keep-alive.
     Probe,
     /// A state ends: idle connection, TIME-WAIT, hold time.

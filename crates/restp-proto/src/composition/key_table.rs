@@ -11,7 +11,7 @@ use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
-use restp_services::reliability::Reliability;
+use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
 /// A choice among names: the array of pairs it is taken from, and the field.
@@ -323,6 +323,21 @@ pub static KEYS: &[Key] = &[
             },
         },
     ),
+    parameter(
+        "fec",
+        "ResTP §3.1.5",
+        ENCODED,
+        named!(FecCode::ALL, |c| Some(&mut fec(c)?.code)),
+    ),
+    parameter(
+        "fec-timer",
+        "ResTP §3.5.8",
+        ENCODED,
+        Access::Number {
+            unit: Unit::TimeOrAuto,
+            slot: |c| Some(&mut fec(c)?.timer),
+        },
+    ),
     number("handshake-rto", "OP-32", Unit::Time, |c| {
         Some(&mut c.handshake.rto)
     }),
@@ -408,6 +423,13 @@ fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
 
 /// The algorithms with a window.
 const CONTROLLED: &str = "a congestion control with a window, such as cubic";
+
+/// The services that encode.
+const ENCODED: &str = "reliability = quasi or harq";
+
+fn fec(c: &mut Composition) -> Option<&mut FecParameters> {
+    c.reliability.encodes().then_some(&mut c.fec)
+}
 
 const fn service(name: &'static str, section: &'static str, access: Access) -> Key {
     Key {

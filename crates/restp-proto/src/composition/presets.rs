@@ -15,7 +15,7 @@ use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
-use restp_services::reliability::Reliability;
+use restp_services::reliability::{FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
 /// A composition with a name.
@@ -169,6 +169,7 @@ fn plain() -> Composition {
         paths: PathMode::Single,
         scheduling: None,
         segment_bytes: 1400,
+        fec: FecParameters::default(),
         handshake: HandshakeParameters::default(),
         rto: RtoParameters::default(),
         send_buffer_bytes: 256 << 10,

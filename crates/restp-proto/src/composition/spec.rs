@@ -10,7 +10,7 @@ use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{RecoveryChoice, RtoParameters};
-use restp_services::reliability::Reliability;
+use restp_services::reliability::{FecParameters, LENGTH_BYTES, Reliability};
 use restp_services::scheduling::Scheduling;
 
 /// What an association is made of. Plain data: anything can be written down, and
@@ -51,6 +51,9 @@ pub struct Composition {
     /// Most payload bytes of a segment, 1 to 65 000. Default 1400: with every header it stays below the 1500
     /// bytes of Ethernet.
     pub segment_bytes: u32,
+    /// Code and timer of forward error correction (ResTP §3.5.8), for quasi and harq. The initiator's code is the
+    /// association's; the timer is local.
+    pub fec: FecParameters,
     /// Repetition of set-up packets (OP-32).
     pub handshake: HandshakeParameters,
     /// Bounds and patience of the retransmission timer (OP-51, OP-58).
@@ -64,4 +67,17 @@ pub struct Composition {
     /// The connection is given up when nothing was acknowledged for this long although data is outstanding, or
     /// the peer's window stays shut (OP-50, RFC 5482). Default 5 min.
     pub progress_timeout: Duration,
+}
+
+impl Composition {
+    /// Most payload bytes of a plain segment: with forward error correction those of an encoded one, less the length
+    /// in front of what it repairs (OP-39).
+    pub fn payload_bytes(&self) -> usize {
+        let length = if self.reliability.encodes() {
+            LENGTH_BYTES
+        } else {
+            0
+        };
+        (self.segment_bytes as usize).saturating_sub(length)
+    }
 }

@@ -1,6 +1,7 @@
 //! What happens to a packet, in order (ResTP layout: crc, connection management, acknowledgement, recovery, loss
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
+use super::fec::is_encoded;
 use super::{Connection, State};
 use crate::wire::{Flags, Header, Tail, sack, verify_payload};
 use bytes::Bytes;
@@ -48,7 +49,7 @@ impl Connection {
             State::SynReceived(_) => self.on_confirmation(now, packet),
             State::Established => self.on_established(now, packet),
             State::TimeWait { .. } => {
-                if header.flags.has(Flags::FIN) || !packet.payload.is_empty() {
+                if header.flags.has(Flags::FIN) || (!packet.payload.is_empty() && !is_encoded(header)) {
                     self.inn.ack.on_urgent_once(); // the peer did not hear our last acknowledgement
                 } else if let Some(number) = header.sequence {
                     self.on_bare(number);
@@ -63,7 +64,11 @@ impl Connection {
         let header = packet.header;
         let expected = sequence::truncate(self.out.board.first());
         let answers = header.acknowledgement.is_none_or(|number| number == expected);
-        if !header.flags.has(Flags::SYN | Flags::ACK) || !answers || !packet.payload.is_empty() {
+        if !header.flags.has(Flags::SYN | Flags::ACK)
+            || !answers
+            || !packet.payload.is_empty()
+            || !self.agrees_on_code(header)
+        {
             self.counters.rejected_packets += 1;
             return;
         }
@@ -113,6 +118,7 @@ impl Connection {
         }
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
+            Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),
             Some(number) if fin => self.on_segment(now, number, None),
             Some(number) if !payload.is_empty() => self.on_segment(now, number, Some(payload)),
             Some(number) => self.on_bare(number),
@@ -133,7 +139,8 @@ impl Connection {
         if let Tail::Sack(blocks) = &header.tail {
             report.received.extend(sack::ranges(blocks, report.cumulative));
         }
-        let outstanding = board.in_flight_bytes();
+        report.lost = self.reported_loss(header, report.cumulative);
+        let outstanding = self.out.board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
         if self.out.window_unused {
             self.out.board.application_limits();
@@ -233,7 +240,7 @@ impl Connection {
     }
 
     /// A numbered segment, or (without payload) the FIN.
-    fn on_segment(&mut self, now: Time, number: u32, payload: Option<Bytes>) {
+    pub(super) fn on_segment(&mut self, now: Time, number: u32, payload: Option<Bytes>) {
         let most_bytes = self.most_unread_bytes();
         let Some(reassembly) = &mut self.inn.reassembly else {
             return;
@@ -262,6 +269,11 @@ impl Connection {
         } else {
             self.inn.window.edge(reassembly.next(), before as u64)
         };
+        let kept = self
+            .inn
+            .decoder
+            .is_some()
+            .then(|| payload.clone().unwrap_or_default());
         let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.ready);
         match arrival {
             Arrival::InOrder => self.inn.ack.on_in_order(now),
@@ -286,6 +298,11 @@ impl Connection {
             )
         {
             self.inn.fin = Some(number);
+        }
+        if let (Some(decoder), Some(payload)) = (&mut self.inn.decoder, kept)
+            && !matches!(arrival, Arrival::Duplicate | Arrival::BeyondWindow)
+        {
+            decoder.on_received(number, &payload);
         }
         self.hand_up(before);
     }

@@ -4,6 +4,7 @@
 //! Its owner drains it in this order after every call: [`Connection::poll_transmit`] until `false`, events,
 //! [`Connection::deadline`].
 
+mod fec;
 mod intake;
 mod outlet;
 mod pdu_builder;
@@ -31,7 +32,7 @@ use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::{Load, Path};
 use restp_services::recovery::{DUPLICATE_THRESHOLD, Recovery, Scoreboard};
-use restp_services::reliability::TransmitBuffer;
+use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, TransmitBuffer};
 use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ struct Outbound {
     board: Scoreboard,
     buffer: TransmitBuffer,
     recovery: Recovery,
+    /// With forward error correction.
+    encoder: Option<FecEncoder>,
     window: SendWindow,
     /// Window last advertised by the peer, to tell an update from a duplicate.
     advertised: u16,
@@ -78,6 +81,9 @@ struct Inbound {
     /// Unknown until the peer's first number is.
     reassembly: Option<Reassembly>,
     window: ReceiveWindow,
+    /// With forward error correction.
+    decoder: Option<FecDecoder>,
+    loss_report: LossReport,
     ack: AckTimer,
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
@@ -146,6 +152,7 @@ impl Connection {
             }
         };
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+        connection.encode_by(connection.composition.fec.code);
         if connection.state == State::Established {
             connection.notices.push_back(Notice::Connected);
         }
@@ -176,6 +183,8 @@ impl Connection {
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
         (connection.opened_here, connection.announced) = (false, false);
         connection.learn_peer_number(syn);
+        let code = syn.fec.and_then(|fec| FecCode::from_kind(fec.kind));
+        connection.encode_by(code.unwrap_or_default());
         connection.ecn.agreed = connection.composition.ecn && syn.flags.has(Flags::ECE | Flags::CWR);
         Ok(connection)
     }
@@ -208,7 +217,11 @@ impl Connection {
             path: Path::new(address, composition.rto, controller),
             out: Outbound {
                 queue: SendQueue::new(composition.framing),
-                board: Scoreboard::new(first),
+                board: if composition.reliability.encodes() {
+                    Scoreboard::coded(first)
+                } else {
+                    Scoreboard::new(first)
+                },
                 buffer: TransmitBuffer::new(first),
                 recovery: Recovery::new(
                     composition.recovery,
@@ -223,6 +236,7 @@ impl Connection {
                         DUPLICATE_THRESHOLD
                     },
                 ),
+                encoder: None,
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,
                 repeat_at_once: false,
@@ -238,6 +252,8 @@ impl Connection {
             inn: Inbound {
                 reassembly: None,
                 window: ReceiveWindow::new(sequence::ORIGIN, granted(composition.flow_control)),
+                decoder: None,
+                loss_report: LossReport::default(),
                 ack: AckTimer::new(schedule),
                 ready: VecDeque::new(),
                 ready_bytes: 0,
@@ -307,7 +323,7 @@ impl Connection {
         if self.release.is_wanted() || self.state.is_over() {
             return Err(WriteError::Closed);
         }
-        let limit = self.composition.segment_bytes as usize;
+        let limit = self.composition.payload_bytes();
         if !self.out.queue.fits(&data, limit) {
             return Err(WriteError::TooLarge {
                 size: data.len(),
@@ -401,6 +417,10 @@ impl Connection {
         }
         self.out.queue.clear();
         self.out.buffer.clear();
+        if let Some(encoder) = &mut self.out.encoder {
+            encoder.clear();
+        }
+        self.inn.decoder = None;
         self.path.rto.stop();
         self.out.probe_at = None;
         self.out.paced_until = None;

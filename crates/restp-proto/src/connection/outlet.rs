@@ -27,6 +27,9 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
 
 fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     c.out.paced_until = None;
+    if c.send_encoded(now, out) {
+        return true;
+    }
     if c.out.outage.is_active() {
         return c.poll_outage(now, out);
     }
@@ -58,12 +61,7 @@ impl Connection {
     /// Bytes of the segment that would be sent next, were it allowed: data, or the FIN after the last of them.
     fn next_segment_bytes(&self) -> Option<u64> {
         if !self.out.queue.is_empty() {
-            return Some(
-                self.out
-                    .queue
-                    .bytes()
-                    .min(self.composition.segment_bytes as usize) as u64,
-            );
+            return Some(self.out.queue.bytes().min(self.composition.payload_bytes()) as u64);
         }
         self.release.must_send_fin().then_some(0)
     }
@@ -153,10 +151,7 @@ impl Connection {
     /// New data, or the FIN.
     fn send_new(&mut self, now: Time, out: &mut Datagram) -> bool {
         self.restart_after_idle(now);
-        let payload = self
-            .out
-            .queue
-            .next_segment(self.composition.segment_bytes as usize);
+        let payload = self.out.queue.next_segment(self.composition.payload_bytes());
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         if !self.services_are_numbered() {
             return self.send_unnumbered(now, payload, out);
@@ -165,6 +160,7 @@ impl Connection {
         if payload.is_none() {
             self.release.fin_sent(number);
         }
+        self.encode(now, number, payload.as_ref());
         if self.composition.reliability.repeats() {
             self.out.buffer.push(payload.clone());
         }
@@ -172,7 +168,7 @@ impl Connection {
             // Nobody will report on it: it leaves our books as it leaves this host.
             let _ = self.out.board.acknowledge(now, &AckReport::pointer(number + 1));
         }
-        if payload.is_none() && !self.composition.reliability.repeats() {
+        if payload.is_none() && !self.composition.reliability.repeats() && self.out.encoder.is_none() {
             self.end_without_answer(now, number);
         }
         self.after_segment(now, bytes);
@@ -202,7 +198,7 @@ impl Connection {
 
     /// The FIN `fin` leaves once and nobody acknowledges it (OP-35). From now on silence means that the peer's own
     /// was lost.
-    fn end_without_answer(&mut self, now: Time, fin: u64) {
+    pub(super) fn end_without_answer(&mut self, now: Time, fin: u64) {
         self.release.acknowledged(fin + 1);
         self.heard_at = now;
         self.conclude(now);
@@ -216,6 +212,11 @@ impl Connection {
         let in_flight = self.out.board.in_flight_bytes();
         self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
         self.path.rto.start(now, &self.path.rtt);
+        self.pace(now, bytes);
+    }
+
+    /// Charges `bytes` that leave to the pacer.
+    pub(super) fn pace(&mut self, now: Time, bytes: u64) {
         if self.composition.pacing
             && let Some(rate) = self.path.controller.pacing()
         {

@@ -2,11 +2,12 @@
 //! segment with a plain header: blocks ride on it only where the payload leaves room.
 
 use super::{Connection, State};
-use crate::wire::{Flags, Header, Tail, sack};
+use crate::wire::{ErrorControl, Fec, Flags, Header, Tail, sack};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence;
 use restp_services::ack::Detail;
+use restp_services::reliability::Encoded;
 
 /// Bytes of one SACK block.
 const BLOCK_BYTES: usize = 8;
@@ -56,6 +57,20 @@ pub(super) fn segment(
         }
     }
     finish(c, out, header, payload, ecn)
+}
+
+/// An encoded packet: the number of the first packet encoded in it, and how many those are (ResTP §3.1.5). It
+/// acknowledges nothing, because its FEC word has no room for a loss range.
+pub(super) fn encoded(c: &mut Connection, out: &mut Datagram, kind: u8, encoded: Encoded) -> bool {
+    let mut header = plain(c);
+    header.services.error = header.services.error | ErrorControl::ENC;
+    header.sequence = Some(sequence::truncate(encoded.first));
+    header.fec = Some(Fec {
+        kind,
+        range: encoded.range,
+    });
+    let ecn = if c.ecn.agreed { Ecn::Ect0 } else { Ecn::NotEct };
+    finish(c, out, header, encoded.payload, ecn)
 }
 
 /// A packet that only acknowledges, carrying `number` (SND.NXT, OP-17).
@@ -135,8 +150,9 @@ fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
     cap == wanted
 }
 
-/// Adds the window, counts the packet and writes it.
+/// Adds the FEC word and the window, counts the packet and writes it.
 fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: Bytes, ecn: Ecn) -> bool {
+    header.fec = header.fec.or_else(|| c.fec_word(header.flags));
     if c.services.flow_control != 0 {
         let unread = c.inn.ready.len() as u64;
         let next = c

@@ -4,6 +4,7 @@ use super::Connection;
 use restp_base::flow::FlowStats;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::Congestion;
+use restp_services::reliability::{FecDecoder, FecEncoder};
 
 /// What a connection counts.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Counters {
     pub(super) beyond_window: u64,
     /// Numbers given up by a receiver that did not wait any longer.
     pub(super) skipped_segments: u64,
+    /// Segments rebuilt from encoded packets.
+    pub(super) repaired_packets: u64,
     pub(super) unbuildable_packets: u64,
 }
 
@@ -53,6 +56,7 @@ impl Counters {
             corrupted_packets: 0,
             beyond_window: 0,
             skipped_segments: 0,
+            repaired_packets: 0,
             unbuildable_packets: 0,
         }
     }
@@ -66,7 +70,15 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         .reassembly
         .as_ref()
         .map_or(0, |reassembly| reassembly.held_bytes());
-    let kept = c.out.queue.bytes() + c.out.buffer.bytes() + c.out.board.memory() + held + c.inn.ready_bytes;
+    let encoder = c.out.encoder.as_ref().map_or(0, FecEncoder::bytes);
+    let decoder = c.inn.decoder.as_ref().map_or(0, FecDecoder::bytes);
+    let kept = c.out.queue.bytes()
+        + c.out.buffer.bytes()
+        + c.out.board.memory()
+        + held
+        + c.inn.ready_bytes
+        + encoder
+        + decoder;
     FlowStats {
         path: Some(c.path.address),
         handshake: n.handshake,
@@ -79,7 +91,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         delivered_messages: n.delivered_messages,
         retransmitted_packets: n.retransmitted_packets,
         lost_packets: n.lost_packets,
-        repaired_packets: 0,
+        repaired_packets: n.repaired_packets,
         timeouts: n.timeouts,
         duplicate_packets: n.duplicate_packets,
         skipped_segments: n.skipped_segments,

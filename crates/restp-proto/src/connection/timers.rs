@@ -7,6 +7,7 @@ use restp_base::machine::Wakeup;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
 use restp_services::loss_handling::Finding;
+use restp_services::reliability::FecEncoder;
 
 impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
@@ -37,6 +38,8 @@ impl Connection {
             Wakeup::Acknowledgement,
         );
         consider(self.out.paced_until, Wakeup::Pacing);
+        let encoder = self.out.encoder.as_ref();
+        consider(encoder.and_then(FecEncoder::deadline), Wakeup::Encoding);
         consider(self.out.probe_at, Wakeup::Probe);
         consider(self.hold_deadline(), Wakeup::Expiry);
         consider(self.keepalive_deadline(), Wakeup::Probe);

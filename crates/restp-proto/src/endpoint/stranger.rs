@@ -6,9 +6,10 @@ use super::table::Key;
 use crate::composition::{ValidComposition, accept};
 use crate::config::Acceptance;
 use crate::connection::{Connection, Packet};
-use crate::wire::{Flags, Header, Services, Setup};
+use crate::wire::{ErrorControl, Fec, Flags, Header, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
+use restp_services::reliability::FecCode;
 use std::sync::Arc;
 
 /// Refusals that may wait to be sent; more are dropped, as the network might.
@@ -63,7 +64,10 @@ impl Endpoint {
             .listeners
             .iter()
             .find(|listener| listener.port == header.destination)?;
-        let accepted = accept(header.services, &listener.composition).ok();
+        let is_known = |fec: Fec| FecCode::from_kind(fec.kind).is_some();
+        let accepted = accept(header.services, &listener.composition)
+            .ok()
+            .filter(|_| header.fec.is_none_or(is_known));
         let exact = |composition: &ValidComposition| {
             let own = listener.composition.clone().check();
             own.is_ok_and(|own| Services::of(&own) == Services::of(composition))
@@ -85,7 +89,7 @@ impl Endpoint {
             return;
         }
         let mut header = Header::new(asked.services, asked.destination, asked.source);
-        header.services.error = header.services.error.without(crate::wire::ErrorControl::ENC);
+        header.services.error = header.services.error.without(ErrorControl::ENC);
         header.flags = Flags::RST | Flags::ACK;
         if let Some(number) = asked.sequence {
             let takes_number =
@@ -94,7 +98,10 @@ impl Endpoint {
             header.acknowledgement = Some(number.wrapping_add(u32::from(takes_number)));
         }
         header.window = asked.window.map(|_| 0);
-        header.fec = asked.fec;
+        header.fec = asked.services.error.has(ErrorControl::FEC).then(|| Fec {
+            kind: asked.fec.map_or(0, |fec| fec.kind),
+            range: 0,
+        });
         self.refusals.push_back((path, header));
     }
 

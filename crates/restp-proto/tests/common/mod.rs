@@ -7,7 +7,7 @@ use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::composition::{Composition, Preset};
-use restp_proto::wire::{Flags, Header};
+use restp_proto::wire::{ErrorControl, Flags, Header};
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,10 @@ impl Seen {
         self.header.flags == flags
     }
     pub fn is_data(&self) -> bool {
-        !self.payload.is_empty()
+        !self.payload.is_empty() && !self.is_encoded()
+    }
+    pub fn is_encoded(&self) -> bool {
+        self.header.services.error.has(ErrorControl::ENC)
     }
     /// As it was on the wire.
     pub fn bytes(&self) -> Vec<u8> {
@@ -296,7 +299,7 @@ impl Pair {
         let last = self
             .log
             .iter()
-            .rfind(|seen| seen.from == side)
+            .rfind(|seen| seen.from == side && !seen.is_encoded())
             .expect("a packet to start from");
         let mut header = last.header.clone();
         header.flags = Flags::ACK;

@@ -32,7 +32,7 @@ pub struct Application {
 
 impl Application {
     pub fn draw(side: usize, composition: &ValidComposition, draw: &mut Stream) -> Self {
-        let segment = u64::from(composition.segment_bytes);
+        let segment = composition.payload_bytes() as u64;
         let fixed = composition.framing == Framing::Fixed;
         let largest = if fixed {
             segment

@@ -29,6 +29,8 @@ const NUMBERS: &[(&str, &[&str])] = &[
     ("growth", &["bytes", "acks"]),
     ("rto-floor", &["10 ms", "200 ms", "1 s"]),
     ("rto-ceiling", &["2 s", "60 s"]),
+    ("fec", &["basic", "interleaved"]),
+    ("fec-timer", &["auto", "1 ms", "20 ms", "500 ms"]),
     ("send-buffer", &["9000 B", "64 KiB", "256 KiB"]),
 ];
 

@@ -11,7 +11,8 @@ use restp_proto::wire::Flags;
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::ordering::Ordering;
-use std::collections::BTreeMap;
+use restp_services::reliability::{FecCode, LENGTH_BYTES};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one side has sent.
 #[derive(Default)]
@@ -24,6 +25,28 @@ struct Sent {
     granted: Option<u64>,
     /// When it last sent beyond that.
     probed_at: Time,
+    /// Every number that an encoded packet covers.
+    encoded: BTreeSet<u64>,
+}
+
+impl Sent {
+    /// An encoded packet is the XOR of what was sent, and every number is encoded once (OP-38, OP-39).
+    fn judge_encoded(&mut self, code: FecCode, first: u64, seen: &Seen) {
+        let fec = seen.header.fec.expect("a FEC word");
+        assert!((1..=code.group_limit()).contains(&fec.range), "{fec:?}");
+        let mut sum = seen.payload.to_vec();
+        for number in code.covered(first, fec.range) {
+            assert!(self.encoded.insert(number), "{number} is encoded twice");
+            let none = Bytes::new(); // the FIN
+            let payload = self.segments.get(&number).unwrap_or(&none);
+            assert!(LENGTH_BYTES + payload.len() <= sum.len(), "{number} does not fit");
+            let length = (payload.len() as u16).to_be_bytes();
+            for (sum, byte) in sum.iter_mut().zip(length.iter().chain(payload)) {
+                *sum ^= byte;
+            }
+        }
+        assert!(sum.iter().all(|byte| *byte == 0), "{fec:?} from {first}");
+    }
 }
 
 pub struct Laws {
@@ -50,6 +73,11 @@ impl Laws {
             judged: 0,
             // Kept until acknowledged, held for the reader, waiting to be sent, and a little per segment.
             most_memory: 2 * window * (segment + 64)
+                + if composition.reliability.encodes() {
+                    36 * segment
+                } else {
+                    0
+                }
                 + composition.send_buffer_bytes as u64
                 + 4 * segment
                 + 16 * 1024,
@@ -90,6 +118,9 @@ impl Laws {
             return;
         };
         let number = sequence::expand(sender.near, number);
+        if seen.is_encoded() {
+            return sender.judge_encoded(self.composition.fec.code, number, seen);
+        }
         sender.near = number;
         if seen.is_data() {
             let known = sender.segments.insert(number, seen.payload.clone());

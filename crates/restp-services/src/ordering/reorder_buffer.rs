@@ -93,6 +93,11 @@ impl Reassembly {
         !self.arrived.is_empty()
     }
 
+    /// True while `number` is needed and has not arrived.
+    pub fn is_missing(&self, number: u64) -> bool {
+        number >= self.next && !self.arrived.contains(number)
+    }
+
     /// Takes the segment `number`; `None` is a number without payload (FIN). What may be handed up now is
     /// appended to `ready`. `edge` is the first number outside the window.
     pub fn insert(

@@ -60,6 +60,11 @@ impl FecEncoder {
         }
     }
 
+    /// The code it encodes by.
+    pub fn code(&self) -> FecCode {
+        self.parameters.code
+    }
+
     /// The packet `number` is about to leave for the first time; numbers come one after another. The FIN has an
     /// empty payload, and nothing comes after it that could fill its group: `is_last` closes it.
     pub fn on_sent(&mut self, now: Time, number: u64, payload: &[u8], is_last: bool, rtt: Option<Duration>) {

@@ -1,4 +1,5 @@
-//! Encoder and decoder with a wire between them, for tests of codes; and what must hold of every code.
+//! Encoder and decoder with a wire between them, for tests of codes; and what must hold of every code (ResTP §3.5.8,
+//! OP-37 to OP-39).
 
 use super::{Encoded, FecCode, FecDecoder, FecEncoder, FecOutcome, FecParameters};
 use restp_base::random::Stream;

@@ -4,7 +4,6 @@ use super::{Rule, Verdict, delayed};
 use restp_services::ack::Detail;
 use restp_services::connection_management::Establishment;
 use restp_services::path_management::PathMode;
-use restp_services::reliability::Reliability;
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -15,24 +14,6 @@ pub(super) static RULES: &[Rule] = &[
         reason: "the opportunistic set-up is not built yet",
         instead: &[("connection", "three-way")],
         broken: |c| c.establishment == Establishment::Opportunistic,
-    },
-    Rule {
-        id: "no-quasi",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.8",
-        about: &["reliability"],
-        reason: "forward error correction is not built yet",
-        instead: &[("reliability", "unreliable")],
-        broken: |c| c.reliability == Reliability::Quasi,
-    },
-    Rule {
-        id: "no-harq",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.8",
-        about: &["reliability"],
-        reason: "forward error correction is not built yet",
-        instead: &[("reliability", "arq")],
-        broken: |c| c.reliability == Reliability::Harq,
     },
     Rule {
         id: "no-delayed",

@@ -18,6 +18,28 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| !(1..=65_000).contains(&c.segment_bytes),
     },
     Rule {
+        id: "fec-segment-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-39",
+        about: &["reliability", "segment"],
+        reason: "an encoded packet carries a length of 2 bytes beside what it repairs",
+        instead: &[("segment", "1400 B")],
+        broken: |c| c.payload_bytes() == 0 && c.segment_bytes > 0,
+    },
+    Rule {
+        id: "fec-timer-size",
+        verdict: Verdict::Forbidden,
+        source: "ResTP §3.5.8",
+        about: &["fec-timer"],
+        reason: "a packet waits 0.1 ms to 1 s to be encoded: a shorter wait sends everything twice, and after a longer \
+                 one a repeat is there before",
+        instead: &[("fec-timer", "auto")],
+        broken: |c| {
+            let timer = c.fec.timer.filter(|_| c.reliability.encodes());
+            timer.is_some_and(|timer| !(MILLISECOND / 10..=Duration::from_secs(1)).contains(&timer))
+        },
+    },
+    Rule {
         id: "window-size",
         verdict: Verdict::Forbidden,
         source: "OP-25",

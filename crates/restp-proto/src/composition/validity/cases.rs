@@ -125,7 +125,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "HARQ + delayed: allowed without fast retransmit",
         "3wh-harq",
         &[("ack", "delayed"), ("recovery", "timer"), ("congestion", "none")],
-        &["no-harq", "no-delayed"],
+        &["no-delayed"],
     ),
     (
         "duplicate ACK + noisy reverse path: recommended",
@@ -187,7 +187,7 @@ pub(super) const NEEDS: &[Row] = &[
         "quasi reliable needs no ACK",
         "unrel",
         &[("connection", "three-way"), ("reliability", "quasi")],
-        &["no-quasi"],
+        &[],
     ),
     (
         "ordered needs neither ACK nor ARQ",
@@ -276,7 +276,7 @@ pub(super) const OWN: &[Row] = &[
         "FEC without an agreed number",
         "unrel",
         &[("reliability", "quasi")],
-        &["connectionless-reliability", "no-quasi"],
+        &["connectionless-reliability"],
     ),
     (
         "several paths without set-up",
@@ -331,6 +331,24 @@ pub(super) const OWN: &[Row] = &[
         "unrel",
         &[("segment", "65001 B")],
         &["segment-size"],
+    ),
+    (
+        "an encoded packet without room",
+        "3wh-harq",
+        &[("segment", "2 B")],
+        &["fec-segment-size"],
+    ),
+    (
+        "an encoded packet that comes at once",
+        "3wh-harq",
+        &[("fec-timer", "0 ms")],
+        &["fec-timer-size"],
+    ),
+    (
+        "an encoded packet that comes too late",
+        "3wh-harq",
+        &[("fec-timer", "1001 ms")],
+        &["fec-timer-size"],
     ),
     (
         "a window always shut",

@@ -120,7 +120,6 @@ fn a_refusal_names_values_rule_source_and_way_out() {
 fn a_preset_checks_or_lacks_a_part_that_is_not_built() {
     for preset in PRESETS {
         let lacks: &[_] = match preset.name {
-            "3wh-harq" => &["no-harq"],
             "opt-arq" => &["no-opportunistic"],
             "mp-opt" => &["no-opportunistic", "no-multipath"],
             "geo-spread" => &["no-multipath"],

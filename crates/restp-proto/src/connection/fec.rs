@@ -1,0 +1,136 @@
+//! Forward error correction between packets and services (ResTP §3.5.8, §3.1.5): which packets carry the FEC word and
+//! what it says (OP-12, OP-40), when an encoded packet leaves, and what becomes of one that arrives.
+//!
+//! Encoded packets take no number and nobody acknowledges them, so they count against no window. They are charged to
+//! the pacer like any other bytes, and wait for nothing: late redundancy is none.
+
+use super::{Connection, pdu_builder as pdu};
+use crate::wire::{ErrorControl, Fec, Flags, Header};
+use bytes::Bytes;
+use restp_base::machine::Datagram;
+use restp_base::sequence;
+use restp_base::time::Time;
+use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, FecOutcome, FecParameters};
+use std::ops::Range;
+
+/// The payload is the XOR of others.
+pub(super) fn is_encoded(header: &Header) -> bool {
+    header.services.error.has(ErrorControl::ENC)
+}
+
+impl Connection {
+    /// The association encodes by `code`, which is its initiator's.
+    pub(super) fn encode_by(&mut self, code: FecCode) {
+        if self.composition.reliability.encodes() {
+            let timer = self.composition.fec.timer;
+            self.out.encoder = Some(FecEncoder::new(FecParameters { code, timer }));
+            self.inn.decoder = Some(FecDecoder::new(code));
+        }
+    }
+
+    /// The answer to our SYN names our code, if there is one (OP-27).
+    pub(super) fn agrees_on_code(&self, header: &Header) -> bool {
+        let ours = self.out.encoder.as_ref().map(|encoder| encoder.code().kind());
+        header.fec.map(|fec| fec.kind) == ours
+    }
+
+    /// The FEC word of a packet with these flags that is not encoded (OP-12): a loss range, which only HARQ reports
+    /// and a set-up packet cannot know.
+    pub(super) fn fec_word(&self, flags: Flags) -> Option<Fec> {
+        let kind = self.out.encoder.as_ref()?.code().kind();
+        let reports = self.composition.reliability.repeats() && !flags.has(Flags::SYN);
+        let range = match &self.inn.reassembly {
+            Some(reassembly) if reports => self.inn.loss_report.range(reassembly.next()),
+            _ => 0,
+        };
+        (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
+    }
+
+    /// `number` is about to leave for the first time; without payload it is the FIN.
+    pub(super) fn encode(&mut self, now: Time, number: u64, payload: Option<&Bytes>) {
+        let rtt = self.path.rtt.smoothed();
+        if let Some(encoder) = &mut self.out.encoder {
+            encoder.on_sent(
+                now,
+                number,
+                payload.map_or(&[], Bytes::as_ref),
+                payload.is_none(),
+                rtt,
+            );
+        }
+    }
+
+    /// Sends the next encoded packet, if one is due.
+    pub(super) fn send_encoded(&mut self, now: Time, out: &mut Datagram) -> bool {
+        let Some(encoder) = &mut self.out.encoder else {
+            return false;
+        };
+        let Some(encoded) = encoder.poll(now) else {
+            return false;
+        };
+        let (kind, is_idle) = (encoder.code().kind(), encoder.is_idle());
+        self.out.board.on_encoded();
+        self.pace(now, encoded.payload.len() as u64);
+        if let (true, Some(fin)) = (
+            is_idle && !self.composition.reliability.repeats(),
+            self.release.local_fin(),
+        ) {
+            self.end_without_answer(now, fin);
+        }
+        pdu::encoded(self, out, kind, encoded)
+    }
+
+    /// An encoded packet arrived: rebuilds the one packet that is missing of its group, which then goes the way of
+    /// every segment; or, with HARQ, reports what cannot be rebuilt at once (OP-41).
+    pub(super) fn on_encoded(&mut self, now: Time, header: &Header, payload: &[u8]) {
+        let (Some(decoder), Some(reassembly), Some(fec), Some(number)) = (
+            &self.inn.decoder,
+            &self.inn.reassembly,
+            header.fec,
+            header.sequence,
+        ) else {
+            self.counters.rejected_packets += 1;
+            return;
+        };
+        let first = sequence::expand(reassembly.next(), number);
+        let last = decoder
+            .code()
+            .covered(first, fec.range)
+            .next_back()
+            .unwrap_or(first);
+        let follows_fin = self.inn.fin.is_some_and(|fin| last > fin);
+        if fec.kind != decoder.code().kind() || follows_fin {
+            self.counters.rejected_packets += 1;
+            return;
+        }
+        let edge = self
+            .inn
+            .window
+            .edge(reassembly.next(), self.inn.ready.len() as u64);
+        if last >= edge {
+            self.counters.beyond_window += 1;
+            return;
+        }
+        match decoder.decode(first, fec.range, payload, |number| reassembly.is_missing(number)) {
+            FecOutcome::Complete => {}
+            FecOutcome::Rebuilt { number, payload } => {
+                self.on_segment(now, sequence::truncate(number), payload);
+                let is_missing = |number| self.inn.reassembly.as_ref().is_some_and(|r| r.is_missing(number));
+                self.counters.repaired_packets += u64::from(!is_missing(number));
+            }
+            FecOutcome::Failed { last_missing } if self.composition.reliability.repeats() => {
+                self.inn.loss_report.give_up(last_missing);
+                self.inn.ack.on_urgent();
+            }
+            FecOutcome::Failed { .. } => {}
+            FecOutcome::Malformed => self.counters.rejected_packets += 1,
+        }
+    }
+
+    /// What an acknowledgement beside the pointer `cumulative` reports as beyond repair (OP-42).
+    pub(super) fn reported_loss(&self, header: &Header, cumulative: u64) -> Range<u64> {
+        let reports = self.composition.reliability.repeats() && !is_encoded(header);
+        let range = header.fec.filter(|_| reports).map_or(0, |fec| fec.range);
+        cumulative..cumulative + u64::from(range)
+    }
+}
