@@ -1,8 +1,8 @@
 //! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
 
 use super::{
-    Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged, Vegas, VegasParams,
-    Veno, VenoParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams,
+    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged,
+    Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams,
 };
 use crate::recovery::FastRecovery;
 use thiserror::Error;
@@ -41,8 +41,8 @@ pub enum CongestionChoice {
     Yeah,
     /// Step sizes from the queueing delay (Liu, Başar, Srikant 2006).
     Illinois,
-    /// A model of bottleneck bandwidth and round-trip time (Cardwell and others 2016).
-    Bbr,
+    /// A model of bottleneck bandwidth and round-trip time (draft-ietf-ccwg-bbr, version 3).
+    Bbr(BbrParams),
     /// Open loop: a configured rate (ResTP §3.5.9).
     Rate,
 }
@@ -72,7 +72,7 @@ impl CongestionChoice {
             Choice::HighSpeed,
             Choice::Yeah,
             Choice::Illinois,
-            Choice::Bbr,
+            Choice::Bbr(BbrParams::default()),
             Choice::Rate,
         ]
     }
@@ -103,7 +103,7 @@ impl CongestionChoice {
             Choice::HighSpeed => ("highspeed", 11),
             Choice::Yeah => ("yeah", 12),
             Choice::Illinois => ("illinois", 13),
-            Choice::Bbr => ("bbr", 14),
+            Choice::Bbr(_) => ("bbr", 14),
             Choice::Rate => ("rate", 15),
         }
     }
@@ -143,6 +143,11 @@ impl CongestionChoice {
         }
     }
 
+    /// Its rate is the decision and its window only a bound: without pacing it does not work.
+    pub const fn needs_pacing(&self) -> bool {
+        matches!(self, Choice::Bbr(_) | Choice::Rate)
+    }
+
     /// A controller for a path whose full segments carry `segment_bytes`.
     ///
     /// # Errors
@@ -166,13 +171,11 @@ impl CongestionChoice {
                 Ok(Controller::WestwoodPlus(WestwoodPlus::new(params, segment_bytes)))
             }
             Choice::Veno(params) => Ok(Controller::Veno(Veno::new(params, segment_bytes))),
+            Choice::Bbr(params) => Ok(Controller::Bbr(Bbr::new(params, segment_bytes))),
             Choice::Cubic(params) => Ok(Controller::Cubic(Cubic::new(params, segment_bytes))),
-            Choice::Scalable
-            | Choice::HighSpeed
-            | Choice::Yeah
-            | Choice::Illinois
-            | Choice::Bbr
-            | Choice::Rate => Err(NotBuilt { name: self.name() }),
+            Choice::Scalable | Choice::HighSpeed | Choice::Yeah | Choice::Illinois | Choice::Rate => {
+                Err(NotBuilt { name: self.name() })
+            }
         }
     }
 }
@@ -211,11 +214,15 @@ mod tests {
 
     #[test]
     fn an_algorithm_without_a_controller_says_which_have_one() {
-        let sentence = CongestionChoice::Rate.build(1400).unwrap_err().to_string();
-        assert_eq!(
-            sentence,
-            "congestion control \"rate\" is not built yet; choose one of: none, newreno, bic, cubic, \
-             tahoe, reno, vegas, westwood, westwood+, veno"
-        );
+        let missing = CongestionChoice::all()
+            .into_iter()
+            .filter_map(|choice| choice.build(1400).err());
+        for error in missing {
+            let sentence = error.to_string();
+            assert!(
+                sentence.contains(error.name) && sentence.contains("newreno, "),
+                "{sentence}"
+            );
+        }
     }
 }

@@ -75,6 +75,7 @@ fn every_kind_of_event() -> [CongestionEvent; 10] {
             lost_bytes: 1000,
             sent_in_flight_bytes: 1000,
             delivered_total: 0,
+            application_limited: false,
         }),
         CongestionEvent::Lost { bytes: 1000 },
         CongestionEvent::Marked { bytes: 1000 },
@@ -197,6 +198,7 @@ fn any_event(stream: &mut Stream) -> CongestionEvent {
             lost_bytes: number(stream, 100_000),
             sent_in_flight_bytes: number(stream, 1_000_000),
             delivered_total: number(stream, 1_000_000),
+            application_limited: stream.chance(0.2),
         }),
         10..=13 => CongestionEvent::Acked {
             bytes,
@@ -262,6 +264,8 @@ fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
         assert_eq!(controller.snapshot().window_bytes, window, "{said}");
         if !matches!(choice, CongestionChoice::None { .. }) {
             assert!(window <= LARGEST_WINDOW, "{said}");
+        }
+        if !matches!(choice, CongestionChoice::None { .. }) && !choice.needs_pacing() {
             let held = view.application_limited || view.in_recovery;
             let may_grow = match event {
                 CongestionEvent::Acked { .. } => !held,

@@ -12,6 +12,7 @@
 //! controller inflates its window by duplicate acknowledgements. Specification: ResTP §3.5.6.
 
 mod bandwidth;
+mod bbr;
 mod bic;
 mod bic_paper;
 mod bic_sim;
@@ -31,6 +32,7 @@ mod window;
 #[cfg(test)]
 mod conformance;
 
+pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams, BicProfile};
 pub use choice::{CongestionChoice, NotBuilt};
 pub use cubic::{Cubic, CubicParams};
@@ -138,6 +140,8 @@ pub enum Controller {
     WestwoodPlus(WestwoodPlus),
     /// Fu, Liew 2003.
     Veno(Veno),
+    /// draft-ietf-ccwg-bbr.
+    Bbr(Bbr),
     /// An algorithm from outside this crate.
     Custom(Box<dyn Congestion + Send>),
 }
@@ -154,6 +158,7 @@ macro_rules! each {
             Controller::Westwood($inner) => $call,
             Controller::WestwoodPlus($inner) => $call,
             Controller::Veno($inner) => $call,
+            Controller::Bbr($inner) => $call,
             Controller::Custom($inner) => $call,
         }
     };

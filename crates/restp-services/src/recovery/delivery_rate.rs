@@ -37,6 +37,8 @@ pub struct LostSegment {
     pub sent_in_flight_bytes: u64,
     /// Bytes delivered in all now.
     pub delivered_total: u64,
+    /// See [`RateSample::application_limited`].
+    pub application_limited: bool,
 }
 
 /// One transmission, as the scoreboard knows it.
@@ -174,6 +176,7 @@ impl DeliveryRate {
             lost_bytes: self.lost - found.lost,
             sent_in_flight_bytes: found.in_flight_after(lost),
             delivered_total: self.delivered,
+            application_limited: found.application_limited,
         })
     }
 

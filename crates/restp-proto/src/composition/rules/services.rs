@@ -226,6 +226,15 @@ pub(super) static RULES: &[Rule] = &[
         instead: &[("pacing", "off")],
         broken: |c| c.pacing && !c.ack.is_on(),
     },
+    Rule {
+        id: "rate-needs-pacing",
+        verdict: Verdict::Forbidden,
+        source: "draft-ietf-ccwg-bbr §2",
+        about: &["congestion", "pacing"],
+        reason: "the algorithm decides a rate, and only pacing keeps to it",
+        instead: &[("pacing", "on")],
+        broken: |c| c.congestion.needs_pacing() && !c.pacing,
+    },
     // What works badly.
     Rule {
         id: "delayed-window-congestion",
@@ -234,10 +243,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["ack", "congestion"],
         reason: "window algorithms need a steady flow of acknowledgements",
         instead: &[("ack", "positive+sack")],
-        broken: |c| {
-            let by_rate = matches!(c.congestion, CongestionChoice::Bbr | CongestionChoice::Rate);
-            delayed(c) && controlled(c) && !by_rate
-        },
+        broken: |c| delayed(c) && controlled(c) && !c.congestion.needs_pacing(),
     },
     Rule {
         id: "delayed-partial-order",

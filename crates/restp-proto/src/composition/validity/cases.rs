@@ -32,7 +32,12 @@ pub(super) const INTERACTIONS: &[Row] = &[
     (
         "delayed + a rate-based algorithm: fits",
         "3wh-arq",
-        &[("ack", "delayed"), ("recovery", "timer"), ("congestion", "rate")],
+        &[
+            ("ack", "delayed"),
+            ("recovery", "timer"),
+            ("congestion", "rate"),
+            ("pacing", "on"),
+        ],
         &["no-delayed", "no-such-controller"],
     ),
     (
@@ -313,6 +318,12 @@ pub(super) const OWN: &[Row] = &[
         "arq-only",
         &[("ecn", "on")],
         &["ecn-needs-congestion"],
+    ),
+    (
+        "a rate nobody keeps to",
+        "3wh-arq",
+        &[("congestion", "bbr")],
+        &["rate-needs-pacing"],
     ),
     (
         "a round trip nobody measures",

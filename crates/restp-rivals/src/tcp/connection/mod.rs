@@ -65,6 +65,8 @@ struct Outbound {
     /// A byte beyond the peer's shut window is out as a probe (RFC 9293 §3.8.6.1).
     window_probe: bool,
     probe_at: Option<Time>,
+    /// A pacing wait is what holds the next segment back.
+    paced_until: Option<Time>,
     /// When the path last carried something with an answer.
     idle_since: Option<Time>,
     /// A write was refused for lack of room.
@@ -195,6 +197,7 @@ impl Connection {
                 one_at_a_time: false,
                 window_probe: false,
                 probe_at: None,
+                paced_until: None,
                 idle_since: None,
                 writer_waits: false,
                 window_unused: false,
@@ -394,6 +397,7 @@ impl Connection {
         self.out.buffer.clear();
         self.path.rto.stop();
         self.out.probe_at = None;
+        self.out.paced_until = None;
     }
 
     /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,

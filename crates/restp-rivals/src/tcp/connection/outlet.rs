@@ -39,12 +39,13 @@ pub(super) fn ticks(now: Time) -> u32 {
 
 impl Connection {
     fn poll_established(&mut self, now: Time, out: &mut Datagram) -> bool {
-        if let Some(number) = self.repeat_due() {
+        self.out.paced_until = None;
+        if let Some(number) = self.repeat_due(now) {
             return self.send_repeat(now, number, out);
         }
         if let Some(bytes) = self.next_payload()
             && self.fits_window(bytes)
-            && self.has_room(bytes)
+            && self.has_room(now, bytes)
         {
             return self.send_new(now, self.agreed.segment_bytes as usize, out);
         }
@@ -57,20 +58,32 @@ impl Connection {
     }
 
     /// The lost segment to send again now.
-    fn repeat_due(&mut self) -> Option<u64> {
+    fn repeat_due(&mut self, now: Time) -> Option<u64> {
         let number = self.out.board.next_lost()?;
         if std::mem::take(&mut self.out.repeat_at_once) {
             return Some(number);
         }
         let bytes = self.out.buffer.get(number).map_or(0, Bytes::len) as u64;
-        self.has_room(bytes).then_some(number)
+        self.has_room(now, bytes).then_some(number)
     }
 
-    /// Do the congestion window and the caution after a timeout allow `bytes` more?
-    fn has_room(&self, bytes: u64) -> bool {
+    /// Do the congestion window, the caution after a timeout and pacing allow `bytes` more?
+    fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let in_flight = self.out.board.in_flight_bytes();
-        self.out.board.in_flight() == 0
-            || (!self.out.one_at_a_time && in_flight + bytes <= self.path.controller.window_bytes())
+        let fits = in_flight + bytes <= self.path.controller.window_bytes();
+        if self.out.board.in_flight() > 0 && (self.out.one_at_a_time || !fits) {
+            return false;
+        }
+        if self.paces() && !self.path.pacer.allows(now) {
+            self.out.paced_until = Some(self.path.pacer.next_at());
+            return false;
+        }
+        true
+    }
+
+    /// As the kernel's TCP: where the congestion control decides a rate.
+    fn paces(&self) -> bool {
+        self.parameters.congestion.needs_pacing()
     }
 
     fn send_repeat(&mut self, now: Time, number: u64, out: &mut Datagram) -> bool {
@@ -111,6 +124,12 @@ impl Connection {
         let event = CongestionEvent::Sent { bytes: bytes as u64 };
         self.tell_controller(now, &event, in_flight);
         self.path.rto.start(now, &self.path.rtt);
+        if self.paces()
+            && let Some(rate) = self.path.controller.pacing()
+        {
+            let segment = u64::from(self.agreed.segment_bytes);
+            self.path.pacer.on_sent(now, bytes as u64, segment, rate);
+        }
 
         let mut header = self.plain(start);
         header.flags = match payload {

@@ -16,14 +16,16 @@ impl Connection {
                 NEVER,
                 NEVER,
                 NEVER,
+                NEVER,
             ],
             State::Established => [
                 (self.path.rto.deadline(), Wakeup::Retransmission),
                 (self.inn.ack.deadline(), Wakeup::Acknowledgement),
+                (self.out.paced_until, Wakeup::Pacing),
                 (self.out.probe_at, Wakeup::Probe),
                 (self.orphan_deadline(), Wakeup::Expiry),
             ],
-            State::TimeWait { until } => [(Some(*until), Wakeup::Expiry), NEVER, NEVER, NEVER],
+            State::TimeWait { until } => [(Some(*until), Wakeup::Expiry), NEVER, NEVER, NEVER, NEVER],
             State::Resetting | State::Closed => return None,
         };
         let set = timers.into_iter().filter_map(|(at, why)| Some((at?, why)));

@@ -1,0 +1,426 @@
+//! BBR version 3: sends at the rate the path was seen to deliver, with about what it holds in flight.
+//! draft-ietf-ccwg-bbr; read its §3 and the state machine of §5.3 first. Needs pacing and selective acknowledgements.
+//!
+//! One rule is ours: while round trips show no queue, losses up to [`BbrParams::random_loss_percent`] are taken for
+//! damage on the way and lower nothing. The draft's threshold of 2 % holds where a queue is seen. The price: a
+//! queue that holds less than a quarter of a round trip is not seen, so there BBR bears that many losses.
+
+mod cycle;
+mod filter;
+mod model;
+mod round_trip;
+mod startup;
+
+use super::window::{LARGEST_WINDOW, segment_of};
+use super::{Congestion, CongestionEvent, CongestionSnapshot};
+use crate::recovery::{LostSegment, RateSample};
+use crate::view::PathView;
+use cycle::{Cycle, Phase};
+use filter::RecentMax;
+use model::{Aggregation, LowerBounds, NONE, RoundTrip, Rounds, beta, part};
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use startup::FullPipe;
+
+/// Parameters of [`Bbr`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BbrParams {
+    /// First window in segments, 1 to 10 (OP-33); values outside are taken as the nearest bound. Default 10
+    /// (RFC 6928).
+    pub initial_window_segments: u64,
+    /// Losses in percent of what is in flight that do not count as congestion while round trips show no queue. Default
+    /// 15: paths with damage of a few percent are what ResTP is for (ResTP §3.6), and chance brings 15 % of a window of
+    /// 80 segments about once in ten minutes where 5 % are lost. 2 is the draft's threshold.
+    pub random_loss_percent: u32,
+}
+
+impl Default for BbrParams {
+    fn default() -> Self {
+        BbrParams {
+            initial_window_segments: 10,
+            random_loss_percent: 15,
+        }
+    }
+}
+
+/// LossThresh: more than this, in percent, is too much where a queue is seen.
+const LOSS_THRESHOLD_PERCENT: u64 = 2;
+/// A round trip longer than the shortest by more than this share shows a queue. ProbeBW_UP fills a quarter on purpose.
+const QUEUE_SEEN: (u64, u64) = (5, 4);
+/// MinPipeCwnd, in segments.
+const LEAST_SEGMENTS: u64 = 4;
+/// Pacing stays this share below the bandwidth, so that queues drain (PacingMarginPercent).
+const PACING_MARGIN: (u64, u64) = (99, 100);
+/// What a driver may send at once (§5.6.3).
+const QUANTUM_TIME: Duration = Duration::from_millis(1);
+const LARGEST_QUANTUM: u64 = 64 << 10;
+
+/// Gains, in thousandths.
+const ONE: u64 = 1000;
+const STARTUP_PACING: u64 = 2773; // 4 ln 2
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw(Phase),
+    ProbeRtt,
+}
+
+/// The BBR controller.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    params: BbrParams,
+    segment: u64,
+    state: State,
+    /// Largest rate delivered in this and the last cycle of probing, in bit/s (max_bw).
+    bandwidth: RecentMax,
+    rounds: Rounds,
+    round_trip: RoundTrip,
+    aggregation: Aggregation,
+    lower: LowerBounds,
+    /// What in flight caused too much loss (inflight_longterm).
+    upper: u64,
+    pipe: FullPipe,
+    cycle: Cycle,
+    probe_rtt: round_trip::Probe,
+    window: u64,
+    pacing: Option<Rate>,
+    /// Bytes delivered so far.
+    delivered: u64,
+    /// The window and bounds before the last reduction.
+    before: Option<Before>,
+    /// Within the first round of an episode only what leaves the network may be replaced.
+    conserving: bool,
+    /// Sending begins again after the application paused.
+    restarting: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: u64,
+    upper: u64,
+}
+
+impl Bbr {
+    /// A controller at its initial window for segments of `segment_bytes`.
+    pub fn new(params: &BbrParams, segment_bytes: u64) -> Self {
+        let segment = segment_bytes.clamp(1, super::window::LARGEST_SEGMENT);
+        Bbr {
+            params: *params,
+            segment,
+            state: State::Startup,
+            bandwidth: RecentMax::default(),
+            rounds: Rounds::default(),
+            round_trip: RoundTrip::default(),
+            aggregation: Aggregation::default(),
+            lower: LowerBounds::default(),
+            upper: NONE,
+            pipe: FullPipe::default(),
+            cycle: Cycle::default(),
+            probe_rtt: round_trip::Probe::default(),
+            window: params.initial_window_segments.clamp(1, 10) * segment,
+            pacing: None,
+            delivered: 0,
+            before: None,
+            conserving: false,
+            restarting: false,
+        }
+    }
+
+    /// Pacing and window gain of the state (§5.6.1).
+    fn gains(&self) -> (u64, u64) {
+        match self.state {
+            State::Startup => (STARTUP_PACING, 2000),
+            State::Drain => (500, 2000),
+            State::ProbeBw(Phase::Down) => (900, 2000),
+            State::ProbeBw(Phase::Cruise | Phase::Refill) => (ONE, 2000),
+            State::ProbeBw(Phase::Up) => (1250, 2250),
+            State::ProbeRtt => (ONE, 500),
+        }
+    }
+
+    /// The bandwidth used: the largest seen, unless losses bound it.
+    fn usable_bandwidth(&self) -> Rate {
+        Rate::from_bps(self.bandwidth.get().min(self.lower.bandwidth))
+    }
+
+    /// `gain` times what the path holds.
+    fn in_flight_at(&self, gain: u64) -> u64 {
+        match self.round_trip.shortest {
+            Some(rtt) => part(self.usable_bandwidth().bytes_in(rtt), (gain, ONE)),
+            None => self.params.initial_window_segments.clamp(1, 10) * self.segment,
+        }
+    }
+
+    fn least_window(&self) -> u64 {
+        LEAST_SEGMENTS * self.segment
+    }
+
+    /// The upper bound less what is left to others (§5.5.10.2, Headroom).
+    fn upper_with_headroom(&self) -> u64 {
+        if self.upper == NONE {
+            return NONE;
+        }
+        let headroom = part(self.upper, (15, 100)).max(self.segment);
+        self.upper.saturating_sub(headroom).max(self.least_window())
+    }
+
+    fn sees_queue(&self, view: &PathView) -> bool {
+        match (view.latest_rtt, self.round_trip.shortest) {
+            (Some(latest), Some(shortest)) => latest > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
+            _ => true,
+        }
+    }
+
+    /// Are `lost` bytes too much for `sent`, by the threshold that holds now?
+    fn is_too_much(&self, lost: u64, sent: u64, view: &PathView) -> bool {
+        let percent = if self.sees_queue(view) {
+            LOSS_THRESHOLD_PERCENT
+        } else {
+            self.random_loss_percent()
+        };
+        lost > part(sent, (percent, 100))
+    }
+
+    fn random_loss_percent(&self) -> u64 {
+        u64::from(self.params.random_loss_percent).max(LOSS_THRESHOLD_PERCENT)
+    }
+
+    /// §5.5.10: a loss in ProbeBW_UP may end it, a loss at other times lowers the short-term bounds.
+    fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView) {
+        self.delivered = self.delivered.max(lost.delivered_total);
+        let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes, view);
+        let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
+        let random = part(lost.sent_in_flight_bytes, (self.random_loss_percent(), 100));
+        // A queue that is being drained is our own probe's; the upper bound has its lesson.
+        if lost.lost_bytes > random || (self.sees_queue(view) && !drains) {
+            self.lower.on_lost(lost.bytes, lost.delivered_total);
+        }
+        if too_much && self.cycle.probing {
+            let at = in_flight_at_threshold(lost);
+            self.lower_upper_bound(at, lost.application_limited, view.now);
+        }
+    }
+
+    /// More was in flight than the path takes (§5.5.10.2, BBRHandleInflightTooHigh).
+    fn lower_upper_bound(&mut self, in_flight: u64, application_limited: bool, now: Time) {
+        self.cycle.probing = false;
+        if !application_limited {
+            let target = self.in_flight_at(ONE).min(self.window);
+            self.upper = in_flight.max(beta(target)).max(self.least_window());
+        }
+        if self.state == State::ProbeBw(Phase::Up) {
+            self.start_down(now);
+        }
+    }
+
+    fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView) {
+        let sample = rate.filter(|sample| !sample.interval.is_zero());
+        self.rounds.started = false;
+        self.lower.round_ended = false;
+        if let Some(sample) = &sample {
+            let speed = Rate::of(sample.delivered_bytes, sample.interval).as_bps();
+            self.on_sample(sample, speed);
+            self.pipe
+                .on_sample(speed, sample.application_limited, self.rounds.started);
+        }
+        let (now, bandwidth) = (view.now, self.usable_bandwidth());
+        self.aggregation.on_acked(
+            now,
+            bytes,
+            bandwidth,
+            &self.rounds,
+            self.window,
+            self.pipe.was_full,
+        );
+        self.check_startup(view);
+        self.check_drain(view);
+        if let Some(sample) = &sample {
+            self.update_cycle(sample, bytes, view);
+        }
+        self.round_trip.on_sample(now, rtt);
+        self.check_probe_rtt(view);
+        if let Some(sample) = &sample {
+            let speed = Rate::of(sample.delivered_bytes, sample.interval).as_bps();
+            self.lower.end_round(sample, speed);
+            self.restarting = false;
+        }
+        self.set_pacing(view);
+        self.set_window(bytes, view);
+    }
+
+    /// Round, bandwidth, and the short-term bounds at the end of a round with losses (§5.5.10.3).
+    fn on_sample(&mut self, sample: &RateSample, speed: u64) {
+        self.delivered = self.delivered.max(sample.delivered_total);
+        self.rounds.on_sample(sample);
+        self.conserving &= !self.rounds.started;
+        self.cycle.rounds += u64::from(self.rounds.started);
+        self.lower.on_sample(sample, speed);
+        if !sample.application_limited || speed >= self.bandwidth.get() {
+            self.bandwidth.update(speed);
+        }
+        let probing = matches!(
+            self.state,
+            State::Startup | State::ProbeBw(Phase::Refill | Phase::Up)
+        );
+        if self.lower.round_ended && self.lower.lost_segments > 0 && !probing {
+            self.lower.lower(self.bandwidth.get(), self.window);
+        }
+    }
+
+    /// §5.6.2. In Startup the rate does not fall: the path is not known yet.
+    fn set_pacing(&mut self, view: &PathView) {
+        if self.pacing.is_none() {
+            let nominal = view.smoothed_rtt.map(|rtt| Rate::of(self.window, rtt));
+            self.pacing = nominal.map(|rate| scaled(rate, STARTUP_PACING));
+        }
+        self.set_pacing_with(self.gains().0);
+    }
+
+    fn set_pacing_with(&mut self, gain: u64) {
+        let rate = Rate::from_bps(part(
+            scaled(self.usable_bandwidth(), gain).as_bps(),
+            PACING_MARGIN,
+        ));
+        if rate.as_bps() > 0 && (self.pipe.was_full || Some(rate) > self.pacing) {
+            self.pacing = Some(rate);
+        }
+    }
+
+    /// §5.6.4.
+    fn set_window(&mut self, acked: u64, view: &PathView) {
+        let quantum = self.pacing.map_or(0, |rate| rate.bytes_in(QUANTUM_TIME));
+        let quantum = quantum.min(LARGEST_QUANTUM).max(2 * self.segment);
+        let mut most = self
+            .in_flight_at(self.gains().1)
+            .saturating_add(self.aggregation.extra_bytes())
+            .max(3 * quantum);
+        if self.state == State::ProbeBw(Phase::Up) {
+            most = most.saturating_add(2 * self.segment);
+        }
+        let grown = self.window.saturating_add(acked);
+        if self.conserving {
+            self.window = self.window.max(view.in_flight_bytes.saturating_add(acked));
+        } else if self.pipe.was_full {
+            self.window = grown.min(most);
+        } else if self.window < most {
+            self.window = grown;
+        }
+        let bound = match self.state {
+            State::Startup | State::Drain => NONE,
+            State::ProbeBw(Phase::Cruise) => self.upper_with_headroom(),
+            State::ProbeBw(_) => self.upper,
+            State::ProbeRtt => self.upper_with_headroom().min(self.probe_rtt_window()),
+        };
+        let bound = bound.min(self.lower.in_flight).min(LARGEST_WINDOW);
+        self.window = self.window.min(bound).max(self.least_window());
+    }
+
+    /// Only what leaves the network is replaced, until the round is over (§5.6.4.4).
+    fn conserve(&mut self, window: u64) {
+        self.before = Some(Before {
+            window: self.window,
+            upper: self.upper,
+        });
+        self.window = self.window.min(window);
+        self.conserving = true;
+        self.rounds.restart(self.delivered);
+    }
+
+    fn restore(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.window = self.window.max(before.window).min(LARGEST_WINDOW);
+            self.conserving = false;
+        }
+    }
+
+    /// §5.4.1: after a pause of the application the pipe is empty, and no gain is needed.
+    fn on_sent(&mut self, bytes: u64, view: &PathView) {
+        if view.in_flight_bytes > bytes || !view.application_limited {
+            return;
+        }
+        self.restarting = true;
+        self.aggregation.restart(view.now);
+        match self.state {
+            State::ProbeBw(_) => self.set_pacing_with(ONE),
+            State::ProbeRtt => self.check_probe_rtt_done(view.now),
+            State::Startup | State::Drain => {}
+        }
+    }
+}
+
+impl Congestion for Bbr {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+        self.segment = segment_of(view);
+        match *event {
+            CongestionEvent::Sent { bytes } => self.on_sent(bytes, view),
+            CongestionEvent::Acked { bytes, rtt, rate } => self.on_acked(bytes, rtt, rate, view),
+            CongestionEvent::SegmentLost(lost) => self.on_segment_lost(&lost, view),
+            CongestionEvent::Lost { bytes } => {
+                if self.lower.lost_segments > 0 {
+                    self.conserve(view.in_flight_bytes.saturating_sub(bytes));
+                }
+            }
+            CongestionEvent::Marked { bytes } => {
+                self.lower.on_lost(bytes, self.delivered);
+                if self.cycle.probing {
+                    self.lower_upper_bound(view.in_flight_bytes, view.application_limited, view.now);
+                }
+            }
+            CongestionEvent::RecoveryEnded => self.restore(),
+            // §5.6.4.4: one segment, then slow start towards what the model allows.
+            CongestionEvent::Timeout { repeated } => {
+                if !repeated {
+                    self.conserve(self.segment);
+                }
+                self.window = self.segment;
+                self.conserving = false;
+            }
+            CongestionEvent::Idle { .. } => {} // the first segment after it is what counts
+            CongestionEvent::Restored => {
+                if let Some(before) = self.before {
+                    self.upper = self.upper.max(before.upper);
+                    self.lower.lift();
+                }
+                self.restore();
+            }
+        }
+        self.window = self.window.max(self.segment);
+    }
+    fn window_bytes(&self) -> u64 {
+        self.window
+    }
+    fn pacing(&self) -> Option<Rate> {
+        self.pacing
+    }
+    fn snapshot(&self) -> CongestionSnapshot {
+        CongestionSnapshot {
+            window_bytes: self.window,
+            threshold_bytes: (self.upper != NONE).then_some(self.upper),
+            state: match self.state {
+                State::Startup => "startup",
+                State::Drain => "drain",
+                State::ProbeBw(Phase::Down) => "probe-bw-down",
+                State::ProbeBw(Phase::Cruise) => "probe-bw-cruise",
+                State::ProbeBw(Phase::Refill) => "probe-bw-refill",
+                State::ProbeBw(Phase::Up) => "probe-bw-up",
+                State::ProbeRtt => "probe-rtt",
+            },
+        }
+    }
+}
+
+fn scaled(rate: Rate, gain: u64) -> Rate {
+    Rate::from_bps(part(rate.as_bps(), (gain, ONE)))
+}
+
+/// What was in flight when losses passed the threshold, between the segment before this one and this one
+/// (BBRInflightAtLoss).
+fn in_flight_at_threshold(lost: &LostSegment) -> u64 {
+    let sent = lost.sent_in_flight_bytes.saturating_sub(lost.bytes);
+    let lost_before = lost.lost_bytes.saturating_sub(lost.bytes);
+    let percent = LOSS_THRESHOLD_PERCENT;
+    let allowed = part(sent, (percent, 100)).saturating_sub(lost_before);
+    sent.saturating_add(part(allowed, (100, 100 - percent)))
+}
