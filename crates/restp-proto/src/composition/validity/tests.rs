@@ -105,13 +105,13 @@ fn a_refusal_names_values_rule_source_and_way_out() {
         "connection = connectionless, ordering = ordered: without an agreed first number there is no order \
          to restore (ResTP §3.5.5, rule connectionless-ordering); choose connection = three-way"
     );
-    let sentence = with("3wh-arq", &[("congestion", "rate")])
+    let sentence = with("3wh-arq", &[("congestion", "illinois")])
         .check()
         .unwrap_err()
         .to_string();
     assert_eq!(
         sentence,
-        "congestion = rate: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
+        "congestion = illinois: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
          no-such-controller); choose congestion = cubic"
     );
 }
