@@ -2,20 +2,19 @@
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
 use super::fec::is_encoded;
-use super::{Connection, State};
-use crate::wire::{Flags, Header, Tail, sack, verify_payload};
+use super::{Connection, State, acknowledgement};
+use crate::wire::{Flags, Header, verify_payload};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Ecn;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
-use restp_services::ack::AckReport;
 use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::Establishment;
 use restp_services::connection_management::Notice;
 use restp_services::loss_handling::Finding;
 use restp_services::ordering::Arrival;
-use restp_services::recovery::Feedback;
+use restp_services::recovery::{Evidence, Feedback};
 
 /// A received packet after the codec: everything a connection looks at.
 pub(crate) struct Packet<'a> {
@@ -131,14 +130,9 @@ impl Connection {
     /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what
     /// was never sent; then nothing else in the packet is believed.
     fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
-        let Some(number) = header.acknowledgement else {
+        let Some(mut report) = acknowledgement::report(header, self.out.board.first()) else {
             return true;
         };
-        let board = &mut self.out.board;
-        let mut report = AckReport::pointer(sequence::expand(board.first(), number));
-        if let Tail::Sack(blocks) = &header.tail {
-            report.received.extend(sack::ranges(blocks, report.cumulative));
-        }
         report.lost = self.reported_loss(header, report.cumulative);
         let outstanding = self.out.board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
@@ -151,7 +145,13 @@ impl Connection {
         };
         self.out.buffer.release_below(self.out.board.first());
         self.on_window(header, report.cumulative, &mut feedback, bare);
-        let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
+        let evidence = Evidence {
+            now,
+            report: &report,
+            feedback: &feedback,
+            rtt: &self.path.rtt,
+        };
+        let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);

@@ -4,6 +4,7 @@
 //! Its owner drains it in this order after every call: [`Connection::poll_transmit`] until `false`, events,
 //! [`Connection::deadline`].
 
+mod acknowledgement;
 mod fec;
 mod intake;
 mod outlet;
@@ -23,7 +24,7 @@ use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::{AckTimer, PositiveParameters, Schedule};
+use restp_services::ack::{AckTimer, NakReporter, PositiveParameters, Schedule};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Establishment, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
@@ -31,7 +32,7 @@ use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{DUPLICATE_THRESHOLD, Recovery, Scoreboard};
+use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, TransmitBuffer};
 use stats::Counters;
 use std::collections::VecDeque;
@@ -85,6 +86,7 @@ struct Inbound {
     decoder: Option<FecDecoder>,
     loss_report: LossReport,
     ack: AckTimer,
+    nak: NakReporter,
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
     /// The application knows that there is something to read.
@@ -230,11 +232,7 @@ impl Connection {
                         .loss_handling
                         .reaction(Finding::Feedback)
                         .reduce_window,
-                    if composition.reliability.repeats_at_once() {
-                        1
-                    } else {
-                        DUPLICATE_THRESHOLD
-                    },
+                    acknowledgement::evidence(&composition),
                 ),
                 encoder: None,
                 window: SendWindow::initial(first, allowed),
@@ -255,6 +253,7 @@ impl Connection {
                 decoder: None,
                 loss_report: LossReport::default(),
                 ack: AckTimer::new(schedule),
+                nak: acknowledgement::nak_reporter(sequence::ORIGIN),
                 ready: VecDeque::new(),
                 ready_bytes: 0,
                 reader_knows: false,
@@ -282,6 +281,7 @@ impl Connection {
             let next = sequence::ORIGIN + u64::from(first) + 1;
             self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, next));
             self.inn.window = ReceiveWindow::new(next, granted(self.composition.flow_control));
+            self.inn.nak = acknowledgement::nak_reporter(next);
         }
         if let Some(window) = header.window {
             self.out.advertised = window;

@@ -1,16 +1,13 @@
 //! Fields and extensions of each kind of packet, put into one datagram. A data packet is never larger than a full
 //! segment with a plain header: blocks ride on it only where the payload leaves room.
 
-use super::{Connection, State};
-use crate::wire::{ErrorControl, Fec, Flags, Header, Tail, sack};
+use super::{Connection, State, acknowledgement};
+use crate::wire::{ErrorControl, Fec, Flags, Header, Tail};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence;
 use restp_services::ack::Detail;
 use restp_services::reliability::Encoded;
-
-/// Bytes of one SACK block.
-const BLOCK_BYTES: usize = 8;
 
 /// SYN or SYN-ACK, by state.
 pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
@@ -50,7 +47,7 @@ pub(super) fn segment(
     header.sequence = Some(sequence::truncate(number));
     let payload = payload.unwrap_or_default();
     if c.has_feedback() {
-        let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len()) / BLOCK_BYTES;
+        let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len());
         let complete = acknowledge(c, &mut header, room);
         if complete {
             c.inn.ack.on_sent();
@@ -124,30 +121,24 @@ fn receive_next(c: &Connection) -> u32 {
         .map_or(0, |reassembly| sequence::truncate(reassembly.next()))
 }
 
-/// Adds ACK, the pointer, the echo of a mark, and at most `room` blocks. True when everything known was said.
+/// Adds ACK, the pointer, the echo of a mark, and at most `room` bytes of detail. True when everything known was said.
 fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
     header.flags = header.flags | Flags::ACK;
     if c.ecn.echo {
         header.flags = header.flags | Flags::ECE;
     }
     header.acknowledgement = Some(receive_next(c));
-    let Detail::Sack { max_blocks } = c.composition.ack.detail else {
-        return true;
-    };
-    let Some(reassembly) = c
-        .inn
-        .reassembly
-        .as_ref()
-        .filter(|reassembly| reassembly.has_hole())
-    else {
-        return true;
-    };
-    let wanted = usize::from(max_blocks).min(reassembly.arrived().len());
-    let cap = wanted.min(room);
-    if cap > 0 {
-        header.tail = Tail::Sack(sack::blocks(reassembly.arrived(), reassembly.newest(), cap));
+    let (tail, complete) = acknowledgement::tail(c, room);
+    header.tail = tail;
+    complete
+}
+
+/// On a SNACK connection SAK says whether this packet has a bit vector (OP-16); set-up packets say that it may.
+fn announce_vector(c: &Connection, header: &mut Header) {
+    let vector = matches!(&header.tail, Tail::Snack(snack) if !snack.vector.is_empty());
+    if c.composition.ack.detail == Detail::Snack && !header.flags.has(Flags::SYN) && !vector {
+        header.services.error = header.services.error.without(ErrorControl::SAK);
     }
-    cap == wanted
 }
 
 /// Adds the FEC word and the window, counts the packet and writes it.
@@ -162,6 +153,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
             .map_or(sequence::ORIGIN, |reassembly| reassembly.next());
         header.window = Some(c.inn.window.advertise(next, unread));
     }
+    announce_vector(c, &mut header);
     if let Err(contradiction) = header.emit(&payload, &mut out.head) {
         // A fault of this program, not of a peer: visible in tests, silent for users.
         debug_assert!(false, "built a contradictory header: {contradiction}");

@@ -62,11 +62,12 @@ impl Snack {
             .filter(|hole| hole.start < hole.end)
     }
 
-    /// The segments reported received, in ascending order, under acknowledgement number `next`: what lies
-    /// below the first hole, and the ones of the vector. Without a vector the hole still ends at a segment
-    /// that has arrived.
+    /// The segments reported received, in ascending order, under acknowledgement number `next`: the one right
+    /// below the first hole, and the ones of the vector. Without a vector the hole still ends at a segment that
+    /// has arrived. Further below there may be holes that a NAK of this one leaves out.
     pub fn received(&self, next: u64) -> impl Iterator<Item = Range<u64>> + '_ {
-        let below = next..next + u64::from(self.offset);
+        let first = next + u64::from(self.offset);
+        let below = first.saturating_sub(1).max(next)..first;
         let after = self.after(next);
         let edge = (self.vector.is_empty() && self.size > 0).then_some(after..after + 1);
         std::iter::once(below)

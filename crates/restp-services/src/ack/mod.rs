@@ -1,9 +1,11 @@
 //! What the feedback says and when it is sent (ResTP §3.5.9). The receiver tells [`AckTimer`] about arrivals and
 //! asks whether an acknowledgement is due; every codec decodes what it received to an [`AckReport`].
 
+mod nak;
 mod positive;
 mod report;
 
+pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
 pub use positive::{AckTimer, PositiveParameters};
 pub use report::{AckReport, newest_first};
 

@@ -2,9 +2,11 @@
 //! [`Scoreboard`], applies each acknowledgement to it, and then asks its [`Recovery`] what was lost. What to do
 //! about the window is a question for others.
 
+mod arrivals;
 mod delivery_rate;
 mod duplicate_ack;
 mod encodings;
+mod feedback;
 mod pipe;
 mod reported;
 mod rto;
@@ -13,11 +15,15 @@ mod scoreboard;
 
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
-pub use pipe::Pipe;
+pub use feedback::{FalseReport, Feedback};
+pub use pipe::{Again, Holes, Pipe, PipeParameters};
 pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;
-pub use scoreboard::{Feedback, Scoreboard, UnsentAcknowledged};
+pub use scoreboard::Scoreboard;
+
+use crate::ack::AckReport;
+use restp_base::time::Time;
 
 /// Duplicates, or later segments reported, before a segment counts as lost (ResTP §3.5.8, RFC 5681 §3.2).
 pub const DUPLICATE_THRESHOLD: u64 = 3;
@@ -40,6 +46,19 @@ impl RecoveryChoice {
         ("duplicate-ack", RecoveryChoice::DuplicateAck),
         ("pipe", RecoveryChoice::Pipe),
     ];
+}
+
+/// One acknowledgement after it was applied to the board.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// When it came.
+    pub now: Time,
+    /// What it said.
+    pub report: &'a AckReport,
+    /// What that changed.
+    pub feedback: &'a Feedback,
+    /// The round trip as known before it.
+    pub rtt: &'a RttEstimator,
 }
 
 /// What feedback revealed.
@@ -118,22 +137,21 @@ pub enum Recovery {
 
 impl Recovery {
     /// The algorithm a composition names. `fast`: what follows a third duplicate. `careful`: a loss episode costs some
-    /// of the window. `threshold`: later segments that selective evidence has to name before one counts as lost, 1 to
-    /// [`DUPLICATE_THRESHOLD`] (OP-44).
-    pub fn new(choice: RecoveryChoice, fast: FastRecovery, careful: bool, threshold: u64) -> Self {
+    /// of the window. `pipe`: what the peer reports, for the pipe rule.
+    pub fn new(choice: RecoveryChoice, fast: FastRecovery, careful: bool, pipe: PipeParameters) -> Self {
         match choice {
             RecoveryChoice::Timer => Recovery::Timer(Reported::default()),
             RecoveryChoice::DuplicateAck => Recovery::DuplicateAck(DuplicateAck::new(fast, careful)),
-            RecoveryChoice::Pipe => Recovery::Pipe(Pipe::new(threshold)),
+            RecoveryChoice::Pipe => Recovery::Pipe(Pipe::new(pipe)),
         }
     }
 
-    /// Judges the board after `feedback` was applied to it.
-    pub fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> Findings {
+    /// Judges the board after an acknowledgement was applied to it.
+    pub fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
         match self {
-            Recovery::Timer(algorithm) => algorithm.on_feedback(board, feedback),
-            Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, feedback),
-            Recovery::Pipe(algorithm) => algorithm.on_feedback(board, feedback),
+            Recovery::Timer(algorithm) => algorithm.on_feedback(board, evidence.feedback),
+            Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, evidence.feedback),
+            Recovery::Pipe(algorithm) => algorithm.on_feedback(board, evidence),
         }
     }
 

@@ -1,17 +1,84 @@
-//! Recovery from selective evidence (RFC 6675, OP-44): a segment is lost when three segments that left later are
-//! reported received, or one where a repeat has to beat the reader. "Left later" is the order of transmission, so a repeat that is lost again is found the
-//! same way, without waiting for the timer (RFC 6675 leaves that case to the timer; RFC 8985 §1 explains why not
-//! to). What may be sent is the window less the pipe, which the scoreboard counts.
+//! Recovery from selective evidence: the pipe rule of RFC 6675 (OP-44, TC §3.2) over SACK, NAK or SNACK. What may be
+//! sent is the window less the pipe, which the scoreboard counts. A segment is lost
+//!
+//! - when three segments that left later are reported received. "Left later" is the order of transmission, so a
+//!   repeat that is lost again is found the same way, without waiting for the timer (RFC 6675 leaves that case to the
+//!   timer; RFC 8985 §1 explains why not to);
+//! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
-use super::{Episode, Feedback, Findings, Scoreboard};
+use super::arrivals::Arrivals;
+use super::{DUPLICATE_THRESHOLD, Episode, Evidence, Findings, RttEstimator, Scoreboard};
+use crate::ack::{AckReport, Detail, NakMode};
+use restp_base::ranges::Ranges;
+use restp_base::time::Duration;
 use std::collections::VecDeque;
+use std::ops::Range;
 
-/// State of RFC 6675.
+/// When a hole counts as lost that three later segments have not overtaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holes {
+    /// Never: the threshold decides alone (OP-44, RFC 6675 §2).
+    Overtaken,
+    /// When it is reported, once the third duplicate has begun a loss episode (TC §3.2.2.1).
+    InRecovery,
+    /// When it is reported: the first report begins an episode (CCSDS 714.0-B-2 §3.3; OP-44 under partial reliability).
+    AtOnce,
+}
+
+/// When a hole that is reported although it was repeated is repeated again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// When three later transmissions have overtaken the repeat.
+    Overtaken,
+    /// Also when the repeat is older than SRTT + 4·RTTVAR.
+    Late,
+    /// Just when the repeat is older than SRTT: one copy per hole and round trip (OP-49).
+    RoundTrip,
+}
+
+/// What the peer's reports are, and what they are taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipeParameters {
+    /// Default by detail: the threshold for SACK, which names no holes, and `InRecovery` for NAK and SNACK.
+    pub holes: Holes,
+    /// Default `Overtaken`.
+    pub again: Again,
+    /// One report names one hole at most, and this often. None: each report shows all that is known.
+    pub single: Option<NakMode>,
+}
+
+impl PipeParameters {
+    /// The defaults for reports of this detail. NAKs count as unreliable; the peer may promise more.
+    pub fn new(detail: Detail) -> Self {
+        PipeParameters {
+            holes: match detail {
+                Detail::Pointer | Detail::Sack { .. } => Holes::Overtaken,
+                Detail::Nak | Detail::Snack => Holes::InRecovery,
+            },
+            again: Again::Overtaken,
+            single: (detail == Detail::Nak).then_some(NakMode::Unreliable),
+        }
+    }
+
+    /// Reported holes are repeated at once, at most once per round trip: what a partially reliable flow has to gain
+    /// before its reader gives up (ResTP §3.7, OP-49).
+    pub fn in_time(self) -> Self {
+        PipeParameters {
+            holes: Holes::AtOnce,
+            again: Again::RoundTrip,
+            ..self
+        }
+    }
+}
+
+/// State of the pipe rule.
 #[derive(Debug)]
 pub struct Pipe {
-    /// Later transmissions reported before a segment counts as lost.
-    threshold: u64,
+    parameters: PipeParameters,
     episode: Episode,
+    arrivals: Arrivals,
+    /// Holes reported so far above the pointer, repaired or not.
+    named: Ranges,
     /// First transmissions below this number are judged.
     judged: u64,
     /// Repeats whose fate is open, in the order they left: (order, number).
@@ -19,11 +86,13 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Nothing judged. `threshold` is 1 to [`DUPLICATE_THRESHOLD`](super::DUPLICATE_THRESHOLD).
-    pub fn new(threshold: u64) -> Self {
+    /// Nothing was reported yet.
+    pub fn new(parameters: PipeParameters) -> Self {
         Pipe {
-            threshold,
+            parameters,
             episode: Episode::default(),
+            arrivals: Arrivals::default(),
+            named: Ranges::new(),
             judged: 0,
             repeats: VecDeque::new(),
         }
@@ -35,26 +104,125 @@ impl Pipe {
 
     /// The lost segment `number` left again as transmission `order`.
     pub fn on_repeated(&mut self, order: u64, number: u64) {
-        self.repeats.push_back((order, number));
+        if self.parameters.again != Again::RoundTrip {
+            self.repeats.push_back((order, number));
+        }
     }
 
-    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> Findings {
+    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
+        let feedback = evidence.feedback;
         let mut findings = Findings::default();
+        if evidence.report.cumulative < board.first() {
+            return findings; // late: what it names may be repaired
+        }
         if feedback.advanced > 0 {
             findings.ended = self.episode.end(board);
+            self.named.remove_below(board.first());
         }
-        if feedback.delivered > 0 {
+        self.arrivals.note(feedback);
+        if feedback.delivered > 0 && self.parameters.again != Again::RoundTrip {
             findings.lost = self.judge(board);
-            findings.began = findings.lost > 0 && self.episode.begin(board, true);
-            findings.urgent = findings.began;
+        }
+        match self.parameters.holes {
+            Holes::Overtaken => findings.began = findings.lost > 0 && self.episode.begin(board, true),
+            Holes::InRecovery => self.on_named_in_recovery(board, evidence, &mut findings),
+            Holes::AtOnce => {
+                for hole in holes(evidence.report) {
+                    self.note_hole(board, &hole);
+                    findings.lost += self.ask(board, hole, evidence);
+                }
+                findings.began = findings.lost > 0 && self.episode.begin(board, true);
+            }
+        }
+        findings.urgent = findings.began;
+        if self.parameters.holes != Holes::Overtaken {
+            self.arrivals.credit(board);
         }
         self.episode.add_reported(board, feedback, findings)
     }
 
-    /// Marks what enough later transmissions have overtaken. A repeat is judged by what left after it, so a hole gets
-    /// one copy in a round trip (OP-49).
+    /// Named holes wait for the third duplicate, which condemns the segment at the pointer whether it was named or not
+    /// (TC §3.2.1.2). From then on they wait no more.
+    fn on_named_in_recovery(
+        &mut self,
+        board: &mut Scoreboard,
+        evidence: &Evidence<'_>,
+        findings: &mut Findings,
+    ) {
+        for hole in &evidence.report.missing {
+            self.note_hole(board, hole);
+        }
+        let third = self.arrivals.duplicates() >= DUPLICATE_THRESHOLD;
+        if (third || findings.lost > 0) && self.episode.begin(board, true) {
+            findings.began = true;
+            findings.lost += u64::from(third && board.mark_lost(board.first()));
+            for hole in self.named.clone().iter() {
+                findings.lost += self.ask(board, hole.clone(), evidence);
+            }
+        } else if self.episode.active {
+            for hole in &evidence.report.missing {
+                findings.lost += self.ask(board, hole.clone(), evidence);
+            }
+            findings.lost += self.partial(board, evidence);
+        }
+    }
+
+    /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it
+    /// (RFC 6582 §3.2 (5)).
+    fn partial(&self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> u64 {
+        let stops = evidence.feedback.advanced > 0 && self.arrivals.above() > 0;
+        let first = board.first();
+        if stops && self.parameters.single.is_some() && evidence.report.missing.is_empty() {
+            self.ask(board, first..first + 1, evidence)
+        } else {
+            0
+        }
+    }
+
+    /// A hole is reported: what was presumed of it was wrong. Where every hole is near certain to be reported, all
+    /// between it and its neighbours has arrived (TC §3.2.2, observation 2).
+    fn note_hole(&mut self, board: &mut Scoreboard, hole: &Range<u64>) {
+        let hole = hole.start.max(board.first())..hole.end;
+        if hole.is_empty() {
+            return;
+        }
+        hole.clone().for_each(|number| board.doubt(number));
+        self.named.insert(hole.clone());
+        if self.parameters.single != Some(NakMode::QuasiReliable) {
+            return;
+        }
+        let below = self.named.iter().rfind(|named| named.end < hole.start);
+        let above = self.named.iter().find(|named| named.start > hole.end);
+        let lower = below.map_or(0..0, |below| below.end..hole.start);
+        let upper = above.map_or(0..0, |above| hole.end..above.start);
+        lower.chain(upper).for_each(|number| board.presume(number));
+    }
+
+    /// Takes what is in flight of a reported hole for lost: what left once, and what left again long enough ago.
+    fn ask(&self, board: &mut Scoreboard, hole: Range<u64>, evidence: &Evidence<'_>) -> u64 {
+        let patience = self.patience(evidence.rtt);
+        let mut lost = 0;
+        for number in hole.start.max(board.first())..hole.end {
+            let due = board.in_flight_since(number).is_some_and(|(since, once)| {
+                once || patience.is_some_and(|patience| evidence.now.since(since) >= patience)
+            });
+            lost += u64::from(due && board.mark_lost(number));
+        }
+        lost
+    }
+
+    /// Least age of a repeat that is repeated again because its hole is still reported.
+    fn patience(&self, rtt: &RttEstimator) -> Option<Duration> {
+        match self.parameters.again {
+            Again::Overtaken => None,
+            Again::Late => rtt.timeout(),
+            Again::RoundTrip => rtt.smoothed(),
+        }
+    }
+
+    /// Marks what three later transmissions have overtaken.
     fn judge(&mut self, board: &mut Scoreboard) -> u64 {
-        let overtaken = board.overtaken_below(self.threshold);
+        let overtaken = board.overtaken_below();
         let mut lost = 0;
         self.judged = self.judged.max(board.first());
         while let Some((order, once)) = board.order_and_once(self.judged) {
@@ -81,137 +249,23 @@ impl Pipe {
 
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
         self.repeats = VecDeque::new();
+        self.arrivals = Arrivals::default();
+        self.named = Ranges::new();
         self.episode.start_over(board);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ack::AckReport;
-    use crate::recovery::DUPLICATE_THRESHOLD;
-    use restp_base::time::Time;
-    use smallvec::SmallVec;
-    use std::ops::Range;
-
-    fn sent(count: u64) -> (Scoreboard, Pipe) {
-        sent_under(DUPLICATE_THRESHOLD, count)
+/// The holes of a report: those it names, or what lies between the blocks.
+fn holes(report: &AckReport) -> Vec<Range<u64>> {
+    if !report.missing.is_empty() {
+        return report.missing.to_vec();
     }
-    fn sent_under(threshold: u64, count: u64) -> (Scoreboard, Pipe) {
-        let mut board = Scoreboard::new(10);
-        for _ in 0..count {
-            board.on_sent(Time::ZERO, 1000);
-        }
-        (board, Pipe::new(threshold))
-    }
-    fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64, u64)]) -> Findings {
-        let received: SmallVec<[Range<u64>; 4]> = blocks.iter().map(|(start, end)| *start..*end).collect();
-        let report = AckReport {
-            cumulative,
-            received,
-            ..Default::default()
-        };
-        let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
-        pipe.on_feedback(board, &feedback)
-    }
-    fn repeat(board: &mut Scoreboard, pipe: &mut Pipe) -> Option<u64> {
-        let number = board.next_lost()?;
-        let order = board.on_repeated(Time::ZERO, number)?;
-        pipe.on_repeated(order, number);
-        Some(number)
-    }
-
-    #[test]
-    fn the_worked_example_finds_the_first_hole_at_the_third_report() {
-        let (mut board, mut pipe) = sent(8); // 10 to 13 and 16 are lost (ResTP §3.1.9)
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 15)]), Findings::default());
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 16)]), Findings::default());
-        let found = ack(&mut board, &mut pipe, 10, &[(17, 18), (14, 16)]);
-        assert_eq!(
-            found,
-            Findings {
-                lost: 4,
-                began: true,
-                ended: false,
-                urgent: true
-            }
-        );
-        assert_eq!(
-            board.in_flight(),
-            1,
-            "16 is not known to be lost: only one later segment is reported"
-        );
-        let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
-        assert_eq!(repeated, [10, 11, 12, 13]);
-    }
-
-    #[test]
-    fn a_lost_repeat_is_found_by_three_later_transmissions() {
-        let (mut board, mut pipe) = sent(5); // 10 is lost, and its repeat
-        assert!(ack(&mut board, &mut pipe, 10, &[(11, 15)]).began);
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
-        for _ in 0..3 {
-            board.on_sent(Time::ZERO, 1000);
-        }
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 17)]).lost, 0);
-        let found = ack(&mut board, &mut pipe, 10, &[(11, 18)]);
-        assert_eq!(
-            found,
-            Findings {
-                lost: 1,
-                began: false,
-                ended: false,
-                urgent: false
-            },
-            "the same episode"
-        );
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
-        assert!(ack(&mut board, &mut pipe, 18, &[]).ended);
-    }
-
-    #[test]
-    fn under_a_threshold_of_one_every_reported_hole_is_lost_at_once_and_repeated_once_per_round_trip() {
-        let (mut board, mut pipe) = sent_under(1, 4); // 10 and 12 are lost
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 12)]).lost, 1);
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(13, 14), (11, 12)]).lost, 1);
-        assert_eq!(repeat(&mut board, &mut pipe), Some(12));
-        board.on_sent(Time::ZERO, 1000);
-        assert_eq!(
-            ack(&mut board, &mut pipe, 10, &[(13, 14), (11, 12)]).lost,
-            0,
-            "nothing that left after the repeats has been reported"
-        );
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(13, 15), (11, 12)]).lost, 2);
-    }
-
-    #[test]
-    fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
-        let (mut board, mut pipe) = (Scoreboard::coded(10), Pipe::new(DUPLICATE_THRESHOLD));
-        for number in 10..20 {
-            board.on_sent(Time::ZERO, 1000);
-            if number == 15 {
-                assert_eq!(
-                    ack(&mut board, &mut pipe, 10, &[(11, 15)]).lost,
-                    0,
-                    "not encoded yet"
-                );
-                board.on_encoded();
-            }
-        }
-        assert_eq!(
-            ack(&mut board, &mut pipe, 10, &[(11, 18)]).lost,
-            0,
-            "16 and 17 came later"
-        );
-        assert!(ack(&mut board, &mut pipe, 10, &[(11, 19)]).began);
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
-    }
-
-    #[test]
-    fn reordering_by_less_than_three_is_not_loss() {
-        let (mut board, mut pipe) = sent(6);
-        assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 13)]).lost, 0);
-        assert_eq!(ack(&mut board, &mut pipe, 13, &[]).lost, 0);
-    }
+    let mut received = Ranges::new();
+    report.received.iter().for_each(|block| {
+        received.insert(block.clone());
+    });
+    received.holes(report.cumulative).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,9 +51,9 @@ impl Episode {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DUPLICATE_THRESHOLD, FastRecovery, Recovery, RecoveryChoice};
+    use super::super::{Evidence, FastRecovery, PipeParameters, Recovery, RecoveryChoice, RttEstimator};
     use super::*;
-    use crate::ack::AckReport;
+    use crate::ack::{AckReport, Detail};
     use restp_base::time::Time;
 
     fn report(board: &mut Scoreboard, recovery: &mut Recovery, pointer: u64, range: u64) -> Findings {
@@ -61,8 +61,13 @@ mod tests {
             lost: pointer..pointer + range,
             ..AckReport::pointer(pointer)
         };
-        let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
-        recovery.on_feedback(board, &feedback)
+        let evidence = Evidence {
+            now: Time::ZERO,
+            feedback: &board.acknowledge(Time::ZERO, &report).unwrap(),
+            report: &report,
+            rtt: &RttEstimator::default(),
+        };
+        recovery.on_feedback(board, &evidence)
     }
 
     /// ResTP §11.3: 21 and 23 of 20 to 23 are lost, ack 21, Range 3.
@@ -70,7 +75,12 @@ mod tests {
     fn a_reported_range_is_repeated_once_and_counts_as_one_episode() {
         for (_, choice) in RecoveryChoice::ALL {
             let mut board = Scoreboard::coded(20);
-            let mut recovery = Recovery::new(choice, FastRecovery::NewReno, true, DUPLICATE_THRESHOLD);
+            let mut recovery = Recovery::new(
+                choice,
+                FastRecovery::NewReno,
+                true,
+                PipeParameters::new(Detail::Pointer),
+            );
             (0..4).for_each(|_| {
                 board.on_sent(Time::ZERO, 1000);
             });

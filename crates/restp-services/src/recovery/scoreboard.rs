@@ -1,12 +1,12 @@
 //! The one record of what is outstanding: for each number sent and not yet below the receiver's pointer, when
 //! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Facts only; who is lost is decided beside it.
 
-use super::delivery_rate::{DeliveryRate, LostSegment, RateSample, Transmission};
+use super::delivery_rate::{DeliveryRate, LostSegment, Transmission};
 use super::encodings::Encodings;
+use super::{FalseReport, Feedback};
 use crate::ack::AckReport;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use std::collections::VecDeque;
-use thiserror::Error;
 
 /// What we believe became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ enum Fate {
     InFlight,
     Lost,
     Delivered,
+    /// Delivered as far as reports on its neighbours allow a conclusion; a report on itself overrules that.
+    Presumed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,44 +38,6 @@ impl Entry {
     }
 }
 
-/// What an acknowledgement changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Feedback {
-    /// Numbers the receiver's pointer passed.
-    pub advanced: u64,
-    /// Segments delivered for the first time to our knowledge, by pointer or by block.
-    pub delivered: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Round trip of the latest of them, unless it was sent more than once (Karn's rule) or waited at the receiver
-    /// for a repeat.
-    pub rtt: Option<Duration>,
-    /// The pointer stands where it stood while data is outstanding; the caller clears this for packets that
-    /// carried data or changed the window (RFC 5681 §2).
-    pub duplicate: bool,
-    /// How fast the network delivers, when something was.
-    pub rate: Option<RateSample>,
-    /// Segments now lost because the receiver has given them up.
-    pub reported: u64,
-}
-
-impl Feedback {
-    /// The peer has got something it had not reported before.
-    pub fn is_progress(&self) -> bool {
-        self.delivered > 0 || self.advanced > 0
-    }
-}
-
-/// The peer acknowledged a number that was never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("acknowledged {acknowledged}, but only numbers below {next} were sent")]
-pub struct UnsentAcknowledged {
-    /// What it acknowledged.
-    pub acknowledged: u64,
-    /// The first number not sent.
-    pub next: u64,
-}
-
 /// Record of the outstanding segments of one direction.
 #[derive(Debug)]
 pub struct Scoreboard {
@@ -86,11 +50,13 @@ pub struct Scoreboard {
     lost: u64,
     /// Delivered beyond the pointer.
     delivered: u64,
-    /// Segments that duplicates without blocks say have left the network, we do not know which.
+    /// Presumed to be.
+    presumed: u64,
+    /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     /// Nothing below this number awaits retransmission.
     lost_from: u64,
-    /// Highest `order`s reported delivered, the highest first: as many as any threshold needs.
+    /// Highest `order`s reported delivered, the highest first.
     latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
     rate: DeliveryRate,
     /// Found lost since the last acknowledgement.
@@ -110,6 +76,7 @@ impl Scoreboard {
             outstanding_bytes: 0,
             lost: 0,
             delivered: 0,
+            presumed: 0,
             departed: 0,
             lost_from: first,
             latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
@@ -158,6 +125,10 @@ impl Scoreboard {
     /// Segments declared lost and not sent again yet.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+    /// Segments beyond the pointer that are known or presumed to have arrived.
+    pub fn arrived(&self) -> u64 {
+        self.delivered + self.presumed
     }
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
@@ -248,18 +219,19 @@ impl Scoreboard {
     /// Applies what the peer reported.
     ///
     /// # Errors
-    /// When it acknowledges what was never sent; nothing is changed then.
-    pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, UnsentAcknowledged> {
+    /// When it reports on what was never sent, or contradicts itself; nothing is changed then.
+    pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
         let next = self.next();
         let highest = report
             .received
             .iter()
+            .chain(&report.missing)
             .chain([&report.lost])
             .map(|range| range.end)
             .fold(report.cumulative, u64::max);
         if highest > next {
-            return Err(UnsentAcknowledged {
-                acknowledged: highest - 1,
+            return Err(FalseReport::Unsent {
+                reported: highest - 1,
                 next,
             });
         }
@@ -267,6 +239,15 @@ impl Scoreboard {
         self.losses.clear();
         if report.cumulative < self.first {
             return Ok(feedback); // late: everything it says is known
+        }
+        if report
+            .received
+            .iter()
+            .any(|range| range.contains(&report.cumulative))
+        {
+            return Err(FalseReport::Contradiction {
+                pointer: report.cumulative,
+            });
         }
         feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
         feedback.advanced = report.cumulative - self.first;
@@ -276,6 +257,7 @@ impl Scoreboard {
                 break;
             };
             waited |= entry.repeated || entry.fate == Fate::Delivered;
+            feedback.advanced_repeats += u64::from(entry.repeated);
             self.first += 1;
             self.outstanding_bytes -= u64::from(entry.bytes);
             if entry.fate == Fate::Delivered {
@@ -330,6 +312,7 @@ impl Scoreboard {
                 self.in_flight_bytes -= u64::from(entry.bytes);
             }
             Fate::Lost => self.lost -= 1,
+            Fate::Presumed => self.presumed -= 1,
             Fate::Delivered => {}
         }
         feedback.delivered += 1;
@@ -337,8 +320,8 @@ impl Scoreboard {
         let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
         self.rate
             .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
-        if entry.repeated {
-            return; // which of its transmissions arrived is unknown
+        if entry.repeated || entry.fate == Fate::Presumed {
+            return; // which of its transmissions arrived, or when, is unknown
         }
         feedback.rtt = Some(now.since(entry.sent_at));
         let [a, b, c] = &mut self.latest_delivered;
@@ -351,29 +334,29 @@ impl Scoreboard {
         }
     }
 
-    /// A transmission of which `later` later ones (1 to 3) are reported delivered has a lower order than this.
-    pub fn overtaken_below(&self, later: u64) -> u64 {
-        self.latest_delivered[later as usize - 1]
+    /// A transmission of which three later ones are reported delivered has a lower order than this.
+    pub fn overtaken_below(&self) -> u64 {
+        self.latest_delivered[self.latest_delivered.len() - 1]
     }
 
     /// The order of the last transmission of `number`, while its fate is open.
     pub fn order_in_flight(&self, number: u64) -> Option<u64> {
-        let entry = self.entries.get(number.checked_sub(self.first)? as usize)?;
-        (entry.fate == Fate::InFlight).then_some(entry.order)
+        self.entry(number)
+            .filter(|entry| entry.fate == Fate::InFlight)
+            .map(|entry| entry.order)
     }
 
     /// The order of the last transmission of `number`, encoded ones included, and whether it was sent once only.
     pub fn order_and_once(&self, number: u64) -> Option<(u64, bool)> {
-        let entry = self.entries.get(number.checked_sub(self.first)? as usize)?;
+        let entry = self.entry(number)?;
         Some((self.judged_after(number, entry), !entry.repeated))
     }
 
     /// How many transmissions after that of `number` say nothing about its fate, because an encoded packet that
     /// left, or will leave, after them may repair it. Always 0 without forward error correction.
     pub fn spared(&self, number: u64) -> u64 {
-        let index = number.checked_sub(self.first);
-        let entry = index.and_then(|index| self.entries.get(index as usize));
-        entry.map_or(0, |entry| self.judged_after(number, entry) - entry.order)
+        self.entry(number)
+            .map_or(0, |entry| self.judged_after(number, entry) - entry.order)
     }
 
     /// True when an encoded packet that covers `number`, or its last repeat, leaves after position `order`.
@@ -394,6 +377,50 @@ impl Scoreboard {
         }
     }
 
+    /// When `number` left last, and whether it was sent once only, while its fate is open.
+    pub fn in_flight_since(&self, number: u64) -> Option<(Time, bool)> {
+        self.entry(number)
+            .filter(|entry| entry.fate == Fate::InFlight)
+            .map(|entry| (entry.sent_at, !entry.repeated))
+    }
+
+    /// Reports on its neighbours leave no other conclusion than that `number` has arrived, if its fate is open.
+    pub fn presume(&mut self, number: u64) {
+        let Some(entry) = self.entry(number) else { return };
+        let (fate, bytes) = (entry.fate, u64::from(entry.bytes));
+        match fate {
+            Fate::InFlight => {
+                self.in_flight -= 1;
+                self.in_flight_bytes -= bytes;
+            }
+            Fate::Lost => self.lost -= 1,
+            Fate::Delivered | Fate::Presumed => return,
+        }
+        self.set_fate(number, Fate::Presumed);
+        self.presumed += 1;
+        self.departed = self.departed.min(self.in_flight);
+    }
+
+    /// Takes a presumption about `number` back.
+    pub fn doubt(&mut self, number: u64) {
+        let Some(entry) = self.entry(number).filter(|entry| entry.fate == Fate::Presumed) else {
+            return;
+        };
+        let bytes = u64::from(entry.bytes);
+        self.set_fate(number, Fate::InFlight);
+        self.presumed -= 1;
+        self.in_flight += 1;
+        self.in_flight_bytes += bytes;
+    }
+
+    fn entry(&self, number: u64) -> Option<&Entry> {
+        self.entries.get(number.checked_sub(self.first)? as usize)
+    }
+
+    fn set_fate(&mut self, number: u64, fate: Fate) {
+        self.entries[(number - self.first) as usize].fate = fate;
+    }
+
     /// Declares `number` lost, if its fate is open. True when that is news.
     pub fn mark_lost(&mut self, number: u64) -> bool {
         let Some(lost) = self.take_for_lost(number) else {
@@ -404,13 +431,9 @@ impl Scoreboard {
     }
 
     fn take_for_lost(&mut self, number: u64) -> Option<Transmission> {
-        let index = number.checked_sub(self.first)? as usize;
-        let entry = self
-            .entries
-            .get_mut(index)
-            .filter(|entry| entry.fate == Fate::InFlight)?;
-        entry.fate = Fate::Lost;
+        let entry = self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         let lost = entry.transmission();
+        self.set_fate(number, Fate::Lost);
         self.in_flight -= 1;
         self.in_flight_bytes -= lost.bytes;
         self.lost += 1;
@@ -419,11 +442,12 @@ impl Scoreboard {
         Some(lost)
     }
 
-    /// Declares everything whose fate is open lost; returns how many segments that are.
+    /// Declares everything lost that is not known to have arrived; returns how many segments that are.
     pub fn mark_all_lost(&mut self) -> u64 {
         self.departed = 0;
         let mut count = 0;
         for number in self.first..self.next() {
+            self.doubt(number);
             if let Some(lost) = self.take_for_lost(number) {
                 self.rate.on_lost(lost);
                 count += 1;
@@ -437,12 +461,21 @@ impl Scoreboard {
         self.first = self.next();
         self.entries = VecDeque::new();
         (self.in_flight, self.in_flight_bytes, self.lost) = (0, 0, 0);
-        (self.outstanding_bytes, self.delivered, self.departed) = (0, 0, 0);
+        (
+            self.outstanding_bytes,
+            self.delivered,
+            self.presumed,
+            self.departed,
+        ) = (0, 0, 0, 0);
     }
 
     /// One more segment has left the network, we do not know which (a duplicate without blocks).
     pub fn depart_one(&mut self) {
         self.departed = (self.departed + 1).min(self.in_flight);
+    }
+    /// In all `count` segments have left the network of which we do not know which they are.
+    pub fn set_departed(&mut self, count: u64) {
+        self.departed = count.min(self.in_flight);
     }
     /// The pointer explained `known` of the departures.
     pub fn departures_explained(&mut self, known: u64) {

@@ -1,7 +1,6 @@
 //! Parts that have a name and a header code but do not exist yet. A row goes when its part comes.
 
 use super::{Rule, Verdict, delayed};
-use restp_services::ack::Detail;
 use restp_services::connection_management::Establishment;
 use restp_services::path_management::PathMode;
 
@@ -23,24 +22,6 @@ pub(super) static RULES: &[Rule] = &[
         reason: "delayed acknowledgement is not built yet",
         instead: &[("ack", "positive+sack")],
         broken: delayed,
-    },
-    Rule {
-        id: "no-nak",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.9",
-        about: &["ack"],
-        reason: "negative acknowledgement is not built yet",
-        instead: &[("ack", "positive+sack")],
-        broken: |c| c.ack.detail == Detail::Nak,
-    },
-    Rule {
-        id: "no-snack",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.9",
-        about: &["ack"],
-        reason: "selective negative acknowledgement is not built yet",
-        instead: &[("ack", "positive+sack")],
-        broken: |c| c.ack.detail == Detail::Snack,
     },
     Rule {
         id: "no-repeat",

@@ -55,7 +55,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "delayed + SNACK: recommended when delayed is used",
         "arq-only",
         &[("ack", "delayed+snack"), ("recovery", "pipe")],
-        &["no-delayed", "no-snack"],
+        &["no-delayed"],
     ),
     (
         "delayed + SACK: allowed",
@@ -79,7 +79,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "SNACK + narrow reverse path: preferred to SACK",
         "3wh-arq",
         &[("ack", "positive+snack"), ("recovery", "pipe")],
-        &["no-snack"],
+        &[],
     ),
     (
         "SNACK or SACK + partially reliable: all holes at once",
@@ -447,10 +447,10 @@ pub(super) const OWN: &[Row] = &[
     ),
     ("no opportunistic", "opt-arq", &[], &["no-opportunistic"]),
     (
-        "no NAK",
+        "NAK, one hole at a time",
         "3wh-arq",
         &[("ack", "positive+nak"), ("recovery", "pipe")],
-        &["no-nak"],
+        &[],
     ),
     (
         "NewReno that never slows down",

@@ -14,7 +14,7 @@ use restp_services::connection_management::TIME_WAIT;
 use restp_services::flow_control::SendWindow;
 use restp_services::loss_handling::{Finding, LossHandling};
 use restp_services::ordering::Arrival;
-use restp_services::recovery::Feedback;
+use restp_services::recovery::{Evidence, Feedback};
 
 /// A received segment after the codec.
 pub(in crate::tcp) struct Packet<'a> {
@@ -203,7 +203,11 @@ impl Connection {
         if self.out.window_unused {
             self.out.board.application_limits();
         }
-        let Some(Ok(mut feedback)) = report.map(|report| self.out.board.acknowledge(now, &report)) else {
+        let applied = report.and_then(|report| {
+            let feedback = self.out.board.acknowledge(now, &report).ok()?;
+            Some((report, feedback))
+        });
+        let Some((report, mut feedback)) = applied else {
             self.stats.rejected_packets += 1;
             self.inn.ack.on_urgent_once();
             return false;
@@ -214,7 +218,13 @@ impl Connection {
         self.on_window(header, acknowledged, bare, &mut feedback);
         self.out.numbers.release_below(first);
         self.on_echo(now, header.options.timestamps, &mut feedback);
-        let findings = self.out.recovery.on_feedback(&mut self.out.board, &feedback);
+        let evidence = Evidence {
+            now,
+            report: &report,
+            feedback: &feedback,
+            rtt: &self.path.rtt,
+        };
+        let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
         self.stats.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
         self.on_progress(now, &feedback);

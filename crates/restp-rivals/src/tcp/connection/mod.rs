@@ -18,13 +18,13 @@ use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::AckTimer;
+use restp_services::ack::{AckTimer, Detail};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{DUPLICATE_THRESHOLD, Recovery, Scoreboard};
+use restp_services::recovery::{PipeParameters, Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use state::State;
 use std::collections::VecDeque;
@@ -189,7 +189,7 @@ impl Connection {
                     parameters.recovery,
                     parameters.congestion.fast_recovery(),
                     true,
-                    DUPLICATE_THRESHOLD,
+                    PipeParameters::new(Detail::Pointer),
                 ),
                 window: SendWindow::initial(first_byte, 0),
                 advertised: 0,

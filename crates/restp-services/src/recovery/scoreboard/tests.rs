@@ -1,5 +1,6 @@
 use super::*;
 use restp_base::random::Stream;
+use restp_base::time::Duration;
 use smallvec::smallvec;
 
 fn at(ms: u64) -> Time {
@@ -51,8 +52,7 @@ fn blocks_and_pointer_settle_what_they_name() {
     );
     assert!(feedback.duplicate);
     assert_eq!((board.in_flight(), board.in_flight_bytes()), (5, 500));
-    let overtaken = [1, 2, 3].map(|later| board.overtaken_below(later));
-    assert_eq!(overtaken, [8, 6, 5], "17, 15 and 14 were the last to arrive");
+    assert_eq!(board.overtaken_below(), 5, "14 was the fifth transmission");
 
     assert!(board.mark_lost(10) && !board.mark_lost(10) && !board.mark_lost(14) && !board.mark_lost(99));
     assert_eq!(board.next_lost(), Some(10));
@@ -94,8 +94,8 @@ fn acknowledging_what_was_never_sent_changes_nothing() {
     let refused = board.acknowledge(at(9), &AckReport::pointer(19)).unwrap_err();
     assert_eq!(
         refused,
-        UnsentAcknowledged {
-            acknowledged: 18,
+        FalseReport::Unsent {
+            reported: 18,
             next: 18
         }
     );
@@ -105,7 +105,52 @@ fn acknowledging_what_was_never_sent_changes_nothing() {
         ..Default::default()
     };
     assert!(board.acknowledge(at(9), &report).is_err());
+    let report = AckReport {
+        cumulative: 12,
+        missing: smallvec![14..19],
+        ..Default::default()
+    };
+    assert!(
+        board.acknowledge(at(9), &report).is_err(),
+        "nor can it be missing"
+    );
     assert_eq!((board.first(), board.in_flight()), (10, 8));
+}
+
+#[test]
+fn expecting_next_what_was_received_contradicts_itself() {
+    let mut board = burst();
+    let mut report = AckReport {
+        cumulative: 12,
+        received: smallvec![11..13],
+        ..Default::default()
+    };
+    assert_eq!(
+        board.acknowledge(at(9), &report),
+        Err(FalseReport::Contradiction { pointer: 12 })
+    );
+    assert_eq!((board.first(), board.in_flight()), (10, 8));
+    report.received = smallvec![10..12, 13..14];
+    assert_eq!(board.acknowledge(at(9), &report).unwrap().delivered, 3);
+}
+
+#[test]
+fn a_presumption_leaves_the_pipe_and_can_be_taken_back() {
+    let mut board = burst();
+    assert!(board.mark_lost(11));
+    (10..12).for_each(|number| board.presume(number));
+    assert_eq!((board.in_flight(), board.lost(), board.arrived()), (6, 0, 2));
+    assert_eq!(board.next_lost(), None);
+    board.doubt(11);
+    assert_eq!((board.in_flight(), board.lost(), board.arrived()), (7, 0, 1));
+    let feedback = board.acknowledge(at(9), &AckReport::pointer(11)).unwrap();
+    assert_eq!(
+        (feedback.delivered, feedback.rtt),
+        (1, None),
+        "delivered for sure only now, and nobody knows since when"
+    );
+    board.presume(12);
+    assert_eq!(board.mark_all_lost(), 7, "silence outweighs a presumption");
 }
 
 #[test]
@@ -126,29 +171,28 @@ fn counts_agree_with_the_entries_under_random_operations() {
         for step in 0..200 {
             let (first, next) = (board.first(), board.next());
             let any = |stream: &mut Stream| first + stream.below(next - first + 1);
-            match stream.below(7) {
+            match stream.below(9) {
                 0..=2 => drop(board.on_sent(at(step), 1 + stream.below(1400) as u32)),
                 3 => drop(board.mark_lost(any(&mut stream))),
                 4 => board.depart_one(),
-                5 => drop(
+                5 => board.presume(any(&mut stream)),
+                6 => board.doubt(any(&mut stream)),
+                7 => drop(
                     board
                         .next_lost()
                         .map(|number| board.on_repeated(at(step), number)),
                 ),
                 _ => {
                     let (a, b, c) = (any(&mut stream), any(&mut stream), any(&mut stream));
-                    let received = smallvec![b.min(c)..b.max(c)];
+                    let block = b.min(c)..b.max(c);
                     let cumulative = if stream.chance(0.5) { first } else { a };
-                    board
-                        .acknowledge(
-                            at(step),
-                            &AckReport {
-                                cumulative,
-                                received,
-                                ..Default::default()
-                            },
-                        )
-                        .unwrap();
+                    let contradicts = block.contains(&cumulative);
+                    let report = AckReport {
+                        cumulative,
+                        received: smallvec![block],
+                        ..Default::default()
+                    };
+                    assert_eq!(board.acknowledge(at(step), &report).is_err(), contradicts);
                 }
             }
             let of = |fate| board.entries.iter().filter(move |entry| entry.fate == fate);
@@ -161,6 +205,7 @@ fn counts_agree_with_the_entries_under_random_operations() {
             assert_eq!(board.outstanding_bytes, all);
             assert_eq!(board.lost, of(Fate::Lost).count() as u64);
             assert_eq!(board.delivered, of(Fate::Delivered).count() as u64);
+            assert_eq!(board.presumed, of(Fate::Presumed).count() as u64);
             let lowest = (board.first()..board.next())
                 .find(|n| board.entries[(n - board.first) as usize].fate == Fate::Lost);
             assert_eq!(board.next_lost(), lowest);

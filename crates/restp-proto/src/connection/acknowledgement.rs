@@ -1,0 +1,98 @@
+//! Between what the header can say of the numbers and the neutral report (ResTP §3.1.7 to §3.1.9, §3.5.9, OP-16).
+
+use super::Connection;
+use crate::composition::Composition;
+use crate::wire::{Header, Snack, Tail, sack, snack};
+use restp_base::ranges::Ranges;
+use restp_base::sequence;
+use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter};
+use restp_services::recovery::{Holes, PipeParameters};
+
+/// Bytes of one SACK block, and of a NAK.
+const BLOCK_BYTES: usize = 8;
+const NAK_BYTES: usize = 4;
+
+/// What the peer says; `first` is the lowest number it can say something about. `None`: nothing.
+pub(super) fn report(header: &Header, first: u64) -> Option<AckReport> {
+    let mut report = AckReport::pointer(sequence::expand(first, header.acknowledgement?));
+    let next = report.cumulative;
+    match &header.tail {
+        Tail::Sack(blocks) => report.received.extend(sack::ranges(blocks, next)),
+        Tail::Snack(snack) => {
+            report.received.extend(snack.received(next));
+            report.missing.extend(snack.missing(next));
+        }
+        Tail::None | Tail::Cookie(_) => {}
+    }
+    Some(report)
+}
+
+/// What reports are taken for. When a hole is repeated follows from reliability, not from the format (OP-44); what an
+/// encoded packet may still repair waits for more evidence than its name (ResTP §3.5.8).
+pub(super) fn evidence(composition: &Composition) -> PipeParameters {
+    let evidence = PipeParameters::new(composition.ack.detail);
+    if composition.reliability.repeats_at_once() {
+        evidence.in_time()
+    } else if composition.reliability.encodes() {
+        PipeParameters {
+            holes: Holes::Overtaken,
+            ..evidence
+        }
+    } else {
+        evidence
+    }
+}
+
+/// The receiver side of NAK. Absence of a hole in the header means that there is none (ResTP §3.4), so every
+/// acknowledgement names one, in turn.
+pub(super) fn nak_reporter(next: u64) -> NakReporter {
+    let parameters = NakParameters {
+        emission: NakEmission::EveryAck,
+        ..NakParameters::default()
+    };
+    NakReporter::new(parameters, u64::from(u16::MAX), next)
+}
+
+/// What the header says beside the pointer in at most `room` bytes, and whether that is all there is to say.
+pub(super) fn tail(c: &mut Connection, room: usize) -> (Tail, bool) {
+    let reassembly = c.inn.reassembly.as_ref();
+    let Some(reassembly) = reassembly.filter(|reassembly| reassembly.has_hole()) else {
+        return (Tail::None, true);
+    };
+    let (next, arrived) = (reassembly.next(), reassembly.arrived());
+    match c.composition.ack.detail {
+        Detail::Pointer => (Tail::None, true),
+        Detail::Sack { max_blocks } => {
+            let wanted = usize::from(max_blocks).min(arrived.len());
+            let count = wanted.min(room / BLOCK_BYTES);
+            let blocks = sack::blocks(arrived, reassembly.newest(), count);
+            (Tail::Sack(blocks), count == wanted)
+        }
+        Detail::Nak if room < NAK_BYTES => (Tail::None, false),
+        Detail::Nak => {
+            let hole = c.inn.nak.next_report(next, arrived);
+            (
+                hole.and_then(|hole| one_hole(next, hole))
+                    .map_or(Tail::None, Tail::Snack),
+                true,
+            )
+        }
+        Detail::Snack => whole_state(next, arrived, room),
+    }
+}
+
+fn one_hole(next: u64, hole: std::ops::Range<u64>) -> Option<Snack> {
+    Some(Snack {
+        offset: u16::try_from(hole.start - next).ok()?,
+        size: u16::try_from(hole.end - hole.start).ok()?,
+        vector: Default::default(),
+    })
+}
+
+fn whole_state(next: u64, arrived: &Ranges, room: usize) -> (Tail, bool) {
+    match snack::from_ranges(next, arrived) {
+        Some(snack) if 4 * (1 + snack.vector.len()) > room => (Tail::None, false),
+        Some(snack) => (Tail::Snack(snack), true),
+        None => (Tail::None, true),
+    }
+}

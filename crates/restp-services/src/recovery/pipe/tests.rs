@@ -1,0 +1,280 @@
+#![allow(clippy::single_range_in_vec_init, reason = "a report may hold one range")]
+
+use super::*;
+use restp_base::time::Time;
+use smallvec::SmallVec;
+
+mod vectors;
+
+fn sent_for(count: u64, parameters: PipeParameters) -> (Scoreboard, Pipe) {
+    let mut board = Scoreboard::new(10);
+    for _ in 0..count {
+        board.on_sent(Time::ZERO, 1000);
+    }
+    (board, Pipe::new(parameters))
+}
+fn sent(count: u64) -> (Scoreboard, Pipe) {
+    sent_for(count, PipeParameters::new(Detail::Sack { max_blocks: 4 }))
+}
+/// The report arrives `ms` after the start; the smoothed round trip is 100 ms.
+fn report(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64, report: &AckReport) -> Findings {
+    let mut rtt = RttEstimator::default();
+    rtt.sample(Duration::from_millis(100));
+    let now = Time::ZERO + Duration::from_millis(ms);
+    let feedback = board.acknowledge(now, report).unwrap();
+    let evidence = Evidence {
+        now,
+        report,
+        feedback: &feedback,
+        rtt: &rtt,
+    };
+    pipe.on_feedback(board, &evidence)
+}
+fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64, u64)]) -> Findings {
+    let received: SmallVec<[Range<u64>; 4]> = blocks.iter().map(|(start, end)| *start..*end).collect();
+    let report = AckReport {
+        cumulative,
+        received,
+        ..Default::default()
+    };
+    self::report(board, pipe, 0, &report)
+}
+fn repeat(board: &mut Scoreboard, pipe: &mut Pipe) -> Option<u64> {
+    repeat_at(board, pipe, 0)
+}
+fn repeat_at(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64) -> Option<u64> {
+    let number = board.next_lost()?;
+    let order = board.on_repeated(Time::ZERO + Duration::from_millis(ms), number)?;
+    pipe.on_repeated(order, number);
+    Some(number)
+}
+
+#[test]
+fn the_worked_example_finds_the_first_hole_at_the_third_report() {
+    let (mut board, mut pipe) = sent(8); // 10 to 13 and 16 are lost (ResTP §3.1.9)
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 15)]), Findings::default());
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 16)]), Findings::default());
+    let found = ack(&mut board, &mut pipe, 10, &[(17, 18), (14, 16)]);
+    assert_eq!(
+        found,
+        Findings {
+            lost: 4,
+            began: true,
+            ended: false,
+            urgent: true
+        }
+    );
+    assert_eq!(
+        board.in_flight(),
+        1,
+        "16 is not known to be lost: only one later segment is reported"
+    );
+    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
+    assert_eq!(repeated, [10, 11, 12, 13]);
+}
+
+#[test]
+fn a_lost_repeat_is_found_by_three_later_transmissions() {
+    let (mut board, mut pipe) = sent(5); // 10 is lost, and its repeat
+    assert!(ack(&mut board, &mut pipe, 10, &[(11, 15)]).began);
+    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    for _ in 0..3 {
+        board.on_sent(Time::ZERO, 1000);
+    }
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 17)]).lost, 0);
+    let found = ack(&mut board, &mut pipe, 10, &[(11, 18)]);
+    assert_eq!(
+        found,
+        Findings {
+            lost: 1,
+            began: false,
+            ended: false,
+            urgent: false
+        },
+        "the same episode"
+    );
+    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    assert!(ack(&mut board, &mut pipe, 18, &[]).ended);
+}
+
+#[test]
+fn reordering_by_less_than_three_is_not_loss() {
+    let (mut board, mut pipe) = sent(6);
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(11, 13)]).lost, 0);
+    assert_eq!(ack(&mut board, &mut pipe, 13, &[]).lost, 0);
+}
+
+/// NAK of `hole`, with what it proves of its neighbours (TC §3.2.2, observation 1).
+fn nak(pointer: u64, hole: Range<u64>) -> AckReport {
+    let before = hole.start - 1..hole.start;
+    let after = hole.end..hole.end + 1;
+    AckReport {
+        cumulative: pointer,
+        received: [before, after]
+            .into_iter()
+            .filter(|r| r.start > pointer)
+            .collect(),
+        missing: [hole].into_iter().collect(),
+        ..Default::default()
+    }
+}
+
+fn with_nak(mode: NakMode) -> PipeParameters {
+    PipeParameters {
+        single: Some(mode),
+        ..PipeParameters::new(Detail::Nak)
+    }
+}
+
+/// NAK(4380, 2), NAK(1460, 1) and NAK(7300, 1) in segments of 1460 bytes, from 10 on instead of 0.
+#[test]
+fn two_naks_in_a_row_prove_all_between_them_where_naks_are_near_certain() {
+    let between = |mode| {
+        let (mut board, mut pipe) = sent_for(8, with_nak(mode));
+        report(&mut board, &mut pipe, 0, &nak(11, 13..15));
+        assert_eq!(board.arrived(), 2, "12 and 15");
+        let (mut board, mut pipe) = sent_for(8, with_nak(mode));
+        report(&mut board, &mut pipe, 0, &nak(11, 11..12));
+        report(&mut board, &mut pipe, 0, &nak(11, 15..16));
+        let open: Vec<_> = (11..18).filter(|n| board.in_flight_since(*n).is_some()).collect();
+        open
+    };
+    assert_eq!(
+        between(NakMode::QuasiReliable),
+        [17],
+        "12, 13, 14 and 16 have arrived, 11 and 15 are lost: three later ones have arrived"
+    );
+    assert_eq!(between(NakMode::Unreliable), [13, 17], "nobody vouches for 13");
+}
+
+#[test]
+fn a_late_nak_takes_back_what_was_presumed() {
+    let (mut board, mut pipe) = sent_for(8, with_nak(NakMode::QuasiReliable));
+    report(&mut board, &mut pipe, 0, &AckReport::pointer(11));
+    report(&mut board, &mut pipe, 0, &nak(11, 11..12));
+    report(&mut board, &mut pipe, 0, &nak(11, 16..17));
+    assert!(board.in_flight_since(14).is_none(), "presumed");
+    let found = report(&mut board, &mut pipe, 0, &nak(11, 14..15));
+    assert_eq!(found.lost, 1);
+    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
+    assert_eq!(repeated, [11, 14, 16]);
+}
+
+#[test]
+fn the_timer_forgets_what_was_presumed() {
+    let (mut board, mut pipe) = sent_for(8, with_nak(NakMode::QuasiReliable));
+    report(&mut board, &mut pipe, 0, &nak(11, 11..12));
+    report(&mut board, &mut pipe, 0, &nak(11, 16..17));
+    pipe.on_timeout(&board);
+    board.mark_all_lost();
+    assert_eq!(
+        board.lost(),
+        4,
+        "11, 13, 14, 16 but not the neighbours 12, 15, 17"
+    );
+}
+
+#[test]
+fn a_hole_whose_nak_was_lost_is_named_by_a_partial_acknowledgement() {
+    let (mut board, mut pipe) = sent_for(10, with_nak(NakMode::Unreliable)); // 11 and 15 are lost
+    report(&mut board, &mut pipe, 0, &AckReport::pointer(11));
+    report(&mut board, &mut pipe, 0, &nak(11, 11..12));
+    report(&mut board, &mut pipe, 0, &AckReport::pointer(11));
+    assert!(report(&mut board, &mut pipe, 0, &AckReport::pointer(11)).began);
+    for _ in 0..4 {
+        report(&mut board, &mut pipe, 0, &AckReport::pointer(11));
+    }
+    assert_eq!(repeat(&mut board, &mut pipe), Some(11));
+    assert_eq!(board.lost(), 0);
+    assert_eq!(report(&mut board, &mut pipe, 0, &AckReport::pointer(15)).lost, 1);
+    assert_eq!(repeat(&mut board, &mut pipe), Some(15));
+}
+
+fn snack(pointer: u64, received: &[Range<u64>], missing: &[Range<u64>]) -> AckReport {
+    AckReport {
+        cumulative: pointer,
+        received: received.iter().cloned().collect(),
+        missing: missing.iter().cloned().collect(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn an_immediate_snack_begins_recovery_and_is_no_third_duplicate() {
+    let parameters = PipeParameters {
+        holes: Holes::AtOnce,
+        ..PipeParameters::new(Detail::Snack)
+    };
+    let (mut board, mut pipe) = sent_for(6, parameters);
+    let found = report(&mut board, &mut pipe, 0, &snack(10, &[12..13], &[10..12]));
+    assert_eq!((found.lost, found.began, found.urgent), (2, true, true));
+    while repeat(&mut board, &mut pipe).is_some() {}
+    let again = report(&mut board, &mut pipe, 900, &snack(10, &[12..14], &[10..12]));
+    assert_eq!(
+        again,
+        Findings::default(),
+        "repeats are judged by what overtakes them"
+    );
+}
+
+#[test]
+fn a_repeat_that_stays_missing_is_repeated_again_after_srtt_and_four_variations() {
+    let parameters = PipeParameters {
+        again: Again::Late,
+        ..PipeParameters::new(Detail::Snack)
+    };
+    let (mut board, mut pipe) = sent_for(6, parameters);
+    for end in 12..15 {
+        report(&mut board, &mut pipe, 10, &snack(10, &[11..end], &[10..11]));
+    }
+    assert_eq!(repeat_at(&mut board, &mut pipe, 10), Some(10));
+    let mut lost_at = |ms| report(&mut board, &mut pipe, ms, &snack(10, &[11..15], &[10..11])).lost;
+    assert_eq!((lost_at(309), lost_at(310)), (0, 1), "100 ms + 4 times 50 ms");
+}
+
+#[test]
+fn in_time_every_hole_leaves_at_once_and_once_per_round_trip() {
+    for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {
+        let (mut board, mut pipe) = sent_for(8, PipeParameters::new(detail).in_time());
+        let missing: &[_] = if detail == Detail::Snack {
+            &[10..12, 13..15]
+        } else {
+            &[]
+        };
+        let heard = snack(10, &[15..16, 12..13], missing);
+        let found = report(&mut board, &mut pipe, 100, &heard);
+        assert_eq!((found.lost, found.began), (4, true), "{detail:?}");
+        let repeated: Vec<_> = std::iter::from_fn(|| repeat_at(&mut board, &mut pipe, 100)).collect();
+        assert_eq!(repeated, [10, 11, 13, 14]);
+        let mut lost_at = |ms| report(&mut board, &mut pipe, ms, &heard).lost;
+        assert_eq!([120, 140, 199, 200].map(&mut lost_at), [0, 0, 0, 4], "{detail:?}");
+        assert!(
+            pipe.repeats.is_empty(),
+            "nothing waits for a judgement that does not come"
+        );
+    }
+}
+
+#[test]
+fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
+    let parameters = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+    let (mut board, mut pipe) = (Scoreboard::coded(10), Pipe::new(parameters));
+    for number in 10..20 {
+        board.on_sent(Time::ZERO, 1000);
+        if number == 15 {
+            assert_eq!(
+                ack(&mut board, &mut pipe, 10, &[(11, 15)]).lost,
+                0,
+                "not encoded yet"
+            );
+            board.on_encoded();
+        }
+    }
+    assert_eq!(
+        ack(&mut board, &mut pipe, 10, &[(11, 18)]).lost,
+        0,
+        "16 and 17 came later"
+    );
+    assert!(ack(&mut board, &mut pipe, 10, &[(11, 19)]).began);
+    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+}
