@@ -102,6 +102,8 @@ pub struct FlowStats {
     pub retransmitted_packets: u64,
     /// Segments declared lost by this sender.
     pub lost_packets: u64,
+    /// Those of them declared lost because the retransmission timer ran out.
+    pub timed_out_packets: u64,
     /// Segments rebuilt by forward error correction.
     pub repaired_packets: u64,
     /// Retransmission timers that ran out.
@@ -118,6 +120,8 @@ pub struct FlowStats {
     pub corrupted_packets: u64,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
+    /// Retransmission timeout in force, back-off included.
+    pub rto: Option<Duration>,
     /// Congestion window in bytes.
     pub congestion_window_bytes: u64,
     /// Bytes of application data and bookkeeping this flow holds now.

@@ -1,6 +1,7 @@
 //! Drives one machine and its application from the event queue of the simulated network. The same loop as the one
 //! over sockets: drain transmissions, drain events, set the timer.
 
+use crate::metrics::Watch;
 use crate::traffic::{Receiver, Sender, TrafficError};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Time;
@@ -16,6 +17,8 @@ pub struct Host {
     machine: Box<dyn Machine>,
     /// What uses the machine.
     pub application: Application,
+    /// Who looks at the sender's counters after each step, if somebody does.
+    pub watch: Option<Watch>,
 }
 
 /// What uses a machine.
@@ -29,12 +32,19 @@ pub enum Application {
 
 impl Host {
     /// A host whose timer is set for its application's first step.
-    pub fn new(id: HostId, machine: Box<dyn Machine>, application: Application, world: &mut World) -> Self {
+    pub fn new(
+        id: HostId,
+        machine: Box<dyn Machine>,
+        application: Application,
+        watch: Option<Watch>,
+        world: &mut World,
+    ) -> Self {
         world.wake_at(id, application.next());
         Host {
             id,
             machine,
             application,
+            watch,
         }
     }
 
@@ -93,6 +103,12 @@ impl Host {
                     None => break,
                 }
             }
+        }
+        if let Some(watch) = &mut self.watch
+            && let Application::Sender(sender) = &self.application
+            && let Some(stats) = sender.flow().and_then(|flow| self.machine.stats(flow))
+        {
+            watch.look(now, stats);
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
         world.wake_at(self.id, deadline.min(self.application.next()));

@@ -12,6 +12,7 @@ use restp_proto::endpoint::Endpoint;
 use restp_rivals::compositions::rivals;
 use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
+use restp_services::framing::Framing;
 use std::path::Path;
 use thiserror::Error;
 
@@ -81,6 +82,20 @@ impl Transport {
             name: name.into(),
             kind,
         })
+    }
+
+    /// Does the transport called `name` have timers and attempts to set?
+    pub(crate) fn has_timers(name: &str) -> bool {
+        name != "udp"
+    }
+
+    /// Does a reader get a stream of bytes, in which messages may be merged or split?
+    pub(crate) fn is_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Udp => false,
+            Kind::Restp(composition) => composition.framing == Framing::Coalesce,
+            Kind::Tcp(_) => true,
+        }
     }
 
     /// Its name as written.

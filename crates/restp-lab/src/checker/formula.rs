@@ -1,4 +1,5 @@
-//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )` and parentheses.
+//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )` and parentheses. Quantities
+//! count in seconds, bit/s, bytes or packets.
 //!
 //! ```text
 //! sum = product (("+" | "-") product)*      product = atom (("*" | "/") atom)*
@@ -6,6 +7,8 @@
 //! ```
 
 use crate::scenario::Coordinates;
+use restp_base::units::{Quantity, quantity};
+use serde_json::Value;
 use std::str::FromStr;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +52,7 @@ impl Formula {
     pub fn at(&self, point: &Coordinates) -> Option<f64> {
         Some(match self {
             Formula::Number(number) => *number,
-            Formula::Name(name) => point.get(name)?.as_f64()?,
+            Formula::Name(name) => number(point.get(name)?)?,
             Formula::Negative(inner) => -inner.at(point)?,
             Formula::Root(inner) => inner.at(point)?.sqrt(),
             Formula::Binary(left, operator, right) => {
@@ -63,6 +66,17 @@ impl Formula {
             }
         })
     }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    let Value::String(text) = value else {
+        return value.as_f64();
+    };
+    Some(match quantity(text).ok()? {
+        Quantity::Duration(span) => span.as_secs_f64(),
+        Quantity::Rate(rate) => rate.as_bps() as f64,
+        Quantity::Bytes(count) | Quantity::Packets(count) => count as f64,
+    })
 }
 
 struct Reader<'a> {
@@ -165,6 +179,8 @@ mod tests {
     fn value(text: &str) -> Option<f64> {
         let mut point = Coordinates::new();
         point.insert("link.b.loss.rate".into(), 0.1.into());
+        point.insert("link.b.delay".into(), "20 ms".into());
+        point.insert("link.b.rate".into(), "2 Mbit/s".into());
         point.insert("flow.a.transport".into(), "udp".into());
         Formula::parse(text).unwrap().at(&point)
     }
@@ -177,6 +193,12 @@ mod tests {
         assert_eq!(value("1.12e6 * (1 - {link.b.loss.rate})"), Some(1_008_000.0));
         assert_eq!(value("1e-3 + 2"), Some(2.001));
         assert_eq!(value("6 / sqrt(2 + 7) / 2"), Some(1.0));
+    }
+
+    #[test]
+    fn quantities_count_in_plain_units() {
+        assert_eq!(value("2 * {link.b.delay}"), Some(0.04));
+        assert_eq!(value("{link.b.rate} / 8"), Some(250_000.0));
     }
 
     #[test]

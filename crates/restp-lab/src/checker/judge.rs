@@ -1,7 +1,7 @@
 //! Holds claims against results.
 
 use super::raw::{Direction, Each};
-use super::{Axis, Check, Compare, Expect, Near, Trend};
+use super::{Axis, Bound, Check, Compare, Expect, Near, Trend};
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
@@ -47,6 +47,7 @@ impl Check {
         }
         let mut verdicts: Vec<Verdict> = match &self.expect {
             Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
+            Expect::Bound(bound) => groups.iter().map(|group| self.bound(bound, group)).collect(),
             Expect::Compare(compare) => rows(&groups, &compare.axis)
                 .iter()
                 .map(|row| self.compare(compare, row))
@@ -109,36 +110,63 @@ impl Check {
         }
     }
 
+    fn bound(&self, bound: &Bound, (point, runs): &Group<'_>) -> Verdict {
+        let (expected, measured) = (bound.formula.at(point), self.mean(runs));
+        let holds = |(limit, measured): (f64, f64)| match bound.each {
+            Each::Mean => bound.relation.holds(measured, limit, 0.0),
+            Each::Run => {
+                let mut each = runs.iter().map(|run| self.metric.of(run));
+                each.all(|value| value.is_some_and(|value| bound.relation.holds(value, limit, 0.0)))
+            }
+        };
+        let claim = format!(
+            "{} is {}{} the formula",
+            self.metric,
+            every(bound.each),
+            bound.relation
+        );
+        Verdict {
+            expected,
+            measured,
+            held: expected.zip(measured).map(holds),
+            ..self.verdict((*point).clone(), claim)
+        }
+    }
+
     fn compare(&self, compare: &Compare, row: &Row<'_>) -> Verdict {
         let side = |wanted: &Value| {
             let found = row.cells.iter().find(|(value, _)| same(value, wanted));
             found.map_or(&[][..], |(_, runs)| *runs)
         };
         let (left, right) = (side(&compare.left), side(&compare.right));
-        let (measured, expected) = (
-            self.mean(left),
-            self.mean(right).map(|mean| mean * compare.factor),
-        );
-        let held = match compare.each {
-            Each::Mean => measured
-                .zip(expected)
-                .map(|(l, r)| compare.relation.holds(l, r, compare.within)),
-            Each::Run if measured.is_none() || expected.is_none() => None,
-            Each::Run => {
-                let mut pairs = left.iter().zip(right);
-                Some(left.len() == right.len() && pairs.all(|(l, r)| self.pair_holds(compare, l, r)))
-            }
+        let (plus, tolerance) = (compare.plus.at(&row.rest), compare.tolerance.at(&row.rest));
+        let aim = |right: f64| Some(right * compare.factor + plus?);
+        let holds = |left: f64, right: f64| {
+            let aim = aim(right)?;
+            Some(
+                compare
+                    .relation
+                    .holds(left, aim, aim.abs() * compare.within + tolerance?),
+            )
         };
+        let (measured, beside) = (self.mean(left), self.mean(right));
+        let expected = beside.and_then(aim);
+        let held = measured.zip(beside).and_then(|(l, r)| match compare.each {
+            Each::Mean => holds(l, r),
+            Each::Run => {
+                let pair = |(l, r): (&&RunResult, &&RunResult)| {
+                    let both = self.metric.of(l).zip(self.metric.of(r));
+                    l.seed == r.seed && both.and_then(|(l, r)| holds(l, r)) == Some(true)
+                };
+                Some(left.len() == right.len() && left.iter().zip(right).all(pair))
+            }
+        });
         let times = if compare.factor == 1.0 {
             String::new()
         } else {
             format!("{} times ", compare.factor)
         };
-        let every = if compare.each == Each::Run {
-            "in every run "
-        } else {
-            ""
-        };
+        let every = every(compare.each);
         let (l, relation, r) = (plain(&compare.left), compare.relation, plain(&compare.right));
         let claim = format!("{}: {l} is {every}{relation} {times}{r}", self.metric);
         Verdict {
@@ -147,12 +175,6 @@ impl Check {
             held,
             ..self.verdict(row.rest.clone(), claim)
         }
-    }
-
-    fn pair_holds(&self, compare: &Compare, left: &RunResult, right: &RunResult) -> bool {
-        let both = self.metric.of(left).zip(self.metric.of(right));
-        let holds = |(l, r): (f64, f64)| compare.relation.holds(l, r * compare.factor, compare.within);
-        left.seed == right.seed && both.is_some_and(holds)
     }
 
     /// The step that goes most against the trend is the one reported.
@@ -177,6 +199,13 @@ impl Check {
             held: worst.map(|pair| gain(pair) >= -trend.within),
             ..self.verdict(row.rest.clone(), claim)
         }
+    }
+}
+
+fn every(each: Each) -> &'static str {
+    match each {
+        Each::Mean => "",
+        Each::Run => "in every run ",
     }
 }
 

@@ -4,18 +4,24 @@ use crate::metrics::jain;
 use crate::run::{RunResult, number};
 use crate::scenario::{Plan, unknown};
 use serde::Serialize;
-use serde_json::Value;
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Metric {
-    Flow { name: String, field: String },
-    Link { name: String, field: String },
+    /// The field as a JSON pointer without its first slash.
+    Flow {
+        name: String,
+        field: String,
+    },
+    Link {
+        name: String,
+        field: String,
+    },
     Goodput,
     Fairness,
 }
 
-const FLOW_FIELDS: [&str; 17] = [
+const FLOW_FIELDS: [&str; 27] = [
     "goodput_bps",
     "throughput_bps",
     "load_bps",
@@ -23,17 +29,28 @@ const FLOW_FIELDS: [&str; 17] = [
     "first_byte_s",
     "handshake_s",
     "delivered_bytes",
+    "sent_messages",
     "delivered_messages",
     "late_messages",
     "lost_messages",
+    "missed_messages",
+    "on_time_share",
     "latency_mean_ms",
     "latency_p99_ms",
+    "pages",
+    "plt_first_s",
+    "plt_mean_s",
+    "plt_median_s",
     "sent_packets",
     "retransmitted_packets",
+    "lost_packets",
+    "timed_out_packets",
     "repaired_packets",
     "timeouts",
     "aborted",
+    "stray_timeouts",
 ];
+const OUTAGE_FIELDS: [&str; 5] = ["resume_s", "timeouts", "first_rto_s", "last_rto_s", "burst_share"];
 const LINK_FIELDS: [&str; 6] = [
     "packets",
     "bytes",
@@ -56,13 +73,24 @@ impl Metric {
             }
         };
         match parts[..] {
-            ["flow", name, field] => Ok(Metric::Flow {
+            ["flow", name, ref field @ ..] if !field.is_empty() => Ok(Metric::Flow {
                 name: known(
                     "flow",
                     name,
                     &mut plan.flows.iter().map(|flow| flow.name.as_str()),
                 )?,
-                field: known("field of flows", field, &mut FLOW_FIELDS.into_iter())?,
+                field: match *field {
+                    ["bins_bps", bin] => format!("bins_bps/{}", index(bin)?),
+                    ["outages", outage, field] => {
+                        let field = known("field of outages", field, &mut OUTAGE_FIELDS.into_iter())?;
+                        format!("outages/{}/{field}", index(outage)?)
+                    }
+                    _ => {
+                        let lists = ["bins_bps.N", "outages.N.FIELD"].into_iter();
+                        let mut all = FLOW_FIELDS.into_iter().chain(lists);
+                        known("field of flows", &field.join("."), &mut all)?
+                    }
+                },
             }),
             ["link", name, field] => Ok(Metric::Link {
                 name: known(
@@ -98,11 +126,15 @@ impl Metric {
     }
 }
 
+/// The number of an element of a list, from 0.
+fn index(written: &str) -> Result<usize, String> {
+    let wrong = |_| format!("\"{written}\" is no number of an element; write 0 for the first");
+    written.parse().map_err(wrong)
+}
+
 fn field_of<T: Serialize>(record: &T, field: &str) -> Option<f64> {
-    match serde_json::to_value(record).ok()? {
-        Value::Object(fields) => number(fields.get(field)?),
-        _ => None,
-    }
+    let record = serde_json::to_value(record).ok()?;
+    number(record.pointer(&format!("/{field}"))?)
 }
 
 impl fmt::Display for Metric {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `near` | at each point its mean lies within a tolerance of a formula over the point's coordinates | one per point |
 //! | `compare` | for two values of one axis, all else equal, one is at least, at most or equal to the other | one per pair |
+//! | `bound` | at each point it is at least, at most or equal to a formula | one per point |
 //! | `trend` | its mean rises or falls along one axis, all else equal | one per row |
 
 mod formula;
@@ -37,8 +38,9 @@ pub struct Check {
 #[derive(Clone, Debug)]
 enum Expect {
     Near(Near),
-    Compare(Compare),
+    Compare(Box<Compare>),
     Trend(Trend),
+    Bound(Bound),
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,18 @@ struct Compare {
     relation: Relation,
     right: Value,
     factor: f64,
+    /// Added to the right side.
+    plus: Formula,
+    /// How far the right side may be off: a share of it, and an amount.
     within: f64,
+    tolerance: Formula,
+    each: Each,
+}
+
+#[derive(Clone, Debug)]
+struct Bound {
+    relation: Relation,
+    formula: Formula,
     each: Each,
 }
 
@@ -97,6 +110,15 @@ impl Check {
                 .unwrap_or_default();
             Ok::<_, Fault>(Axis { key, together })
         };
+        let formula = |written: &Spanned<String>| {
+            let formula = Formula::parse(written.get_ref()).map_err(|error| Fault::at(written, error))?;
+            let stranger = formula.names().find(|name| keys().all(|key| key != *name));
+            if let Some(name) = stranger {
+                return Err(Fault::at(written, unknown("axis", name, keys())));
+            }
+            Ok(formula)
+        };
+        let or_zero = |written: &Option<_>| written.as_ref().map_or(Ok(Formula::Number(0.0)), formula);
         let metric =
             Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
         let mut filter = Vec::new();
@@ -105,30 +127,30 @@ impl Check {
             filter.push((axis.get_ref().clone(), values.iter().map(json).collect()));
         }
         let expect = match raw.expect {
-            RawExpect::Near(near) => {
-                let formula =
-                    Formula::parse(near.value.get_ref()).map_err(|error| Fault::at(&near.value, error))?;
-                if let Some(name) = formula.names().find(|name| keys().all(|key| key != *name)) {
-                    return Err(Fault::at(&near.value, unknown("axis", name, keys())));
-                }
-                Expect::Near(Near {
-                    formula,
-                    within: share(Some(&near.within))?,
-                })
-            }
-            RawExpect::Compare(compare) => Expect::Compare(Compare {
+            RawExpect::Near(near) => Expect::Near(Near {
+                formula: formula(&near.value)?,
+                within: share(Some(&near.within))?,
+            }),
+            RawExpect::Compare(compare) => Expect::Compare(Box::new(Compare {
                 axis: axis(&compare.axis)?,
                 left: json(&compare.left),
                 relation: compare.relation,
                 right: json(&compare.right),
                 factor: compare.factor.unwrap_or(1.0),
+                plus: or_zero(&compare.plus)?,
                 within: share(compare.within.as_ref())?,
+                tolerance: or_zero(&compare.tolerance)?,
                 each: compare.each,
-            }),
+            })),
             RawExpect::Trend(trend) => Expect::Trend(Trend {
                 along: axis(&trend.along)?,
                 direction: trend.direction,
                 within: share(trend.within.as_ref())?,
+            }),
+            RawExpect::Bound(bound) => Expect::Bound(Bound {
+                relation: bound.relation,
+                formula: formula(&bound.value)?,
+                each: bound.each,
             }),
         };
         Ok(Check {

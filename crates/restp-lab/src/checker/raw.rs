@@ -22,6 +22,7 @@ pub(crate) enum RawExpect {
     Near(RawNear),
     Compare(RawCompare),
     Trend(RawTrend),
+    Bound(RawBound),
 }
 
 #[derive(Debug, Deserialize)]
@@ -39,7 +40,18 @@ pub(crate) struct RawCompare {
     pub relation: Relation,
     pub right: toml::Value,
     pub factor: Option<f64>,
+    pub plus: Option<Spanned<String>>,
     pub within: Option<Spanned<String>>,
+    pub tolerance: Option<Spanned<String>>,
+    #[serde(default)]
+    pub each: Each,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawBound {
+    pub relation: Relation,
+    pub value: Spanned<String>,
     #[serde(default)]
     pub each: Each,
 }
@@ -62,9 +74,8 @@ pub(crate) enum Relation {
 }
 
 impl Relation {
-    /// Does it hold, when `right` may be off by the share `within`?
-    pub fn holds(self, left: f64, right: f64, within: f64) -> bool {
-        let slack = right.abs() * within;
+    /// Does it hold, when `right` may be off by `slack`?
+    pub fn holds(self, left: f64, right: f64, slack: f64) -> bool {
         match self {
             Relation::Equal => (left - right).abs() <= slack,
             Relation::AtLeast => left >= right - slack,

@@ -1,6 +1,6 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
-use super::{mean_ms, percentile_ms};
+use super::{OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
 use crate::scenario::FlowPlan;
 use crate::traffic::{Receiver, Sender, Traffic};
 use restp_base::flow::{CloseReason, FlowStats};
@@ -26,28 +26,54 @@ pub struct FlowResult {
     pub first_byte_s: Option<f64>,
     /// From the flow's start until it was established; absent where nothing is exchanged.
     pub handshake_s: Option<f64>,
-    /// Application bytes read by the receiver.
+    /// Application bytes read by the receiver; of web traffic, by the browser.
     pub delivered_bytes: u64,
+    /// Messages handed to the transport.
+    pub sent_messages: Option<u64>,
     /// Messages read by the receiver, copies included.
     pub delivered_messages: Option<u64>,
     /// Messages that took longer than the traffic's `late_after`.
     pub late_messages: Option<u64>,
     /// Messages missing below the highest number read.
     pub lost_messages: Option<u64>,
+    /// Lost or late.
+    pub missed_messages: Option<u64>,
+    /// Share of the messages sent that were read in time, a copy counting once.
+    pub on_time_share: Option<f64>,
     /// Mean of due to read.
     pub latency_mean_ms: Option<f64>,
     /// 99th percentile of due to read.
     pub latency_p99_ms: Option<f64>,
+    /// Pages that were loaded.
+    pub pages: Option<u64>,
+    /// From the wish for the first page until its last object was read.
+    pub plt_first_s: Option<f64>,
+    /// Mean of the same over all pages loaded.
+    pub plt_mean_s: Option<f64>,
+    /// Median of the same.
+    pub plt_median_s: Option<f64>,
     /// Datagrams sent by the flow's sender.
     pub sent_packets: u64,
     /// Segments it sent again.
     pub retransmitted_packets: u64,
+    /// Segments the sender took for lost.
+    pub lost_packets: u64,
+    /// Those of them that its retransmission timer declared lost.
+    pub timed_out_packets: u64,
     /// Segments the receiver rebuilt by forward error correction.
     pub repaired_packets: u64,
     /// Retransmission timers of the sender that ran out.
     pub timeouts: u64,
     /// The sender's flow ended in another way than by finishing.
     pub aborted: bool,
+    /// Bits read per second in each bin of the run, where the flow has bins.
+    pub bins_bps: Vec<f64>,
+    /// Retransmission timers of the sender that ran out, where its path has outages.
+    pub rto_events: Vec<TimeoutResult>,
+    /// Such timers that belong to no outage.
+    pub stray_timeouts: Option<u64>,
+    /// How the flow lived through each outage of its path.
+    pub outages: Vec<OutageResult>,
     /// What each path carried.
     pub paths: Vec<PathResult>,
 }
@@ -75,6 +101,7 @@ impl FlowResult {
         plan: &FlowPlan,
         (sender, sent): (&Sender, Option<FlowStats>),
         (receiver, received): (&Receiver, Option<FlowStats>),
+        watch: Option<&Watch>,
         end: Time,
     ) -> FlowResult {
         let start = sender.start();
@@ -83,6 +110,17 @@ impl FlowResult {
         let rate = |bytes: u64| (span > 0.0).then(|| bytes as f64 * 8.0 / span);
         let opened = sent.is_some();
         let (sent, received) = (sent.unwrap_or_default(), received.unwrap_or_default());
+        let pages = sender.pages().map(|(load_times, _)| load_times);
+        let account = if pages.is_some() {
+            sender.account()
+        } else {
+            receiver.account()
+        };
+        let outages = watch
+            .map(|watch| watch.outages(end, |i| account.after_mark(i)))
+            .unwrap_or_default();
+        let rto_events = watch.map(Watch::timeouts).unwrap_or_default();
+        let in_outages: u64 = outages.iter().map(|outage| outage.timeouts).sum();
         let messages = receiver.messages();
         let latencies = messages.map_or(&[][..], |messages| messages.latencies());
         let handshake = if sent.handshake.is_some() {
@@ -93,25 +131,43 @@ impl FlowResult {
         FlowResult {
             name: plan.name.clone(),
             transport: plan.transport.name().to_owned(),
-            goodput_bps: rate(receiver.delivered_bytes()),
+            goodput_bps: rate(account.bytes()),
             throughput_bps: rate(sent.sent_payload_bytes),
             load_bps: rate(sent.sent_bytes + received.sent_bytes),
             completion_s: receiver.complete().map(since_start),
-            first_byte_s: receiver.first_byte().map(since_start),
+            first_byte_s: account.first().map(since_start),
             handshake_s: handshake.map(|span| span.as_secs_f64()),
-            delivered_bytes: receiver.delivered_bytes(),
+            delivered_bytes: account.bytes(),
+            sent_messages: sender.sent_messages(),
             delivered_messages: messages.map(|messages| messages.delivered()),
             late_messages: messages.and_then(|messages| messages.late()),
             lost_messages: messages.and_then(|messages| messages.lost()),
+            missed_messages: messages.and_then(|messages| Some(messages.lost()? + messages.late()?)),
+            on_time_share: messages.and_then(|messages| {
+                let sent = sender.sent_messages().filter(|sent| *sent > 0)?;
+                Some(messages.on_time()? as f64 / sent as f64)
+            }),
             latency_mean_ms: mean_ms(latencies),
             latency_p99_ms: percentile_ms(latencies, 99),
+            pages: pages.map(|pages| pages.len() as u64),
+            plt_first_s: pages.and_then(|pages| Some(pages.first()?.as_secs_f64())),
+            plt_mean_s: pages.and_then(mean_ms).map(|ms| ms / 1e3),
+            plt_median_s: pages
+                .and_then(|pages| percentile_ms(pages, 50))
+                .map(|ms| ms / 1e3),
             sent_packets: sent.sent_packets,
             retransmitted_packets: sent.retransmitted_packets,
+            lost_packets: sent.lost_packets,
+            timed_out_packets: sent.timed_out_packets,
             repaired_packets: received.repaired_packets,
             timeouts: sent.timeouts,
             aborted: sender
                 .closed()
                 .is_some_and(|reason| *reason != CloseReason::Finished),
+            bins_bps: account.bins_bps(end),
+            stray_timeouts: watch.map(|_| rto_events.len() as u64 - in_outages),
+            rto_events,
+            outages,
             paths: Vec::from_iter(opened.then(|| PathResult {
                 local: plan.from.clone(),
                 remote: plan.to.clone(),
@@ -126,9 +182,13 @@ impl FlowResult {
     /// Is there nothing more to wait for?
     pub(crate) fn finished(traffic: &Traffic, sender: &Sender, receiver: &Receiver) -> bool {
         match traffic {
-            Traffic::Bulk => sender.closed().is_some(),
+            // Without an end: a rate is over the whole run, also when the flow broke off.
+            Traffic::Bulk => false,
             Traffic::File { .. } => receiver.complete().is_some() || sender.closed().is_some_and(broken),
             Traffic::Cbr(_) => receiver.finished() || sender.closed().is_some_and(broken),
+            Traffic::Web(_) => {
+                sender.pages().is_some_and(|(_, all)| all) || sender.closed().is_some_and(broken)
+            }
         }
     }
 }

@@ -5,9 +5,11 @@ mod fairness;
 mod flow;
 mod interval;
 mod link;
+mod outage;
 
 pub use delay::{mean_ms, percentile_ms};
 pub use fairness::jain;
 pub use flow::{FlowResult, PathResult};
 pub use interval::Interval;
 pub use link::{LinkResult, links};
+pub use outage::{OutageResult, TimeoutResult, Watch};

@@ -1,9 +1,9 @@
 //! One point, one seed, one result.
 
 use crate::host::{Application, Host, address_of};
-use crate::metrics::{FlowResult, LinkResult, links};
+use crate::metrics::{FlowResult, LinkResult, Watch, links};
 use crate::scenario::{Coordinates, FlowPlan, Plan, Point};
-use crate::traffic::{Receiver, Sender, TrafficError};
+use crate::traffic::{Moments, Receiver, Sender, TrafficError};
 use restp_base::flow::{FlowId, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::random::Stream;
@@ -140,10 +140,18 @@ impl<'a> Replication<'a> {
                 local: address_of(from),
                 remote: address_of(to),
             };
-            let sender = Application::Sender(Sender::new(path, start(flow, seed), &flow.traffic));
-            let receiver = Application::Receiver(Receiver::new(&flow.traffic));
-            hosts.push(Host::new(ids[from], ends.client, sender, &mut world));
-            hosts.push(Host::new(ids[to], ends.server, receiver, &mut world));
+            let moments = Moments {
+                bin: flow.bins,
+                marks: flow.outages.iter().map(|outage| outage.end).collect(),
+            };
+            let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
+            let start = start(flow, seed);
+            let sender = Sender::new(path, start, &flow.traffic, stream, moments.clone());
+            let receiver = Receiver::new(&flow.traffic, moments);
+            let watch = (!flow.outages.is_empty()).then(|| Watch::new(flow.outages.clone(), flow.rtt));
+            let (sender, receiver) = (Application::Sender(sender), Application::Receiver(receiver));
+            hosts.push(Host::new(ids[from], ends.client, sender, watch, &mut world));
+            hosts.push(Host::new(ids[to], ends.server, receiver, None, &mut world));
         }
         Ok(Replication {
             plan,
@@ -225,7 +233,8 @@ impl<'a> Replication<'a> {
             let (sender, receiver) = self.ends(i)?;
             let sent = (sender, stats(2 * i, sender.flow()));
             let received = (receiver, stats(2 * i + 1, receiver.flow()));
-            Some(FlowResult::new(plan, sent, received, self.end))
+            let watch = self.hosts[2 * i].watch.as_ref();
+            Some(FlowResult::new(plan, sent, received, watch, self.end))
         });
         let span = self.end.since(Time::ZERO);
         RunResult {

@@ -56,35 +56,42 @@ impl Summary {
     }
 }
 
-/// Element `i` of every run becomes one record: text as it is, numbers as an interval over the runs that have one.
+/// Element `i` of every run becomes one record.
 fn columns<'a, T: Serialize + 'a>(runs: impl Iterator<Item = &'a Vec<T>>) -> Vec<Map<String, Value>> {
-    let mut elements: Vec<Map<String, Value>> = Vec::new();
-    let mut values: Vec<Vec<Vec<f64>>> = Vec::new();
-    for run in runs {
-        for (i, element) in run.iter().enumerate() {
-            let Ok(Value::Object(fields)) = serde_json::to_value(element) else {
-                continue;
-            };
-            if elements.len() == i {
-                values.push(vec![Vec::new(); fields.len()]);
-                elements.push(fields.clone());
-            }
-            for (value, (_, field)) in values[i].iter_mut().zip(&fields) {
-                value.extend(number(field));
-            }
+    let runs: Vec<Value> = runs.filter_map(|run| serde_json::to_value(run).ok()).collect();
+    match merged(&Vec::from_iter(&runs)) {
+        Value::Array(records) => records.into_iter().filter_map(record).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn record(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(record) => Some(record),
+        _ => None,
+    }
+}
+
+/// The same place in every run: text as it is, lists and records part by part, numbers as an interval over the runs
+/// that have one.
+fn merged(values: &[&Value]) -> Value {
+    let at = |i: usize| Vec::from_iter(values.iter().filter_map(|value| value.get(i)));
+    let of = |key: &String| Vec::from_iter(values.iter().filter_map(|value| value.get(key)));
+    match values.first() {
+        Some(Value::String(text)) => Value::String(text.clone()),
+        Some(Value::Object(fields)) => {
+            Value::Object(fields.keys().map(|key| (key.clone(), merged(&of(key)))).collect())
+        }
+        Some(Value::Array(_)) => {
+            let lengths = values.iter().filter_map(|value| value.as_array().map(Vec::len));
+            Value::Array((0..lengths.max().unwrap_or(0)).map(|i| merged(&at(i))).collect())
+        }
+        _ => {
+            let numbers: Vec<f64> = values.iter().filter_map(|value| number(value)).collect();
+            let interval = Interval::of(&numbers).and_then(|one| serde_json::to_value(one).ok());
+            interval.unwrap_or(Value::Null)
         }
     }
-    for (element, values) in elements.iter_mut().zip(&values) {
-        for ((_, field), values) in element.iter_mut().zip(values) {
-            if !field.is_string() && !field.is_array() {
-                *field = Interval::of(values)
-                    .and_then(|one| serde_json::to_value(one).ok())
-                    .unwrap_or(Value::Null);
-            }
-        }
-        element.retain(|_, field| !field.is_array());
-    }
-    elements
 }
 
 /// A metric as a number; `true` counts 1, so that the mean is a share.

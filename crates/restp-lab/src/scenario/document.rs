@@ -98,7 +98,9 @@ impl<'t> Document<'t> {
                 }
                 Ok(())
             }
-            [top @ ("duration" | "seed" | "runs" | "title")] => insert(&mut self.root, key, &[top], value),
+            [top @ ("duration" | "seed" | "runs" | "title" | "profile")] => {
+                insert(&mut self.root, key, &[top], value)
+            }
             _ => {
                 let sentence = format!(
                     "\"{}\" names nothing that can be swept or set; {WAYS}",
@@ -168,7 +170,8 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str = "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), duration, seed, runs or title";
+const WAYS: &str =
+    "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), duration, seed, runs, title or profile";
 const WHOLE_ELEMENT: &str = "a link or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
 

@@ -2,13 +2,16 @@
 
 use super::error::unknown;
 use super::names::{copies, expand};
-use super::raw::{RawCbr, RawFlow, RawTraffic};
+use super::profiles::Profile;
+use super::raw::RawFlow;
+use super::traffic::traffic;
 use crate::registry::{Transport, text_of};
-use crate::traffic::{Cbr, Traffic};
-use restp_base::time::Duration;
-use restp_base::units::{self, Rate};
-use restp_sim::Topology;
+use crate::traffic::Traffic;
+use restp_base::time::{Duration, Time};
+use restp_base::units;
 use restp_sim::config::{Fault, positive, read};
+use restp_sim::{LinkSpec, NodeId, Topology};
+use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 
@@ -29,32 +32,46 @@ pub struct FlowPlan {
     pub start: Duration,
     /// It is opened up to this much later, by a uniform draw from the flow's own stream.
     pub start_spread: Duration,
+    /// Width of the bins in which throughput is reported over time; none when absent.
+    pub bins: Option<Duration>,
+    /// When its path is down, in the order of time.
+    pub outages: Vec<Range<Time>>,
+    /// Propagation from end to end and back.
+    pub rtt: Duration,
 }
 
-/// The most messages of one flow: each leaves its latency in memory until the run ends.
-const MOST_MESSAGES: u64 = 50_000_000;
+/// What a flow is read against.
+pub(super) struct Surroundings<'a> {
+    pub topology: &'a Topology,
+    pub links: &'a [LinkSpec],
+    pub duration: Duration,
+    pub profile: Option<&'static Profile>,
+    /// Where names of profile files start.
+    pub dir: &'a Path,
+}
 
-/// The flows `raw` stands for. `dir` is where names of profile files start.
-pub(super) fn flows(
-    raw: &RawFlow,
-    topology: &Topology,
-    duration: Duration,
-    dir: &Path,
-) -> Result<Vec<FlowPlan>, Fault> {
-    let transport = transport(raw, dir)?;
-    let traffic = traffic(&raw.traffic, duration)?;
+/// The flows `raw` stands for.
+pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Vec<FlowPlan>, Fault> {
+    let topology = surroundings.topology;
+    let transport = transport(raw, surroundings)?;
+    let traffic = traffic(&raw.traffic, surroundings.duration, &transport)?;
     let time = |written: &Option<_>| {
         written
             .as_ref()
             .map_or(Ok(Duration::ZERO), |text| read(text, units::duration))
     };
     let (start, start_spread) = (time(&raw.start)?, time(&raw.start_spread)?);
+    let bins = raw
+        .bins
+        .as_ref()
+        .map(|written| bins(written, surroundings.duration))
+        .transpose()?;
     copies(&raw.name, raw.count.as_ref())?
         .map(|copy| {
             let node = |written: &Spanned<String>| {
                 let name = expand(written, copy)?;
-                if topology.node(&name).is_some() {
-                    return Ok(name);
+                if let Some(id) = topology.node(&name) {
+                    return Ok((name, id));
                 }
                 let known = topology.nodes().map(|node| topology.name(node)).take(20);
                 Err(Fault::at(
@@ -62,8 +79,8 @@ pub(super) fn flows(
                     unknown("node", &name, known) + "; nodes exist because links name them",
                 ))
             };
-            let (from, to) = (node(&raw.from)?, node(&raw.to)?);
-            if from == to {
+            let ((from, a), (to, b)) = (node(&raw.from)?, node(&raw.to)?);
+            if a == b {
                 let sentence = format!("a flow from \"{from}\" to itself crosses no link; name another node");
                 return Err(Fault::at(&raw.to, sentence));
             }
@@ -76,13 +93,58 @@ pub(super) fn flows(
                 traffic,
                 start,
                 start_spread,
+                bins,
+                outages: outages(a, b, surroundings),
+                rtt: topology.path_rtt(a, b),
             })
         })
         .collect()
 }
 
-fn transport(raw: &RawFlow, dir: &Path) -> Result<Transport, Fault> {
+/// The most bins of one flow: each is a number in every result.
+const MOST_BINS: u64 = 100_000;
+
+fn bins(written: &Spanned<restp_sim::config::Written>, duration: Duration) -> Result<Duration, Fault> {
+    let width = positive(written, read(written, units::duration)?)?;
+    let count = duration.as_nanos().div_ceil(width.as_nanos());
+    if count > MOST_BINS {
+        let sentence = format!("{count} bins are too many for one run; at most {MOST_BINS} are possible");
+        return Err(Fault::at(written, sentence));
+    }
+    Ok(width)
+}
+
+/// When a link of the route there or back swallows everything; spans that touch are one.
+fn outages(from: NodeId, to: NodeId, surroundings: &Surroundings<'_>) -> Vec<Range<Time>> {
+    let topology = surroundings.topology;
+    let mut spans: Vec<Range<Time>> = Vec::new();
+    for (name, way) in topology.route(from, to).chain(topology.route(to, from)) {
+        let link = surroundings.links.iter().find(|link| link.name == name);
+        spans.extend(
+            link.into_iter()
+                .flat_map(|link| link.direction(way).outage.iter().cloned()),
+        );
+    }
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut joined: Vec<Range<Time>> = Vec::new();
+    for span in spans {
+        match joined.last_mut().filter(|last| span.start <= last.end) {
+            Some(last) => last.end = last.end.max(span.end),
+            None => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// The profile speaks where `set` is silent, to every transport that has a timer.
+fn transport(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Transport, Fault> {
     let mut set = Vec::new();
+    for (key, value) in surroundings.profile.iter().flat_map(|profile| profile.set) {
+        let written = raw.set.keys().any(|own| own.replace('_', "-") == key);
+        if !written && Transport::has_timers(raw.transport.get_ref()) {
+            set.push((key, value.to_owned()));
+        }
+    }
     for (key, value) in &raw.set {
         let Some(text) = text_of(value.get_ref()) else {
             return Err(Fault::at(
@@ -93,83 +155,10 @@ fn transport(raw: &RawFlow, dir: &Path) -> Result<Transport, Fault> {
         set.push((key.as_str(), text));
     }
     let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    Transport::new(raw.transport.get_ref(), &pairs, dir).map_err(|error| {
+    Transport::new(raw.transport.get_ref(), &pairs, surroundings.dir).map_err(|error| {
         match error.key.as_ref().and_then(|key| raw.set.get(key)) {
             Some(value) => Fault::at(value, error),
             None => Fault::at(&raw.transport, error),
         }
     })
-}
-
-fn traffic(raw: &Spanned<RawTraffic>, duration: Duration) -> Result<Traffic, Fault> {
-    let unbuilt = |name| {
-        Err(Fault::at(
-            raw,
-            format!("{name} traffic is not built yet; use bulk, file or cbr"),
-        ))
-    };
-    match raw.get_ref() {
-        RawTraffic::Bulk(_) => Ok(Traffic::Bulk),
-        RawTraffic::File(file) => {
-            let bytes = positive(&file.bytes, file.bytes.get_ref().0)?;
-            Ok(Traffic::File { bytes })
-        }
-        RawTraffic::Cbr(cbr) => {
-            let cbr = constant_bit_rate(raw, cbr)?;
-            let messages = duration.as_nanos() / cbr.interval.as_nanos();
-            if messages.min(cbr.count.unwrap_or(u64::MAX)) > MOST_MESSAGES {
-                let sentence = format!(
-                    "{messages} messages are too many for one run; at most {MOST_MESSAGES} are possible"
-                );
-                return Err(Fault::at(raw, sentence));
-            }
-            Ok(Traffic::Cbr(cbr))
-        }
-        RawTraffic::Voip(_) => unbuilt("voip"),
-        RawTraffic::Web(_) => unbuilt("web"),
-    }
-}
-
-fn constant_bit_rate(whole: &Spanned<RawTraffic>, raw: &RawCbr) -> Result<Cbr, Fault> {
-    let bytes = raw.bytes.get_ref().0;
-    if !(Cbr::STAMP_BYTES..=Cbr::MOST_BYTES).contains(&bytes) {
-        let (least, most) = (Cbr::STAMP_BYTES, Cbr::MOST_BYTES);
-        let sentence = format!(
-            "a message of {bytes} bytes is impossible; write {least} (its number and time) to {most} bytes"
-        );
-        return Err(Fault::at(&raw.bytes, sentence));
-    }
-    let interval = match (&raw.rate, &raw.interval) {
-        (Some(rate), None) => interval(positive(rate, read(rate, units::rate)?)?, bytes),
-        (None, Some(written)) => positive(written, read(written, units::duration)?)?,
-        _ => {
-            return Err(Fault::at(
-                whole,
-                "cbr needs either rate (\"64 kbit/s\") or interval (\"20 ms\"), not both",
-            ));
-        }
-    };
-    let late_after = raw
-        .late_after
-        .as_ref()
-        .map(|written| read(written, units::duration))
-        .transpose()?;
-    let count = raw
-        .count
-        .as_ref()
-        .map(|count| positive(count, *count.get_ref()))
-        .transpose()?;
-    Ok(Cbr {
-        bytes,
-        interval,
-        count,
-        late_after,
-    })
-}
-
-/// The time between messages of `bytes` at `rate`, rounded to a nanosecond.
-pub(super) fn interval(rate: Rate, bytes: u64) -> Duration {
-    let nanos =
-        (u128::from(bytes) * 8_000_000_000 + u128::from(rate.as_bps() / 2)) / u128::from(rate.as_bps());
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

@@ -10,10 +10,12 @@ mod flow;
 mod link;
 mod names;
 mod plan;
+mod profiles;
 mod raw;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub(crate) use error::unknown;
 pub use error::{Place, ScenarioError};

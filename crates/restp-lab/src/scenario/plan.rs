@@ -1,9 +1,10 @@
 //! One point of a scenario, validated: everything a run needs and nothing that could still be wrong.
 
 use super::document::Document;
-use super::flow::{FlowPlan, flows};
+use super::flow::{FlowPlan, Surroundings, flows};
 use super::link::links;
 use super::names::MOST;
+use super::profiles::Profile;
 use super::raw::{RawLink, RawScenario};
 use restp_base::time::Duration;
 use restp_base::units::{self, Rate};
@@ -56,9 +57,17 @@ impl Plan {
             ));
         }
 
+        let profile = raw.profile.as_ref().map(Profile::named).transpose()?;
         let (mut links, topology) = network(&raw)?;
-        let flows = all_flows(&raw, &topology, duration, dir)?;
-        resolve_queues(&mut links, &flows, &topology);
+        let surroundings = Surroundings {
+            topology: &topology,
+            links: &links,
+            duration,
+            profile,
+            dir,
+        };
+        let flows = all_flows(&raw, &surroundings)?;
+        resolve_queues(&mut links, &flows, &topology, profile);
         Ok(Plan {
             id: raw.id.get_ref().clone(),
             title: raw.title,
@@ -103,16 +112,11 @@ fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
     Ok((all, topology))
 }
 
-fn all_flows(
-    raw: &RawScenario,
-    topology: &Topology,
-    duration: Duration,
-    dir: &Path,
-) -> Result<Vec<FlowPlan>, Fault> {
+fn all_flows(raw: &RawScenario, surroundings: &Surroundings<'_>) -> Result<Vec<FlowPlan>, Fault> {
     let mut all: Vec<FlowPlan> = Vec::new();
     let mut names = BTreeMap::new();
     for table in &raw.flow {
-        for flow in flows(table, topology, duration, dir)? {
+        for flow in flows(table, surroundings)? {
             if names.insert(flow.name.clone(), ()).is_some() {
                 return Err(taken(&table.name, "flow", &flow.name));
             }
@@ -142,8 +146,14 @@ fn taken(written: &Spanned<String>, kind: &str, name: &str) -> Fault {
 }
 
 /// A queue of one bandwidth-delay product: the direction's own rate times the longest round trip (propagation
-/// only) of a flow that crosses the link, in packets of 1500 bytes, at least one.
-fn resolve_queues(links: &mut [LinkSpec], flows: &[FlowPlan], topology: &Topology) {
+/// only) of a flow that crosses the link, in packets of 1500 bytes, at least one, or as many as the profile says.
+fn resolve_queues(
+    links: &mut [LinkSpec],
+    flows: &[FlowPlan],
+    topology: &Topology,
+    profile: Option<&Profile>,
+) {
+    let least = profile.map_or(1, |profile| profile.least_queue_packets);
     let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
     for flow in flows {
         let (Some(from), Some(to)) = (topology.node(&flow.from), topology.node(&flow.to)) else {
@@ -164,12 +174,13 @@ fn resolve_queues(links: &mut [LinkSpec], flows: &[FlowPlan], topology: &Topolog
                 Way::Reverse => &mut link.reverse,
             };
             if direction.queue == QueueLimit::Bdp {
-                direction.queue = QueueLimit::Packets(packets(direction.rate.unwrap_or_default(), rtt));
+                direction.queue =
+                    QueueLimit::Packets(packets(direction.rate.unwrap_or_default(), rtt).max(least));
             }
         }
     }
 }
 
 fn packets(rate: Rate, rtt: Duration) -> u64 {
-    rate.bytes_in(rtt).div_ceil(PACKET_BYTES).max(1)
+    rate.bytes_in(rtt).div_ceil(PACKET_BYTES)
 }

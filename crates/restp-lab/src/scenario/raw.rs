@@ -3,14 +3,14 @@
 
 use restp_sim::config::Written;
 use serde::Deserialize;
-use serde::de::{self, IgnoredAny, Visitor};
+use serde::de::{self, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 9] = [
-    "id", "title", "duration", "seed", "runs", "link", "flow", "sweep", "check",
+pub(super) const TOP: [&str; 10] = [
+    "id", "title", "duration", "seed", "runs", "profile", "link", "flow", "sweep", "check",
 ];
 
 /// A point: the keys of [`TOP`], known to be no others, without `sweep` and `check`.
@@ -22,6 +22,7 @@ pub(super) struct RawScenario {
     pub duration: Spanned<Written>,
     pub seed: Option<Spanned<u64>>,
     pub runs: Option<Spanned<u64>>,
+    pub profile: Option<Spanned<String>>,
     #[serde(default)]
     pub link: Vec<Spanned<RawLink>>,
     #[serde(default)]
@@ -49,6 +50,7 @@ pub(super) struct RawFlow {
     pub traffic: Spanned<RawTraffic>,
     pub start: Option<Spanned<Written>>,
     pub start_spread: Option<Spanned<Written>>,
+    pub bins: Option<Spanned<Written>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,8 +59,8 @@ pub(super) enum RawTraffic {
     Bulk(RawBulk),
     File(RawFile),
     Cbr(RawCbr),
-    Voip(IgnoredAny),
-    Web(IgnoredAny),
+    Voip(RawVoip),
+    Web(RawWeb),
 }
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +83,31 @@ pub(super) struct RawCbr {
     pub late_after: Option<Spanned<Written>>,
 }
 
-/// The value of a key called `bytes`: a number, or a quantity such as `"64 KiB"`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawVoip {
+    pub duration: Option<Spanned<Written>>,
+    pub late_after: Option<Spanned<Written>>,
+    pub framing: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWeb {
+    pub pages: Option<Spanned<u64>>,
+    pub first: Option<RawPage>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPage {
+    pub main: Spanned<Size>,
+    #[serde(default)]
+    pub embedded: Vec<Spanned<Size>>,
+    pub parse: Option<Spanned<Written>>,
+}
+
+/// The value of a key that counts bytes: a number, or a quantity such as `"64 KiB"`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size(pub u64);
 

@@ -1,7 +1,7 @@
 //! What a scenario means, and how a typo is answered.
 
 use super::*;
-use crate::traffic::{Cbr, Traffic};
+use crate::traffic::{Cbr, Framing, Traffic};
 use restp_base::time::{Duration, Time};
 use restp_sim::{ErrorModel, QueueLimit};
 
@@ -86,7 +86,8 @@ fn the_example_means_what_it_says() {
             bytes: 1400,
             interval,
             count: None,
-            late_after: None
+            late_after: None,
+            framing: Framing::Known,
         })
     );
 }
@@ -378,8 +379,8 @@ fn a_traffic_nobody_knows_and_one_that_is_still_to_come() {
     );
     refused(
         "cbr = { rate = \"1.12 Mbit/s\", bytes = 1400 }",
-        "voip = {}",
-        &["line 29", "flow.a.traffic", "not built yet", "bulk, file or cbr"],
+        "voip = { framing = \"lenght\" }",
+        &["line 29", "flow.a.traffic.voip.framing", "length, raw"],
     );
 }
 

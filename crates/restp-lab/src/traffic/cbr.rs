@@ -18,6 +18,30 @@ pub struct Cbr {
     pub count: Option<u64>,
     /// A message that takes longer than this counts as late; without it none does.
     pub late_after: Option<Duration>,
+    /// How the receiver finds messages in a stream of bytes.
+    pub framing: Framing,
+}
+
+/// How a receiver tells one message from the next. Transports that keep boundaries make no difference between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// It knows how long they are.
+    Known,
+    /// Two bytes before each say how long it is.
+    Prefixed,
+    /// It takes what one read returns for one message, as if a stream kept boundaries: messages that were merged, and
+    /// the rest of one that was split, have no head and are lost.
+    Raw,
+}
+
+impl Framing {
+    /// Bytes before each message.
+    pub(super) const fn prefix_bytes(self) -> u64 {
+        match self {
+            Framing::Prefixed => 2,
+            Framing::Known | Framing::Raw => 0,
+        }
+    }
 }
 
 impl Cbr {
@@ -116,9 +140,12 @@ impl Source {
     }
 
     fn message(&mut self) -> Bytes {
-        let size = self.cbr.bytes as usize;
+        let size = (self.cbr.framing.prefix_bytes() + self.cbr.bytes) as usize;
         if self.arena.capacity() < size {
             self.arena.reserve(ARENA_BYTES.max(size));
+        }
+        if self.cbr.framing == Framing::Prefixed {
+            self.arena.put_u16(self.cbr.bytes as u16);
         }
         self.arena.put_u64(self.next_number);
         self.arena.put_u64(self.next_due.as_nanos());

@@ -1,18 +1,27 @@
 //! What applications do: a [`Sender`] on the flow's first node, a [`Receiver`] on its last. Both see the protocol
 //! only through [`restp_base::flow::Flow`], called by [`crate::host`] after each step of the machine.
 
+mod account;
 mod bulk;
 mod cbr;
+mod distribution;
 mod receiver;
 mod sender;
+mod voip;
+mod web;
 
-pub use cbr::Cbr;
+pub use account::{Account, Moments};
+pub use cbr::{Cbr, Framing};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use voip::voip;
+pub(crate) use web::MOST_BYTES;
+pub use web::{Page, Web};
 
 use restp_base::flow::{FlowId, WriteError};
 use restp_base::machine::Machine;
-use restp_base::time::Time;
+use restp_base::random::Stream;
+use restp_base::time::{Duration, Time};
 use thiserror::Error;
 
 /// The port every simulated service listens on (RFC 863, discard).
@@ -30,6 +39,8 @@ pub enum Traffic {
     },
     /// Messages at a constant rate.
     Cbr(Cbr),
+    /// Web pages: the opener asks, the other end answers.
+    Web(Web),
 }
 
 /// Why a run cannot go on.
@@ -44,7 +55,7 @@ pub enum TrafficError {
         taken: u64,
     },
     /// A message does not fit.
-    #[error("cbr cannot send its messages: {0}")]
+    #[error("the traffic cannot send its messages: {0}")]
     Message(WriteError),
     /// The flow could not be opened.
     #[error("the flow cannot be opened: {0}")]
@@ -56,14 +67,17 @@ pub enum TrafficError {
 enum Source {
     Bulk(bulk::Source),
     Cbr(cbr::Source),
+    Web(web::Browser),
 }
 
 impl Source {
-    fn new(traffic: &Traffic) -> Self {
+    /// Everything random about it comes from `stream`.
+    fn new(traffic: &Traffic, stream: Stream) -> Self {
         match traffic {
             Traffic::Bulk => Source::Bulk(bulk::Source::new(u64::MAX)),
             Traffic::File { bytes } => Source::Bulk(bulk::Source::new(*bytes)),
             Traffic::Cbr(cbr) => Source::Cbr(cbr::Source::new(cbr.clone())),
+            Traffic::Web(web) => Source::Web(web::Browser::new(web.clone(), stream)),
         }
     }
 
@@ -72,6 +86,7 @@ impl Source {
         match self {
             Source::Bulk(source) => source.pump(now, machine, flow),
             Source::Cbr(source) => source.pump(now, machine, flow),
+            Source::Web(browser) => browser.pump(now, machine, flow),
         }
     }
 
@@ -80,21 +95,39 @@ impl Source {
         match self {
             Source::Bulk(_) => Time::MAX,
             Source::Cbr(source) => source.next(),
+            Source::Web(browser) => browser.next(),
         }
     }
 
     /// The first instant of the flow.
     fn begin(&mut self, now: Time) {
-        if let Source::Cbr(source) = self {
-            source.begin(now);
+        match self {
+            Source::Bulk(_) => {}
+            Source::Cbr(source) => source.begin(now),
+            Source::Web(browser) => browser.begin(now),
+        }
+    }
+
+    /// The other end sent so many bytes.
+    fn take(&mut self, now: Time, bytes: usize) {
+        if let Source::Web(browser) = self {
+            browser.take(now, bytes as u64);
         }
     }
 
     /// Messages handed to the transport, where traffic consists of messages.
     fn sent_messages(&self) -> Option<u64> {
         match self {
-            Source::Bulk(_) => None,
+            Source::Bulk(_) | Source::Web(_) => None,
             Source::Cbr(source) => Some(source.sent()),
+        }
+    }
+
+    /// How long each page took, where traffic consists of pages, and whether these are all.
+    fn pages(&self) -> Option<(&[Duration], bool)> {
+        match self {
+            Source::Bulk(_) | Source::Cbr(_) => None,
+            Source::Web(browser) => Some((browser.load_times(), browser.is_done())),
         }
     }
 }

@@ -1,6 +1,9 @@
-//! The application that reads, and keeps the account of what arrived when.
+//! The application that serves a flow: reads, keeps the account of what arrived when, and answers where the traffic
+//! asks for it.
 
-use super::cbr::Stamp;
+use super::account::{Account, Moments};
+use super::cbr::{Framing, Stamp};
+use super::web::Responder;
 use super::{Cbr, Traffic};
 use restp_base::flow::{FlowId, Read};
 use restp_base::machine::{Event, Machine};
@@ -14,27 +17,27 @@ pub struct Receiver {
     /// A file is complete at this many bytes.
     expected: Option<u64>,
     messages: Option<Messages>,
-    delivered_bytes: u64,
-    first_byte: Option<Time>,
+    responder: Option<Responder>,
+    account: Account,
     complete: Option<Time>,
     ended: bool,
 }
 
 impl Receiver {
     /// A receiver of `traffic`.
-    pub fn new(traffic: &Traffic) -> Self {
+    pub fn new(traffic: &Traffic, moments: Moments) -> Self {
         Receiver {
             flow: None,
             expected: match traffic {
                 Traffic::File { bytes } => Some(*bytes),
-                Traffic::Bulk | Traffic::Cbr(_) => None,
+                Traffic::Bulk | Traffic::Cbr(_) | Traffic::Web(_) => None,
             },
             messages: match traffic {
                 Traffic::Cbr(cbr) => Some(Messages::new(cbr.clone())),
-                Traffic::Bulk | Traffic::File { .. } => None,
+                Traffic::Bulk | Traffic::File { .. } | Traffic::Web(_) => None,
             },
-            delivered_bytes: 0,
-            first_byte: None,
+            responder: matches!(traffic, Traffic::Web(_)).then(Responder::default),
+            account: Account::new(moments),
             complete: None,
             ended: false,
         }
@@ -49,22 +52,33 @@ impl Receiver {
             Event::Readable(flow) if self.flow.is_none_or(|known| known == *flow) => {
                 self.drain(now, *flow, machine)
             }
-            Event::Readable(_) | Event::Connected(_) | Event::Writable(_) | Event::Closed(..) => {}
+            Event::Writable(flow) => {
+                if let Some(responder) = &mut self.responder {
+                    responder.pump(now, machine, *flow);
+                }
+            }
+            Event::Readable(_) | Event::Connected(_) | Event::Closed(..) => {}
         }
     }
 
     fn drain(&mut self, now: Time, flow: FlowId, machine: &mut dyn Machine) {
         self.flow = Some(flow);
+        if let Some(messages) = &mut self.messages {
+            messages.begin_read();
+        }
         loop {
             match machine.read(now, flow) {
                 Read::Data(data) => {
-                    self.first_byte.get_or_insert(now);
-                    self.delivered_bytes += data.len() as u64;
+                    self.account.enter(now, data.len());
                     if let Some(messages) = &mut self.messages {
                         messages.take(now, &data);
                     }
-                    if self.complete.is_none() && self.expected.is_some_and(|all| self.delivered_bytes >= all)
-                    {
+                    if let Some(responder) = &mut self.responder {
+                        responder.take(&data);
+                        responder.pump(now, machine, flow);
+                    }
+                    let bytes = self.account.bytes();
+                    if self.complete.is_none() && self.expected.is_some_and(|all| bytes >= all) {
                         self.complete = Some(now);
                     }
                 }
@@ -84,14 +98,9 @@ impl Receiver {
         self.flow
     }
 
-    /// Application bytes read.
-    pub fn delivered_bytes(&self) -> u64 {
-        self.delivered_bytes
-    }
-
-    /// When the first byte was read.
-    pub fn first_byte(&self) -> Option<Time> {
-        self.first_byte
+    /// What it read.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// When the last byte of a file was read.
@@ -110,54 +119,94 @@ impl Receiver {
     }
 }
 
-/// Which messages arrived, and how long each took. Cuts a byte stream into messages by their known length, so
-/// the account is the same over a transport that keeps boundaries and one that does not.
+/// Which messages arrived, and how long each took. Cuts a byte stream into messages as their framing says; known or
+/// written lengths give the same account over a transport that keeps boundaries and one that does not.
 #[derive(Debug)]
 pub struct Messages {
     cbr: Cbr,
-    stamp: [u8; Cbr::STAMP_BYTES as usize],
-    /// Bytes of the present message so far.
+    /// Length as written and stamp of the present message.
+    head: [u8; HEAD_BYTES],
+    /// Bytes of the present message so far, those of its length included.
     filled: u64,
+    /// Nothing was taken yet of what the present read returns.
+    at_start_of_read: bool,
     numbers: Ranges,
     delivered: u64,
     late: u64,
+    on_time: u64,
     latencies: Vec<Duration>,
 }
 
+const STAMP_BYTES: usize = Cbr::STAMP_BYTES as usize;
+const HEAD_BYTES: usize = Framing::Prefixed.prefix_bytes() as usize + STAMP_BYTES;
+
 impl Messages {
     fn new(cbr: Cbr) -> Self {
-        let stamp = [0; Cbr::STAMP_BYTES as usize];
         Messages {
             cbr,
-            stamp,
+            head: [0; HEAD_BYTES],
             filled: 0,
+            at_start_of_read: true,
             numbers: Ranges::default(),
             delivered: 0,
             late: 0,
+            on_time: 0,
             latencies: Vec::new(),
         }
     }
 
+    /// The application asks for all there is.
+    fn begin_read(&mut self) {
+        self.at_start_of_read = true;
+    }
+
+    /// Takes the next part of what this read returns.
     fn take(&mut self, now: Time, mut data: &[u8]) {
+        let at_start = std::mem::replace(&mut self.at_start_of_read, false);
+        if self.cbr.framing == Framing::Raw {
+            if at_start
+                && self.filled == 0
+                && let Some(stamp) = data.first_chunk()
+            {
+                self.message(now, Stamp::read(*stamp));
+            }
+            self.filled = (self.filled + data.len() as u64) % self.cbr.bytes;
+            return;
+        }
+        let prefix = self.cbr.framing.prefix_bytes() as usize;
         while !data.is_empty() {
-            let part = data.len().min((self.cbr.bytes - self.filled) as usize);
-            let stamped = (self.filled as usize).min(self.stamp.len());
-            let stamp = part.min(self.stamp.len() - stamped);
-            self.stamp[stamped..stamped + stamp].copy_from_slice(&data[..stamp]);
+            let length = self.length();
+            let part = data.len().min((length - self.filled) as usize);
+            let from = (self.filled as usize).min(prefix + STAMP_BYTES);
+            let head = part.min(prefix + STAMP_BYTES - from);
+            self.head[from..from + head].copy_from_slice(&data[..head]);
             self.filled += part as u64;
             data = &data[part..];
-            if self.filled == self.cbr.bytes {
+            if self.filled == self.length() {
                 self.filled = 0;
-                self.message(now, Stamp::read(self.stamp));
+                let stamp = self.head[prefix..].first_chunk().copied().unwrap_or_default();
+                self.message(now, Stamp::read(stamp));
             }
+        }
+    }
+
+    /// Of the present message: as written before it once that is read, else as known.
+    fn length(&self) -> u64 {
+        let prefix = self.cbr.framing.prefix_bytes();
+        match self.cbr.framing {
+            Framing::Prefixed if self.filled < prefix => prefix,
+            Framing::Prefixed => prefix + u64::from(u16::from_be_bytes([self.head[0], self.head[1]])),
+            Framing::Known | Framing::Raw => self.cbr.bytes,
         }
     }
 
     fn message(&mut self, now: Time, stamp: Stamp) {
         let latency = now.since(stamp.due);
+        let late = self.cbr.late_after.is_some_and(|limit| latency > limit);
+        let first = self.numbers.insert(stamp.number..stamp.number.saturating_add(1)) > 0;
         self.delivered += 1;
-        self.numbers.insert(stamp.number..stamp.number.saturating_add(1));
-        self.late += u64::from(self.cbr.late_after.is_some_and(|limit| latency > limit));
+        self.late += u64::from(late);
+        self.on_time += u64::from(first && !late);
         self.latencies.push(latency);
     }
 
@@ -174,6 +223,11 @@ impl Messages {
     /// Messages that took longer than the traffic allows, if it says.
     pub fn late(&self) -> Option<u64> {
         self.cbr.late_after.map(|_| self.late)
+    }
+
+    /// Messages that did not, each counted once, if the traffic says.
+    pub fn on_time(&self) -> Option<u64> {
+        self.cbr.late_after.map(|_| self.on_time)
     }
 
     /// From due to read, in the order read.
@@ -193,6 +247,7 @@ mod tests {
             interval,
             count: None,
             late_after,
+            framing: Framing::Known,
         })
     }
 

@@ -1,8 +1,9 @@
-//! The application that opens a flow and writes.
+//! The application that opens a flow and writes, or asks for what it then reads.
 
-use super::{PORT, Source, Traffic, TrafficError};
+use super::{Account, Moments, PORT, Source, Traffic, TrafficError};
 use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Machine, PathAddress};
+use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 
 /// Opens its flow at a given time and feeds it.
@@ -12,18 +13,20 @@ pub struct Sender {
     start: Time,
     flow: Option<FlowId>,
     source: Source,
+    account: Account,
     connected: Option<Time>,
     closed: Option<CloseReason>,
 }
 
 impl Sender {
-    /// A sender along `path` that begins at `start`.
-    pub fn new(path: PathAddress, start: Time, traffic: &Traffic) -> Self {
+    /// A sender along `path` that begins at `start`. Everything random about its traffic comes from `stream`.
+    pub fn new(path: PathAddress, start: Time, traffic: &Traffic, stream: Stream, moments: Moments) -> Self {
         Sender {
             path,
             start,
             flow: None,
-            source: Source::new(traffic),
+            source: Source::new(traffic, stream),
+            account: Account::new(moments),
             connected: None,
             closed: None,
         }
@@ -63,7 +66,13 @@ impl Sender {
                 self.source.pump(now, machine, *flow)?;
             }
             Event::Writable(flow) => self.source.pump(now, machine, *flow)?,
-            Event::Readable(flow) => while matches!(machine.read(now, *flow), Read::Data(_)) {},
+            Event::Readable(flow) => {
+                while let Read::Data(data) = machine.read(now, *flow) {
+                    self.account.enter(now, data.len());
+                    self.source.take(now, data.len());
+                }
+                self.source.pump(now, machine, *flow)?;
+            }
             Event::Closed(_, reason) => self.closed = Some(reason.clone()),
             Event::Accepted(_) => {}
         }
@@ -83,6 +92,16 @@ impl Sender {
     /// From opening to established, as the application sees it.
     pub fn handshake(&self) -> Option<Duration> {
         Some(self.connected?.since(self.start))
+    }
+
+    /// What it read.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// How long each page took, where traffic consists of pages, and whether these are all.
+    pub fn pages(&self) -> Option<(&[Duration], bool)> {
+        self.source.pages()
     }
 
     /// How the flow ended.

@@ -87,10 +87,51 @@ fn near_speaks_of_every_point() {
         ]
     );
     assert_eq!(
-        near("1 + {link.wire.delay}", "1 %"),
-        [None; 6],
-        "a delay is text, so the formula has no value"
+        near("{link.wire.delay} * 50000 - 50", "1 %"),
+        [
+            Some(false),
+            Some(false),
+            Some(false),
+            Some(false),
+            Some(false),
+            Some(false)
+        ],
+        "a delay counts in seconds: 0 and 50 messages"
     );
+}
+
+#[test]
+fn bound_speaks_of_every_point_or_every_run() {
+    let bound = |relation: &str, value: &str, each: &str| {
+        held(&claim(&format!(
+            "where = {{ \"link.wire.loss.rate\" = [0.3] }}\n\
+             expect = {{ bound = {{ relation = \"{relation}\", value = \"{value}\", each = \"{each}\" }} }}"
+        )))
+    };
+    assert_eq!(
+        bound("at_least", "50 + 10000 * {link.wire.delay}", "mean"),
+        [Some(true); 2]
+    );
+    assert_eq!(bound("at_most", "50", "mean"), [Some(false); 2]);
+    let mean = 70.0;
+    assert_eq!(bound("at_most", &format!("{mean} + 15"), "run"), [Some(true); 2]);
+    assert_eq!(
+        bound("equal", &format!("{mean}"), "run"),
+        [Some(false); 2],
+        "no two runs lose alike"
+    );
+}
+
+#[test]
+fn compare_may_add_and_allow_an_amount() {
+    let compare = |rest: &str| {
+        let sides = "axis = \"link.wire.loss.rate\", left = 0.6, relation = \"equal\", right = 0.3";
+        held(&claim(&format!("expect = {{ compare = {{ {sides}, {rest} }} }}")))
+    };
+    assert_eq!(compare("tolerance = \"1\""), [Some(false); 2]);
+    assert_eq!(compare("plus = \"-30\", tolerance = \"10\""), [Some(true); 2]);
+    assert_eq!(compare("tolerance = \"40 + {link.wire.delay}\""), [Some(true); 2]);
+    assert_eq!(compare("plus = \"30\", tolerance = \"10\""), [Some(false); 2]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the stories share.
 
+use restp_lab::run::RunResult;
 use restp_lab::{Line, Options, Scenario, run};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -21,4 +22,24 @@ pub fn lines(scenario: &Scenario, options: &Options<'_>) -> Vec<Line> {
     });
     done.unwrap_or_else(|error| panic!("{error}"));
     lines
+}
+
+/// A scenario given as text, with some keys set.
+pub fn with(text: &str, settings: &[(&str, &str)]) -> Scenario {
+    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    settings.iter().fold(scenario, |scenario, (key, value)| {
+        scenario
+            .with(key, value)
+            .unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+/// Every run of every point.
+pub fn runs(scenario: &Scenario) -> Vec<RunResult> {
+    let all = lines(scenario, &Options::DEFAULT).into_iter();
+    all.filter_map(|line| match line {
+        Line::Run(run) => Some(run),
+        Line::Summary(_) | Line::Verdict(_) => None,
+    })
+    .collect()
 }

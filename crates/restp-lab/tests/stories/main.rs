@@ -3,4 +3,8 @@
 mod claims;
 mod common;
 mod determinism;
+mod outage;
+mod profiles;
 mod results;
+mod voice;
+mod web;

@@ -1,8 +1,7 @@
 //! Results against hand calculations, the order of lines, and runs that cannot go on.
 
-use crate::common::lines;
-use restp_lab::run::RunResult;
-use restp_lab::{Line, Options, RunError, Scenario, run};
+use crate::common::{lines, runs, with};
+use restp_lab::{Line, Options, RunError, run};
 use std::ops::ControlFlow;
 
 /// Voice over three links as in the published set-up: 1 ms, 30 ms, 1 ms at 100 Mbit/s.
@@ -37,30 +36,11 @@ transport = "udp"
 traffic = { cbr = { interval = "20 ms", bytes = 160, count = 50, late_after = "160 ms" } }
 "#;
 
-fn results(scenario: &Scenario) -> Vec<RunResult> {
-    let runs = lines(scenario, &Options::DEFAULT).into_iter();
-    runs.filter_map(|line| {
-        if let Line::Run(run) = line {
-            Some(run)
-        } else {
-            None
-        }
-    })
-    .collect()
-}
-
-fn with(text: &str, settings: &[(&str, &str)]) -> Scenario {
-    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
-    settings.iter().fold(scenario, |scenario, (key, value)| {
-        scenario.with(key, value).expect("allowed")
-    })
-}
-
 /// 32 ms of propagation and three times 160 + 8 + 20 bytes at 100 Mbit/s: 32.04512 ms (published: 32.046 ms with
 /// a 2-byte lower header).
 #[test]
 fn latency_is_what_one_calculates_by_hand() {
-    let run = &results(&with(VOICE, &[]))[0];
+    let run = &runs(&with(VOICE, &[]))[0];
     let flow = &run.flows[0];
     assert_eq!(
         (flow.delivered_messages, flow.lost_messages, flow.late_messages),
@@ -84,19 +64,19 @@ fn latency_is_what_one_calculates_by_hand() {
 
 #[test]
 fn dropped_packets_are_gaps_and_slow_ones_late() {
-    let run = &results(&with(VOICE, &[("link.bottleneck.loss.drop", "[[1, 7, 8]]")]))[0];
+    let run = &runs(&with(VOICE, &[("link.bottleneck.loss.drop", "[[1, 7, 8]]")]))[0];
     assert_eq!(
         (run.flows[0].delivered_messages, run.flows[0].lost_messages),
         (Some(47), Some(3))
     );
     assert_eq!(run.links[1].dropped_error, 3);
-    let run = &results(&with(VOICE, &[("link.bottleneck.delay", "159 ms")]))[0];
+    let run = &runs(&with(VOICE, &[("link.bottleneck.delay", "159 ms")]))[0];
     assert_eq!(run.flows[0].late_messages, Some(50));
 }
 
 #[test]
 fn every_fault_of_a_link_shows_in_the_account() {
-    let run = |key, value| results(&with(VOICE, &[(key, value)])).swap_remove(0);
+    let run = |key, value| runs(&with(VOICE, &[(key, value)])).swap_remove(0);
     // The ten of these 0.2 s, and the one that is on the 30 ms of wire when the outage begins.
     let outage = run("link.bottleneck.outage", "[[\"0.2 s..0.4 s\"]]");
     assert_eq!(
@@ -142,7 +122,7 @@ fn a_file_completes_when_its_last_byte_is_read() {
         ("link.*.queue.drop_tail", "1000 packets"),
         ("duration", "60 s"),
     ];
-    let run = &results(&with(VOICE, &settings))[0];
+    let run = &runs(&with(VOICE, &settings))[0];
     let flow = &run.flows[0];
     assert_eq!(flow.delivered_bytes, 250_000);
     let completion = flow.completion_s.expect("complete");
@@ -287,7 +267,7 @@ fn more_runs_than_memory_holds_are_refused_at_once() {
 #[test]
 fn csv_has_one_row_per_run_and_flow() {
     let scenario = with(VOICE, &[("link.bottleneck.loss.rate", "[0, 0.5]"), ("runs", "2")]);
-    let text = restp_lab::report::csv(&results(&scenario));
+    let text = restp_lab::report::csv(&runs(&scenario));
     let rows: Vec<Vec<&str>> = text
         .split_terminator("\r\n")
         .map(|row| row.split(',').collect())

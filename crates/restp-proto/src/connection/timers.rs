@@ -118,7 +118,9 @@ impl Connection {
             );
         }
         self.counters.timeouts += 1;
-        self.counters.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
+        let lost = self.out.recovery.on_timeout(&mut self.out.board);
+        self.counters.lost_packets += lost;
+        self.counters.timed_out_packets += lost;
         self.out.one_at_a_time = true;
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);

@@ -380,6 +380,7 @@ impl Connection {
         let receiving = self.inn.stream.held_bytes() + self.inn.ready_bytes;
         FlowStats {
             srtt: self.path.rtt.smoothed(),
+            rto: Some(self.path.rto.value(&self.path.rtt)),
             congestion_window_bytes: self.path.controller.window_bytes(),
             memory_bytes: (size_of::<Connection>() + sending + receiving) as u64,
             in_flight_segments: self.out.board.in_flight(),

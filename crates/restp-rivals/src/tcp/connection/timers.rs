@@ -64,7 +64,9 @@ impl Connection {
             return;
         }
         self.stats.timeouts += 1;
-        self.stats.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
+        let lost = self.out.recovery.on_timeout(&mut self.out.board);
+        self.stats.lost_packets += lost;
+        self.stats.timed_out_packets += lost;
         self.out.one_at_a_time = true;
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
