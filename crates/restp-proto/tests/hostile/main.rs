@@ -5,6 +5,7 @@
 mod common;
 
 mod application;
+mod encoded;
 mod ends;
 mod floods;
 mod numbers;
