@@ -62,7 +62,7 @@ async fn transfer(sender: Connection, receiver: Connection, data: Bytes) -> (Vec
 
 #[tokio::test]
 async fn a_file_arrives_unchanged() {
-    for preset in ["default", "3wh-arq"] {
+    for preset in ["default", "3wh-arq", "3wh-harq"] {
         let (client, server) = pair(preset);
         let connection = within("connect", client.connect(server.local_addr(), PORT))
             .await
@@ -114,6 +114,14 @@ async fn a_file_arrives_unchanged_through_loss_reordering_and_an_outage() {
     eprintln!("{seconds:.2} s\n{report}");
     let forward = &report.paths[0].forward;
     assert!(forward.dropped_error > 0 && forward.duplicated > 0, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_arrives_unchanged_where_losses_are_rebuilt_first() {
+    let path = "rate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nloss = { rate = 0.02, direction = \"forward\" }";
+    let (seconds, report) = through(path, "3wh-harq", 1_000_000).await;
+    eprintln!("{seconds:.2} s\n{report}");
+    assert!(report.paths[0].forward.dropped_error > 0, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
