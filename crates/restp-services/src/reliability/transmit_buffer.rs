@@ -1,5 +1,5 @@
 //! The one store of sent data (ResTP §A.1): a segment is immutable once numbered (OP-18) and stays until the
-//! release rule of its service lets it go; with ARQ, until it is acknowledged.
+//! release rule of its service lets it go; with ARQ and HARQ, until it is acknowledged (OP-43).
 
 use bytes::Bytes;
 use std::collections::VecDeque;
