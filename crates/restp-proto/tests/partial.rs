@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 use restp_proto::wire::{Flags, Tail};
 
 /// `par-arq` for packets of voice that are of use for 160 ms. One way takes 32 ms (ResTP §4.5).
-const VOICE: &[(&str, &str)] = &[("congestion", "newreno"), ("deadline", "160 ms")];
+const VOICE: &[(&str, &str)] = &[("deadline", "160 ms")];
 const FRAME: Duration = Duration::from_millis(20);
 const ONE_WAY: Duration = Duration::from_millis(32);
 
@@ -119,7 +119,7 @@ fn a_frame_lost_twice_is_skipped_in_time_for_what_comes_after_it() {
 
 #[test]
 fn the_sender_tries_once_per_round_trip_until_the_pointer_passes() {
-    let set = &[("congestion", "newreno"), ("hold", "1 s"), ("rto-floor", "5 s")];
+    let set = &[("hold", "1 s"), ("rto-floor", "5 s")];
     let mut call = Call::with(set);
     call.pair.rule = lose(3, u32::MAX);
     call.speak(120);

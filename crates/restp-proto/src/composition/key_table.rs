@@ -180,6 +180,32 @@ pub static KEYS: &[Key] = &[
         },
     ),
     parameter(
+        "ack-period",
+        "OP-46",
+        "ack = delayed",
+        Access::Number {
+            unit: Unit::TimeOrAuto,
+            slot: |c| match &mut c.ack.schedule {
+                Schedule::Delayed(delayed) => Some(&mut delayed.period),
+                Schedule::None | Schedule::Positive(_) => None,
+            },
+        },
+    ),
+    parameter(
+        "repeat-after",
+        "OP-47",
+        "an ack with repeat, such as positive+repeat",
+        Access::Number {
+            unit: Unit::TimeOrAuto,
+            slot: |c| {
+                c.ack
+                    .repeat
+                    .as_mut()
+                    .map(|repeat| &mut repeat.idle as &mut dyn Slot)
+            },
+        },
+    ),
+    parameter(
         "sack-blocks",
         "ResTP §3.1.8",
         "ack = positive+sack",

@@ -8,7 +8,7 @@
 use super::{Composition, Refusal, ValidComposition};
 use crate::wire::codes::{CONG_NONE, FC_WINDOW};
 use crate::wire::{self, ErrorControl, Order, Paths, Scheduler, Services, Setup};
-use restp_services::ack::{Acknowledgement, Detail, PositiveParameters, Schedule};
+use restp_services::ack::{Acknowledgement, DelayedParameters, Detail, PositiveParameters, Schedule};
 use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
@@ -174,7 +174,7 @@ fn reliability(bits: Services) -> Reliability {
 fn acknowledgement(bits: Services, feedback: bool, local: &Composition) -> Acknowledgement {
     let schedule = match (bits.error.has(ErrorControl::DEL), local.ack.schedule) {
         (true, Schedule::Delayed(period)) => Schedule::Delayed(period),
-        (true, _) => Schedule::Delayed(None),
+        (true, _) => Schedule::Delayed(DelayedParameters::default()),
         (false, Schedule::Positive(parameters)) if feedback => Schedule::Positive(parameters),
         (false, _) if feedback => Schedule::Positive(PositiveParameters::default()),
         (false, _) => Schedule::None,
@@ -196,7 +196,7 @@ fn acknowledgement(bits: Services, feedback: bool, local: &Composition) -> Ackno
     Acknowledgement {
         schedule,
         detail,
-        repeat: local.ack.repeat && schedule != Schedule::None,
+        repeat: local.ack.repeat.filter(|_| schedule != Schedule::None),
     }
 }
 

@@ -276,7 +276,6 @@ impl Connection {
             .then(|| payload.clone().unwrap_or_default());
         let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.ready);
         match arrival {
-            Arrival::InOrder => self.inn.ack.on_in_order(now),
             Arrival::Duplicate => self.counters.duplicate_packets += 1,
             Arrival::Late => self.counters.late_packets += 1,
             Arrival::BeyondWindow => {
@@ -286,10 +285,16 @@ impl Connection {
                     reassembly.expect_below(now, number + 1);
                 }
             }
-            Arrival::FilledHole | Arrival::OutOfOrder => {}
+            Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
-        if arrival != Arrival::InOrder || is_fin {
-            self.inn.ack.on_urgent();
+        let (ack, rtt) = (&mut self.inn.ack, self.path.rtt.smoothed());
+        match arrival {
+            Arrival::InOrder => ack.on_in_order(now, rtt),
+            Arrival::FilledHole | Arrival::OutOfOrder => ack.on_out_of_order(now, rtt),
+            Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow => ack.on_unwanted(now, rtt),
+        }
+        if is_fin && self.has_feedback() {
+            self.inn.ack.on_urgent_once();
         }
         if is_fin
             && !matches!(

@@ -24,7 +24,7 @@ use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::{AckTimer, NakReporter, PositiveParameters, Schedule};
+use restp_services::ack::{AckTimer, NakReporter};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Establishment, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
@@ -208,15 +208,15 @@ impl Connection {
             FlowControl::Window(_) => 0, // the peer says so in its first packet
             FlowControl::None => u64::MAX / 2,
         };
-        let schedule = match composition.ack.schedule {
-            Schedule::Positive(parameters) => parameters,
-            Schedule::None | Schedule::Delayed(_) => PositiveParameters::default(),
-        };
         let connection = Connection {
             services,
             ports,
             state,
-            path: Path::new(address, composition.rto, controller),
+            path: Path::new(
+                address,
+                composition.rto.allowing(composition.ack.unmeasured_wait()),
+                controller,
+            ),
             out: Outbound {
                 queue: SendQueue::new(composition.framing),
                 board: if composition.reliability.encodes() {
@@ -252,7 +252,7 @@ impl Connection {
                 window: ReceiveWindow::new(sequence::ORIGIN, granted(composition.flow_control)),
                 decoder: None,
                 loss_report: LossReport::default(),
-                ack: AckTimer::new(schedule),
+                ack: AckTimer::new(composition.ack.schedule, composition.ack.repeat),
                 nak: acknowledgement::nak_reporter(sequence::ORIGIN),
                 ready: VecDeque::new(),
                 ready_bytes: 0,

@@ -62,6 +62,7 @@ impl Connection {
         if self.hold_deadline().is_some_and(|at| at <= now) {
             self.skip_holes(now);
         }
+        self.inn.ack.on_deadline(now);
         if self.path.rto.has_expired(now) {
             self.on_timeout(now);
         }

@@ -23,6 +23,8 @@ const NUMBERS: &[(&str, &[&str])] = &[
     ("frame-interval", &["0 ms", "20 ms"]),
     ("ack-every", &["1 packets", "2 packets", "8 packets"]),
     ("ack-delay", &["0 ms", "1 ms", "40 ms", "500 ms"]),
+    ("ack-period", &["auto", "10 ms", "1 s"]),
+    ("repeat-after", &["auto", "1 ms", "1 s"]),
     ("sack-blocks", &["1", "4", "32"]),
     ("flight-limit", &["1 segments", "8 segments", "256 segments"]),
     ("initial-window", &["1 segments", "10 segments"]),

@@ -235,7 +235,7 @@ fn congestion(key: &str, name: &str) -> Result<CongestionChoice, ParameterError>
 }
 
 fn ack(value: &str) -> Result<(PositiveParameters, Option<u8>), ParameterError> {
-    let technique = Acknowledgement::from_name(value).filter(|technique| !technique.repeat);
+    let technique = Acknowledgement::from_name(value).filter(|technique| technique.repeat.is_none());
     match technique.map(|technique| (technique.schedule, technique.detail)) {
         Some((Schedule::Positive(parameters), Detail::Pointer)) => Ok((parameters, None)),
         Some((Schedule::Positive(parameters), Detail::Sack { max_blocks })) => {

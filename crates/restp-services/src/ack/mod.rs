@@ -1,13 +1,19 @@
 //! What the feedback says and when it is sent (ResTP §3.5.9). The receiver tells [`AckTimer`] about arrivals and
 //! asks whether an acknowledgement is due; every codec decodes what it received to an [`AckReport`].
 
+mod delayed;
+mod duplicate;
 mod nak;
 mod positive;
 mod report;
+mod timer;
 
+pub use delayed::DelayedParameters;
+pub use duplicate::RepeatParameters;
 pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
-pub use positive::{AckTimer, PositiveParameters};
+pub use positive::PositiveParameters;
 pub use report::{AckReport, newest_first};
+pub use timer::AckTimer;
 
 use restp_base::time::Duration;
 
@@ -18,8 +24,8 @@ pub enum Schedule {
     None,
     /// Every second packet, and every packet while something is missing.
     Positive(PositiveParameters),
-    /// Once per period (OP-46); `None` means half a round trip.
-    Delayed(Option<Duration>),
+    /// Once per period (OP-46).
+    Delayed(DelayedParameters),
 }
 
 /// What an acknowledgement says beyond the receiver's pointer.
@@ -46,7 +52,7 @@ pub struct Acknowledgement {
     /// What.
     pub detail: Detail,
     /// Repeat the last ACK after idle time (duplicate-ACK option, OP-47).
-    pub repeat: bool,
+    pub repeat: Option<RepeatParameters>,
 }
 
 impl Acknowledgement {
@@ -57,7 +63,7 @@ impl Acknowledgement {
     pub const NONE: Acknowledgement = Acknowledgement {
         schedule: Schedule::None,
         detail: Detail::Pointer,
-        repeat: false,
+        repeat: None,
     };
 
     /// Positive acknowledgement with the defaults of ResTP §18.
@@ -66,7 +72,7 @@ impl Acknowledgement {
         Acknowledgement {
             schedule,
             detail: Detail::Pointer,
-            repeat: false,
+            repeat: None,
         }
     }
 
@@ -85,6 +91,15 @@ impl Acknowledgement {
         self.schedule != Schedule::None
     }
 
+    /// How long a sender may wait for an acknowledgement beyond the round trips it has measured: a period that does not
+    /// follow them.
+    pub fn unmeasured_wait(&self) -> Duration {
+        match self.schedule {
+            Schedule::Delayed(DelayedParameters { period: Some(period) }) => period,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// The name in compositions: parts joined by `+`, such as `positive+sack`.
     pub fn name(&self) -> String {
         let mut parts = vec![match self.schedule {
@@ -98,7 +113,7 @@ impl Acknowledgement {
             Detail::Sack { .. } => parts.push("sack"),
             Detail::Snack => parts.push("snack"),
         }
-        if self.repeat {
+        if self.repeat.is_some() {
             parts.push("repeat");
         }
         parts.join("+")
@@ -110,17 +125,19 @@ impl Acknowledgement {
         let schedule = match parts.next()? {
             "none" => Schedule::None,
             "positive" => Schedule::Positive(PositiveParameters::default()),
-            "delayed" => Schedule::Delayed(None),
+            "delayed" => Schedule::Delayed(DelayedParameters::default()),
             _ => return None,
         };
         let mut technique = Acknowledgement {
             schedule,
             detail: Detail::Pointer,
-            repeat: false,
+            repeat: None,
         };
         for part in parts {
             match part {
-                "repeat" if !technique.repeat => technique.repeat = true,
+                "repeat" if technique.repeat.is_none() => {
+                    technique.repeat = Some(RepeatParameters::default())
+                }
                 _ if technique.detail != Detail::Pointer => return None,
                 "nak" => technique.detail = Detail::Nak,
                 "sack" => {

@@ -25,6 +25,18 @@ impl Default for RtoParameters {
     }
 }
 
+impl RtoParameters {
+    /// The same for a peer that keeps acknowledgements for `wait`, however long a round trip is. The set-up tells the
+    /// round trip R without the wait, and the first timer is 3 R or the floor (RFC 6298 (2.2)); with 3/2 waits in the
+    /// floor, the larger of the two is above R + wait.
+    pub fn allowing(self, wait: Duration) -> Self {
+        RtoParameters {
+            floor: (self.floor + wait.scaled(3, 2)).min(self.ceiling),
+            ..self
+        }
+    }
+}
+
 /// The timer of one path.
 #[derive(Clone, Debug)]
 pub struct RtoTimer {
@@ -106,6 +118,22 @@ impl RtoTimer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_of_the_peer_is_no_timeout_whatever_the_round_trip() {
+        for rtt_ms in [1, 10, 100, 499, 500, 501, 1000, 5000] {
+            let (rtt, wait) = (Duration::from_millis(rtt_ms), Duration::from_secs(1));
+            let timer = RtoTimer::new(RtoParameters::default().allowing(wait));
+            let mut estimator = RttEstimator::default();
+            estimator.sample(rtt);
+            assert!(timer.value(&estimator) > rtt + wait, "{rtt_ms} ms");
+        }
+        let narrow = RtoParameters {
+            ceiling: Duration::from_millis(300),
+            ..Default::default()
+        };
+        assert_eq!(narrow.allowing(Duration::from_secs(1)).floor, narrow.ceiling);
+    }
 
     #[test]
     fn bounds_back_off_and_patience() {

@@ -1,6 +1,6 @@
 //! Parts that have a name and a header code but do not exist yet. A row goes when its part comes.
 
-use super::{Rule, Verdict, delayed};
+use super::{Rule, Verdict};
 use restp_services::connection_management::Establishment;
 use restp_services::path_management::PathMode;
 
@@ -13,24 +13,6 @@ pub(super) static RULES: &[Rule] = &[
         reason: "the opportunistic set-up is not built yet",
         instead: &[("connection", "three-way")],
         broken: |c| c.establishment == Establishment::Opportunistic,
-    },
-    Rule {
-        id: "no-delayed",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.9",
-        about: &["ack"],
-        reason: "delayed acknowledgement is not built yet",
-        instead: &[("ack", "positive+sack")],
-        broken: delayed,
-    },
-    Rule {
-        id: "no-repeat",
-        verdict: Verdict::NotBuilt,
-        source: "OP-47",
-        about: &["ack"],
-        reason: "the duplicate-ACK option is not built yet",
-        instead: &[("ack", "positive+sack")],
-        broken: |c| c.ack.repeat,
     },
     Rule {
         id: "no-such-controller",

@@ -3,7 +3,7 @@
 use super::{Rule, Verdict};
 use crate::composition::Composition;
 use restp_base::time::Duration;
-use restp_services::ack::{Detail, Schedule};
+use restp_services::ack::{DelayedParameters, Detail, RepeatParameters, Schedule};
 use restp_services::congestion::CongestionChoice;
 use restp_services::flow_control::FlowControl;
 
@@ -86,6 +86,31 @@ pub(super) static RULES: &[Rule] = &[
         reason: "an acknowledgement waits at most 500 ms, or senders time out for nothing",
         instead: &[("ack-delay", "40 ms")],
         broken: |c| matches!(c.ack.schedule, Schedule::Positive(p) if p.delay > Duration::from_millis(500)),
+    },
+    Rule {
+        id: "ack-period-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-46",
+        about: &["ack-period"],
+        reason: "delayed acknowledgements leave every 10 ms to 1 s",
+        instead: &[("ack-period", "auto")],
+        broken: |c| {
+            let (shortest, longest) = DelayedParameters::BOUNDS;
+            matches!(c.ack.schedule, Schedule::Delayed(DelayedParameters { period: Some(period) })
+                if !(shortest..=longest).contains(&period))
+        },
+    },
+    Rule {
+        id: "repeat-after-size",
+        verdict: Verdict::Forbidden,
+        source: "OP-47",
+        about: &["repeat-after"],
+        reason: "an acknowledgement is repeated after 1 ms to 60 s without new data",
+        instead: &[("repeat-after", "auto")],
+        broken: |c| {
+            matches!(c.ack.repeat, Some(RepeatParameters { idle: Some(idle) })
+                if !(MILLISECOND..=MINUTE).contains(&idle))
+        },
     },
     Rule {
         id: "sack-blocks-size",

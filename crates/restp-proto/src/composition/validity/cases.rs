@@ -15,19 +15,19 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "delayed + fast retransmit: forbidden",
         "arq-only",
         &[("ack", "delayed")],
-        &["delayed-fast-retransmit", "no-delayed"],
+        &["delayed-fast-retransmit"],
     ),
     (
         "delayed + NewReno: discouraged",
         "3wh-arq",
         &[("ack", "delayed"), ("recovery", "timer")],
-        &["delayed-window-congestion", "no-delayed"],
+        &["delayed-window-congestion"],
     ),
     (
         "delayed + BIC: discouraged",
         "3wh-arq",
         &[("ack", "delayed"), ("recovery", "timer"), ("congestion", "bic")],
-        &["delayed-window-congestion", "no-delayed"],
+        &["delayed-window-congestion"],
     ),
     (
         "delayed + a rate-based algorithm: fits",
@@ -38,7 +38,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
             ("congestion", "rate"),
             ("pacing", "on"),
         ],
-        &["no-delayed", "no-such-controller"],
+        &["no-such-controller"],
     ),
     (
         "delayed + PAR: discouraged",
@@ -49,19 +49,19 @@ pub(super) const INTERACTIONS: &[Row] = &[
             ("ordering", "partial"),
             ("ack", "delayed"),
         ],
-        &["delayed-partial-order", "no-delayed"],
+        &["delayed-partial-order"],
     ),
     (
         "delayed + SNACK: recommended when delayed is used",
         "arq-only",
         &[("ack", "delayed+snack"), ("recovery", "pipe")],
-        &["no-delayed"],
+        &[],
     ),
     (
         "delayed + SACK: allowed",
         "arq-only",
         &[("ack", "delayed+sack"), ("recovery", "pipe")],
-        &["no-delayed"],
+        &[],
     ),
     (
         "NACK, SACK, SNACK alone: impossible",
@@ -130,13 +130,13 @@ pub(super) const INTERACTIONS: &[Row] = &[
         "HARQ + delayed: allowed without fast retransmit",
         "3wh-harq",
         &[("ack", "delayed"), ("recovery", "timer"), ("congestion", "none")],
-        &["no-delayed"],
+        &[],
     ),
     (
         "duplicate ACK + noisy reverse path: recommended",
         "3wh-arq",
         &[("ack", "positive+repeat")],
-        &["no-repeat"],
+        &[],
     ),
 ];
 
@@ -402,6 +402,23 @@ pub(super) const OWN: &[Row] = &[
         "3wh-arq",
         &[("ack-delay", "1 s")],
         &["ack-delay-size"],
+    ),
+    (
+        "two seconds without an ACK",
+        "3wh-arq",
+        &[
+            ("ack", "delayed+sack"),
+            ("recovery", "pipe"),
+            ("congestion", "none"),
+            ("ack-period", "2 s"),
+        ],
+        &["ack-period-size"],
+    ),
+    (
+        "an ACK repeated at once",
+        "3wh-arq",
+        &[("ack", "positive+repeat"), ("repeat-after", "0 ms")],
+        &["repeat-after-size"],
     ),
     (
         "SACK without blocks",

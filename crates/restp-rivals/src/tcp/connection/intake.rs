@@ -294,7 +294,7 @@ impl Connection {
             self.inn.stream.insert(stretch, edge, &mut self.inn.ready)
         };
         match arrival {
-            Arrival::InOrder => self.inn.ack.on_in_order(now),
+            Arrival::InOrder => self.inn.ack.on_in_order(now, self.path.rtt.smoothed()),
             // A stream skips nothing, so nothing comes late.
             Arrival::Duplicate | Arrival::Late => self.stats.duplicate_packets += 1,
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,

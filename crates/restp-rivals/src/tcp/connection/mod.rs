@@ -18,7 +18,7 @@ use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::{AckTimer, Detail};
+use restp_services::ack::{AckTimer, Detail, Schedule};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
@@ -207,7 +207,7 @@ impl Connection {
                 window: ReceiveWindow::new(sequence::ORIGIN, WindowParameters { segments: 0 }),
                 shift: 0,
                 edge: sequence::ORIGIN,
-                ack: AckTimer::new(parameters.ack),
+                ack: AckTimer::new(Schedule::Positive(parameters.ack), None),
                 ready: VecDeque::new(),
                 ready_bytes: 0,
                 reader_knows: false,

@@ -1,0 +1,163 @@
+//! Stories of when acknowledgements are sent (ResTP §3.5.9; OP-46, OP-47).
+
+mod common;
+
+use common::*;
+use restp_base::flow::{Flow, FlowId};
+use restp_base::time::Duration;
+use restp_proto::wire::{ErrorControl, Flags};
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// Once per period, over a link whose way back takes no more.
+const DELAYED: &[(&str, &str)] = &[
+    ("ack", "delayed+sack"),
+    ("recovery", "pipe"),
+    ("congestion", "none"),
+    ("flight-limit", "64 segments"),
+];
+
+/// Bare acknowledgements from side 1 since packet `from` of the record.
+fn bare(pair: &Pair, from: usize) -> Vec<&Seen> {
+    let log = pair.log[from..].iter();
+    log.filter(|seen| seen.from == 1 && seen.is(Flags::ACK) && !seen.is_data())
+        .collect()
+}
+
+#[test]
+fn delayed_is_said_in_the_header_and_sends_one_acknowledgement_per_period() {
+    let mut pair = Pair::new("3wh-arq", &[DELAYED, &[("ack-period", "50 ms")]].concat());
+    let flows = pair.connect();
+    let from = pair.log.len();
+    assert!(pair.transfer(0, flows, &noise(2_000_000), Duration::from_secs(20)));
+    assert!(
+        pair.log
+            .iter()
+            .all(|seen| seen.header.services.error.has(ErrorControl::DEL))
+    );
+    let acks = bare(&pair, from);
+    assert!(acks.len() > 10, "{}", acks.len());
+    for two in acks.windows(2) {
+        assert!(two[1].at.since(two[0].at) >= ms(50), "{:?}", two[1].at);
+    }
+    let data = pair.log.iter().filter(|seen| seen.is_data()).count();
+    assert!(
+        data > 20 * acks.len(),
+        "{data} segments, {} acknowledgements",
+        acks.len()
+    );
+    assert_eq!(pair.ends[0].stats(flows.0).unwrap().timeouts, 0);
+}
+
+#[test]
+fn the_period_is_half_a_round_trip_when_nothing_else_is_said() {
+    let mut pair = Pair::new("3wh-arq", DELAYED);
+    pair.delay = ms(50);
+    let (flow, _) = {
+        let flow = pair.open();
+        pair.run_for(ms(300));
+        (flow, pair.accepted().expect("accepted"))
+    };
+    let from = pair.log.len();
+    pair.write(0, flow, b"lone");
+    pair.run_for(ms(400));
+    let acks = bare(&pair, from);
+    assert_eq!(acks.len(), 1);
+    assert_eq!(acks[0].at.since(pair.log[from].at), ms(50 + 50));
+}
+
+#[test]
+fn losses_are_repaired_from_one_report_per_period() {
+    let mut pair = Pair::new("3wh-arq", &[DELAYED, &[("ack-period", "100 ms")]].concat());
+    let flows = pair.connect();
+    let mut count = 0;
+    pair.rule = Box::new(move |seen| {
+        count += u64::from(seen.is_data());
+        if seen.is_data() && [5, 9, 10, 70].contains(&count) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    assert!(pair.transfer(0, flows, &noise(200_000), Duration::from_secs(20)));
+    let stats = pair.ends[0].stats(flows.0).unwrap();
+    assert_eq!((stats.retransmitted_packets, stats.timeouts), (4, 0));
+}
+
+#[test]
+fn a_period_longer_than_the_timer_of_the_path_is_no_timeout() {
+    let mut pair = Pair::new("3wh-arq", &[DELAYED, &[("ack-period", "1 s")]].concat());
+    let (flow, accepted) = pair.connect();
+    for _ in 0..10 {
+        pair.write(0, flow, b"every five seconds");
+        pair.run_for(Duration::from_secs(5));
+        pair.read_all(1, accepted);
+    }
+    let stats = pair.ends[0].stats(flow).unwrap();
+    assert_eq!((stats.retransmitted_packets, stats.timeouts), (0, 0));
+}
+
+/// A sender that fills the window of two segments, on a path that loses the acknowledgement of both.
+fn frozen(ack: &str) -> (Pair, (FlowId, FlowId), usize) {
+    let mut pair = Pair::new("3wh-arq", &[("window", "2 segments"), ("ack", ack)]);
+    let flows = pair.connect();
+    let from = pair.log.len();
+    let mut lost = 0;
+    pair.rule = Box::new(move |seen| {
+        lost += u32::from(seen.from == 1);
+        if seen.from == 1 && lost == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.write(0, flows.0, &noise(2 * 1400));
+    (pair, flows, from)
+}
+
+#[test]
+fn a_lost_last_acknowledgement_is_healed_by_its_repeat_before_the_timer() {
+    let (mut pair, (flow, _), _) = frozen("positive+repeat");
+    pair.run_for(ms(100));
+    let stats = pair.ends[0].stats(flow).unwrap();
+    assert_eq!((stats.in_flight_segments, stats.retransmitted_packets), (0, 0));
+
+    let (mut pair, (flow, _), _) = frozen("positive");
+    pair.run_for(ms(100));
+    assert_eq!(pair.ends[0].stats(flow).unwrap().in_flight_segments, 2, "frozen");
+    pair.run_for(ms(400));
+    assert_eq!(pair.ends[0].stats(flow).unwrap().timeouts, 1);
+}
+
+#[test]
+fn an_idle_spell_brings_two_repeats_and_repairs_nothing() {
+    let (mut pair, (flow, accepted), from) = frozen("positive+repeat");
+    pair.run_for(Duration::from_secs(5));
+    let sent: Vec<_> = bare(&pair, from).iter().map(|seen| seen.at).collect();
+    assert_eq!(sent.len(), 3, "one and its two repeats: {sent:?}");
+    // The round trip is 20 ms.
+    assert_eq!((sent[1].since(sent[0]), sent[2].since(sent[1])), (ms(30), ms(30)));
+    assert_eq!(pair.ends[0].stats(flow).unwrap().retransmitted_packets, 0);
+    pair.read_all(1, accepted);
+    pair.run_for(ms(100));
+    let from = pair.log.len();
+    pair.write(0, flow, &noise(2 * 1400));
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(bare(&pair, from).len(), 3, "new data begins a new spell");
+}
+
+#[test]
+fn a_flow_without_the_module_acknowledges_nothing() {
+    let set = [("connection", "three-way"), ("ordering", "ordered")];
+    let mut pair = Pair::new("unrel", &set);
+    let (flow, _) = pair.connect();
+    let from = pair.log.len();
+    for _ in 0..5 {
+        pair.write(0, flow, b"datagram");
+    }
+    pair.ends[0].finish(pair.now, flow);
+    pair.run_for(Duration::from_secs(5));
+    assert!(bare(&pair, from).is_empty());
+}
