@@ -148,6 +148,20 @@ fn two_losses_of_one_parity_cannot_be_rebuilt() {
     );
 }
 
+#[test]
+fn with_blocks_nothing_is_repeated_that_is_known_to_be_there() {
+    let mut pair = harq(&[("ack", "positive+sack"), ("recovery", "pipe")]);
+    let flows = pair.connect();
+    pair.rule = lose(&[1, 3, 6], &[]);
+    assert_eq!(frames(&mut pair, flows, 6), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(
+        effort(&pair, flows),
+        (3, 0, 0),
+        "1, 3 and 6, and not what lies between"
+    );
+    assert_eq!(stats(&pair, 1, flows.1).duplicate_packets, 0);
+}
+
 /// What HARQ cannot rebuild is repeated after one round trip, whatever finds losses otherwise.
 #[test]
 fn a_report_of_loss_is_answered_at_once() {
@@ -296,6 +310,20 @@ fn a_lost_fin_is_rebuilt_and_nothing_waits_for_its_encoded_packet() {
             .count();
         assert_eq!(lone, 1, "data and FIN share one");
     }
+}
+
+#[test]
+fn the_end_waits_until_the_last_segments_are_encoded() {
+    let mut pair = Pair::new("unrel", QUASI);
+    let (flow, accepted) = pair.connect();
+    pair.ends[1].finish(pair.now, accepted);
+    pair.run_for(ms(50));
+    pair.rule = lose(&[2], &[]); // the FIN, after which nothing is left to do at its sender
+    pair.write(0, flow, b"last");
+    pair.ends[0].finish(pair.now, flow);
+    pair.run_for(ms(50));
+    assert_eq!(pair.read_all(1, accepted), [&b"last"[..]]);
+    assert_eq!(pair.closed(1), Some(&CloseReason::Finished));
 }
 
 /// Numbers of the opening side begin 20 before 2³².
