@@ -1,6 +1,7 @@
 //! What a user sets for a whole endpoint.
 
 use crate::composition::{Composition, ValidComposition};
+use restp_services::connection_management::CookieParameters;
 
 /// Where initial sequence numbers come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub struct EndpointConfig {
     pub max_connections: usize,
     /// Associations whose set-up is not complete, at once (SYN floods end here).
     pub max_half_open: usize,
+    /// Associations that take early data although their set-up is not complete, at once. Beyond it early data is not
+    /// taken, and the set-up is an ordinary one (RFC 7413 §5.1).
+    pub max_early: usize,
+    /// How cookies are made (OP-30).
+    pub cookies: CookieParameters,
 }
 
 impl EndpointConfig {
@@ -55,6 +61,8 @@ impl EndpointConfig {
             initial_numbers: InitialNumbers::Fixed(0),
             max_connections: 65_536,
             max_half_open: 1_024,
+            max_early: 1_024,
+            cookies: CookieParameters::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
+use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, ReplayFilter};
 use siphasher::sip::SipHasher24;
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -36,6 +37,12 @@ pub struct EndpointStats {
     pub refused: u64,
     /// Requests and refusals dropped because a table was full.
     pub overflowed: u64,
+    /// Cookies that were not this host's, or too old.
+    pub bad_cookies: u64,
+    /// First flights that were here before (OP-34).
+    pub replayed: u64,
+    /// Early data not taken, and left to its sender to repeat.
+    pub early_discarded: u64,
 }
 
 /// The ResTP machine of one host.
@@ -53,6 +60,10 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     next_port: u16,
     stats: EndpointStats,
+    /// Cookies for peers, and from them.
+    mint: CookieMint,
+    flights: ReplayFilter,
+    cache: CookieCache,
 }
 
 impl Endpoint {
@@ -68,6 +79,9 @@ impl Endpoint {
             events: VecDeque::new(),
             next_port: *EPHEMERAL.start(),
             stats: EndpointStats::default(),
+            mint: CookieMint::new(config.cookies),
+            flights: ReplayFilter::new(config.cookies.key),
+            cache: CookieCache::default(),
             config,
         }
     }
@@ -80,6 +94,16 @@ impl Endpoint {
     /// The composition of an association, as negotiated.
     pub fn composition(&self, flow: FlowId) -> Option<&ValidComposition> {
         self.table.get(flow).map(|connection| &**connection.composition())
+    }
+
+    /// The cookies that peers have given, to be kept beyond this endpoint's life.
+    pub fn cookies(&self, now: Time) -> impl Iterator<Item = KeptCookie> {
+        self.cache.all(now)
+    }
+
+    /// Takes a cookie from an earlier life of this host: the next flow to its server sends data with the SYN.
+    pub fn keep_cookie(&mut self, now: Time, kept: KeptCookie) {
+        self.cache.keep(now, kept);
     }
 
     /// Associations held, lingering ones included.
@@ -114,6 +138,9 @@ impl Endpoint {
             Some(index) => {
                 if let Some(connection) = self.table.at(index) {
                     connection.handle(now, packet);
+                    if let Some(cookie) = connection.take_cookie() {
+                        self.cache.learn(now, key.remote, key.ports.remote, cookie);
+                    }
                 }
                 self.touch(index);
             }
@@ -243,7 +270,8 @@ impl Flow for Endpoint {
         let ports = Ports { local, remote: port };
         let isn = self.initial_number(now, path, ports);
         let composition = self.composition.clone();
-        let connection = Connection::open(now, composition, self.services, path, ports, isn)
+        let cookie = self.cache.find(now, path.remote, port);
+        let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie)
             .map_err(|not_built| unsupported(not_built.to_string()))?;
         let index = self.table.insert(
             Key {

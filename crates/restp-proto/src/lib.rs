@@ -21,3 +21,6 @@ pub mod wire;
 pub use composition::{Composition, ValidComposition};
 pub use config::{Acceptance, EndpointConfig, InitialNumbers, Listener};
 pub use endpoint::{Endpoint, EndpointStats};
+pub use restp_services::connection_management::{
+    Cookie, CookieLength, CookieMint, CookieParameters, KeptCookie,
+};

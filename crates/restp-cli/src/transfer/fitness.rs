@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Services that decide it, and the choices that do.
 const NEEDS: [(&str, &[&str]); 4] = [
-    ("connection", &["three-way", "opportunistic"]),
+    ("connection", &["three-way", "opportunistic", "fast-open"]),
     ("framing", &["coalesce"]),
     ("ordering", &["ordered"]),
     ("reliability", &["arq", "harq"]),

@@ -33,7 +33,7 @@ impl Services {
             setup: match c.establishment {
                 Establishment::Connectionless => Setup::Connectionless,
                 Establishment::ThreeWay => Setup::ThreeWay,
-                Establishment::Opportunistic => Setup::Opportunistic,
+                Establishment::Opportunistic | Establishment::FastOpen => Setup::Opportunistic,
             },
             error: error_bits(c),
             paths: match (c.paths, c.scheduling) {
@@ -107,6 +107,8 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         establishment: match bits.setup {
             Setup::Connectionless => Establishment::Connectionless,
             Setup::ThreeWay => Establishment::ThreeWay,
+            // What a client puts inside its SYN is its own policy.
+            Setup::Opportunistic if local.establishment == Establishment::FastOpen => Establishment::FastOpen,
             Setup::Opportunistic => Establishment::Opportunistic,
         },
         framing: match bits.framing {

@@ -10,8 +10,7 @@ use restp_base::machine::Ecn;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
-use restp_services::connection_management::Establishment;
-use restp_services::connection_management::Notice;
+use restp_services::connection_management::{EARLY_SEGMENTS, Establishment, Exchange, Notice};
 use restp_services::loss_handling::Finding;
 use restp_services::ordering::Arrival;
 use restp_services::recovery::{Evidence, Feedback};
@@ -58,43 +57,95 @@ impl Connection {
         }
     }
 
-    /// SYN-SENT: only a SYN-ACK of our SYN counts.
+    /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
     fn on_answer(&mut self, now: Time, packet: Packet<'_>) {
         let header = packet.header;
-        let expected = sequence::truncate(self.out.board.first());
-        let answers = header.acknowledgement.is_none_or(|number| number == expected);
-        if !header.flags.has(Flags::SYN | Flags::ACK)
-            || !answers
-            || !packet.payload.is_empty()
-            || !self.agrees_on_code(header)
-        {
-            self.counters.rejected_packets += 1;
-            return;
+        let answers = header.acknowledgement.is_none_or(|number| self.is_ours(number));
+        let proved = matches!(self.exchange, Some(Exchange::Prove { .. }));
+        let opens = header.flags.has(Flags::SYN | Flags::ACK) && (packet.payload.is_empty() || proved);
+        if !opens || !answers || !self.agrees_on_code(header) {
+            return self.on_unplaced(packet, answers && proved);
         }
         self.heard_at = now;
-        self.learn_peer_number(header);
+        self.learn_peer_number(&packet);
         self.ecn.agreed =
             self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
-        self.establish(now);
+        self.establish(now, header.acknowledgement);
         self.inn.ack.on_urgent();
+        self.given = header.cookie().copied();
+        if self.given.is_some() {
+            self.out.board.mark_all_lost(); // the early data was not taken (OP-30)
+        }
+        if proved {
+            self.on_established(now, packet);
+        }
+        for (number, payload) in std::mem::take(&mut self.inn.unplaced) {
+            self.on_segment(now, number, Some(payload));
+        }
+    }
+
+    /// Later data of a server waits a little for the packet that says where its numbers begin (ResTP §3.5.5).
+    fn on_unplaced(&mut self, packet: Packet<'_>, credible: bool) {
+        let header = packet.header;
+        match header.sequence.filter(|_| header.flags == Flags::ACK && credible) {
+            Some(number) if !packet.payload.is_empty() && self.inn.unplaced.len() < MAX_UNPLACED => {
+                self.inn.unplaced.push((number, packet.payload));
+            }
+            _ => self.counters.rejected_packets += 1,
+        }
+    }
+
+    /// Does `number` acknowledge our SYN, and nothing that was not sent?
+    fn is_ours(&self, number: u32) -> bool {
+        let number = sequence::expand(self.out.origin, number);
+        (self.out.origin..=self.out.board.next()).contains(&number)
     }
 
     /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a repeated SYN asks again.
     fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) {
         let header = packet.header;
-        if header.flags.has(Flags::SYN) {
+        if header.flags.has(Flags::SYN) && packet.payload.is_empty() {
             if let State::SynReceived(handshake) = &mut self.state {
                 handshake.repeat();
             }
             return;
         }
-        let expected = sequence::truncate(self.out.board.first());
-        if self.services_are_numbered() && self.has_feedback() && header.acknowledgement != Some(expected) {
+        if self.exchange.is_some() && !header.flags.has(Flags::ACK) {
+            return self.on_early_data(now, packet);
+        }
+        let confirmed = header.acknowledgement.is_some_and(|number| self.is_ours(number));
+        let confirms = self.services_are_numbered() && self.has_feedback();
+        if (confirms && !confirmed) || header.flags.has(Flags::SYN) {
             self.counters.rejected_packets += 1;
             return;
         }
-        self.establish(now);
+        self.establish(now, header.acknowledgement);
         self.on_established(now, packet);
+    }
+
+    /// Data that comes before the exchange is complete: taken from a client whose cookie was valid. That the first of
+    /// it carries SYN and cookie again means nothing now (ResTP §3.5.5).
+    fn on_early_data(&mut self, now: Time, packet: Packet<'_>) {
+        let most_bytes = EARLY_SEGMENTS as usize * self.composition.segment_bytes as usize;
+        let taken = match (&self.exchange, &self.inn.reassembly, packet.header.sequence) {
+            (Some(exchange), Some(reassembly), Some(number)) if !packet.header.flags.has(Flags::FIN) => {
+                let held = self.inn.ready_bytes + reassembly.held_bytes();
+                let ahead = sequence::expand(reassembly.next(), number).saturating_sub(reassembly.next());
+                exchange.takes(ahead) && (held == 0 || held + packet.payload.len() <= most_bytes)
+            }
+            _ => false,
+        };
+        match packet
+            .header
+            .sequence
+            .filter(|_| taken && !packet.payload.is_empty())
+        {
+            Some(number) => {
+                self.heard_at = now;
+                self.on_segment(now, number, Some(packet.payload));
+            }
+            None => self.counters.rejected_packets += 1,
+        }
     }
 
     fn on_established(&mut self, now: Time, packet: Packet<'_>) {
@@ -103,7 +154,8 @@ impl Connection {
         } = packet;
         self.heard_at = now;
         self.keepalive_at = None;
-        if header.flags.has(Flags::SYN) {
+        let syn = header.flags.has(Flags::SYN);
+        if syn && self.exchange.is_none() {
             self.inn.ack.on_urgent(); // a late repeat: the peer does not know yet that we know
             return;
         }
@@ -112,7 +164,8 @@ impl Connection {
             self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
             return;
         }
-        if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin) {
+        if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin && !syn)
+        {
             return;
         }
         self.on_mark(header, ecn, !payload.is_empty());
@@ -211,7 +264,8 @@ impl Connection {
 
     /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
     fn on_echo(&mut self, now: Time, header: &Header, outstanding: u64) {
-        if !self.ecn.agreed || !header.flags.has(Flags::ECE) || self.out.board.first() < self.ecn.react_from {
+        let echoes = header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN);
+        if !self.ecn.agreed || !echoes || self.out.board.first() < self.ecn.react_from {
             return;
         }
         self.ecn.react_from = self.out.board.next();
@@ -428,3 +482,6 @@ impl Connection {
 
 /// Least distance between two corrections of a peer that believes what cannot be.
 const CORRECTION_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Segments of a server that wait for its SYN-ACK: about its first window.
+const MAX_UNPLACED: usize = 10;

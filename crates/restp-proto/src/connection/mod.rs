@@ -18,7 +18,7 @@ pub(crate) use intake::Packet;
 use state::State;
 
 use crate::composition::ValidComposition;
-use crate::wire::{Flags, Header, Services};
+use crate::wire::{Flags, Services};
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
@@ -26,7 +26,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, NakReporter};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
-use restp_services::connection_management::{Establishment, Handshake, Notice, Release};
+use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::{Finding, ProbeState};
@@ -48,6 +48,8 @@ pub(crate) struct Ports {
 /// What is numbered and travels from here to the peer.
 #[derive(Debug)]
 struct Outbound {
+    /// The number after that of our SYN.
+    origin: u64,
     queue: SendQueue,
     board: Scoreboard,
     buffer: TransmitBuffer,
@@ -95,6 +97,8 @@ struct Inbound {
     fin: Option<u64>,
     /// When a peer that believes what cannot be may be corrected again.
     correct_from: Time,
+    /// Segments of a server whose first number is not known yet: its SYN-ACK is lost or late.
+    unplaced: Vec<(u32, Bytes)>,
 }
 
 /// Explicit congestion notification (RFC 3168 §6.1, OP-59).
@@ -120,6 +124,10 @@ pub(crate) struct Connection {
     out: Outbound,
     inn: Inbound,
     release: Release,
+    /// How far an opportunistic exchange goes; `None` for an ordinary one.
+    exchange: Option<Exchange>,
+    /// A cookie that the peer has given and nobody has taken yet.
+    given: Option<Cookie>,
     ecn: EcnState,
     counters: Counters,
     notices: VecDeque<Notice>,
@@ -138,7 +146,7 @@ pub(crate) struct Connection {
 const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
 
 impl Connection {
-    /// Opens an association from this side.
+    /// Opens an association from this side, with the cookie that the peer has given earlier.
     pub(crate) fn open(
         now: Time,
         composition: Arc<ValidComposition>,
@@ -146,33 +154,38 @@ impl Connection {
         address: PathAddress,
         ports: Ports,
         isn: u32,
+        cookie: Option<Cookie>,
     ) -> Result<Self, NotBuilt> {
+        let exchange = Exchange::open(composition.establishment, cookie);
         let state = match composition.establishment {
             Establishment::Connectionless => State::Established,
-            Establishment::ThreeWay | Establishment::Opportunistic => {
+            Establishment::ThreeWay | Establishment::Opportunistic | Establishment::FastOpen => {
                 State::SynSent(Handshake::start(now, composition.handshake))
             }
         };
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
         connection.encode_by(connection.composition.fec.code);
+        connection.exchange = exchange;
         if connection.state == State::Established {
             connection.notices.push_back(Notice::Connected);
         }
         Ok(connection)
     }
 
-    /// Answers a SYN (or, without a connection, the first datagram) of a peer.
+    /// Answers a SYN (or, without a connection, the first datagram) of a peer. What it carries is not taken here.
     pub(crate) fn accept(
         now: Time,
         composition: Arc<ValidComposition>,
         services: Services,
         address: PathAddress,
-        syn: &Header,
+        syn: &Packet<'_>,
         isn: u32,
+        exchange: Option<Exchange>,
     ) -> Result<Self, NotBuilt> {
+        let header = syn.header;
         let ports = Ports {
-            local: syn.destination,
-            remote: syn.source,
+            local: header.destination,
+            remote: header.source,
         };
         if composition.establishment == Establishment::Connectionless {
             let state = State::Established;
@@ -185,9 +198,13 @@ impl Connection {
         let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
         (connection.opened_here, connection.announced) = (false, false);
         connection.learn_peer_number(syn);
-        let code = syn.fec.and_then(|fec| FecCode::from_kind(fec.kind));
+        connection.ecn.agreed = connection.composition.ecn && header.flags.has(Flags::ECE | Flags::CWR);
+        let code = header.fec.and_then(|fec| FecCode::from_kind(fec.kind));
         connection.encode_by(code.unwrap_or_default());
-        connection.ecn.agreed = connection.composition.ecn && syn.flags.has(Flags::ECE | Flags::CWR);
+        connection.exchange = exchange;
+        if connection.takes_early_data() {
+            connection.announce();
+        }
         Ok(connection)
     }
 
@@ -218,6 +235,7 @@ impl Connection {
                 controller,
             ),
             out: Outbound {
+                origin: first,
                 queue: SendQueue::new(composition.framing),
                 board: if composition.reliability.encodes() {
                     Scoreboard::coded(first)
@@ -259,8 +277,11 @@ impl Connection {
                 reader_knows: false,
                 fin: None,
                 correct_from: now,
+                unplaced: Vec::new(),
             },
             release: Release::default(),
+            exchange: None,
+            given: None,
             ecn: EcnState::default(),
             counters: Counters::new(now),
             notices: VecDeque::new(),
@@ -275,10 +296,12 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes.
-    fn learn_peer_number(&mut self, header: &Header) {
+    /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
+    /// carries its own number, the one after (OP-17).
+    fn learn_peer_number(&mut self, packet: &Packet<'_>) {
+        let header = packet.header;
         if let Some(first) = header.sequence {
-            let next = sequence::ORIGIN + u64::from(first) + 1;
+            let next = sequence::ORIGIN + u64::from(first) + u64::from(packet.payload.is_empty());
             self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, next));
             self.inn.window = ReceiveWindow::new(next, granted(self.composition.flow_control));
             self.inn.nak = acknowledgement::nak_reporter(next);
@@ -301,6 +324,14 @@ impl Connection {
     }
     pub(crate) fn is_half_open(&self) -> bool {
         matches!(self.state, State::SynReceived(_))
+    }
+    /// The peer has shown a valid cookie: its address is proved, and its data is taken.
+    pub(crate) fn takes_early_data(&self) -> bool {
+        self.exchange == Some(Exchange::Trust)
+    }
+    /// Moves out the cookie that the peer has given.
+    pub(crate) fn take_cookie(&mut self) -> Option<Cookie> {
+        self.given.take()
     }
 
     /// Its path begins at `local`.
@@ -369,7 +400,7 @@ impl Connection {
             return;
         };
         if self.composition.flow_control != FlowControl::None
-            && self.state == State::Established
+            && !self.state.is_over()
             && self
                 .inn
                 .window

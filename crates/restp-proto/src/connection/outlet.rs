@@ -17,12 +17,42 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     match &mut c.state {
         State::Established => poll_established(c, now, out),
         State::SynSent(handshake) | State::SynReceived(handshake) => {
-            handshake.take_due() && pdu::handshake(c, out)
+            let due = handshake.take_due();
+            poll_opening(c, now, due, out)
         }
         State::TimeWait { .. } => c.inn.ack.is_due(now) && pdu::acknowledgement(c, out, c.out.board.next()),
         State::Resetting { .. } => c.state.take_reset(now) && pdu::reset(c, out),
         State::Closed => false,
     }
+}
+
+/// A set-up packet if one is due, then what may travel beside it; fast open lets data take its place.
+fn poll_opening(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> bool {
+    let inside = c.exchange.is_some_and(|exchange| exchange.sends_inside());
+    if due {
+        return inside && poll_early(c, now, due, out) || pdu::handshake(c, out);
+    }
+    poll_early(c, now, due, out) || c.inn.ack.is_due(now) && pdu::handshake(c, out)
+}
+
+fn poll_early(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> bool {
+    c.out.paced_until = None;
+    let Some(exchange) = c.exchange else {
+        return false;
+    };
+    if exchange.may_send(0, due)
+        && let Some(number) = c.repeat_due(now)
+    {
+        return c.send_repeat(now, number, out);
+    }
+    let sent = c.out.board.next() - c.out.origin;
+    if !exchange.may_send(sent, due) || c.out.queue.is_empty() {
+        return false;
+    }
+    let bytes = c.next_segment_bytes().unwrap_or(0);
+    // A server has been told the window, a client has its limit instead of one (OP-33).
+    let allowed = matches!(c.state, State::SynSent(_)) || c.out.window.allows(c.out.board.next());
+    allowed && c.keeps_flight_limit(bytes) && c.has_room(now, bytes) && c.send_new(now, out)
 }
 
 fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
@@ -151,7 +181,9 @@ impl Connection {
     /// New data, or the FIN.
     fn send_new(&mut self, now: Time, out: &mut Datagram) -> bool {
         self.restart_after_idle(now);
-        let payload = self.out.queue.next_segment(self.composition.payload_bytes());
+        let beside = pdu::cookie_bytes(self, self.out.board.next());
+        let room = self.composition.payload_bytes().saturating_sub(beside).max(1);
+        let payload = self.out.queue.next_segment(room);
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         if !self.services_are_numbered() {
             return self.send_unnumbered(now, payload, out);
@@ -211,7 +243,9 @@ impl Connection {
         }
         let in_flight = self.out.board.in_flight_bytes();
         self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
-        self.path.rto.start(now, &self.path.rtt);
+        if self.state == State::Established {
+            self.path.rto.start(now, &self.path.rtt); // until then the set-up timer repeats data too
+        }
         self.pace(now, bytes);
     }
 

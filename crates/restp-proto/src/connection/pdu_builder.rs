@@ -13,21 +13,42 @@ use restp_services::reliability::Encoded;
 pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
     let mut header = plain(c);
     let answer = matches!(c.state, State::SynReceived(_));
-    header.flags = if answer {
-        Flags::SYN | Flags::ACK
-    } else {
-        Flags::SYN
-    };
-    header.flags = match (answer, c.composition.ecn, c.ecn.agreed) {
-        (false, true, _) => header.flags | Flags::ECE | Flags::CWR, // RFC 3168 §6.1.1
-        (true, _, true) => header.flags | Flags::ECE,
-        _ => header.flags,
-    };
+    header.cookie_exchange = c.exchange.is_some_and(|exchange| exchange.is_about_cookies());
+    open(c, &mut header);
     if c.services_are_numbered() {
-        header.sequence = Some(sequence::truncate(c.out.board.first() - 1));
+        header.sequence = Some(sequence::truncate(c.out.origin - 1));
         header.acknowledgement = answer.then(|| receive_next(c));
+        c.inn.ack.on_sent();
     }
     finish(c, out, header, Bytes::new(), Ecn::NotEct)
+}
+
+/// Makes `header` one that opens: SYN or SYN-ACK, what ECN has to say, and the cookie.
+fn open(c: &Connection, header: &mut Header) {
+    header.flags = match (&c.state, c.composition.ecn, c.ecn.agreed) {
+        (State::SynReceived(_), _, true) => Flags::SYN | Flags::ACK | Flags::ECE,
+        (State::SynReceived(_), ..) => Flags::SYN | Flags::ACK,
+        (_, true, _) => Flags::SYN | Flags::ECE | Flags::CWR, // RFC 3168 §6.1.1
+        _ => Flags::SYN,
+    };
+    if let Some(cookie) = c.exchange.and_then(|exchange| exchange.cookie()) {
+        header.tail = Tail::Cookie(cookie);
+    }
+}
+
+/// Does the segment `number` double as SYN or SYN-ACK? The first one does until the peer is known to be established,
+/// repeats included (OP-31).
+fn opens(c: &Connection, number: u64) -> bool {
+    number == c.out.origin && matches!(c.state, State::SynSent(_) | State::SynReceived(_))
+}
+
+/// Bytes of cookie in the header of the segment `number`, for which its payload makes room.
+pub(super) fn cookie_bytes(c: &Connection, number: u64) -> usize {
+    let cookie = c
+        .exchange
+        .filter(|_| opens(c, number))
+        .and_then(|exchange| exchange.cookie());
+    cookie.map_or(0, |cookie| cookie.as_bytes().len())
 }
 
 /// A numbered segment; without payload, the FIN.
@@ -46,7 +67,10 @@ pub(super) fn segment(
     }
     header.sequence = Some(sequence::truncate(number));
     let payload = payload.unwrap_or_default();
-    if c.has_feedback() {
+    if opens(c, number) {
+        open(c, &mut header);
+    }
+    if c.has_feedback() && c.inn.reassembly.is_some() {
         let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len());
         let complete = acknowledge(c, &mut header, room);
         if complete {

@@ -1,17 +1,18 @@
-//! States of an association and the moves between them (ResTP §3.5.5). Data flows in `Established` only; the
-//! release is tracked beside it, because both directions end on their own.
+//! States of an association and the moves between them (ResTP §3.5.5). Data flows in `Established`, and
+//! before it as far as an opportunistic exchange goes; the release is tracked beside it, because both directions end on their own.
 
 use super::Connection;
 use restp_base::flow::CloseReason;
+use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{Handshake, Notice, TIME_WAIT};
 
 /// Where an association stands.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
-    /// Our SYN is out.
+    /// Our SYN is out, and early data where a cookie allows it.
     SynSent(Handshake),
-    /// The peer's SYN is here, our SYN-ACK is out.
+    /// The peer's SYN is here, our SYN-ACK is out; data flows already where a cookie was valid.
     SynReceived(Handshake),
     /// Data may flow.
     Established,
@@ -65,20 +66,31 @@ impl State {
 }
 
 impl Connection {
-    /// The exchange is complete. `confirmed`: the packet that completed it answers our only transmission, so the
-    /// time between is a round trip.
-    pub(super) fn establish(&mut self, now: Time) {
+    /// The exchange is complete. `acknowledged`: what the packet that completed it acknowledges. When that is our SYN
+    /// alone, and it left once, the time between is a round trip; data has its own.
+    pub(super) fn establish(&mut self, now: Time, acknowledged: Option<u32>) {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
-        if !handshake.is_repeated() {
+        let of_syn = acknowledged.is_none_or(|number| number == sequence::truncate(self.out.origin));
+        if of_syn && !handshake.is_repeated() {
             self.path.rtt.sample(now.since(self.counters.opened_at));
         }
         self.counters.handshake = Some(now.since(self.counters.opened_at));
         self.state = State::Established;
-        self.announced = true;
         self.progress_at = now;
-        self.notices.push_back(Notice::established(self.opened_here));
+        if !self.out.board.is_empty() {
+            self.path.rto.restart(now, &self.path.rtt); // so far the set-up timer stood in for it
+        }
+        self.announce();
+    }
+
+    /// Tells the application once that it can read and write.
+    pub(super) fn announce(&mut self) {
+        if self.opened_here || !self.announced {
+            self.announced = true;
+            self.notices.push_back(Notice::established(self.opened_here));
+        }
     }
 
     /// Both directions may be over: linger or close.
@@ -100,9 +112,12 @@ impl Connection {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &mut self.state else {
             return;
         };
+        let runs_out = handshake.deadline().is_some_and(|at| at <= now);
         if !handshake.expire(now) {
             let waited = now.since(self.counters.opened_at);
             self.end(CloseReason::TimedOut(waited), State::Closed);
+        } else if runs_out && !self.out.board.is_empty() {
+            self.take_early_for_lost(); // set-up packet and data leave again together (ResTP §3.5.5)
         }
     }
 }

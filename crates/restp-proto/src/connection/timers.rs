@@ -13,9 +13,14 @@ impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
         match &self.state {
-            State::SynSent(handshake) | State::SynReceived(handshake) => {
-                handshake.deadline().map(|at| (at, Wakeup::Retransmission))
-            }
+            State::SynSent(handshake) | State::SynReceived(handshake) => [
+                (handshake.deadline(), Wakeup::Retransmission),
+                (self.inn.ack.deadline(), Wakeup::Acknowledgement),
+                (self.out.paced_until, Wakeup::Pacing),
+            ]
+            .into_iter()
+            .filter_map(|(at, why)| Some((at?, why)))
+            .min(),
             State::Established => self.established_deadline(),
             State::TimeWait { until } => Some((*until, Wakeup::Expiry)),
             State::Resetting { next_at, .. } => Some((*next_at, Wakeup::Probe)),
@@ -131,6 +136,18 @@ impl Connection {
             self.out.board.forget();
             (self.out.one_at_a_time, self.out.window_probe) = (false, false);
             self.path.rto.stop();
+        }
+    }
+
+    /// The set-up timer ran out before early data was answered. No cut of the window: a lost SYN costs none either, and
+    /// until something is acknowledged one segment at a time leaves (RFC 5681 §3.1).
+    pub(super) fn take_early_for_lost(&mut self) {
+        self.counters.timeouts += 1;
+        self.counters.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
+        self.out.one_at_a_time = true;
+        if !self.composition.reliability.repeats() {
+            self.out.board.forget();
+            self.out.one_at_a_time = false;
         }
     }
 

@@ -9,11 +9,23 @@ use crate::connection::{Connection, Packet};
 use crate::wire::{ErrorControl, Fec, Flags, Header, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
+use restp_services::connection_management::{Cookie, Exchange, Flight, Proof};
 use restp_services::reliability::FecCode;
 use std::sync::Arc;
 
 /// Refusals that may wait to be sent; more are dropped, as the network might.
 const MAX_REFUSALS: usize = 64;
+
+/// What tells the first flight of `packet` from another; data that doubles as SYN carries the number after it (OP-17).
+fn flight(packet: &Packet<'_>, cookie: Cookie) -> Flight {
+    let header = packet.header;
+    let number = header.sequence.unwrap_or(0);
+    Flight {
+        cookie,
+        isn: number.wrapping_sub(u32::from(!packet.payload.is_empty())),
+        ports: (header.source, header.destination),
+    }
+}
 
 impl Endpoint {
     pub(super) fn on_stranger(&mut self, now: Time, path: PathAddress, key: Key, packet: Packet<'_>) {
@@ -24,26 +36,37 @@ impl Endpoint {
         }
         let opens = match packet.header.services.setup {
             Setup::Connectionless => !packet.payload.is_empty() || flags == Flags::NONE,
-            Setup::ThreeWay | Setup::Opportunistic => {
-                flags.has(Flags::SYN) && !flags.has(Flags::ACK) && packet.payload.is_empty()
+            Setup::ThreeWay => flags.has(Flags::SYN) && !flags.has(Flags::ACK) && packet.payload.is_empty(),
+            Setup::Opportunistic if flags.has(Flags::SYN) => !flags.has(Flags::ACK),
+            Setup::Opportunistic if !flags.has(Flags::ACK) => {
+                self.stats.unserved += 1; // early data without its SYN, which may still come and is answered
+                return;
             }
+            Setup::Opportunistic => false,
         };
-        let Some(composition) = opens.then(|| self.acceptable(&packet)).flatten() else {
+        let Some((composition, opted_in)) = opens.then(|| self.acceptable(&packet)).flatten() else {
             self.stats.unserved += 1;
             return self.refuse(path, &packet);
         };
-        let half_open = self.table.half_open() >= self.config.max_half_open;
-        if half_open || self.table.len() >= self.config.max_connections {
+        if self.table.len() >= self.config.max_connections {
             self.stats.overflowed += 1; // the peer will try again
+            return;
+        }
+        let exchange = self.exchange(now, path, &packet, opted_in);
+        let early = exchange == Some(Exchange::Trust);
+        if !early && self.table.half_open() >= self.config.max_half_open {
+            self.stats.overflowed += 1;
             return;
         }
         let (services, isn) = (
             Services::of(&composition),
             self.initial_number(now, path, key.ports),
         );
-        match Connection::accept(now, Arc::new(composition), services, path, packet.header, isn) {
+        let composition = Arc::new(composition);
+        match Connection::accept(now, composition, services, path, &packet, isn, exchange) {
             Ok(mut connection) => {
-                if packet.header.services.setup == Setup::Connectionless {
+                let with_data = early && !packet.payload.is_empty();
+                if with_data || packet.header.services.setup == Setup::Connectionless {
                     connection.handle(now, packet);
                 }
                 let index = self.table.insert(key, connection);
@@ -56,8 +79,40 @@ impl Endpoint {
         }
     }
 
-    /// The composition of a request, when a service takes it.
-    fn acceptable(&mut self, packet: &Packet<'_>) -> Option<ValidComposition> {
+    /// How far the set-up of a request goes, by the cookie it shows.
+    fn exchange(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        packet: &Packet<'_>,
+        opted_in: bool,
+    ) -> Option<Exchange> {
+        let header = packet.header;
+        if header.services.setup != Setup::Opportunistic {
+            return None;
+        }
+        let client = path.remote.ip();
+        let room = self.table.early() < self.config.max_early;
+        let proof = match header.cookie() {
+            None => Proof::Asked,
+            Some(cookie) if !self.mint.verify(now, client, cookie) => {
+                self.stats.bad_cookies += 1;
+                Proof::Refused
+            }
+            Some(cookie) if opted_in && room && !self.flights.admit(flight(packet, *cookie)) => {
+                self.stats.replayed += 1;
+                Proof::Refused
+            }
+            Some(_) => Proof::Valid,
+        };
+        let exchange = Exchange::answer(proof, opted_in, room, self.mint.mint(now, client));
+        let discarded = exchange != Some(Exchange::Trust) && !packet.payload.is_empty();
+        self.stats.early_discarded += u64::from(discarded);
+        exchange
+    }
+
+    /// The composition of a request, when a service takes it, and whether the service takes early data.
+    fn acceptable(&mut self, packet: &Packet<'_>) -> Option<(ValidComposition, bool)> {
         let header = packet.header;
         let listener = self
             .config
@@ -75,7 +130,8 @@ impl Endpoint {
         let taken =
             accepted.filter(|composition| listener.acceptance == Acceptance::Any || exact(composition));
         self.stats.refused += u64::from(taken.is_none());
-        taken
+        let opted_in = listener.composition.establishment.is_opportunistic();
+        taken.map(|composition| (composition, opted_in))
     }
 
     /// RST with the numbers that make it credible (RFC 9293 §3.5.2); nothing for what needs no connection.

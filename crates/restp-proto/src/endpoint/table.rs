@@ -39,6 +39,8 @@ pub(super) struct Table {
     /// The association that was found last: most datagrams are for the same one as the one before.
     last: Option<(Key, u32)>,
     half_open: BTreeSet<u32>,
+    /// The same for those whose peer has proved its address: neither kind can crowd out the other.
+    early: BTreeSet<u32>,
 }
 
 impl Table {
@@ -48,6 +50,10 @@ impl Table {
     /// Associations whose set-up is not complete.
     pub(super) fn half_open(&self) -> usize {
         self.half_open.len()
+    }
+    /// Those that take data all the same.
+    pub(super) fn early(&self) -> usize {
+        self.early.len()
     }
 
     pub(super) fn find(&mut self, key: &Key) -> Option<u32> {
@@ -89,7 +95,7 @@ impl Table {
     }
 
     pub(super) fn insert(&mut self, key: Key, connection: Connection) -> u32 {
-        let half_open = connection.is_half_open();
+        let (half_open, early) = (connection.is_half_open(), connection.takes_early_data());
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
@@ -106,7 +112,9 @@ impl Table {
         slot.connection = Some(Box::new(connection));
         (slot.key, slot.released, slot.queued, slot.wakes_at) = (key, false, false, Time::MAX);
         self.by_key.insert(key, index);
-        if half_open {
+        if half_open && early {
+            self.early.insert(index);
+        } else if half_open {
             self.half_open.insert(index);
         }
         index
@@ -151,8 +159,10 @@ impl Table {
             return;
         };
         slot.queued = false;
-        if !self.half_open.is_empty() && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
+        let some = !self.half_open.is_empty() || !self.early.is_empty();
+        if some && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
             self.half_open.remove(&index);
+            self.early.remove(&index);
         }
         match slot
             .connection

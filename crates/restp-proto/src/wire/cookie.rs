@@ -15,45 +15,7 @@ use super::codes::{Flags, Setup};
 use super::cursor::{Reader, Writer};
 use super::error::{EmitError, Found, ParseError, agree};
 use super::{Header, Tail};
-
-/// A cookie of legal length and value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Cookie {
-    words: u8,
-    bytes: [u8; 16],
-}
-
-impl Cookie {
-    /// `bytes` as a cookie; `None` unless there are 4, 8, 12 or 16 and one of them is not 0.
-    pub fn new(bytes: &[u8]) -> Option<Cookie> {
-        let legal = matches!(bytes.len(), 4 | 8 | 12 | 16) && bytes.iter().any(|b| *b != 0);
-        legal.then(|| {
-            let mut padded = [0; 16];
-            padded[..bytes.len()].copy_from_slice(bytes);
-            Cookie {
-                words: (bytes.len() / 4) as u8,
-                bytes: padded,
-            }
-        })
-    }
-    /// The bytes, 4 to 16 of them.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..4 * self.words()]
-    }
-    pub(super) fn words(&self) -> usize {
-        self.words.into()
-    }
-}
-
-impl std::fmt::Debug for Cookie {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cookie(")?;
-        self.as_bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02X}"))?;
-        f.write_str(")")
-    }
-}
+use restp_services::connection_management::Cookie;
 
 #[inline]
 pub(super) fn announced(base: &Base) -> bool {
@@ -90,18 +52,4 @@ pub(super) fn check(header: &Header, base: &Base) -> Result<(), EmitError> {
 
 pub(super) fn emit(cookie: &Cookie, out: &mut Writer<'_>) {
     out.put(cookie.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cookie_has_one_to_four_words_and_is_not_zero() {
-        for length in 0..20 {
-            let legal = length % 4 == 0 && (4..=16).contains(&length);
-            assert_eq!(Cookie::new(&vec![7; length]).is_some(), legal);
-            assert_eq!(Cookie::new(&vec![0; length]), None);
-        }
-    }
 }

@@ -48,7 +48,6 @@ mod window;
 pub use self::crc::{verify_header, verify_payload};
 pub use base::Services;
 pub use codes::{ErrorControl, Flags, Framing, Order, Paths, Scheduler, Setup};
-pub use cookie::Cookie;
 pub use describe::{Field, describe};
 pub use dss::{Dss, Mapping};
 pub use error::{EmitError, Found, ParseError};
@@ -56,6 +55,7 @@ pub use fec::Fec;
 pub use mp::MpSetup;
 pub use mp_capable::{Key, Keys, MpCapable};
 pub use mp_join::MpJoin;
+pub use restp_services::connection_management::Cookie;
 pub use sack::Blocks;
 pub use snack::Snack;
 
@@ -353,7 +353,7 @@ impl Tail {
     fn words(&self) -> usize {
         match self {
             Tail::None => 0,
-            Tail::Cookie(cookie) => cookie.words(),
+            Tail::Cookie(cookie) => cookie.as_bytes().len() / 4,
             Tail::Sack(blocks) => 2 * blocks.len(),
             Tail::Snack(snack) => snack.words(),
         }

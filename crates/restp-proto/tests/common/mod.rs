@@ -2,6 +2,8 @@
 //! every datagram, and the applications with calls between [`Pair::run`]s.
 #![allow(dead_code, reason = "each story uses a part of the harness")]
 
+pub mod web;
+
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress};

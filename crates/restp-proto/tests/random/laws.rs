@@ -129,7 +129,11 @@ impl Laws {
                 "segment {number} of side {} changed",
                 seen.from
             );
-            if let Some(granted) = sender.granted.filter(|granted| number >= *granted) {
+            // Early data cannot know what the answer grants (OP-33); it carries no ACK.
+            let granted = sender
+                .granted
+                .filter(|_| header.flags.has(Flags::ACK) || !repeats);
+            if let Some(granted) = granted.filter(|granted| number >= *granted) {
                 // A probe. With repeats it is the first number outside; without, each one is new, one per timeout.
                 let again = seen.at.since(sender.probed_at) >= self.composition.rto.floor;
                 let allowed = if repeats { number == granted } else { again };

@@ -6,6 +6,7 @@ mod composition;
 mod laws;
 mod network;
 
+use super::common::web::{cookie_of, keep};
 use super::common::{PORT, Pair};
 use application::Application;
 use laws::Laws;
@@ -34,6 +35,10 @@ impl Run {
         let mut pair = Pair::of(EndpointConfig::new(composition.clone()), acceptor);
         pair.delay = Duration::from_micros(100 + draw.below(80_000));
         pair.rule = network::rule(seed, composition.crc);
+        if Stream::named(seed, "cookie").chance(0.7) {
+            let cookie = cookie_of(&EndpointConfig::new(composition.clone()), &pair);
+            keep(&mut pair, cookie); // has a meaning where the set-up is opportunistic
+        }
         let applications = [0, 1].map(|side| Application::draw(side, &composition, &mut draw));
         Run {
             seed,

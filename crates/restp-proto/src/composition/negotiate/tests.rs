@@ -322,6 +322,21 @@ fn numbers_and_policy_are_the_responders_own() {
     assert!(!datagrams.pacing && !datagrams.ecn);
 }
 
+#[test]
+fn fast_open_is_the_openers_own_policy_and_has_no_bits() {
+    let fast = Composition {
+        establishment: Establishment::FastOpen,
+        ..preset("opt-arq")
+    };
+    let opportunistic = preset("opt-arq");
+    assert_eq!(Services::of(&fast), Services::of(&opportunistic));
+    for local in [&fast, &opportunistic] {
+        assert_eq!(*accept(Services::of(&fast), local).unwrap(), *local);
+    }
+    let elsewhere = accept(Services::of(&fast), &preset("3wh-arq")).unwrap();
+    assert_eq!(elsewhere.establishment, Establishment::Opportunistic);
+}
+
 fn for_all_bits(mut visit: impl FnMut(Services)) {
     use Scheduler::*;
     for order in [Order::Unordered, Order::Partial, Order::Full] {

@@ -1,19 +1,9 @@
 //! Parts that have a name and a header code but do not exist yet. A row goes when its part comes.
 
 use super::{Rule, Verdict};
-use restp_services::connection_management::Establishment;
 use restp_services::path_management::PathMode;
 
 pub(super) static RULES: &[Rule] = &[
-    Rule {
-        id: "no-opportunistic",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.5",
-        about: &["connection"],
-        reason: "the opportunistic set-up is not built yet",
-        instead: &[("connection", "three-way")],
-        broken: |c| c.establishment == Establishment::Opportunistic,
-    },
     Rule {
         id: "no-such-controller",
         verdict: Verdict::NotBuilt,

@@ -57,6 +57,15 @@ pub(super) static RULES: &[Rule] = &[
         instead: &[("ack", "positive+sack")],
         broken: |c| windowed(c) && !c.ack.is_on(),
     },
+    Rule {
+        id: "early-data-needs-ack",
+        verdict: Verdict::Forbidden,
+        source: "OP-30",
+        about: &["connection", "ack"],
+        reason: "a server may discard early data, and only acknowledgements tell the client",
+        instead: &[("connection", "three-way")],
+        broken: |c| c.establishment.is_opportunistic() && !c.ack.is_on(),
+    },
     // Partial reliability (ResTP §11, §12.2, §14).
     Rule {
         id: "partial-needs-partial-order",

@@ -462,7 +462,18 @@ pub(super) const OWN: &[Row] = &[
         &[("idle-timeout", "0 s")],
         &["timeout-size"],
     ),
-    ("no opportunistic", "opt-arq", &[], &["no-opportunistic"]),
+    (
+        "early data and nobody to say what became of it",
+        "unrel",
+        &[("connection", "opportunistic")],
+        &["early-data-needs-ack"],
+    ),
+    (
+        "early data inside the SYN all the same",
+        "unrel",
+        &[("connection", "fast-open")],
+        &["early-data-needs-ack"],
+    ),
     (
         "NAK, one hole at a time",
         "3wh-arq",

@@ -87,7 +87,7 @@ fn a_discouraged_choice_is_allowed_with_a_warning() {
 
 #[test]
 fn what_is_not_built_is_said_only_of_what_would_be_valid() {
-    let refusal = with("opt-arq", &[("recovery", "pipe")]).check().unwrap_err();
+    let refusal = with("mp-opt", &[("recovery", "pipe")]).check().unwrap_err();
     let Refusal::Broken(breaches) = refusal else {
         panic!("{refusal}")
     };
@@ -120,8 +120,7 @@ fn a_refusal_names_values_rule_source_and_way_out() {
 fn a_preset_checks_or_lacks_a_part_that_is_not_built() {
     for preset in PRESETS {
         let lacks: &[_] = match preset.name {
-            "opt-arq" => &["no-opportunistic"],
-            "mp-opt" => &["no-opportunistic", "no-multipath"],
+            "mp-opt" => &["no-multipath"],
             "geo-spread" => &["no-multipath"],
             _ => &[],
         };
