@@ -408,3 +408,23 @@ fn set_up_packets_are_those_of_the_vectors_byte_for_byte() {
         "opportunistic SYN and first data packet"
     );
 }
+
+/// The FEC word of a SYN travels on whatever packet opens (OP-12).
+#[test]
+fn forward_error_correction_begins_with_the_first_flight() {
+    for lost in [[&[][..], &[][..]], [&[1], &[]], [&[], &[1]]] {
+        let mut pair = warm("opt-arq", &[("reliability", "harq")]);
+        pair.rule = lose(lost);
+        let web = Web::open(pair, &noise(5_000), &noise(5_000)).run(300);
+        assert_eq!(web.answered_at(), ROUND_TRIP);
+    }
+    let mut pair = warm("opt-arq", &[("reliability", "harq")]);
+    pair.rule = lose([&[3], &[]]);
+    let web = Web::open(pair, &noise(5_000), b"response").run(300);
+    assert_eq!(web.got[1], web.request);
+    let repaired = web.pair.ends[1].stats(web.pair.accepted().unwrap()).unwrap();
+    assert_eq!(
+        repaired.repaired_packets, 1,
+        "early data is encoded like any other"
+    );
+}

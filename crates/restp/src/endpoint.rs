@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
 use restp_base::machine::{Input, Machine, PathAddress};
-use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers};
+use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -51,8 +51,8 @@ pub struct Endpoint<M: Machine = restp_proto::Endpoint> {
 impl Endpoint {
     /// A ResTP host with one socket. Port 0 lets the system choose.
     ///
-    /// On real networks initial sequence numbers must not be guessed (OP-17, RFC 6528): they are keyed with the
-    /// system's randomness, whatever `config` says.
+    /// On real networks initial sequence numbers and cookies must not be guessed (OP-17, OP-30; RFC 6528): they are
+    /// keyed with the system's randomness, whatever `config` says.
     ///
     /// # Errors
     /// When the address cannot be bound, the system gives no randomness, or there is no tokio runtime with I/O
@@ -66,16 +66,37 @@ impl Endpoint {
     /// # Errors
     /// Those of [`Endpoint::bind`], or when there is no address.
     pub fn bind_all(local: &[SocketAddr], mut config: EndpointConfig) -> io::Result<Self> {
-        let mut key = [0; 16];
-        getrandom::fill(&mut key).map_err(io::Error::other)?;
-        config.initial_numbers = InitialNumbers::Keyed(key);
+        config.initial_numbers = InitialNumbers::Keyed(random_key()?);
+        config.cookies.key = random_key()?;
         Self::with_machine(restp_proto::Endpoint::new(config), local)
+    }
+
+    /// The cookies that servers have given, to be kept in a file, say, and shown by a later endpoint. Whoever has one
+    /// can send early data from this address.
+    pub fn cookies(&self) -> Vec<KeptCookie> {
+        let mut core = self.shared.lock();
+        let now = core.now();
+        core.machine.cookies(now).collect()
+    }
+
+    /// Takes a cookie of an earlier endpoint: with an opportunistic composition the next [`Endpoint::open`] to its
+    /// server sends what is written at once beside the SYN.
+    pub fn keep_cookie(&self, kept: KeptCookie) {
+        let mut core = self.shared.lock();
+        let now = core.now();
+        core.machine.keep_cookie(now, kept);
     }
 
     /// What the engine counted besides its connections.
     pub fn endpoint_stats(&self) -> EndpointStats {
         self.shared.lock().machine.endpoint_stats()
     }
+}
+
+fn random_key() -> io::Result<[u8; 16]> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    Ok(key)
 }
 
 impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
@@ -111,7 +132,8 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     }
 
     /// Opens a connection to the service `port` of the host at `remote` and returns at once: what is written now
-    /// goes with the first datagrams where the composition allows it (opportunistic set-up).
+    /// goes with the first datagrams where the composition allows it (opportunistic set-up, towards a server whose cookie this endpoint
+    /// has). [`Connection::established`] tells when both sides know of it.
     ///
     /// # Errors
     /// When no local socket reaches `remote` or the machine cannot open the flow.

@@ -55,5 +55,6 @@ pub use endpoint::Endpoint;
 pub use restp_base::flow::{CloseReason, FlowStats};
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
+pub use restp_proto::{Cookie, KeptCookie};
 pub use socket::SocketStats;
 pub use stream::Stream;

@@ -87,7 +87,10 @@ impl Connection {
     /// Later data of a server waits a little for the packet that says where its numbers begin (ResTP §3.5.5).
     fn on_unplaced(&mut self, packet: Packet<'_>, credible: bool) {
         let header = packet.header;
-        match header.sequence.filter(|_| header.flags == Flags::ACK && credible) {
+        match header
+            .sequence
+            .filter(|_| header.flags == Flags::ACK && credible && !is_encoded(header))
+        {
             Some(number) if !packet.payload.is_empty() && self.inn.unplaced.len() < MAX_UNPLACED => {
                 self.inn.unplaced.push((number, packet.payload));
             }
@@ -126,19 +129,10 @@ impl Connection {
     /// Data that comes before the exchange is complete: taken from a client whose cookie was valid. That the first of
     /// it carries SYN and cookie again means nothing now (ResTP §3.5.5).
     fn on_early_data(&mut self, now: Time, packet: Packet<'_>) {
-        let most_bytes = EARLY_SEGMENTS as usize * self.composition.segment_bytes as usize;
-        let taken = match (&self.exchange, &self.inn.reassembly, packet.header.sequence) {
-            (Some(exchange), Some(reassembly), Some(number)) if !packet.header.flags.has(Flags::FIN) => {
-                let held = self.inn.ready_bytes + reassembly.held_bytes();
-                let ahead = sequence::expand(reassembly.next(), number).saturating_sub(reassembly.next());
-                exchange.takes(ahead) && (held == 0 || held + packet.payload.len() <= most_bytes)
-            }
-            _ => false,
-        };
         match packet
             .header
             .sequence
-            .filter(|_| taken && !packet.payload.is_empty())
+            .filter(|number| self.takes_early(&packet, *number))
         {
             Some(number) => {
                 self.heard_at = now;
@@ -146,6 +140,18 @@ impl Connection {
             }
             None => self.counters.rejected_packets += 1,
         }
+    }
+
+    fn takes_early(&self, packet: &Packet<'_>, number: u32) -> bool {
+        let (Some(exchange), Some(reassembly)) = (&self.exchange, &self.inn.reassembly) else {
+            return false;
+        };
+        let is_data = !packet.payload.is_empty() && !packet.header.flags.has(Flags::FIN);
+        let ahead = sequence::expand(reassembly.next(), number).saturating_sub(reassembly.next());
+        let held = self.inn.ready_bytes + reassembly.held_bytes();
+        let most_bytes = EARLY_SEGMENTS as usize * self.composition.segment_bytes as usize;
+        let fits = held == 0 || held + packet.payload.len() <= most_bytes;
+        is_data && !is_encoded(packet.header) && exchange.takes(ahead) && fits
     }
 
     fn on_established(&mut self, now: Time, packet: Packet<'_>) {
