@@ -30,7 +30,7 @@ INTRODUCTIONS = {
     "response": (
         "Goodput of `restp:3wh-arq` (NewReno, an acknowledgement per two segments, window growth counted in bytes) "
         "against C · MSS / (RTT · √p) on a 10 Mbit/s, 45 ms link. The derivation of C = √(3/2) for this acknowledgement "
-        "and growth rule is in the scenario file."
+        "and growth rule is in the scenario file. The other congestion controls stand beside it without a claim."
     ),
 }
 

@@ -3,6 +3,7 @@
 mod claims;
 mod common;
 mod determinism;
+mod fairness;
 mod outage;
 mod profiles;
 mod results;

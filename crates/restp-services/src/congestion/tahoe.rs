@@ -29,7 +29,7 @@ impl Congestion for Tahoe {
         {
             self.reno.grow(bytes, segment);
         }
-        // Half the window, not half of what is in flight: Tahoe is older than that distinction (OP-23).
+        // Half the window, not half of what is in flight: Tahoe is older than that distinction (TC §2.3.1).
         let target = self.reno.window.bytes / 2;
         self.reno.react(event, view, target);
         if let CongestionEvent::Lost { .. } = event {

@@ -7,8 +7,8 @@ use crate::view::PathView;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 
-/// Parameters of [`Vegas`]: bounds of what it keeps in the queue. TC gives none; the values are those of the public
-/// implementations (OP-22 of TC).
+/// Parameters of [`Vegas`]: bounds of what it keeps in the queue. TC gives none; the values are those of Linux and
+/// ns-3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VegasParams {
     /// Start and growth.

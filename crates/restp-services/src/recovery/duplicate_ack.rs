@@ -90,9 +90,10 @@ impl DuplicateAck {
         self.episode.add_reported(board, feedback, findings)
     }
 
-    /// Without fast recovery: repeats of what may have arrived are on their way, and cause duplicates.
+    /// Without fast recovery: repeats of what may have arrived are on their way, and cause duplicates, the last of
+    /// them when the pointer has passed everything sent before (RFC 6582 §3.2 (1): it must cover more).
     fn starts_over(&self, board: &Scoreboard) -> bool {
-        self.fast == FastRecovery::None && board.first() < self.episode.recover
+        self.fast == FastRecovery::None && self.episode.recover > 0 && board.first() <= self.episode.recover
     }
 
     /// The third duplicate has come. Returns how many segments count as lost by it.
@@ -334,10 +335,13 @@ mod tests {
         board.on_repeated(Time::ZERO, 5);
         assert_eq!(ack(&mut board, &mut tahoe, 11), Findings::default());
         assert_eq!((board.in_flight(), board.lost()), (0, 0));
-        for _ in 0..4 {
+        for _ in 0..5 {
             board.on_sent(Time::ZERO, 1000);
         }
-        let next: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 11).began).collect();
+        let late: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 11).began).collect();
+        assert_eq!(late, [false; 3], "repeats of what had arrived");
+        assert!(!ack(&mut board, &mut tahoe, 12).began);
+        let next: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 12).began).collect();
         assert_eq!(next, [false, false, true], "the next loss is the next episode's");
     }
 }
