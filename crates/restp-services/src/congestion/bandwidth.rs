@@ -1,4 +1,5 @@
-//! The bandwidth that Westwood and Westwood+ estimate by low-pass filters. Floating point by + − × ÷ alone.
+//! The bandwidth that Westwood (MobiCom 2001) and Westwood+ (Perf. Eval. 2004) estimate by low-pass filters. Floating
+//! point by + − × ÷ alone.
 
 use restp_base::time::Duration;
 

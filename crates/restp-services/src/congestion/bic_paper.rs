@@ -1,4 +1,5 @@
-//! BIC as its paper prints it: half of the distance to the maximum per round trip, then a slow start of its own.
+//! BIC as its paper prints it (Xu, Harfoush, Rhee, INFOCOM 2004): half of the distance to the maximum per round trip,
+//! then a slow start of its own.
 
 use super::bic::LOW_WINDOW;
 use super::window::Window;

@@ -1,4 +1,5 @@
-//! BIC as Linux and ns-3 have it: how many acknowledged segments one more segment of window costs.
+//! BIC (Xu, Harfoush, Rhee, INFOCOM 2004) as Linux and ns-3 have it: how many acknowledged segments one more segment
+//! of window costs.
 
 use super::bic::LOW_WINDOW;
 use super::window::Window;
