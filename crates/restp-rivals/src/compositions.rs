@@ -1,6 +1,8 @@
 //! Every rival as a row of choices, so that what a comparison varies can be read off a table.
 
 use crate::tcp::TcpParameters;
+use restp_services::ack::Detail;
+use restp_services::recovery::RecoveryChoice;
 
 /// What one comparison protocol is made of. Names are those of the files in `restp-services`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +25,8 @@ pub struct Rival {
     pub paths: &'static str,
 }
 
-/// All rivals that can be run: UDP, and a TCP for every congestion control that is built.
+/// All rivals that can be run: UDP, a TCP for every congestion control that is built, and one for every detail of
+/// acknowledgements.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -35,15 +38,26 @@ pub fn rivals() -> Vec<Rival> {
         window: "none",
         paths: "single",
     };
-    let tcp = TcpParameters::names().map(|window| Rival {
-        name: format!("tcp:{window}"),
-        wire: "tcp",
-        set_up: "three_way",
-        ack: "positive",
-        recovery: "duplicate_ack",
-        cause: "congestion",
-        window,
-        paths: "single",
+    let tcp = TcpParameters::names().filter_map(|name| {
+        let parameters = TcpParameters::from_pairs(name, &[]).ok()?;
+        Some(Rival {
+            name: format!("tcp:{name}"),
+            wire: "tcp",
+            set_up: "three_way",
+            ack: match parameters.detail {
+                Detail::Pointer => "positive",
+                Detail::Nak => "positive, nak",
+                Detail::Sack { .. } => "positive, sack",
+                Detail::Snack => "positive, snack",
+            },
+            recovery: match parameters.recovery {
+                RecoveryChoice::Pipe => "pipe",
+                _ => "duplicate_ack",
+            },
+            cause: "congestion",
+            window: parameters.congestion.name(),
+            paths: "single",
+        })
     });
     std::iter::once(udp).chain(tcp).collect()
 }
@@ -69,14 +83,15 @@ mod tests {
         let tcps: Vec<_> = rivals().into_iter().filter(|rival| rival.wire == "tcp").collect();
         assert!(tcps.iter().any(|rival| rival.name == "tcp:newreno"));
         for rival in tcps {
-            let parameters = TcpParameters::from_pairs(rival.window, &[]).expect("a name of the table");
+            let name = rival.name.trim_start_matches("tcp:");
+            let parameters = TcpParameters::from_pairs(name, &[]).expect("a name of the table");
+            assert_eq!(parameters.congestion.name(), rival.window, "{name}");
+            let reports = parameters.detail != Detail::Pointer;
             assert_eq!(
-                parameters,
-                TcpParameters::new(parameters.congestion),
-                "{}",
-                rival.name
+                (rival.recovery == "pipe", rival.ack != "positive"),
+                (reports, reports),
+                "{name}"
             );
-            assert_eq!(parameters.congestion.name(), rival.window);
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | File | Holds |
 //! |---|---|
-//! | [`wire`], [`options`] | every byte of a header |
+//! | [`wire`], [`options`], [`nak`], [`snack`] | every byte of a header |
 //! | `numbers`, `stream` | TCP numbers bytes, services number segments |
 //! | [`parameters`] | what a user sets, by key |
 //! | `connection` | one connection: intake, outlet, transitions, timers |
@@ -14,9 +14,11 @@
 
 mod connection;
 pub mod host;
+pub mod nak;
 mod numbers;
 pub mod options;
 pub mod parameters;
+pub mod snack;
 mod stream;
 pub mod wire;
 

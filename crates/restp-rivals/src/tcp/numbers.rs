@@ -1,8 +1,10 @@
 //! Bytes on the wire, segments inside: TCP numbers bytes (RFC 9293 §3.4), the scoreboard numbers segments. A segment
 //! is immutable once numbered, so a list of where each one ends converts both ways.
 
+use super::nak::Nak;
+use super::options::Options;
 use restp_base::sequence::expand;
-use restp_services::ack::AckReport;
+use restp_services::ack::{AckReport, Detail};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -61,26 +63,79 @@ impl Numbers {
         }
     }
 
-    /// An acknowledgement and its SACK blocks in segments: of a partly covered segment nothing is believed. `None`
-    /// when a byte is acknowledged that was never sent.
-    pub(super) fn report(&self, acknowledgement: u32, blocks: &[(u32, u32)]) -> Option<AckReport> {
+    /// An acknowledgement in segments, with what its options say in the `detail` agreed on and in segments of `unit`
+    /// bytes: of a partly covered segment nothing is believed. `None` when it speaks of a byte that was never sent.
+    pub(super) fn report(
+        &self,
+        acknowledgement: u32,
+        options: &Options,
+        detail: Detail,
+        unit: u64,
+    ) -> Option<AckReport> {
         let byte = expand(self.start, acknowledgement);
         if byte > self.next_byte() {
             return None;
         }
         let late = byte < self.start;
         let mut report = AckReport::pointer(if late { self.first - 1 } else { self.ended_by(byte) });
-        for (left, right) in blocks {
-            let (left, right) = (expand(byte, *left), expand(byte, *right));
-            if right > self.next_byte() {
-                return None;
+        match detail {
+            Detail::Pointer => {}
+            Detail::Sack { .. } => {
+                for (left, right) in &options.sack {
+                    let block = expand(byte, *left)..expand(byte, *right);
+                    report.received.extend(self.covered(block)?);
+                }
             }
-            let covered = self.whole_within(left..right);
-            if covered.start < covered.end {
-                report.received.push(covered);
+            Detail::Nak => {
+                if let Some(nak) = options.nak {
+                    self.add_gap(&mut report, expand(byte, nak.first), nak, unit)?;
+                }
+            }
+            Detail::Snack => {
+                let said = options.snack.as_ref().map(|snack| snack.said(byte, unit));
+                for run in said.iter().flat_map(|said| &said.received) {
+                    report.received.extend(self.covered(run.clone())?);
+                }
+                for hole in said.iter().flat_map(|said| &said.missing) {
+                    report.missing.extend(self.covered(hole.clone())?);
+                }
             }
         }
         Some(report)
+    }
+
+    /// Segments that `bytes` cover whole; the outer `None` when some of them were never sent.
+    #[allow(clippy::option_option, reason = "nothing covered is no contradiction")]
+    fn covered(&self, bytes: Range<u64>) -> Option<Option<Range<u64>>> {
+        if bytes.end > self.next_byte() {
+            return None;
+        }
+        let segments = self.whole_within(bytes);
+        Some((segments.start < segments.end).then_some(segments))
+    }
+
+    /// A gap from byte `first` on, and what it proves of its neighbours (TC §3.2.2, observation 1). It ends in the last of
+    /// its `unit`s; where exactly is certain when just one segment ends there.
+    fn add_gap(&self, report: &mut AckReport, first: u64, nak: Nak, unit: u64) -> Option<()> {
+        let end = first + u64::from(nak.segments) * unit;
+        if nak.segments == 0 || end <= self.start {
+            return Some(());
+        }
+        let last = end - unit;
+        if last >= self.next_byte() {
+            return None;
+        }
+        let segments = self.ended_by(first)..self.ended_by(last) + 1;
+        let certain = self.ended_by(end) == segments.end;
+        let before = segments.start.wrapping_sub(1);
+        if first > self.start && self.start_of(segments.start) == Some(first) && before > report.cumulative {
+            report.received.push(before..segments.start);
+        }
+        if certain && end < self.next_byte() {
+            report.received.push(segments.end..segments.end + 1);
+        }
+        report.missing.push(segments);
+        Some(())
     }
 
     /// First segment that does not end at or before `byte`.
@@ -100,8 +155,10 @@ impl Numbers {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a report may hold one range")]
 mod tests {
     use super::*;
+    use crate::tcp::snack::Snack;
 
     /// Segments 5, 6, 7, 8 of 100, 100, 50 and 1 (FIN) bytes that begin at byte 1000.
     fn numbers() -> Numbers {
@@ -118,7 +175,11 @@ mod tests {
             starts,
             [None, Some(1000), Some(1100), Some(1200), Some(1250), Some(1251)]
         );
-        let pointer = |numbers: &Numbers, ack| numbers.report(ack, &[]).map(|report| report.cumulative);
+        let pointer = |numbers: &Numbers, ack| {
+            numbers
+                .report(ack, &Options::default(), Detail::Pointer, 100)
+                .map(|report| report.cumulative)
+        };
         let pointers: Vec<_> = [999, 1000, 1099, 1100, 1250, 1251, 1252]
             .map(|ack| pointer(&numbers, ack))
             .into();
@@ -134,7 +195,14 @@ mod tests {
 
     #[test]
     fn a_block_counts_for_the_segments_it_covers_whole() {
-        let received = |block| numbers().report(1000, &[block]).map(|report| report.received);
+        let received = |block| {
+            let options = Options {
+                sack: [block].into_iter().collect(),
+                ..Options::default()
+            };
+            let report = numbers().report(1000, &options, Detail::Sack { max_blocks: 4 }, 100);
+            report.map(|report| report.received)
+        };
         let only = |block| received(block).and_then(|received| received.first().cloned());
         assert_eq!(only((1100, 1200)), Some(6..7));
         assert_eq!(only((1050, 1249)), Some(6..7));
@@ -145,5 +213,59 @@ mod tests {
             "it ends before it starts"
         );
         assert_eq!(received((1200, 1252)), None, "never sent");
+    }
+
+    #[test]
+    fn a_gap_is_named_by_its_segments_and_proves_its_neighbours() {
+        // 1000..1100, 1100..1200, 1200..1250 and FIN at 1250.
+        let report = |first, segments| {
+            let options = Options {
+                nak: Some(Nak { first, segments }),
+                ..Options::default()
+            };
+            let report = numbers().report(1000, &options, Detail::Nak, 100)?;
+            Some((report.missing.to_vec(), report.received.to_vec()))
+        };
+        let missing = |range: Range<u64>| vec![range];
+        assert_eq!(report(1000, 1), Some((missing(5..6), vec![6..7])));
+        assert_eq!(
+            report(1100, 1),
+            Some((missing(6..7), vec![7..8])),
+            "5 is the pointer's"
+        );
+        assert_eq!(
+            report(1200, 1),
+            Some((missing(7..8), vec![6..7])),
+            "both 7 and 8 end there"
+        );
+        assert_eq!(report(1000, 0), Some((vec![], vec![])));
+        assert_eq!(
+            report(900, 1),
+            Some((vec![], vec![])),
+            "below everything outstanding"
+        );
+        assert_eq!(report(1000, 4), None, "never sent");
+    }
+
+    #[test]
+    fn blocks_of_a_snack_count_for_the_segments_they_cover() {
+        let report = |offset, size, vector: &[u8]| {
+            let options = Options {
+                snack: Some(Snack {
+                    offset,
+                    size,
+                    vector: vector.iter().copied().collect(),
+                }),
+                ..Options::default()
+            };
+            let report = numbers().report(1000, &options, Detail::Snack, 100)?;
+            Some((report.missing.to_vec(), report.received.to_vec()))
+        };
+        let (first, second) = (vec![5..6], vec![6..7]);
+        assert_eq!(report(0, 1, &[]), Some((first.clone(), second.clone())));
+        assert_eq!(report(0, 1, &[0x80]), Some((first.clone(), second.clone())));
+        assert_eq!(report(1, 1, &[0]), Some((second, first)));
+        assert_eq!(report(0, 1, &[0x90]), None, "never sent");
+        assert_eq!(report(u16::MAX, u16::MAX, &[0xFF; 34]), None);
     }
 }

@@ -1,11 +1,13 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323 §2.2, §3.2), SACK
-//! permitted and SACK (RFC 2018 §2, §3). Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
+//! permitted and SACK (RFC 2018 §2, §3), NAK and its mode, SNACK and the SCPS capability that permits it. Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
 
+use super::nak::{self, Nak};
+use super::snack::{self, Snack};
 use super::wire::{HEADER_BYTES, WireError};
 use restp_base::machine::Head;
 use restp_base::ranges::Ranges;
 use restp_base::sequence::truncate;
-use restp_services::ack::newest_first;
+use restp_services::ack::{NakMode, newest_first};
 use smallvec::SmallVec;
 
 const END: u8 = 0;
@@ -15,6 +17,10 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+/// SCPS capabilities (CCSDS 714.0-B-2 §3.2.1): length 4, bits, connection identifier.
+const CAPABILITIES: u8 = 20;
+/// The bit of the SNACK option.
+const CAPABLE_OF_SNACK: u8 = 0x40;
 
 /// Bytes that the data offset leaves for options.
 const ROOM: usize = 40;
@@ -50,12 +56,29 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Received blocks, the newest first.
     pub sack: Blocks,
+    /// It names gaps, each this often.
+    pub nak_mode: Option<NakMode>,
+    /// One gap.
+    pub nak: Option<Nak>,
+    /// It understands SNACK.
+    pub snack_permitted: bool,
+    /// Holes.
+    pub snack: Option<Snack>,
+}
+
+/// Bytes that one more option may take, beside timestamps or without them, when nothing else is there.
+pub fn option_room(timestamps: bool) -> usize {
+    ROOM - if timestamps { TIMESTAMP_BYTES } else { 0 }
+}
+
+/// Bytes that an option of `length` takes in whole words.
+pub fn padded(length: usize) -> usize {
+    length.next_multiple_of(4)
 }
 
 /// How many SACK blocks fit beside timestamps, or without them: 3 or 4 (RFC 2018 §3).
 pub fn block_room(timestamps: bool) -> usize {
-    let taken = if timestamps { TIMESTAMP_BYTES } else { 0 };
-    (ROOM - taken - SACK_FRAME_BYTES) / BLOCK_BYTES
+    (option_room(timestamps) - SACK_FRAME_BYTES) / BLOCK_BYTES
 }
 
 /// Bytes that `count` blocks take in a header.
@@ -135,6 +158,15 @@ impl Options {
                     .collect();
             }
             SACK => return Err(wrong("length 8n + 2 of SACK")),
+            CAPABILITIES if value.len() == 2 => self.snack_permitted = value[0] & CAPABLE_OF_SNACK != 0,
+            CAPABILITIES => return Err(wrong("length 4 of SCPS capabilities")),
+            snack::KIND => {
+                let snack = Snack::parse(value).ok_or(wrong("length 6 or more of SNACK"))?;
+                self.snack = Some(snack);
+            }
+            // Kinds with other uses: what does not look like ours is stepped over.
+            nak::KIND => self.nak = self.nak.or(Nak::parse(value)),
+            nak::MODE_KIND => self.nak_mode = self.nak_mode.or(nak::parse_mode(value)),
             _ => {}
         }
         Ok(())
@@ -161,6 +193,25 @@ impl Options {
         }
         if let Some(shift) = self.window_scale {
             out.extend_from_slice(&[NO_OPERATION, WINDOW_SCALE, 3, shift]);
+        }
+        if let Some(mode) = self.nak_mode {
+            out.extend_from_slice(&[NO_OPERATION, nak::MODE_KIND, 3, nak::mode_code(mode)]);
+        }
+        if self.snack_permitted {
+            out.extend_from_slice(&[CAPABILITIES, 4, CAPABLE_OF_SNACK, 0]);
+        }
+        if let Some(nak) = self.nak {
+            out.extend_from_slice(&[NO_OPERATION, nak::KIND, nak::BYTES as u8]);
+            out.extend_from_slice(&nak.first.to_be_bytes());
+            out.push(nak.segments);
+        }
+        if let Some(snack) = &self.snack {
+            let padding = padded(snack.bytes()) - snack.bytes();
+            out.extend(std::iter::repeat_n(NO_OPERATION, padding));
+            out.extend_from_slice(&[snack::KIND, snack.bytes() as u8]);
+            out.extend_from_slice(&snack.offset.to_be_bytes());
+            out.extend_from_slice(&snack.size.to_be_bytes());
+            out.extend_from_slice(&snack.vector);
         }
         let left = (start + ROOM - out.len()).saturating_sub(SACK_FRAME_BYTES) / BLOCK_BYTES;
         let count = self.sack.len().min(left);
@@ -206,6 +257,50 @@ mod tests {
         assert_eq!(blocks(&received, 2920, 1).len(), 1);
     }
 
+    /// The same losses as NAK and as SNACK, after 2 and after 5 have arrived, and what permits them in a SYN.
+    #[test]
+    fn nak_and_snack_byte_by_byte() {
+        let nak = |first, segments| Options {
+            nak: Some(Nak { first, segments }),
+            ..Options::default()
+        };
+        let snack = |vector: &[u8]| Options {
+            snack: Some(Snack {
+                offset: 0,
+                size: 1,
+                vector: vector.iter().copied().collect(),
+            }),
+            ..Options::default()
+        };
+        let mode = |mode| Options {
+            nak_mode: Some(mode),
+            ..Options::default()
+        };
+        let permitted = Options {
+            snack_permitted: true,
+            ..Options::default()
+        };
+        for (options, bytes) in [
+            (nak(1460, 1), &[1, 0x0A, 7, 0, 0, 0x05, 0xB4, 1][..]),
+            (nak(4380, 2), &[1, 0x0A, 7, 0, 0, 0x11, 0x1C, 2]),
+            (snack(&[]), &[1, 1, 0x15, 6, 0, 0, 0, 1]),
+            (snack(&[0x90]), &[1, 0x15, 7, 0, 0, 0, 1, 0x90]),
+            (mode(NakMode::Unreliable), &[1, 253, 3, 0]),
+            (mode(NakMode::QuasiReliable), &[1, 253, 3, 1]),
+            (permitted, &[20, 4, 0x40, 0]),
+        ] {
+            assert_eq!(emitted(&options), bytes);
+            assert_eq!(Options::parse(bytes), Ok(options));
+        }
+        for other_use in [[10, 3, 9, 1], [253, 3, 7, 1], [253, 4, 0, 0]] {
+            assert_eq!(
+                Options::parse(&other_use),
+                Ok(Options::default()),
+                "{other_use:?}"
+            );
+        }
+    }
+
     #[test]
     fn four_blocks_fit_alone_and_three_beside_timestamps() {
         assert_eq!((block_room(false), block_room(true)), (4, 3));
@@ -245,6 +340,8 @@ mod tests {
             (&[5, 2, 0, 0], 21, 2),
             (&[5, 4, 0, 0], 21, 4),
             (&[8, 4, 0, 0], 21, 4),
+            (&[20, 3, 0, 0], 21, 3),
+            (&[21, 5, 0, 0, 0], 21, 5),
         ] {
             match Options::parse(bytes) {
                 Err(WireError::Field {

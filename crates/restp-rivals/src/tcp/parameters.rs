@@ -2,11 +2,13 @@
 //! that a comparison varies what it means to vary.
 
 use restp_base::units;
-use restp_services::ack::{Acknowledgement, Detail, PositiveParameters, Schedule};
+use restp_services::ack::{
+    Acknowledgement, Detail, NakEmission, NakMode, NakParameters, PositiveParameters, Schedule,
+};
 use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
-use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use restp_services::recovery::{Again, Holes, PipeParameters, RecoveryChoice, RtoParameters};
 use std::fmt::Display;
 use thiserror::Error;
 
@@ -17,8 +19,14 @@ pub struct TcpParameters {
     pub congestion: CongestionChoice,
     /// When acknowledgements leave. Default: every second segment, or 40 ms.
     pub ack: PositiveParameters,
-    /// SACK blocks of an acknowledgement at most (RFC 2018); none: SACK is not offered. Default none.
-    pub sack_blocks: Option<u8>,
+    /// What acknowledgements say beside their number, where the peer knows it too. Default nothing.
+    pub detail: Detail,
+    /// When a gap is named, with NAK.
+    pub nak: NakParameters,
+    /// The first SNACK begins recovery, not the third duplicate (CCSDS 714.0-B-2 §3.3). Default off (TC §3.2.3).
+    pub snack_immediate: bool,
+    /// With SNACK: a repeat that stays missing for SRTT + 4·RTTVAR leaves again. Default off.
+    pub re_snack: bool,
     /// How losses are found. Default: by duplicates (RFC 6582).
     pub recovery: RecoveryChoice,
     /// Payload bytes of a full segment. Default 1400, as ResTP's.
@@ -50,7 +58,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-const NUMBERS: [&str; 17] = [
+const NUMBERS: [&str; 22] = [
     "segment",
     "window",
     "window-scaling",
@@ -58,6 +66,11 @@ const NUMBERS: [&str; 17] = [
     "ack-every",
     "ack-delay",
     "sack-blocks",
+    "nak-mode",
+    "nak-copies",
+    "nak-emission",
+    "snack-immediate",
+    "re-snack",
     "flight-limit",
     "initial-window",
     "initial-threshold",
@@ -77,7 +90,10 @@ impl TcpParameters {
         TcpParameters {
             congestion,
             ack: PositiveParameters::default(),
-            sack_blocks: None,
+            detail: Detail::Pointer,
+            nak: NakParameters::default(),
+            snack_immediate: false,
+            re_snack: false,
             recovery: RecoveryChoice::DuplicateAck,
             segment_bytes: 1400,
             window: WindowParameters::default(),
@@ -89,13 +105,34 @@ impl TcpParameters {
         }
     }
 
-    /// Names of all TCPs that can run: those of the congestion controls that are built.
+    /// The TCP that a detail of acknowledgements gives its name: NewReno with the pipe rule (TC §4.1).
+    fn reporting(detail: Detail) -> Self {
+        TcpParameters {
+            detail,
+            recovery: RecoveryChoice::Pipe,
+            ..TcpParameters::new(CongestionChoice::NewReno(Default::default()))
+        }
+    }
+
+    /// Names of all TCPs that can run: those of the congestion controls that are built, and of what acknowledgements
+    /// may say.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let built = |choice: &CongestionChoice| choice.build(1).is_ok();
-        CongestionChoice::all()
-            .into_iter()
-            .filter(built)
-            .map(|choice| choice.name())
+        controls()
+            .map(|(name, _)| name)
+            .chain(DETAILS.map(|(name, _)| name))
+    }
+
+    /// How the peer's reports are taken, when both ends agreed on `detail` and the peer names gaps in this mode.
+    pub(super) fn evidence(&self, detail: Detail, mode: Option<NakMode>) -> PipeParameters {
+        let mut evidence = PipeParameters::new(detail);
+        if detail == Detail::Snack && self.snack_immediate {
+            evidence.holes = Holes::AtOnce;
+        }
+        if detail == Detail::Snack && self.re_snack {
+            evidence.again = Again::Late;
+        }
+        evidence.single = evidence.single.and(mode);
+        evidence
     }
 
     /// The TCP called `name`, such as `newreno`, with every pair of `set`. Choices count before numbers, whatever
@@ -104,7 +141,11 @@ impl TcpParameters {
     /// # Errors
     /// When a name, key, value or unit is not understood, or the result makes no sense.
     pub fn from_pairs(name: &str, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
-        let mut parameters = TcpParameters::new(congestion("transport", name)?);
+        let choices: Vec<_> = controls()
+            .map(|(name, choice)| (name, TcpParameters::new(choice)))
+            .chain(DETAILS.map(|(name, detail)| (name, TcpParameters::reporting(detail))))
+            .collect();
+        let mut parameters = named("transport", name, &choices)?;
         let is_choice = |key: &str| CHOICES.contains(&dashed(key).as_str());
         let (first, then): (Vec<_>, Vec<_>) = set.iter().partition(|(key, _)| is_choice(key));
         for (key, value) in first.into_iter().chain(then) {
@@ -129,7 +170,7 @@ impl TcpParameters {
         };
         match key {
             "congestion" => self.congestion = congestion(key, value)?,
-            "ack" => (self.ack, self.sack_blocks) = ack(value)?,
+            "ack" => (self.ack, self.detail) = ack(value)?,
             "recovery" => self.recovery = named(key, value, &RecoveryChoice::ALL)?,
             "segment" => self.segment_bytes = small(bytes()?)?,
             "window" => self.window.segments = small(packets()?)?,
@@ -137,10 +178,21 @@ impl TcpParameters {
             "timestamps" => self.timestamps = named(key, value, &SWITCH)?,
             "ack-every" => self.ack.every = small(packets()?)?,
             "ack-delay" => self.ack.delay = span()?,
-            "sack-blocks" => match &mut self.sack_blocks {
-                Some(blocks) => *blocks = small(count()?)?.min(255) as u8,
-                None => return Err(about(&"it belongs to ack = \"positive+sack\"; choose that")),
+            "sack-blocks" => match &mut self.detail {
+                Detail::Sack { max_blocks } => *max_blocks = small(count()?)?.min(255) as u8,
+                _ => return Err(about(&"it belongs to ack = \"positive+sack\"; choose that")),
             },
+            "nak-mode" | "nak-copies" | "nak-emission" if self.detail != Detail::Nak => {
+                return Err(about(&"it belongs to ack = \"positive+nak\"; choose that"));
+            }
+            "nak-mode" => self.nak.mode = named(key, value, &NakMode::ALL)?,
+            "nak-copies" => self.nak.copies = small(count()?)?.min(255) as u8,
+            "nak-emission" => self.nak.emission = named(key, value, &NakEmission::ALL)?,
+            "snack-immediate" | "re-snack" if self.detail != Detail::Snack => {
+                return Err(about(&"it belongs to ack = \"positive+snack\"; choose that"));
+            }
+            "snack-immediate" => self.snack_immediate = named(key, value, &SWITCH)?,
+            "re-snack" => self.re_snack = named(key, value, &SWITCH)?,
             "flight-limit" => match &mut self.congestion {
                 CongestionChoice::None {
                     flight_limit_segments,
@@ -177,15 +229,16 @@ impl TcpParameters {
         least("ack-every", self.ack.every.into(), 1..=1_000)?;
         least("handshake-attempts", self.handshake.attempts.into(), 1..=100)?;
         least("send-buffer", self.send_buffer_bytes as u64, 1..=1 << 40)?;
-        if let Some(blocks) = self.sack_blocks {
-            least("sack-blocks", blocks.into(), 1..=4)?;
+        if let Detail::Sack { max_blocks } = self.detail {
+            least("sack-blocks", max_blocks.into(), 1..=4)?;
         }
+        least("nak-copies", self.nak.copies.into(), 1..=100)?;
         if self.rto.floor > self.rto.ceiling || self.rto.floor.is_zero() || self.handshake.rto.is_zero() {
             let message = "rto-floor and handshake-rto must be above zero, and rto-floor at most rto-ceiling";
             return Err(error("rto-floor", message.into()));
         }
-        if self.recovery == RecoveryChoice::Pipe && self.sack_blocks.is_none() {
-            let message = "recovery \"pipe\" counts later segments reported received, which only SACK reports; \
+        if self.recovery == RecoveryChoice::Pipe && self.detail == Detail::Pointer {
+            let message = "recovery \"pipe\" lives on what NAK, SACK or SNACK report; \
                            set ack = \"positive+sack\", or recovery = \"duplicate-ack\"";
             return Err(error("recovery", message.into()));
         }
@@ -194,6 +247,17 @@ impl TcpParameters {
 }
 
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+/// Details that give a TCP its name.
+const DETAILS: [(&str, Detail); 3] = [
+    (
+        "sack",
+        Detail::Sack {
+            max_blocks: Acknowledgement::SACK_BLOCKS,
+        },
+    ),
+    ("nak", Detail::Nak),
+    ("snack", Detail::Snack),
+];
 const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
 
 fn error(key: &str, message: String) -> ParameterError {
@@ -211,10 +275,10 @@ fn dashed(key: &str) -> String {
     key.trim().replace('_', "-")
 }
 
-fn named<T: Copy>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, ParameterError> {
+fn named<T: Clone>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, ParameterError> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
     match choices.iter().find(|(name, _)| *name == value) {
-        Some((_, choice)) => Ok(*choice),
+        Some((_, choice)) => Ok(choice.clone()),
         None => {
             let message = format!(
                 "\"{value}\" is no choice for {key}; write one of: {}",
@@ -226,23 +290,25 @@ fn named<T: Copy>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, Pa
 }
 
 fn congestion(key: &str, name: &str) -> Result<CongestionChoice, ParameterError> {
-    let names: Vec<_> = TcpParameters::names().collect();
-    let choices: Vec<_> = names
-        .iter()
-        .filter_map(|name| Some((*name, CongestionChoice::from_name(name)?)))
-        .collect();
-    named(key, name, &choices)
+    named(key, name, &controls().collect::<Vec<_>>())
 }
 
-fn ack(value: &str) -> Result<(PositiveParameters, Option<u8>), ParameterError> {
+/// Congestion controls that are built.
+fn controls() -> impl Iterator<Item = (&'static str, CongestionChoice)> {
+    let built = |choice: &CongestionChoice| choice.build(1).is_ok();
+    let choices = CongestionChoice::all().into_iter().filter(built);
+    choices.map(|choice| (choice.name(), choice))
+}
+
+fn ack(value: &str) -> Result<(PositiveParameters, Detail), ParameterError> {
     let technique = Acknowledgement::from_name(value).filter(|technique| technique.repeat.is_none());
     match technique.map(|technique| (technique.schedule, technique.detail)) {
-        Some((Schedule::Positive(parameters), Detail::Pointer)) => Ok((parameters, None)),
-        Some((Schedule::Positive(parameters), Detail::Sack { max_blocks })) => {
-            Ok((parameters, Some(max_blocks)))
-        }
+        Some((Schedule::Positive(parameters), detail)) => Ok((parameters, detail)),
         _ => {
-            let message = format!("\"{value}\" is no choice for ack; write one of: positive, positive+sack");
+            let message = format!(
+                "\"{value}\" is no choice for ack; write one of: positive, positive+nak, \
+                                   positive+sack, positive+snack"
+            );
             Err(error("ack", message))
         }
     }
@@ -289,7 +355,23 @@ mod tests {
             ("handshake-attempts", "2"),
             ("send-buffer", "64 KiB"),
         ];
-        assert_eq!(values.len() + 1, CHOICES.len() + NUMBERS.len());
+        let others = [
+            ("nak", "nak-mode", "quasi-reliable"),
+            ("nak", "nak-copies", "5"),
+            ("nak", "nak-emission", "every-ack"),
+            ("snack", "snack-immediate", "on"),
+            ("snack", "re-snack", "on"),
+        ];
+        for (name, key, value) in others {
+            let set = TcpParameters::from_pairs(name, &[(key, value)]).unwrap();
+            assert_ne!(set, TcpParameters::from_pairs(name, &[]).unwrap(), "{key}");
+            assert!(
+                refused("sack", &[(key, value)])
+                    .message
+                    .contains(&format!("positive+{name}"))
+            );
+        }
+        assert_eq!(values.len() + others.len() + 1, CHOICES.len() + NUMBERS.len());
         let limited = TcpParameters::from_pairs("none", &[("flight-limit", "32 packets")]).unwrap();
         assert_ne!(limited, TcpParameters::from_pairs("none", &[]).unwrap());
         let all = TcpParameters::from_pairs("newreno", &values).unwrap();
@@ -301,7 +383,7 @@ mod tests {
                 "{key} = {value} changes nothing"
             );
         }
-        assert_eq!((all.ack.every, all.sack_blocks), (1, Some(3)));
+        assert_eq!((all.ack.every, all.detail), (1, Detail::Sack { max_blocks: 3 }));
         assert_eq!(all.handshake.rto, Duration::from_secs(1));
     }
 
@@ -320,7 +402,7 @@ mod tests {
         for (set, key, says) in [
             ([("pacing", "on")], "pacing", "congestion, ack, recovery, segment"),
             ([("congestion", "newrenno")], "congestion", "newreno, bic, cubic"),
-            ([("ack", "positive+nak")], "ack", "positive, positive+sack"),
+            ([("ack", "delayed+nak")], "ack", "positive, positive+nak"),
             ([("segment", "1000")], "segment", "no unit"),
             ([("segment", "0 B")], "segment", "1 to 65000"),
             ([("recovery", "pipe")], "recovery", "positive+sack"),

@@ -2,5 +2,6 @@
 
 mod hostile;
 mod network;
+mod reports;
 mod set_up_and_end;
 mod transfer;

@@ -80,6 +80,15 @@ impl Pair {
         }
     }
 
+    /// The server is a TCP with other parameters.
+    pub fn replace_server(&mut self, parameters: TcpParameters) {
+        self.ends[1] = Tcp::new(TcpConfig {
+            listen: Some(PORT),
+            initial_sequence: u32::MAX,
+            ..TcpConfig::new(parameters)
+        });
+    }
+
     pub fn path(side: usize) -> PathAddress {
         let ends = ["10.0.0.1:0", "10.0.0.2:0"].map(|address| address.parse().expect("an address"));
         PathAddress {

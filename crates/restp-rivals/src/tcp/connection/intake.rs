@@ -192,12 +192,9 @@ impl Connection {
     /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what was
     /// never sent; then nothing else in the segment is believed.
     fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
-        let blocks: &[_] = if self.agreed.sack {
-            &header.options.sack
-        } else {
-            &[]
-        };
-        let report = self.out.numbers.report(header.acknowledgement, blocks);
+        let (detail, unit) = (self.agreed.detail, self.agreed.unit);
+        let (number, options) = (header.acknowledgement, &header.options);
+        let report = self.out.numbers.report(number, options, detail, unit);
         let outstanding = self.out.board.in_flight_bytes();
         self.out.window_unused = self.leaves_window_unused(outstanding);
         if self.out.window_unused {

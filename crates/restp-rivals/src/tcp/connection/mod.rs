@@ -8,6 +8,7 @@ mod timers;
 
 pub(super) use intake::{Packet, Verdict};
 
+use super::nak::SEGMENTS_MAX;
 use super::numbers::Numbers;
 use super::options::{Options, TIMESTAMP_BYTES};
 use super::parameters::TcpParameters;
@@ -18,13 +19,13 @@ use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::{AckTimer, Detail, Schedule};
+use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
 use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
 use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{PipeParameters, Recovery, Scoreboard};
+use restp_services::recovery::{Recovery, RecoveryChoice, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use state::State;
 use std::collections::VecDeque;
@@ -85,6 +86,7 @@ struct Inbound {
     /// First byte beyond everything ever advertised.
     edge: u64,
     ack: AckTimer,
+    nak: NakReporter,
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
     /// The application knows that there is something to read.
@@ -100,7 +102,10 @@ struct Agreed {
     segment_bytes: u32,
     /// How far the peer's windows are shifted.
     peer_shift: u8,
-    sack: bool,
+    /// What acknowledgements say beside their number.
+    detail: Detail,
+    /// Segment bytes in which both ends count holes.
+    unit: u64,
     clock: Option<Clock>,
 }
 
@@ -189,7 +194,7 @@ impl Connection {
                     parameters.recovery,
                     parameters.congestion.fast_recovery(),
                     true,
-                    PipeParameters::new(Detail::Pointer),
+                    parameters.evidence(Detail::Pointer, None),
                 ),
                 window: SendWindow::initial(first_byte, 0),
                 advertised: 0,
@@ -208,6 +213,7 @@ impl Connection {
                 shift: 0,
                 edge: sequence::ORIGIN,
                 ack: AckTimer::new(Schedule::Positive(parameters.ack), None),
+                nak: NakReporter::new(parameters.nak, 1, sequence::ORIGIN),
                 ready: VecDeque::new(),
                 ready_bytes: 0,
                 reader_knows: false,
@@ -216,7 +222,8 @@ impl Connection {
             agreed: Agreed {
                 segment_bytes: parameters.segment_bytes,
                 peer_shift: 0,
-                sack: false,
+                detail: Detail::Pointer,
+                unit: u64::from(parameters.segment_bytes),
                 clock: None,
             },
             release: Release::default(),
@@ -236,14 +243,26 @@ impl Connection {
     /// The options of our SYN, or of our answer to the peer's: what both want.
     fn offer(&self, answers: bool) -> Options {
         let timestamps = self.parameters.timestamps && (!answers || self.agreed.clock.is_some());
-        let room = if timestamps { TIMESTAMP_BYTES } else { 0 };
+        let detail = if answers {
+            self.agreed.detail
+        } else {
+            self.parameters.detail
+        };
         Options {
-            mss: Some((self.parameters.segment_bytes as usize + room).min(0xffff) as u16),
-            sack_permitted: self.parameters.sack_blocks.is_some() && (!answers || self.agreed.sack),
+            mss: Some(self.most_taken(timestamps)),
+            sack_permitted: matches!(detail, Detail::Sack { .. }),
+            nak_mode: (detail == Detail::Nak).then_some(self.parameters.nak.mode),
+            snack_permitted: detail == Detail::Snack,
             window_scale: (self.parameters.window_scaling && (!answers || self.inn.shift > 0))
                 .then(|| shift_for(self.window_bytes())),
             ..Options::default()
         }
+    }
+
+    /// Bytes of options and payload that we take in one segment.
+    fn most_taken(&self, timestamps: bool) -> u16 {
+        let room = if timestamps { TIMESTAMP_BYTES } else { 0 };
+        (self.parameters.segment_bytes as usize + room).min(0xffff) as u16
     }
 
     /// The peer's SYN, or its answer to ours: where its bytes begin, what it takes, which options both have.
@@ -255,11 +274,16 @@ impl Connection {
         let theirs_most = usize::from(theirs.mss.unwrap_or(DEFAULT_MSS))
             .saturating_sub(option_bytes)
             .max(1);
+        // Both ends know both maxima and come to the same, whatever segments each of them sends.
+        let offered = self.most_taken(clock.is_some() || (self.opened_here && self.parameters.timestamps));
+        let ours_most = usize::from(offered).saturating_sub(option_bytes);
+        let unit = ours_most.min(theirs_most).max(1) as u64;
         let scaled = theirs.window_scale.filter(|_| self.parameters.window_scaling);
         self.agreed = Agreed {
             segment_bytes: self.parameters.segment_bytes.min(theirs_most as u32),
             peer_shift: scaled.unwrap_or(0).min(MAX_SHIFT),
-            sack: theirs.sack_permitted && self.parameters.sack_blocks.is_some(),
+            detail: self.detail_with(theirs),
+            unit,
             clock: clock.map(|clock| Clock {
                 recent: clock.value,
                 acknowledged: next,
@@ -272,8 +296,33 @@ impl Connection {
         self.inn.edge = next;
         let pieces = 2 * self.parameters.window.segments as usize;
         self.inn.stream = ByteStream::new(next, pieces);
+        self.inn.nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
+        self.out.recovery = self.recovery_with(theirs);
         self.out.advertised = syn.window;
         self.out.window = SendWindow::initial(self.out.numbers.first_byte(), u64::from(syn.window));
+    }
+
+    /// What acknowledgements may say to a peer that offers `theirs`.
+    fn detail_with(&self, theirs: &Options) -> Detail {
+        let detail = self.parameters.detail;
+        let both = match detail {
+            Detail::Pointer => true,
+            Detail::Sack { .. } => theirs.sack_permitted,
+            Detail::Nak => theirs.nak_mode.is_some(),
+            Detail::Snack => theirs.snack_permitted,
+        };
+        if both { detail } else { Detail::Pointer }
+    }
+
+    /// The pipe rule needs reports; where none were agreed on, duplicates have to do.
+    fn recovery_with(&self, theirs: &Options) -> Recovery {
+        let choice = match self.parameters.recovery {
+            RecoveryChoice::Pipe if self.agreed.detail == Detail::Pointer => RecoveryChoice::DuplicateAck,
+            choice => choice,
+        };
+        let evidence = self.parameters.evidence(self.agreed.detail, theirs.nak_mode);
+        let fast = self.parameters.congestion.fast_recovery();
+        Recovery::new(choice, fast, true, evidence)
     }
 
     /// What we take, in bytes, whatever the field can say.

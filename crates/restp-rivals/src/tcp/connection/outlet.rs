@@ -2,12 +2,15 @@
 //! no algorithm lives here.
 
 use super::{Connection, State, UNSCALED};
-use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks};
+use crate::tcp::nak::{self, Nak};
+use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks, option_room, padded};
+use crate::tcp::snack::Snack;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence::truncate;
 use restp_base::time::Time;
+use restp_services::ack::Detail;
 use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::Notice;
 
@@ -209,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// Adds ACK, clock, and SACK blocks of at most `room` bytes. True when everything known was said.
+    /// Adds ACK, clock, and at most `room` bytes of detail. True when everything known was said.
     fn acknowledge(&mut self, now: Time, header: &mut Header, room: usize) -> bool {
         let stream = &self.inn.stream;
         header.flags = header.flags | Flags::ACK;
@@ -222,13 +225,38 @@ impl Connection {
         if let Some(clock) = &mut self.agreed.clock {
             clock.acknowledged = stream.next();
         }
-        let most = self.parameters.sack_blocks.filter(|_| self.agreed.sack);
-        let wanted = usize::from(most.unwrap_or(0))
-            .min(block_room(with_clock))
-            .min(stream.arrived().len());
-        let fitting = (0..=wanted).rev().find(|count| block_bytes(*count) <= room);
-        header.options.sack = blocks(stream.arrived(), stream.newest(), fitting.unwrap_or(0));
-        fitting == Some(wanted)
+        stream.arrived().is_empty() || self.report_holes(&mut header.options, room)
+    }
+
+    /// What is missing or has arrived beyond a hole, in the detail agreed on.
+    fn report_holes(&mut self, options: &mut Options, room: usize) -> bool {
+        let with_clock = self.agreed.clock.is_some();
+        let (stream, unit) = (&self.inn.stream, self.agreed.unit);
+        let (next, arrived) = (stream.next(), stream.arrived());
+        match self.agreed.detail {
+            Detail::Pointer => true,
+            Detail::Sack { max_blocks } => {
+                let wanted = usize::from(max_blocks)
+                    .min(block_room(with_clock))
+                    .min(arrived.len());
+                let fitting = (0..=wanted).rev().find(|count| block_bytes(*count) <= room);
+                options.sack = blocks(arrived, stream.newest(), fitting.unwrap_or(0));
+                fitting == Some(wanted)
+            }
+            Detail::Nak if room < padded(nak::BYTES) => false,
+            Detail::Nak => {
+                let gap = self.inn.nak.next_report(next, arrived);
+                options.nak = gap.map(|gap| Nak::of(&gap, unit));
+                true
+            }
+            Detail::Snack => {
+                let report = Snack::of(next, arrived, unit, option_room(with_clock));
+                let fits = |snack: &Snack| padded(snack.bytes()) <= room;
+                let complete = report.as_ref().is_none_or(fits);
+                options.snack = report.filter(fits);
+                complete
+            }
+        }
     }
 
     /// Adds the window.
