@@ -271,8 +271,7 @@ impl Flow for Endpoint {
         let isn = self.initial_number(now, path, ports);
         let composition = self.composition.clone();
         let cookie = self.cache.find(now, path.remote, port);
-        let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie)
-            .map_err(|not_built| unsupported(not_built.to_string()))?;
+        let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie);
         let index = self.table.insert(
             Key {
                 ports,

@@ -350,6 +350,30 @@ pub static KEYS: &[Key] = &[
         },
     ),
     parameter(
+        "random-loss",
+        "draft-ietf-ccwg-bbr §5.5.10",
+        "congestion = bbr",
+        Access::Number {
+            unit: Unit::Count,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Bbr(params) => Some(&mut params.random_loss_percent),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
+        "rate",
+        "ResTP §3.5.9",
+        "congestion = rate",
+        Access::Number {
+            unit: Unit::Rate,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Rate(params) => Some(&mut params.rate),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
         "fec",
         "ResTP §3.1.5",
         ENCODED,

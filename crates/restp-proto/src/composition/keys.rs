@@ -4,7 +4,7 @@ use super::key_table::KEYS;
 use super::{Composition, PRESETS, Preset};
 use restp_base::names::nearest;
 use restp_base::time::Duration;
-use restp_base::units::{self, UnitError};
+use restp_base::units::{self, Rate, UnitError};
 use thiserror::Error;
 
 /// One key.
@@ -213,6 +213,7 @@ pub(super) enum Unit {
     Bytes,
     Segments,
     Packets,
+    Rate,
     Time,
     /// Or the word [`AUTO`]: a rule finds it.
     TimeOrAuto,
@@ -237,6 +238,7 @@ impl Unit {
             Unit::Bytes => "a number of bytes such as \"1400 B\" or \"256 KiB\"",
             Unit::Segments => "a number of segments such as \"32 segments\"",
             Unit::Packets => "a number of packets such as \"2 packets\"",
+            Unit::Rate => "a rate such as \"10 Mbit/s\"",
             Unit::Time => "a span of time such as \"40 ms\"",
             Unit::TimeOrAuto => "a span of time such as \"40 ms\", or \"auto\"",
             Unit::TimeOrNone => "a span of time such as \"40 ms\", or \"none\"",
@@ -249,6 +251,7 @@ impl Unit {
             Unit::Bytes if value == UNLIMITED => Ok(u64::MAX),
             Unit::Bytes => units::bytes(value),
             Unit::Segments | Unit::Packets => units::packets(value),
+            Unit::Rate => units::rate(value).map(Rate::as_bps),
             Unit::TimeOrAuto if value == AUTO => Ok(UNSET),
             Unit::TimeOrNone if value == NONE => Ok(UNSET),
             Unit::Time | Unit::TimeOrAuto | Unit::TimeOrNone => {
@@ -270,6 +273,7 @@ impl Unit {
             Unit::Bytes => format!("{number} B"),
             Unit::Segments => format!("{number} segments"),
             Unit::Packets => format!("{number} packets"),
+            Unit::Rate => format!("{number} bit/s"),
             Unit::TimeOrAuto if number == UNSET => AUTO.into(),
             Unit::TimeOrNone if number == UNSET => NONE.into(),
             Unit::Time | Unit::TimeOrAuto | Unit::TimeOrNone => Duration::from_nanos(number).to_string(),
@@ -306,6 +310,16 @@ impl Slot for Duration {
     }
     fn store(&mut self, number: u64) -> Result<(), u64> {
         *self = Duration::from_nanos(number);
+        Ok(())
+    }
+}
+
+impl Slot for Rate {
+    fn load(&self) -> u64 {
+        self.as_bps()
+    }
+    fn store(&mut self, number: u64) -> Result<(), u64> {
+        *self = Rate::from_bps(number);
         Ok(())
     }
 }

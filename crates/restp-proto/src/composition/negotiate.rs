@@ -133,7 +133,8 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             cause => cause,
         },
         congestion,
-        pacing: local.pacing && feedback,
+        // Pacing is ours to choose, unless the algorithm that the peer names is nothing without it.
+        pacing: (local.pacing && feedback) || congestion.needs_pacing(),
         ecn: local.ecn && controlled,
         crc: bits.error.has(ErrorControl::CRC),
         paths,
@@ -152,7 +153,7 @@ fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, R
     if local.congestion.code() == code {
         return Ok(local.congestion);
     }
-    // Codes without a controller, and code 2 on several paths (OP-6), meet their rules.
+    // Code 2 on several paths (OP-6) meets its rule.
     CongestionChoice::from_code(code)
         .ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno, 3 is cubic"))
 }

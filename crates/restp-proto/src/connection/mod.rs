@@ -25,7 +25,7 @@ use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, NakReporter};
-use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
+use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
@@ -155,7 +155,7 @@ impl Connection {
         ports: Ports,
         isn: u32,
         cookie: Option<Cookie>,
-    ) -> Result<Self, NotBuilt> {
+    ) -> Self {
         let exchange = Exchange::open(composition.establishment, cookie);
         let state = match composition.establishment {
             Establishment::Connectionless => State::Established,
@@ -163,13 +163,13 @@ impl Connection {
                 State::SynSent(Handshake::start(now, composition.handshake))
             }
         };
-        let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+        let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         connection.encode_by(connection.composition.fec.code);
         connection.exchange = exchange;
         if connection.state == State::Established {
             connection.notices.push_back(Notice::Connected);
         }
-        Ok(connection)
+        connection
     }
 
     /// Answers a SYN (or, without a connection, the first datagram) of a peer. What it carries is not taken here.
@@ -181,7 +181,7 @@ impl Connection {
         syn: &Packet<'_>,
         isn: u32,
         exchange: Option<Exchange>,
-    ) -> Result<Self, NotBuilt> {
+    ) -> Self {
         let header = syn.header;
         let ports = Ports {
             local: header.destination,
@@ -189,13 +189,13 @@ impl Connection {
         };
         if composition.establishment == Establishment::Connectionless {
             let state = State::Established;
-            let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+            let mut connection = Self::new(now, composition, services, address, ports, isn, state);
             connection.opened_here = false;
             connection.notices.push_back(Notice::Accepted);
-            return Ok(connection);
+            return connection;
         }
         let state = State::SynReceived(Handshake::start(now, composition.handshake));
-        let mut connection = Self::new(now, composition, services, address, ports, isn, state)?;
+        let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         (connection.opened_here, connection.announced) = (false, false);
         connection.learn_peer_number(syn);
         connection.ecn.agreed = connection.composition.ecn && header.flags.has(Flags::ECE | Flags::CWR);
@@ -205,7 +205,7 @@ impl Connection {
         if connection.takes_early_data() {
             connection.announce();
         }
-        Ok(connection)
+        connection
     }
 
     fn new(
@@ -216,10 +216,8 @@ impl Connection {
         ports: Ports,
         isn: u32,
         state: State,
-    ) -> Result<Self, NotBuilt> {
-        let controller = composition
-            .congestion
-            .build(u64::from(composition.segment_bytes))?;
+    ) -> Self {
+        let controller = composition.congestion.build(u64::from(composition.segment_bytes));
         let first = sequence::ORIGIN + u64::from(isn) + 1;
         let allowed = match composition.flow_control {
             FlowControl::Window(_) => 0, // the peer says so in its first packet
@@ -293,7 +291,7 @@ impl Connection {
             keepalive_due: false,
             composition,
         };
-        Ok(connection)
+        connection
     }
 
     /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one

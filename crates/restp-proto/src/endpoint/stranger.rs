@@ -63,20 +63,13 @@ impl Endpoint {
             self.initial_number(now, path, key.ports),
         );
         let composition = Arc::new(composition);
-        match Connection::accept(now, composition, services, path, &packet, isn, exchange) {
-            Ok(mut connection) => {
-                let with_data = early && !packet.payload.is_empty();
-                if with_data || packet.header.services.setup == Setup::Connectionless {
-                    connection.handle(now, packet);
-                }
-                let index = self.table.insert(key, connection);
-                self.touch(index);
-            }
-            Err(_) => {
-                self.stats.refused += 1;
-                self.refuse(path, &packet);
-            }
+        let mut connection = Connection::accept(now, composition, services, path, &packet, isn, exchange);
+        let with_data = early && !packet.payload.is_empty();
+        if with_data || packet.header.services.setup == Setup::Connectionless {
+            connection.handle(now, packet);
         }
+        let index = self.table.insert(key, connection);
+        self.touch(index);
     }
 
     /// How far the set-up of a request goes, by the cookie it shows.

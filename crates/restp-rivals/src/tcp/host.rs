@@ -161,13 +161,9 @@ impl Tcp {
             return;
         }
         let isn = self.config.initial_sequence;
-        match Connection::accept(now, self.parameters.clone(), path, packet.header, isn) {
-            Ok(connection) => {
-                let flow = self.insert(key, connection);
-                self.half_open.insert(flow);
-            }
-            Err(_) => self.reset(path, packet.header, packet.sequence_length()),
-        }
+        let connection = Connection::accept(now, self.parameters.clone(), path, packet.header, isn);
+        let flow = self.insert(key, connection);
+        self.half_open.insert(flow);
     }
 
     /// RST with the numbers that make it credible (RFC 9293 §3.5.2); never for an RST.
@@ -363,8 +359,7 @@ impl Flow for Tcp {
             return Err(OpenError::NoPort(path.remote));
         };
         let (parameters, isn) = (self.parameters.clone(), self.config.initial_sequence);
-        let connection = Connection::open(now, parameters, path, key(local).ports, isn)
-            .map_err(|not_built| OpenError::Unsupported(not_built.to_string()))?;
+        let connection = Connection::open(now, parameters, path, key(local).ports, isn);
         Ok(self.insert(key(local), connection))
     }
 

@@ -1,11 +1,11 @@
 //! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
 
 use super::{
-    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, Reno, Tahoe, Unplugged,
-    Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams,
+    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, FixedRate, HighSpeed,
+    Illinois, RateParams, Reno, Scalable, Tahoe, Unplugged, Vegas, VegasParams, Veno, VenoParams, Westwood,
+    WestwoodParams, WestwoodPlus, WestwoodPlusParams, Yeah,
 };
 use crate::recovery::FastRecovery;
-use thiserror::Error;
 
 /// Which algorithm controls a path, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +34,17 @@ pub enum CongestionChoice {
     /// Reno that tells random loss from congestion by Vegas' measure (Fu, Liew 2003).
     Veno(VenoParams),
     /// Multiplicative increase (Kelly 2003).
-    Scalable,
+    Scalable(CommonParams),
     /// RFC 3649.
-    HighSpeed,
+    HighSpeed(CommonParams),
     /// Scalable with a limit on its queue (Baiocchi and others 2007).
-    Yeah,
+    Yeah(CommonParams),
     /// Step sizes from the queueing delay (Liu, Başar, Srikant 2006).
-    Illinois,
+    Illinois(CommonParams),
     /// A model of bottleneck bandwidth and round-trip time (draft-ietf-ccwg-bbr, version 3).
     Bbr(BbrParams),
     /// Open loop: a configured rate (ResTP §3.5.9).
-    Rate,
+    Rate(RateParams),
 }
 
 use CongestionChoice as Choice;
@@ -68,12 +68,12 @@ impl CongestionChoice {
             Choice::Westwood(WestwoodParams::default()),
             Choice::WestwoodPlus(WestwoodPlusParams::default()),
             Choice::Veno(VenoParams::default()),
-            Choice::Scalable,
-            Choice::HighSpeed,
-            Choice::Yeah,
-            Choice::Illinois,
+            Choice::Scalable(CommonParams::default()),
+            Choice::HighSpeed(CommonParams::default()),
+            Choice::Yeah(CommonParams::default()),
+            Choice::Illinois(CommonParams::default()),
             Choice::Bbr(BbrParams::default()),
-            Choice::Rate,
+            Choice::Rate(RateParams::default()),
         ]
     }
 
@@ -99,12 +99,12 @@ impl CongestionChoice {
             Choice::Westwood(_) => ("westwood", 7),
             Choice::WestwoodPlus(_) => ("westwood+", 8),
             Choice::Veno(_) => ("veno", 9),
-            Choice::Scalable => ("scalable", 10),
-            Choice::HighSpeed => ("highspeed", 11),
-            Choice::Yeah => ("yeah", 12),
-            Choice::Illinois => ("illinois", 13),
+            Choice::Scalable(_) => ("scalable", 10),
+            Choice::HighSpeed(_) => ("highspeed", 11),
+            Choice::Yeah(_) => ("yeah", 12),
+            Choice::Illinois(_) => ("illinois", 13),
             Choice::Bbr(_) => ("bbr", 14),
-            Choice::Rate => ("rate", 15),
+            Choice::Rate(_) => ("rate", 15),
         }
     }
 
@@ -121,7 +121,13 @@ impl CongestionChoice {
     /// Start and growth, for the algorithms with a window.
     pub const fn common(&mut self) -> Option<&mut CommonParams> {
         match self {
-            Choice::NewReno(params) | Choice::Tahoe(params) | Choice::Reno(params) => Some(params),
+            Choice::NewReno(params)
+            | Choice::Tahoe(params)
+            | Choice::Reno(params)
+            | Choice::Scalable(params)
+            | Choice::HighSpeed(params)
+            | Choice::Yeah(params)
+            | Choice::Illinois(params) => Some(params),
             Choice::Bic(params) => Some(&mut params.common),
             Choice::Cubic(params) => Some(&mut params.common),
             Choice::Vegas(params) => Some(&mut params.common),
@@ -145,56 +151,35 @@ impl CongestionChoice {
 
     /// Its rate is the decision and its window only a bound: without pacing it does not work.
     pub const fn needs_pacing(&self) -> bool {
-        matches!(self, Choice::Bbr(_) | Choice::Rate)
+        matches!(self, Choice::Bbr(_) | Choice::Rate(_))
     }
 
     /// A controller for a path whose full segments carry `segment_bytes`.
-    ///
-    /// # Errors
-    /// When the algorithm has a name and a code but no controller yet.
-    pub fn build(&self, segment_bytes: u64) -> Result<Controller, NotBuilt> {
+    pub fn build(&self, segment_bytes: u64) -> Controller {
         match self {
             Choice::None {
                 flight_limit_segments,
-            } => Ok(Controller::None(Unplugged::new(
-                *flight_limit_segments,
-                segment_bytes,
-            ))),
+            } => Controller::None(Unplugged::new(*flight_limit_segments, segment_bytes)),
             Choice::NewReno(params) | Choice::Reno(params) => {
-                Ok(Controller::Reno(Reno::new(params, segment_bytes)))
+                Controller::Reno(Reno::new(params, segment_bytes))
             }
-            Choice::Tahoe(params) => Ok(Controller::Tahoe(Tahoe::new(params, segment_bytes))),
-            Choice::Bic(params) => Ok(Controller::Bic(Bic::new(params, segment_bytes))),
-            Choice::Vegas(params) => Ok(Controller::Vegas(Vegas::new(params, segment_bytes))),
-            Choice::Westwood(params) => Ok(Controller::Westwood(Westwood::new(params, segment_bytes))),
+            Choice::Tahoe(params) => Controller::Tahoe(Tahoe::new(params, segment_bytes)),
+            Choice::Bic(params) => Controller::Bic(Bic::new(params, segment_bytes)),
+            Choice::Vegas(params) => Controller::Vegas(Vegas::new(params, segment_bytes)),
+            Choice::Westwood(params) => Controller::Westwood(Westwood::new(params, segment_bytes)),
             Choice::WestwoodPlus(params) => {
-                Ok(Controller::WestwoodPlus(WestwoodPlus::new(params, segment_bytes)))
+                Controller::WestwoodPlus(WestwoodPlus::new(params, segment_bytes))
             }
-            Choice::Veno(params) => Ok(Controller::Veno(Veno::new(params, segment_bytes))),
-            Choice::Bbr(params) => Ok(Controller::Bbr(Bbr::new(params, segment_bytes))),
-            Choice::Cubic(params) => Ok(Controller::Cubic(Cubic::new(params, segment_bytes))),
-            Choice::Scalable | Choice::HighSpeed | Choice::Yeah | Choice::Illinois | Choice::Rate => {
-                Err(NotBuilt { name: self.name() })
-            }
+            Choice::Veno(params) => Controller::Veno(Veno::new(params, segment_bytes)),
+            Choice::Bbr(params) => Controller::Bbr(Bbr::new(params, segment_bytes)),
+            Choice::Cubic(params) => Controller::Cubic(Cubic::new(params, segment_bytes)),
+            Choice::Scalable(params) => Controller::Scalable(Scalable::new(params, segment_bytes)),
+            Choice::HighSpeed(params) => Controller::HighSpeed(HighSpeed::new(params, segment_bytes)),
+            Choice::Yeah(params) => Controller::Yeah(Yeah::new(params, segment_bytes)),
+            Choice::Illinois(params) => Controller::Illinois(Illinois::new(params, segment_bytes)),
+            Choice::Rate(params) => Controller::Rate(FixedRate::new(params, segment_bytes)),
         }
     }
-}
-
-/// The algorithm exists by name only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("congestion control \"{name}\" is not built yet; choose one of: {}", built().join(", "))]
-pub struct NotBuilt {
-    /// Its name.
-    pub name: &'static str,
-}
-
-fn built() -> Vec<&'static str> {
-    let mut names: Vec<_> = CongestionChoice::all()
-        .iter()
-        .map(CongestionChoice::name)
-        .collect();
-    names.retain(|name| CongestionChoice::from_name(name).is_some_and(|choice| choice.build(1).is_ok()));
-    names
 }
 
 #[cfg(test)]
@@ -210,19 +195,5 @@ mod tests {
         }
         assert_eq!(CongestionChoice::from_name("NewReno"), None);
         assert_eq!(CongestionChoice::from_code(16), None);
-    }
-
-    #[test]
-    fn an_algorithm_without_a_controller_says_which_have_one() {
-        let missing = CongestionChoice::all()
-            .into_iter()
-            .filter_map(|choice| choice.build(1400).err());
-        for error in missing {
-            let sentence = error.to_string();
-            assert!(
-                sentence.contains(error.name) && sentence.contains("newreno, "),
-                "{sentence}"
-            );
-        }
     }
 }

@@ -19,31 +19,42 @@ mod bic_sim;
 mod choice;
 mod cubic;
 mod cubic_curve;
+mod highspeed;
 mod hystart;
+mod illinois;
 mod none;
+mod rate;
 mod reno;
+mod round;
+mod scalable;
 mod tahoe;
 mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
 mod window;
+mod yeah;
 
 #[cfg(test)]
 mod conformance;
 
 pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams, BicProfile};
-pub use choice::{CongestionChoice, NotBuilt};
+pub use choice::CongestionChoice;
 pub use cubic::{Cubic, CubicParams};
+pub use highspeed::HighSpeed;
+pub use illinois::Illinois;
 pub use none::Unplugged;
+pub use rate::{FixedRate, RateParams};
 pub use reno::Reno;
+pub use scalable::Scalable;
 pub use tahoe::Tahoe;
 pub use vegas::{Vegas, VegasParams};
 pub use veno::{Veno, VenoParams};
 pub use westwood::{Westwood, WestwoodFilter, WestwoodParams};
 pub use westwood_plus::{WestwoodPlus, WestwoodPlusFilter, WestwoodPlusParams};
 pub use window::{CommonParams, Growth};
+pub use yeah::Yeah;
 
 use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
@@ -140,6 +151,16 @@ pub enum Controller {
     WestwoodPlus(WestwoodPlus),
     /// Fu, Liew 2003.
     Veno(Veno),
+    /// Kelly 2003.
+    Scalable(Scalable),
+    /// RFC 3649.
+    HighSpeed(HighSpeed),
+    /// Baiocchi and others 2007.
+    Yeah(Yeah),
+    /// Liu, Başar, Srikant 2006.
+    Illinois(Illinois),
+    /// ResTP §3.5.9.
+    Rate(FixedRate),
     /// draft-ietf-ccwg-bbr.
     Bbr(Bbr),
     /// An algorithm from outside this crate.
@@ -158,6 +179,11 @@ macro_rules! each {
             Controller::Westwood($inner) => $call,
             Controller::WestwoodPlus($inner) => $call,
             Controller::Veno($inner) => $call,
+            Controller::Scalable($inner) => $call,
+            Controller::HighSpeed($inner) => $call,
+            Controller::Yeah($inner) => $call,
+            Controller::Illinois($inner) => $call,
+            Controller::Rate($inner) => $call,
             Controller::Bbr($inner) => $call,
             Controller::Custom($inner) => $call,
         }

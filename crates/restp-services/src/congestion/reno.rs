@@ -32,21 +32,30 @@ impl Reno {
 
     /// Slow start up to the threshold, one segment per round trip from there on.
     pub(super) fn grow(&mut self, bytes: u64, segment: u64) {
+        self.grow_by(1.0, bytes, segment);
+    }
+
+    /// The same with `step` segments per round trip.
+    pub(super) fn grow_by(&mut self, step: f64, bytes: u64, segment: u64) {
         let left = self.window.slow_start(bytes, segment);
         if left == 0 {
             return;
         }
         match self.growth {
-            // One segment per window of bytes (RFC 5681 §3.1, RFC 3465 §2.1).
+            // A step per window of bytes (RFC 5681 §3.1, RFC 3465 §2.1).
             Growth::Bytes => {
-                self.credit += left;
+                self.credit += (left as f64 * step) as u64;
                 if self.credit >= self.window.bytes {
-                    self.credit -= self.window.bytes;
-                    self.window.grow(segment);
+                    let segments = self.credit / self.window.bytes;
+                    self.credit %= self.window.bytes;
+                    self.window.grow(segments * segment);
                 }
             }
             // RFC 5681 (3).
-            Growth::Acks => self.window.grow((segment * segment / self.window.bytes).max(1)),
+            Growth::Acks => {
+                let bytes = (segment * segment) as f64 * step / self.window.bytes as f64;
+                self.window.grow((bytes as u64).max(1));
+            }
         }
     }
 

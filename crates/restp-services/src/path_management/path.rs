@@ -146,7 +146,7 @@ mod tests {
             remote: at(2),
         };
         let controller = CongestionChoice::NewReno(Default::default()).build(SEGMENT);
-        Path::new(address, RtoParameters::default(), controller.expect("built"))
+        Path::new(address, RtoParameters::default(), controller)
     }
 
     fn ms(n: u64) -> Time {

@@ -275,14 +275,6 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
         "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
     );
     let sentence = said(Services {
-        congestion: 15,
-        ..good
-    });
-    assert!(
-        sentence.contains("congestion = rate") && sentence.contains("not built"),
-        "{sentence}"
-    );
-    let sentence = said(Services {
         paths: Paths::HotStandby,
         congestion: 2,
         ..good
@@ -368,4 +360,16 @@ fn for_all_bits(mut visit: impl FnMut(Services)) {
             }
         }
     }
+}
+
+#[test]
+fn a_peer_that_names_a_rate_algorithm_makes_us_pace() {
+    let mut local = Preset::named("3wh-arq").unwrap().composition();
+    let mut bits = Services::of(&local.clone().check().unwrap());
+    bits.congestion = 14;
+    let accepted = accept(bits, &local).unwrap();
+    assert_eq!((accepted.congestion.name(), accepted.pacing), ("bbr", true));
+    local.pacing = false;
+    bits.congestion = 1;
+    assert!(!accept(bits, &local).unwrap().pacing);
 }

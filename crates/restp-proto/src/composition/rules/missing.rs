@@ -3,23 +3,12 @@
 use super::{Rule, Verdict};
 use restp_services::path_management::PathMode;
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
-        id: "no-such-controller",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.5.6",
-        about: &["congestion"],
-        reason: "this congestion algorithm is not built yet",
-        instead: &[("congestion", "cubic")],
-        broken: |c| c.congestion.build(c.segment_bytes.into()).is_err(),
-    },
-    Rule {
-        id: "no-multipath",
-        verdict: Verdict::NotBuilt,
-        source: "ResTP §3.3",
-        about: &["paths", "scheduling"],
-        reason: "several paths for one connection are not built yet",
-        instead: &[("paths", "single"), ("scheduling", "none")],
-        broken: |c| c.paths != PathMode::Single,
-    },
-];
+pub(super) static RULES: &[Rule] = &[Rule {
+    id: "no-multipath",
+    verdict: Verdict::NotBuilt,
+    source: "ResTP §3.3",
+    about: &["paths", "scheduling"],
+    reason: "several paths for one connection are not built yet",
+    instead: &[("paths", "single"), ("scheduling", "none")],
+    broken: |c| c.paths != PathMode::Single,
+}];

@@ -38,7 +38,7 @@ pub(super) const INTERACTIONS: &[Row] = &[
             ("congestion", "rate"),
             ("pacing", "on"),
         ],
-        &["no-such-controller"],
+        &[],
     ),
     (
         "delayed + PAR: discouraged",
@@ -318,6 +318,18 @@ pub(super) const OWN: &[Row] = &[
         "arq-only",
         &[("ecn", "on")],
         &["ecn-needs-congestion"],
+    ),
+    (
+        "more than all losses for random",
+        "default",
+        &[("congestion", "bbr"), ("random-loss", "101")],
+        &["random-loss-size"],
+    ),
+    (
+        "a rate of nothing",
+        "default",
+        &[("congestion", "rate"), ("rate", "999 bit/s")],
+        &["rate-size"],
     ),
     (
         "a rate nobody keeps to",

@@ -105,15 +105,6 @@ fn a_refusal_names_values_rule_source_and_way_out() {
         "connection = connectionless, ordering = ordered: without an agreed first number there is no order \
          to restore (ResTP §3.5.5, rule connectionless-ordering); choose connection = three-way"
     );
-    let sentence = with("3wh-arq", &[("congestion", "illinois")])
-        .check()
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        sentence,
-        "congestion = illinois: this congestion algorithm is not built yet (ResTP §3.5.6, rule \
-         no-such-controller); choose congestion = cubic"
-    );
 }
 
 #[test]
@@ -162,5 +153,5 @@ fn every_combination_is_valid_or_refused_and_following_the_hints_mends_it() {
         panic!("hints do not mend {composition:?}, they lead to {attempt:?}");
     });
     assert_eq!(count, 3_732_480);
-    assert!(valid > 50 && valid < count / 100, "{valid}");
+    assert!(valid > 50 && valid < count / 50, "{valid}");
 }

@@ -20,7 +20,7 @@ use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
-use restp_services::congestion::{Congestion, CongestionEvent, NotBuilt};
+use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
@@ -147,7 +147,7 @@ impl Connection {
         address: PathAddress,
         ports: Ports,
         isn: u32,
-    ) -> Result<Self, NotBuilt> {
+    ) -> Self {
         let state = State::SynSent(Handshake::start(now, parameters.handshake));
         Self::new(now, parameters, address, ports, isn, state)
     }
@@ -159,16 +159,16 @@ impl Connection {
         address: PathAddress,
         syn: &Header,
         isn: u32,
-    ) -> Result<Self, NotBuilt> {
+    ) -> Self {
         let ports = Ports {
             local: syn.destination_port,
             remote: syn.source_port,
         };
         let state = State::SynReceived(Handshake::start(now, parameters.handshake));
-        let mut connection = Self::new(now, parameters, address, ports, isn, state)?;
+        let mut connection = Self::new(now, parameters, address, ports, isn, state);
         connection.opened_here = false;
         connection.learn(syn);
-        Ok(connection)
+        connection
     }
 
     fn new(
@@ -178,10 +178,10 @@ impl Connection {
         ports: Ports,
         isn: u32,
         state: State,
-    ) -> Result<Self, NotBuilt> {
-        let controller = parameters.congestion.build(u64::from(parameters.segment_bytes))?;
+    ) -> Self {
+        let controller = parameters.congestion.build(u64::from(parameters.segment_bytes));
         let first_byte = sequence::ORIGIN + u64::from(isn) + 1; // the SYN takes one
-        Ok(Connection {
+        Connection {
             ports,
             state,
             path: Path::new(address, parameters.rto, controller),
@@ -237,7 +237,7 @@ impl Connection {
             progress_at: now,
             orphan_until: None,
             parameters,
-        })
+        }
     }
 
     /// The options of our SYN, or of our answer to the peer's: what both want.

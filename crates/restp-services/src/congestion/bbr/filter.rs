@@ -1,4 +1,5 @@
-//! The largest value of the recent past, in two windows of it: the last whole one and the one that runs.
+//! The largest value of the recent past, in two windows of it: the last whole one and the one that runs
+//! (draft-ietf-ccwg-bbr §5.5.5; Cardwell and others 2016).
 
 /// A maximum that forgets. Two numbers instead of a queue: it remembers between one and two windows.
 #[derive(Clone, Copy, Debug, Default)]

@@ -25,9 +25,6 @@ use startup::FullPipe;
 /// Parameters of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BbrParams {
-    /// First window in segments, 1 to 10 (OP-33); values outside are taken as the nearest bound. Default 10
-    /// (RFC 6928).
-    pub initial_window_segments: u64,
     /// Losses in percent of what is in flight that do not count as congestion while round trips show no queue. Default
     /// 15: paths with damage of a few percent are what ResTP is for (ResTP §3.6), and chance brings 15 % of a window of
     /// 80 segments about once in ten minutes where 5 % are lost. 2 is the draft's threshold.
@@ -37,7 +34,6 @@ pub struct BbrParams {
 impl Default for BbrParams {
     fn default() -> Self {
         BbrParams {
-            initial_window_segments: 10,
             random_loss_percent: 15,
         }
     }
@@ -47,6 +43,8 @@ impl Default for BbrParams {
 const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// A round trip longer than the shortest by more than this share shows a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
+/// First window in segments (RFC 6928).
+const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.
 const LEAST_SEGMENTS: u64 = 4;
 /// Pacing stays this share below the bandwidth, so that queues drain (PacingMarginPercent).
@@ -119,7 +117,7 @@ impl Bbr {
             pipe: FullPipe::default(),
             cycle: Cycle::default(),
             probe_rtt: round_trip::Probe::default(),
-            window: params.initial_window_segments.clamp(1, 10) * segment,
+            window: INITIAL_SEGMENTS * segment,
             pacing: None,
             delivered: 0,
             before: None,
@@ -149,7 +147,7 @@ impl Bbr {
     fn in_flight_at(&self, gain: u64) -> u64 {
         match self.round_trip.shortest {
             Some(rtt) => part(self.usable_bandwidth().bytes_in(rtt), (gain, ONE)),
-            None => self.params.initial_window_segments.clamp(1, 10) * self.segment,
+            None => INITIAL_SEGMENTS * self.segment,
         }
     }
 
