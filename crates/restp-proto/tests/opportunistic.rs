@@ -428,3 +428,19 @@ fn forward_error_correction_begins_with_the_first_flight() {
         "early data is encoded like any other"
     );
 }
+
+/// The repeat of an acknowledgement has a timer that runs before the set-up is complete, too (OP-47).
+#[test]
+fn acknowledgements_of_early_data_are_repeated_in_silence() {
+    let mut pair = warm("opt-arq", &[("ack", "positive+repeat")]);
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let web = Web::open(pair, b"request", b"response").run(2_900);
+    assert_eq!(web.got[1], b"request");
+    assert!(web.sent(1).filter(|seen| seen.is(syn_ack())).count() > 2);
+}

@@ -56,6 +56,7 @@ impl Connection {
     /// Acts on every deadline that has come. Early calls do no harm.
     pub(crate) fn on_deadline(&mut self, now: Time) {
         self.check_handshake(now);
+        self.inn.ack.on_deadline(now);
         if let State::TimeWait { until } = self.state
             && until <= now
         {
@@ -67,7 +68,6 @@ impl Connection {
         if self.hold_deadline().is_some_and(|at| at <= now) {
             self.skip_holes(now);
         }
-        self.inn.ack.on_deadline(now);
         if self.path.rto.has_expired(now) {
             self.on_timeout(now);
         }
