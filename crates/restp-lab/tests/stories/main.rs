@@ -7,5 +7,6 @@ mod fairness;
 mod outage;
 mod profiles;
 mod results;
+mod schemes;
 mod voice;
 mod web;

@@ -6,7 +6,7 @@ use crate::wire::{Header, Snack, Tail, sack, snack};
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
 use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter};
-use restp_services::recovery::{Holes, PipeParameters};
+use restp_services::recovery::{Again, Holes, PipeParameters};
 
 /// Bytes of one SACK block, and of a NAK.
 const BLOCK_BYTES: usize = 8;
@@ -36,6 +36,12 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     } else if composition.reliability.encodes() {
         PipeParameters {
             holes: Holes::Overtaken,
+            ..evidence
+        }
+    } else if composition.ack.detail == Detail::Nak {
+        // One hole shows too little of what left later to judge a repeat by, but it is named as long as it is open.
+        PipeParameters {
+            again: Again::Late,
             ..evidence
         }
     } else {

@@ -104,7 +104,7 @@ impl Pipe {
 
     /// The lost segment `number` left again as transmission `order`.
     pub fn on_repeated(&mut self, order: u64, number: u64) {
-        if self.parameters.again != Again::RoundTrip {
+        if self.judges() {
             self.repeats.push_back((order, number));
         }
     }
@@ -120,7 +120,7 @@ impl Pipe {
             self.named.remove_below(board.first());
         }
         self.arrivals.note(feedback);
-        if feedback.delivered > 0 && self.parameters.again != Again::RoundTrip {
+        if feedback.delivered > 0 && self.judges() {
             findings.lost = self.judge(board);
         }
         match self.parameters.holes {
@@ -159,12 +159,17 @@ impl Pipe {
             for hole in self.named.clone().iter() {
                 findings.lost += self.ask(board, hole.clone(), evidence);
             }
-        } else if self.episode.active {
+        } else if self.episode.active || self.repairs_timeout(board) {
             for hole in &evidence.report.missing {
                 findings.lost += self.ask(board, hole.clone(), evidence);
             }
             findings.lost += self.partial(board, evidence);
         }
+    }
+
+    /// What a timeout has repeated is not repaired yet, and repeats are judged by their age.
+    fn repairs_timeout(&self, board: &Scoreboard) -> bool {
+        self.parameters.again != Again::Overtaken && board.first() < self.episode.recover
     }
 
     /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it
@@ -218,6 +223,11 @@ impl Pipe {
             Again::Late => rtt.timeout(),
             Again::RoundTrip => rtt.smoothed(),
         }
+    }
+
+    /// Does overtaking tell? Not where most of what arrives is never reported: a NAK names two neighbours, no more.
+    fn judges(&self) -> bool {
+        self.parameters.again != Again::RoundTrip && self.parameters.single.is_none()
     }
 
     /// Marks what three later transmissions have overtaken.
