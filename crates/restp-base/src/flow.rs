@@ -31,6 +31,19 @@ pub enum CloseReason {
     TimedOut(Duration),
 }
 
+/// What one path of a flow is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// It carries data, or could.
+    Up,
+    /// An answer is overdue: what was on it is repeated elsewhere.
+    Suspect,
+    /// It is taken for dead, and probed.
+    Down,
+    /// It has ended.
+    Closed,
+}
+
 /// Why [`Flow::open`] failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OpenError {
@@ -128,6 +141,47 @@ pub struct FlowStats {
     pub memory_bytes: u64,
     /// Segments sent and neither acknowledged nor declared lost.
     pub in_flight_segments: u64,
+    /// Each path by itself; empty where the machine knows one only and says so above.
+    pub paths: Vec<PathStats>,
+}
+
+/// Counters and estimates of one path of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStats {
+    /// Its addresses.
+    pub path: PathAddress,
+    /// Datagrams sent on it.
+    pub sent_packets: u64,
+    /// Transport bytes sent on it, headers included.
+    pub sent_bytes: u64,
+    /// Segments declared lost on it.
+    pub lost_packets: u64,
+    /// Its smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Times it was taken for dead.
+    pub down_events: u64,
+}
+
+impl FlowStats {
+    /// Adds the counters of one path to those of the flow. Estimates are of one path only and are not added.
+    pub fn add(&mut self, path: &FlowStats) {
+        self.sent_packets += path.sent_packets;
+        self.received_packets += path.received_packets;
+        self.sent_bytes += path.sent_bytes;
+        self.received_bytes += path.received_bytes;
+        self.sent_payload_bytes += path.sent_payload_bytes;
+        self.retransmitted_packets += path.retransmitted_packets;
+        self.lost_packets += path.lost_packets;
+        self.repaired_packets += path.repaired_packets;
+        self.timeouts += path.timeouts;
+        self.duplicate_packets += path.duplicate_packets;
+        self.rejected_packets += path.rejected_packets;
+        self.corrupted_packets += path.corrupted_packets;
+        self.congestion_window_bytes += path.congestion_window_bytes;
+        self.memory_bytes += path.memory_bytes;
+        self.in_flight_segments += path.in_flight_segments;
+        self.paths.extend(path.paths.iter().cloned());
+    }
 }
 
 /// What an application can do with the flows of a machine.
@@ -137,6 +191,24 @@ pub trait Flow {
     /// # Errors
     /// When no local port is free or this machine cannot open flows.
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError>;
+
+    /// Gives the flow one more pair of addresses to use; `backup`: only when no other path works. While the flow is being
+    /// opened the pairs race, afterwards they join.
+    ///
+    /// # Errors
+    /// When the flow, or this machine, has one path only.
+    fn add_path(
+        &mut self,
+        _now: Time,
+        _flow: FlowId,
+        path: PathAddress,
+        _backup: bool,
+    ) -> Result<(), OpenError> {
+        Err(OpenError::Unsupported(format!(
+            "this transport has one path and cannot use {} as well",
+            path.local
+        )))
+    }
 
     /// Hands over data to send: one message with fixed framing, bytes of a stream otherwise. All or nothing.
     ///

@@ -140,6 +140,8 @@ pub enum Event {
     Readable(FlowId),
     /// A write that was refused for lack of room may be tried again.
     Writable(FlowId),
+    /// One path of a flow over several of them changed its state.
+    Path(FlowId, PathAddress, crate::flow::PathState),
     /// The flow is over; nothing more will come. Its identifier dies with [`Flow::release`].
     Closed(FlowId, crate::flow::CloseReason),
 }

@@ -41,6 +41,8 @@ pub struct EndpointConfig {
     pub listeners: Vec<Listener>,
     /// Where initial sequence numbers come from.
     pub initial_numbers: InitialNumbers,
+    /// Peers may have several paths; otherwise they are offered one (ResTP §3.5.5).
+    pub several_paths: bool,
     /// Associations held at once, lingering ones included; further SYNs are dropped and counted.
     pub max_connections: usize,
     /// Associations whose set-up is not complete, at once (SYN floods end here).
@@ -59,6 +61,7 @@ impl EndpointConfig {
             composition,
             listeners: Vec::new(),
             initial_numbers: InitialNumbers::Fixed(0),
+            several_paths: true,
             max_connections: 65_536,
             max_half_open: 1_024,
             max_early: 1_024,

@@ -1,9 +1,12 @@
 //! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
+mod session;
 mod stranger;
 mod table;
 
+use crate::association::Association;
+use crate::association::Dial;
 use crate::composition::ValidComposition;
 use crate::config::{EndpointConfig, InitialNumbers};
 use crate::connection::{Connection, Packet, Ports};
@@ -13,6 +16,7 @@ use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, ReplayFilter};
+use session::Session;
 use siphasher::sip::SipHasher24;
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -35,6 +39,8 @@ pub struct EndpointStats {
     pub unserved: u64,
     /// Requests refused because their composition is not acceptable.
     pub refused: u64,
+    /// Paths whose peer was heard from another address and was believed.
+    pub rebound: u64,
     /// Requests and refusals dropped because a table was full.
     pub overflowed: u64,
     /// Cookies that were not this host's, or too old.
@@ -64,6 +70,8 @@ pub struct Endpoint {
     mint: CookieMint,
     flights: ReplayFilter,
     cache: CookieCache,
+    /// Values of chance taken so far.
+    drawn: u64,
 }
 
 impl Endpoint {
@@ -82,6 +90,7 @@ impl Endpoint {
             mint: CookieMint::new(config.cookies),
             flights: ReplayFilter::new(config.cookies.key),
             cache: CookieCache::default(),
+            drawn: 0,
             config,
         }
     }
@@ -135,10 +144,11 @@ impl Endpoint {
             ecn: datagram.ecn,
         };
         match self.table.find(&key) {
-            Some(index) => {
-                if let Some(connection) = self.table.at(index) {
-                    connection.handle(now, packet);
-                    if let Some(cookie) = connection.take_cookie() {
+            Some((index, ordinal)) => {
+                let ordinal = usize::from(ordinal);
+                if let Some(session) = self.table.at(index) {
+                    session.handle(now, ordinal, packet);
+                    if let Some(cookie) = session.take_cookie(ordinal) {
                         self.cache.learn(now, key.remote, key.ports.remote, cookie);
                     }
                 }
@@ -191,10 +201,10 @@ impl Endpoint {
 
     fn collect(&mut self, index: u32) {
         let flow = self.table.flow(index);
-        let Some(connection) = self.table.at(index) else {
+        let Some(session) = self.table.at(index) else {
             return;
         };
-        while let Some(notice) = connection.poll_notice() {
+        while let Some(notice) = session.poll_notice() {
             self.events.push_back(notice.of(flow));
         }
     }
@@ -204,13 +214,58 @@ impl Endpoint {
         self.turn_left = TURN;
         if let Some(index) = self.turns.pop_front() {
             self.collect(index);
+            self.forget_paths(index);
             self.table.settle(index);
             self.table.sweep(index);
         }
     }
 
-    /// A connection of this endpoint by name, for a call of the application.
-    fn with<T>(&mut self, flow: FlowId, call: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+    /// Paths that have ended are found no more.
+    fn forget_paths(&mut self, index: u32) {
+        while let Some((_, path, ports)) = self.table.at(index).and_then(Session::poll_vacated) {
+            let remote = path.remote;
+            self.table.remove_key(index, &Key { ports, remote });
+        }
+    }
+
+    /// Dials the paths of `index` whose time has come.
+    fn dial(&mut self, now: Time, index: u32) {
+        while let Some(dial) = self.table.at(index).and_then(|session| session.poll_dial(now)) {
+            self.dial_one(now, index, dial);
+        }
+    }
+
+    fn dial_one(&mut self, now: Time, index: u32, dial: Dial) {
+        let (path, port) = (dial.address, dial.port);
+        let Some(local) = self.free_port(path.remote, port) else {
+            return; // every port towards it is in use: it is not dialled again
+        };
+        let ports = Ports { local, remote: port };
+        let isn = self.initial_number(now, path, ports);
+        let nonce = self.chance(path) as u32;
+        let cookie = self.cache.find(now, path.remote, port);
+        let association = self.table.at(index).and_then(Session::association);
+        let ordinal = association.map(|one| one.dial(now, dial, ports, isn, nonce.to_be_bytes(), cookie));
+        if let Some(ordinal) = ordinal {
+            let remote = path.remote;
+            self.table.add_key(index, Key { ports, remote }, ordinal as u8);
+        }
+    }
+
+    /// A value that nobody else can foresee, where numbers are keyed (RFC 6824 §5: keys and nonces).
+    fn chance(&mut self, path: PathAddress) -> u64 {
+        let key = match self.config.initial_numbers {
+            InitialNumbers::Fixed(number) => u128::from(number).to_be_bytes(),
+            InitialNumbers::Keyed(key) => key,
+        };
+        self.drawn += 1;
+        let mut hasher = SipHasher24::new_with_key(&key);
+        (self.drawn, path.local, path.remote).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// A flow of this endpoint by name, for a call of the application.
+    fn with<T>(&mut self, flow: FlowId, call: impl FnOnce(&mut Session) -> T) -> Option<T> {
         let index = self.table.index(flow)?;
         let result = call(self.table.at(index)?);
         self.touch(index);
@@ -264,6 +319,17 @@ impl Flow for Endpoint {
                 self.table.len()
             )));
         }
+        if self.services.multipath() {
+            let (composition, key) = (self.composition.clone(), self.chance(path).to_be_bytes());
+            let association = Association::open(now, composition, self.services, key, path, port);
+            let index = self.table.insert(None, Session::Several(association));
+            self.dial(now, index);
+            if !self.table.has_path(index) {
+                return Err(OpenError::NoPort(path.remote));
+            }
+            self.touch(index);
+            return Ok(self.table.flow(index));
+        }
         let local = self
             .free_port(path.remote, port)
             .ok_or(OpenError::NoPort(path.remote))?;
@@ -273,14 +339,30 @@ impl Flow for Endpoint {
         let cookie = self.cache.find(now, path.remote, port);
         let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie);
         let index = self.table.insert(
-            Key {
+            Some(Key {
                 ports,
                 remote: path.remote,
-            },
-            connection,
+            }),
+            Session::One(connection),
         );
         self.touch(index);
         Ok(self.table.flow(index))
+    }
+
+    fn add_path(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        path: PathAddress,
+        backup: bool,
+    ) -> Result<(), OpenError> {
+        let added = self.with(flow, |session| session.add_line(now, path, backup));
+        match added {
+            Some(true) => Ok(()),
+            _ => Err(OpenError::Unsupported(
+                "this flow has one path; choose paths = \"spreading\" or \"hot-standby\"".into(),
+            )),
+        }
     }
 
     fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
@@ -303,7 +385,7 @@ impl Flow for Endpoint {
     }
 
     fn finish(&mut self, _now: Time, flow: FlowId) {
-        self.with(flow, Connection::finish);
+        self.with(flow, Session::finish);
     }
 
     fn abort(&mut self, now: Time, flow: FlowId) {
@@ -313,12 +395,12 @@ impl Flow for Endpoint {
     fn release(&mut self, _now: Time, flow: FlowId) {
         if let Some(index) = self.table.index(flow) {
             self.table.release(index);
-            self.with(flow, Connection::discard);
+            self.with(flow, Session::discard);
         }
     }
 
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
-        self.table.get(flow).map(Connection::stats)
+        self.table.get(flow).map(Session::stats)
     }
 }
 
@@ -337,7 +419,7 @@ impl Machine for Endpoint {
             Input::PathNotice { local, up } => {
                 for index in self.table.of_local(local) {
                     if let Some(connection) = self.table.at(index) {
-                        connection.on_path_notice(now, up);
+                        connection.on_path_notice(now, local, up);
                     }
                     self.touch(index);
                 }
@@ -350,6 +432,7 @@ impl Machine for Endpoint {
             return true;
         }
         while let Some(&index) = self.turns.front() {
+            self.dial(now, index);
             let Some(connection) = self.table.at(index) else {
                 self.end_turn();
                 continue;

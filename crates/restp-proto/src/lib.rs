@@ -12,6 +12,7 @@
 //! | [`endpoint`] | [`Endpoint`]: the [`Machine`](restp_base::machine::Machine) of a host |
 //! | [`config`] | what a user sets |
 
+mod association;
 pub mod composition;
 pub mod config;
 mod connection;

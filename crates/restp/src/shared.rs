@@ -206,6 +206,7 @@ impl<M: Machine> Core<M> {
                         state.writers.wake();
                     }
                 }
+                Event::Path(..) => {} // counted in the flow's statistics
                 Event::Connected(flow) => {
                     if let Some(state) = self.flows.get_mut(&flow) {
                         state.established = true;

@@ -76,18 +76,8 @@ fn list(output: Output) -> Result<(), Failure> {
         return Ok(());
     }
     let mut text = "Presets (--profile NAME)\n".to_owned();
-    text += &table(presets.map(|preset| {
-        let mark = if preset.refusal.is_some() {
-            " (not built yet)"
-        } else {
-            ""
-        };
-        [
-            preset.preset.into(),
-            preset.section.into(),
-            format!("{}{mark}", preset.purpose),
-        ]
-    }));
+    text +=
+        &table(presets.map(|preset| [preset.preset.into(), preset.section.into(), preset.purpose.into()]));
     let (services, numbers): (Vec<_>, Vec<_>) = keys.partition(|key| key.service);
     for (title, keys) in [("Services", services), ("Numbers", numbers)] {
         text += &format!("\n{title} (--set KEY=VALUE)\n");

@@ -57,7 +57,7 @@ impl Receiver {
                     responder.pump(now, machine, *flow);
                 }
             }
-            Event::Readable(_) | Event::Connected(_) | Event::Closed(..) => {}
+            Event::Readable(_) | Event::Connected(_) | Event::Path(..) | Event::Closed(..) => {}
         }
     }
 

@@ -74,7 +74,7 @@ impl Sender {
                 self.source.pump(now, machine, *flow)?;
             }
             Event::Closed(_, reason) => self.closed = Some(reason.clone()),
-            Event::Accepted(_) => {}
+            Event::Accepted(_) | Event::Path(..) => {}
         }
         Ok(())
     }

@@ -83,20 +83,13 @@ fn the_presets_are_listed_with_their_bits() {
             panic!("fewer services than columns");
         };
         let bits = Services::of(&composition);
-        let missing = rules().filter(|rule| rule.verdict == Verdict::NotBuilt && (rule.broken)(&composition));
-        let missing: Vec<_> = missing.map(|rule| format!("`{}`", rule.id)).collect();
         format!(
             "| `{}` | {cm} | {framing} | {fc} | {ordering} | {reliability} | {ack} | {recovery} | {loss} | \
-             {congestion} | 0x{:02X} | {} | {} | {} |",
+             {congestion} | 0x{:02X} | {} | {} |",
             preset.name,
             bits.error.bits(),
             preset.purpose,
             preset.section,
-            if missing.is_empty() {
-                "yes".into()
-            } else {
-                missing.join(", ")
-            },
         )
     });
     hold("Presets", &rows.collect::<Vec<_>>());
@@ -108,7 +101,6 @@ fn the_rules_are_listed() {
         let verdict = match rule.verdict {
             Verdict::Impossible => "impossible",
             Verdict::Forbidden => "forbidden",
-            Verdict::NotBuilt => "not built",
             Verdict::Discouraged => "discouraged",
         };
         let instead = rule

@@ -84,7 +84,7 @@ fn error_bits(c: &Composition) -> ErrorControl {
 /// blocks are reported, by duplicates otherwise.
 ///
 /// # Errors
-/// When the bits name no service, break a rule, or ask for a part that is not built: the answer is RST (OP-27).
+/// When the bits name no service or break a rule: the answer is RST (OP-27).
 pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, Refusal> {
     let paths = match bits.paths {
         Paths::Single => PathMode::Single,

@@ -35,7 +35,7 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Its value. Some presets need services that are not built yet: [`Composition::check`] tells.
+    /// Its value.
     pub fn composition(&self) -> Composition {
         (self.make)()
     }

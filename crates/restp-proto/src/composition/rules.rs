@@ -3,7 +3,6 @@
 //! ResTP §14 asks for sequence numbers beside ordering, congestion control, windows and FEC. That needs no rule:
 //! the header carries numbers whenever one of these is on (OP-14).
 
-mod missing;
 mod numbers;
 mod services;
 
@@ -21,8 +20,6 @@ pub enum Verdict {
     Impossible,
     /// It would not work.
     Forbidden,
-    /// It makes sense, but a part of it does not exist yet. Such rows go when the part comes.
-    NotBuilt,
     /// It works badly: allowed with a warning.
     Discouraged,
 }
@@ -45,11 +42,9 @@ pub struct Rule {
     pub broken: fn(&Composition) -> bool,
 }
 
-/// Every rule: services, numbers, parts that are missing.
+/// Every rule: services, numbers.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    [services::RULES, numbers::RULES, missing::RULES]
-        .into_iter()
-        .flatten()
+    [services::RULES, numbers::RULES].into_iter().flatten()
 }
 
 /// True when somebody uses acknowledgements. What the header shows of the ACK module is just this.

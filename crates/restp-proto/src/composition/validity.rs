@@ -2,6 +2,12 @@
 
 use super::rules::{Rule, Verdict, rules};
 use super::{Composition, KEYS};
+use restp_base::time::Duration;
+use restp_services::ack::Schedule;
+use restp_services::connection_management::HandshakeParameters;
+use restp_services::flow_control::FlowControl;
+use restp_services::framing::Framing;
+use restp_services::ordering::Ordering;
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
@@ -16,7 +22,7 @@ pub struct ValidComposition {
 /// Why a composition, or what a peer asks for, cannot be used.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Refusal {
-    /// Rules are broken: those that nothing can mend first, or else those about parts that are not built.
+    /// Rules are broken.
     #[error("{}", .0.iter().map(Breach::to_string).collect::<Vec<_>>().join("; also "))]
     Broken(Vec<Breach>),
     /// A peer's header names a service by a number that stands for none.
@@ -44,16 +50,11 @@ impl Composition {
     /// Judges every rule (ResTP §14). Discouraged choices are allowed and come back as warnings.
     ///
     /// # Errors
-    /// Every rule that forbids the composition; if there is none, every part of it that is not built.
+    /// Every rule that forbids the composition.
     pub fn check(self) -> Result<ValidComposition, Refusal> {
-        for verdicts in [
-            &[Verdict::Impossible, Verdict::Forbidden][..],
-            &[Verdict::NotBuilt],
-        ] {
-            let breaches = self.breaches(verdicts);
-            if !breaches.is_empty() {
-                return Err(Refusal::Broken(breaches));
-            }
+        let breaches = self.breaches(&[Verdict::Impossible, Verdict::Forbidden]);
+        if !breaches.is_empty() {
+            return Err(Refusal::Broken(breaches));
         }
         let warnings = self.breaches(&[Verdict::Discouraged]);
         Ok(ValidComposition {
@@ -90,6 +91,32 @@ impl ValidComposition {
         self.composition
     }
 }
+
+impl ValidComposition {
+    /// What each path of an association over several is composed of: numbers, acknowledgements, repairs and a window of
+    /// its own. Order, framing and the receive buffer are shared above it.
+    pub(crate) fn of_each_path(&self) -> Self {
+        let mut below = self.clone();
+        below.composition.ordering = Ordering::Unordered;
+        below.composition.framing = Framing::Fixed;
+        below.composition.flow_control = FlowControl::None;
+        if let Schedule::Positive(positive) = &mut below.composition.ack.schedule {
+            // Silence is judged after 30 ms: a lone packet is answered well before.
+            positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
+        }
+        below
+    }
+
+    /// The same with other patience for set-up packets.
+    pub(crate) fn with_handshake(&self, handshake: HandshakeParameters) -> Self {
+        let mut changed = self.clone();
+        changed.composition.handshake = handshake;
+        changed
+    }
+}
+
+/// Longest wait of a lone packet for its acknowledgement on one of several paths.
+const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
 
 impl Deref for ValidComposition {
     type Target = Composition;

@@ -2,11 +2,12 @@
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
 use super::fec::is_encoded;
+use super::subflow::Answer;
 use super::{Connection, State, acknowledgement};
-use crate::wire::{Flags, Header, verify_payload};
+use crate::wire::{Flags, Header, Paths, Services, Setup, verify_payload};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
-use restp_base::machine::Ecn;
+use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
@@ -30,7 +31,7 @@ impl Connection {
         self.counters.received_packets += 1;
         self.counters.received_bytes += (packet.head.len() + packet.payload.len()) as u64;
         let header = packet.header;
-        if !self.services.agree(&header.services) {
+        if !self.services.agree(&header.services) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
             return;
         }
@@ -57,6 +58,16 @@ impl Connection {
         }
     }
 
+    /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).
+    fn declines_paths(&self, header: &Header) -> bool {
+        let single = Services {
+            paths: Paths::Single,
+            setup: Setup::ThreeWay,
+            ..self.services
+        };
+        matches!(self.state, State::SynSent(_)) && self.subflow.is_some() && single.agree(&header.services)
+    }
+
     /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
     fn on_answer(&mut self, now: Time, packet: Packet<'_>) {
         let header = packet.header;
@@ -65,6 +76,14 @@ impl Connection {
         let opens = header.flags.has(Flags::SYN | Flags::ACK) && (packet.payload.is_empty() || proved);
         if !opens || !answers || !self.agrees_on_code(header) {
             return self.on_unplaced(packet, answers && proved);
+        }
+        match self.subflow.as_mut().map(|subflow| subflow.on_answer(header)) {
+            Some(Answer::SinglePath) => self.leave_association(header),
+            Some(Answer::Forged) => {
+                self.counters.rejected_packets += 1;
+                return self.end(CloseReason::Refused, State::resetting(now));
+            }
+            Some(Answer::Accepted) | None => {}
         }
         self.heard_at = now;
         self.learn_peer_number(&packet);
@@ -87,10 +106,9 @@ impl Connection {
     /// Later data of a server waits a little for the packet that says where its numbers begin (ResTP §3.5.5).
     fn on_unplaced(&mut self, packet: Packet<'_>, credible: bool) {
         let header = packet.header;
-        match header
-            .sequence
-            .filter(|_| header.flags == Flags::ACK && credible && !is_encoded(header))
-        {
+        let placed_later =
+            header.flags == Flags::ACK && credible && !is_encoded(header) && self.subflow.is_none();
+        match header.sequence.filter(|_| placed_later) {
             Some(number) if !packet.payload.is_empty() && self.inn.unplaced.len() < MAX_UNPLACED => {
                 self.inn.unplaced.push((number, packet.payload));
             }
@@ -122,13 +140,30 @@ impl Connection {
             self.counters.rejected_packets += 1;
             return;
         }
+        if self
+            .subflow
+            .as_ref()
+            .is_some_and(|subflow| !subflow.is_confirmed_by(header))
+        {
+            self.counters.rejected_packets += 1; // whoever joins has to prove itself first (OP-36)
+            return;
+        }
         self.establish(now, header.acknowledgement);
+        if self.subflow.is_some() {
+            self.inn.ack.on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
+        }
         self.on_established(now, packet);
     }
 
     /// Data that comes before the exchange is complete: taken from a client whose cookie was valid. That the first of
     /// it carries SYN and cookie again means nothing now (ResTP §3.5.5).
     fn on_early_data(&mut self, now: Time, packet: Packet<'_>) {
+        if let Some(subflow) = &mut self.subflow
+            && !subflow.hear(packet.header, &packet.payload)
+        {
+            self.counters.rejected_packets += 1;
+            return;
+        }
         match packet
             .header
             .sequence
@@ -170,10 +205,17 @@ impl Connection {
             self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
             return;
         }
+        if let Some(subflow) = &mut self.subflow
+            && !subflow.hear(header, &payload)
+        {
+            self.counters.rejected_packets += 1; // data that belongs nowhere
+            return;
+        }
         if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin && !syn)
         {
             return;
         }
+        self.answers += u64::from(self.asked_at.take().is_some());
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
             Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),
@@ -203,6 +245,9 @@ impl Connection {
             return false;
         };
         self.out.buffer.release_below(self.out.board.first());
+        if let Some(subflow) = &mut self.subflow {
+            subflow.mapping.release_below(self.out.board.first());
+        }
         self.on_window(header, report.cumulative, &mut feedback, bare);
         let evidence = Evidence {
             now,
@@ -229,6 +274,10 @@ impl Connection {
 
     /// Flow control: where the peer's window ends now.
     fn on_window(&mut self, header: &Header, cumulative: u64, feedback: &mut Feedback, bare: bool) {
+        if let Some(subflow) = &mut self.subflow {
+            feedback.duplicate &= bare && subflow.is_repeated(header);
+            return;
+        }
         let Some(window) = header.window else {
             feedback.duplicate &= bare;
             return;
@@ -249,6 +298,7 @@ impl Connection {
         self.path.on_feedback(now, feedback, drained);
         if feedback.is_progress() {
             self.progress_at = now;
+            self.answers += u64::from(!self.out.outage.is_unprobed());
             self.out.one_at_a_time = false;
         }
         if drained {
@@ -379,6 +429,9 @@ impl Connection {
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
     pub(super) fn hand_up(&mut self, before: usize) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.take_in(self.inn.ready.drain(before..));
+        }
         self.inn.ready_bytes += self.inn.ready.range(before..).map(Bytes::len).sum::<usize>();
         let mut news = self.inn.ready.len() > before;
         if let (Some(fin), Some(reassembly)) = (self.inn.fin, &self.inn.reassembly)
@@ -473,6 +526,34 @@ impl Connection {
         } else {
             self.refuse(now);
         }
+    }
+
+    /// A packet of this path came from another address. True when its numbers prove that it is the peer's: then that is
+    /// where the peer is now.
+    pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
+        let (first, next) = (self.out.board.first(), self.out.board.next());
+        let Some(reassembly) = &self.inn.reassembly else {
+            return false;
+        };
+        let edge = self
+            .inn
+            .window
+            .edge(reassembly.next(), self.inn.ready.len() as u64);
+        let within = |number: u32| {
+            let number = sequence::expand(reassembly.next(), number);
+            (reassembly.next().saturating_sub(1)..=edge).contains(&number)
+        };
+        let answers = |number: u32| (first..=next).contains(&sequence::expand(first, number));
+        let credible = self.state == State::Established
+            && self.services.agree(&header.services)
+            && !header.flags.has(Flags::SYN)
+            && !header.flags.has(Flags::RST)
+            && header.sequence.is_some_and(within)
+            && header.acknowledgement.is_some_and(answers);
+        if credible {
+            self.path.address = address;
+        }
+        credible
     }
 
     /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends

@@ -11,9 +11,11 @@ mod outlet;
 mod pdu_builder;
 mod state;
 mod stats;
+mod subflow;
 mod timers;
 
 pub(crate) use intake::Packet;
+pub(crate) use subflow::{Said, Setup, hash_of};
 
 use state::State;
 
@@ -37,6 +39,7 @@ use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, T
 use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use subflow::Subflow;
 
 /// The two ports of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +64,8 @@ struct Outbound {
     advertised: u16,
     /// The next repeat leaves whatever the window says.
     repeat_at_once: bool,
+    /// So does the next segment: it was on a path that has failed.
+    rescue_at_once: bool,
     /// A timeout is being repaired: one segment at a time until something is acknowledged.
     one_at_a_time: bool,
     /// The link is taken for down: only probes leave (OP-51).
@@ -140,6 +145,12 @@ pub(crate) struct Connection {
     progress_at: Time,
     keepalive_at: Option<Time>,
     keepalive_due: bool,
+    /// A keep-alive is out and nothing was heard since.
+    asked_at: Option<Time>,
+    /// Feedback with news, and answers to keep-alives, so far.
+    answers: u64,
+    /// It is one of several paths.
+    subflow: Option<Box<Subflow>>,
 }
 
 /// Receive limits where the composition advertises no window: memory stays bounded all the same.
@@ -223,7 +234,7 @@ impl Connection {
             FlowControl::Window(_) => 0, // the peer says so in its first packet
             FlowControl::None => u64::MAX / 2,
         };
-        let connection = Connection {
+        Connection {
             services,
             ports,
             state,
@@ -254,6 +265,7 @@ impl Connection {
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,
                 repeat_at_once: false,
+                rescue_at_once: false,
                 one_at_a_time: false,
                 outage: ProbeState::default(),
                 window_probe: false,
@@ -289,9 +301,11 @@ impl Connection {
             progress_at: now,
             keepalive_at: None,
             keepalive_due: false,
+            asked_at: None,
+            answers: 0,
+            subflow: None,
             composition,
-        };
-        connection
+        }
     }
 
     /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
@@ -306,7 +320,9 @@ impl Connection {
         }
         if let Some(window) = header.window {
             self.out.advertised = window;
-            self.out.window.update(self.out.board.first(), window);
+            if self.subflow.is_none() {
+                self.out.window.update(self.out.board.first(), window);
+            }
         }
     }
 

@@ -68,8 +68,8 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     }
     if let Some(bytes) = c.next_segment_bytes()
         && c.out.window.allows(c.out.board.next())
-        && c.keeps_flight_limit(bytes)
-        && c.has_room(now, bytes)
+        && (std::mem::take(&mut c.out.rescue_at_once)
+            || c.keeps_flight_limit(bytes) && c.has_room(now, bytes))
     {
         return c.send_new(now, out);
     }
@@ -81,6 +81,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
         return pdu::acknowledgement(c, out, c.out.board.next());
     }
     if std::mem::take(&mut c.keepalive_due) {
+        c.asked_at.get_or_insert(now);
         // One below what the peer expects: it has to answer (RFC 9293 §3.8.4).
         return pdu::acknowledgement(c, out, c.out.board.next() - 1);
     }
@@ -99,7 +100,7 @@ impl Connection {
     /// Is the flight limit kept? Without congestion control nothing shrinks the flight when losses pile up faster
     /// than one repair per round trip, so duplicates do not make room for new data: everything not acknowledged
     /// counts (OP-50). Blocks say exactly what has left; then the pipe counts, which has its own test.
-    fn keeps_flight_limit(&self, bytes: u64) -> bool {
+    pub(super) fn keeps_flight_limit(&self, bytes: u64) -> bool {
         let fixed = matches!(self.composition.congestion, CongestionChoice::None { .. });
         if !fixed || self.composition.recovery == RecoveryChoice::Pipe {
             return true;
@@ -140,7 +141,7 @@ impl Connection {
     }
 
     /// Do window, pacing and the caution after a timeout allow `bytes` more?
-    fn has_room(&mut self, now: Time, bytes: u64) -> bool {
+    pub(super) fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let in_flight = self.out.board.in_flight_bytes();
         if self.out.board.in_flight() > 0
             && (self.out.one_at_a_time || in_flight + bytes > self.path.controller.window_bytes())
@@ -189,6 +190,9 @@ impl Connection {
             return self.send_unnumbered(now, payload, out);
         }
         let number = self.out.board.on_sent(now, bytes as u32);
+        if let Some(subflow) = &mut self.subflow {
+            subflow.on_numbered(payload.is_some());
+        }
         if payload.is_none() {
             self.release.fin_sent(number);
         }

@@ -34,6 +34,9 @@ fn open(c: &Connection, header: &mut Header) {
     if let Some(cookie) = c.exchange.and_then(|exchange| exchange.cookie()) {
         header.tail = Tail::Cookie(cookie);
     }
+    if let Some(subflow) = &c.subflow {
+        subflow.set_up(header, header.flags.has(Flags::ACK));
+    }
 }
 
 /// Does the segment `number` double as SYN or SYN-ACK? The first one does until the peer is known to be established,
@@ -168,7 +171,11 @@ fn announce_vector(c: &Connection, header: &mut Header) {
 /// Adds the FEC word and the window, counts the packet and writes it.
 fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: Bytes, ecn: Ecn) -> bool {
     header.fec = header.fec.or_else(|| c.fec_word(header.flags));
-    if c.services.flow_control != 0 {
+    if let Some(subflow) = &mut c.subflow {
+        let carried = header.sequence.filter(|_| !payload.is_empty());
+        let number = carried.map(|number| sequence::expand(c.out.board.next(), number));
+        subflow.fill(&mut header, number, &payload, payload.is_empty());
+    } else if c.services.flow_control != 0 {
         let unread = c.inn.ready.len() as u64;
         let next = c
             .inn

@@ -1,7 +1,7 @@
 //! Counters for eyes: nothing in the protocol reads them.
 
 use super::Connection;
-use restp_base::flow::FlowStats;
+use restp_base::flow::{FlowStats, PathStats};
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::Congestion;
 use restp_services::reliability::{FecDecoder, FecEncoder};
@@ -80,7 +80,8 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         + held
         + c.inn.ready_bytes
         + encoder
-        + decoder;
+        + decoder
+        + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());
     FlowStats {
         path: Some(c.path.address),
         handshake: n.handshake,
@@ -106,5 +107,13 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         congestion_window_bytes: c.path.controller.window_bytes(),
         memory_bytes: (size_of::<Connection>() + kept) as u64,
         in_flight_segments: c.out.board.in_flight(),
+        paths: vec![PathStats {
+            path: c.path.address,
+            sent_packets: n.sent_packets,
+            sent_bytes: n.sent_bytes,
+            lost_packets: n.lost_packets,
+            srtt: c.path.rtt.smoothed(),
+            down_events: 0,
+        }],
     }
 }

@@ -94,7 +94,7 @@ impl Connection {
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
     fn on_timeout(&mut self, now: Time) {
         if self.out.board.is_empty() {
-            self.out.outage.on_answer(); // nothing is out to probe with: the next data asks
+            self.out.outage.give_up();
             return self.path.rto.stop();
         }
         if self.out.window_probe && self.composition.reliability.repeats() {
@@ -103,7 +103,7 @@ impl Connection {
             self.out.board.mark_all_lost();
             return;
         }
-        if self.composition.loss_handling.probes() {
+        if self.composition.loss_handling.probes() || self.out.outage.is_active() {
             self.counters.timeouts += 1;
             self.out.outage.on_timeout();
             return self.path.rto.restart(now, &self.path.rtt);
@@ -193,7 +193,7 @@ impl Connection {
     fn on_link_up(&mut self, now: Time) {
         if self.out.outage.is_active() {
             if self.out.board.is_empty() {
-                self.out.outage.on_answer(); // nothing is out that a probe could repeat
+                self.out.outage.give_up();
                 return self.path.rto.stop();
             }
             self.out.outage.on_link_up();
@@ -230,7 +230,12 @@ impl Connection {
     }
 
     fn keepalive_interval(&self) -> Duration {
-        (self.patience() / KEEPALIVES).min(KEEPALIVE_INTERVAL)
+        let longest = if self.subflow.is_some() {
+            STANDBY_INTERVAL
+        } else {
+            KEEPALIVE_INTERVAL
+        };
+        (self.patience() / KEEPALIVES).min(longest)
     }
 
     /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead; a
@@ -255,5 +260,7 @@ impl Connection {
 
 /// Questions to a silent peer before it is given up.
 const KEEPALIVES: u64 = 4;
+/// An idle path is asked this often, so that a dead one is known before it is needed.
+const STANDBY_INTERVAL: Duration = Duration::from_secs(5);
 /// A peer that is borne for hours is still asked this often.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);

@@ -2,11 +2,13 @@
 //! that needed a connection is refused with RST, and what needed none is dropped.
 
 use super::Endpoint;
+use super::session::Session;
 use super::table::Key;
+use crate::association::Association;
 use crate::composition::{ValidComposition, accept};
 use crate::config::Acceptance;
 use crate::connection::{Connection, Packet};
-use crate::wire::{ErrorControl, Fec, Flags, Header, Services, Setup};
+use crate::wire::{ErrorControl, Fec, Flags, Header, MpJoin, MpSetup, Paths, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Exchange, Flight, Proof};
@@ -15,6 +17,20 @@ use std::sync::Arc;
 
 /// Refusals that may wait to be sent; more are dropped, as the network might.
 const MAX_REFUSALS: usize = 64;
+
+/// The services a request asks for. One for several paths that lacks what joins need is taken as one for a single path,
+/// three-way (ResTP §3.5.5); of all services only this one degrades (OP-27).
+fn offered(header: &Header, several_paths: bool) -> Services {
+    let usable = several_paths && matches!(&header.mp, Some(MpSetup::Capable(capable)) if capable.usable());
+    if !header.services.multipath() || usable {
+        return header.services;
+    }
+    Services {
+        paths: Paths::Single,
+        setup: Setup::ThreeWay,
+        ..header.services
+    }
+}
 
 /// What tells the first flight of `packet` from another; data that doubles as SYN carries the number after it (OP-17).
 fn flight(packet: &Packet<'_>, cookie: Cookie) -> Flight {
@@ -44,6 +60,12 @@ impl Endpoint {
             }
             Setup::Opportunistic => false,
         };
+        if !opens && self.rebind(now, path, key, &packet) {
+            return;
+        }
+        if opens && let Some(MpSetup::Join(MpJoin::Syn { token, .. })) = packet.header.mp {
+            return self.on_join(now, path, key, &packet, token);
+        }
         let Some((composition, opted_in)) = opens.then(|| self.acceptable(&packet)).flatten() else {
             self.stats.unserved += 1;
             return self.refuse(path, &packet);
@@ -63,13 +85,105 @@ impl Endpoint {
             self.initial_number(now, path, key.ports),
         );
         let composition = Arc::new(composition);
+        if services.multipath() {
+            return self.on_capable(now, path, key, packet, composition, exchange);
+        }
         let mut connection = Connection::accept(now, composition, services, path, &packet, isn, exchange);
         let with_data = early && !packet.payload.is_empty();
         if with_data || packet.header.services.setup == Setup::Connectionless {
             connection.handle(now, packet);
         }
-        let index = self.table.insert(key, connection);
+        let index = self.table.insert(Some(key), Session::One(connection));
         self.touch(index);
+    }
+
+    /// A request for an association over several paths.
+    fn on_capable(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        key: Key,
+        packet: Packet<'_>,
+        composition: Arc<ValidComposition>,
+        exchange: Option<Exchange>,
+    ) {
+        let (services, isn) = (
+            Services::of(&composition),
+            self.initial_number(now, path, key.ports),
+        );
+        let own = self.chance(path).to_be_bytes();
+        let early = exchange == Some(Exchange::Trust) && !packet.payload.is_empty();
+        match Association::accept(now, composition, services, path, &packet, (isn, own), exchange) {
+            Some(association) => {
+                let token = association.keys().map(|keys| keys.own_token());
+                let index = self.table.insert(Some(key), Session::Several(association));
+                if let Some(token) = token {
+                    self.table.set_token(index, token);
+                }
+                if early && let Some(session) = self.table.at(index) {
+                    session.handle(now, 0, packet);
+                }
+                self.touch(index);
+            }
+            None => {
+                self.stats.refused += 1;
+                self.refuse(path, &packet);
+            }
+        }
+    }
+
+    /// A further path for the association that `token` names.
+    fn on_join(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>, token: [u8; 4]) {
+        let room = self.table.len() < self.config.max_connections;
+        let Some(index) = self.table.by_token(token).filter(|_| room) else {
+            self.stats.refused += 1;
+            return self.refuse(path, packet);
+        };
+        let isn = self.initial_number(now, path, key.ports);
+        let nonce = (self.chance(path) as u32).to_be_bytes();
+        let exchange = self.exchange(now, path, packet, false);
+        let association = self.table.at(index).and_then(Session::association);
+        match association.and_then(|one| one.join(now, path, packet, isn, nonce, exchange)) {
+            Some(ordinal) => {
+                self.table.add_key(index, key, ordinal as u8);
+                self.touch(index);
+            }
+            None => {
+                self.stats.refused += 1;
+                self.refuse(path, packet);
+            }
+        }
+    }
+
+    /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
+    /// numbers are those of that path (RFC 9000 §9.3 calls it rebinding).
+    fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
+        let Some((old, index, ordinal)) = self.table.only_between(key.ports) else {
+            return false;
+        };
+        let ordinal_index = usize::from(ordinal);
+        let Some(session) = self.table.at(index) else {
+            return false;
+        };
+        let moved = session
+            .path(ordinal_index)
+            .is_some_and(|path_of| path_of.moves_to(path, packet.header));
+        if moved {
+            self.stats.rebound += 1;
+            self.table.remove_key(index, &old);
+            self.table.add_key(index, key, ordinal);
+            let packet = Packet {
+                header: packet.header,
+                head: packet.head,
+                payload: packet.payload.clone(),
+                ecn: packet.ecn,
+            };
+            if let Some(session) = self.table.at(index) {
+                session.handle(now, ordinal_index, packet);
+            }
+            self.touch(index);
+        }
+        moved
     }
 
     /// How far the set-up of a request goes, by the cookie it shows.
@@ -113,7 +227,7 @@ impl Endpoint {
             .iter()
             .find(|listener| listener.port == header.destination)?;
         let is_known = |fec: Fec| FecCode::from_kind(fec.kind).is_some();
-        let accepted = accept(header.services, &listener.composition)
+        let accepted = accept(offered(header, self.config.several_paths), &listener.composition)
             .ok()
             .filter(|_| header.fec.is_none_or(is_known));
         let exact = |composition: &ValidComposition| {

@@ -1,9 +1,11 @@
 //! The associations of an endpoint: found by key or by name, and woken in the order of their deadlines.
 
-use crate::connection::{Connection, Ports};
+use super::session::Session;
+use crate::connection::Ports;
 use restp_base::flow::FlowId;
 use restp_base::machine::Wakeup;
 use restp_base::time::Time;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -17,8 +19,11 @@ pub(super) struct Key {
 #[derive(Debug)]
 struct Slot {
     generation: u32,
-    connection: Option<Box<Connection>>,
-    key: Key,
+    session: Option<Box<Session>>,
+    /// Where it is found: one key per path.
+    keys: SmallVec<[Key; 1]>,
+    /// How further paths name it.
+    token: Option<[u8; 4]>,
     /// The application has let it go: it is forgotten as soon as it is closed.
     released: bool,
     /// It waits for its turn to send.
@@ -34,10 +39,12 @@ struct Slot {
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_key: BTreeMap<Key, u32>,
+    /// Slot and ordinal of the path.
+    by_key: BTreeMap<Key, (u32, u8)>,
+    by_token: BTreeMap<[u8; 4], u32>,
     wakes: BTreeSet<(Time, u32)>,
     /// The association that was found last: most datagrams are for the same one as the one before.
-    last: Option<(Key, u32)>,
+    last: Option<(Key, (u32, u8))>,
     half_open: BTreeSet<u32>,
     /// The same for those whose peer has proved its address: neither kind can crowd out the other.
     early: BTreeSet<u32>,
@@ -56,25 +63,26 @@ impl Table {
         self.early.len()
     }
 
-    pub(super) fn find(&mut self, key: &Key) -> Option<u32> {
+    /// Where the packet of `key` belongs: slot, and ordinal of the path.
+    pub(super) fn find(&mut self, key: &Key) -> Option<(u32, u8)> {
         if let Some((last, index)) = self.last
             && last == *key
         {
             return Some(index);
         }
-        let index = *self.by_key.get(key)?;
-        self.last = Some((*key, index));
-        Some(index)
+        let found = *self.by_key.get(key)?;
+        self.last = Some((*key, found));
+        Some(found)
     }
     pub(super) fn contains(&self, key: &Key) -> bool {
         self.by_key.contains_key(key)
     }
-    pub(super) fn at(&mut self, index: u32) -> Option<&mut Connection> {
-        self.slots.get_mut(index as usize)?.connection.as_deref_mut()
+    pub(super) fn at(&mut self, index: u32) -> Option<&mut Session> {
+        self.slots.get_mut(index as usize)?.session.as_deref_mut()
     }
-    pub(super) fn get(&self, flow: FlowId) -> Option<&Connection> {
+    pub(super) fn get(&self, flow: FlowId) -> Option<&Session> {
         let slot = self.slots.get(flow.0 as u32 as usize)?;
-        slot.connection
+        slot.session
             .as_deref()
             .filter(|_| u64::from(slot.generation) == flow.0 >> 32)
     }
@@ -89,18 +97,20 @@ impl Table {
 
     /// The associations whose path begins at `local`.
     pub(super) fn of_local(&mut self, local: SocketAddr) -> Vec<u32> {
-        let indices: Vec<u32> = self.by_key.values().copied().collect();
-        let begins_there = |index: &u32| self.at(*index).is_some_and(|connection| connection.is_on(local));
+        let indices: BTreeSet<u32> = self.by_key.values().map(|(index, _)| *index).collect();
+        let begins_there = |index: &u32| self.at(*index).is_some_and(|session| session.is_on(local));
         indices.into_iter().filter(begins_there).collect()
     }
 
-    pub(super) fn insert(&mut self, key: Key, connection: Connection) -> u32 {
-        let (half_open, early) = (connection.is_half_open(), connection.takes_early_data());
+    /// Takes a flow whose first path, if it has one yet, is found by `key`.
+    pub(super) fn insert(&mut self, key: Option<Key>, session: Session) -> u32 {
+        let (half_open, early) = (session.is_half_open(), session.takes_early_data());
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
-                connection: None,
-                key,
+                session: None,
+                keys: SmallVec::new(),
+                token: None,
                 released: false,
                 queued: false,
                 wakes_at: Time::MAX,
@@ -109,15 +119,60 @@ impl Table {
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
-        slot.connection = Some(Box::new(connection));
-        (slot.key, slot.released, slot.queued, slot.wakes_at) = (key, false, false, Time::MAX);
-        self.by_key.insert(key, index);
+        slot.session = Some(Box::new(session));
+        (slot.released, slot.queued, slot.wakes_at) = (false, false, Time::MAX);
+        if let Some(key) = key {
+            self.add_key(index, key, 0);
+        }
         if half_open && early {
             self.early.insert(index);
         } else if half_open {
             self.half_open.insert(index);
         }
         index
+    }
+
+    /// The path `ordinal` of `index` is found by `key`.
+    pub(super) fn add_key(&mut self, index: u32, key: Key, ordinal: u8) {
+        self.by_key.insert(key, (index, ordinal));
+        self.slots[index as usize].keys.push(key);
+        self.last = None;
+    }
+    /// A path of `index` is gone, or is found elsewhere.
+    pub(super) fn remove_key(&mut self, index: u32, key: &Key) {
+        if self.by_key.get(key).is_some_and(|(owner, _)| *owner == index) {
+            self.by_key.remove(key);
+        }
+        self.slots[index as usize].keys.retain(|own| own != key);
+        self.last = None;
+    }
+    /// Is any path of `index` found?
+    pub(super) fn has_path(&self, index: u32) -> bool {
+        self.slots
+            .get(index as usize)
+            .is_some_and(|slot| !slot.keys.is_empty())
+    }
+    /// Further paths name `index` by `token`.
+    pub(super) fn set_token(&mut self, index: u32, token: [u8; 4]) {
+        self.by_token.insert(token, index);
+        self.slots[index as usize].token = Some(token);
+    }
+    /// The association that `token` names.
+    pub(super) fn by_token(&self, token: [u8; 4]) -> Option<u32> {
+        self.by_token.get(&token).copied()
+    }
+    /// The one path between `ports`, if there is exactly one.
+    pub(super) fn only_between(&self, ports: Ports) -> Option<(Key, u32, u8)> {
+        let lowest = Key {
+            ports,
+            remote: SocketAddr::from(([0, 0, 0, 0], 0)),
+        };
+        let mut between = self
+            .by_key
+            .range(lowest..)
+            .take_while(|(key, _)| key.ports == ports);
+        let (key, (index, ordinal)) = between.next()?;
+        between.next().is_none().then_some((*key, *index, *ordinal))
     }
 
     /// The application has let `index` go.
@@ -131,18 +186,23 @@ impl Table {
             return;
         };
         let done = slot
-            .connection
+            .session
             .as_ref()
-            .is_some_and(|connection| connection.is_closed() && (slot.released || connection.is_unknown()));
+            .is_some_and(|session| session.is_closed() && (slot.released || session.is_unknown()));
         if !done || slot.queued {
             return;
         }
         self.wakes_at(index, Time::MAX, Wakeup::Expiry);
         let slot = &mut self.slots[index as usize];
-        slot.connection = None;
+        slot.session = None;
         slot.generation = slot.generation.wrapping_add(1);
-        let key = slot.key;
-        self.by_key.remove(&key);
+        let keys = std::mem::take(&mut slot.keys);
+        if let Some(token) = slot.token.take() {
+            self.by_token.remove(&token);
+        }
+        for key in keys {
+            self.by_key.remove(&key);
+        }
         self.last = None;
         self.free.push(index);
     }
@@ -160,15 +220,16 @@ impl Table {
         };
         slot.queued = false;
         let some = !self.half_open.is_empty() || !self.early.is_empty();
-        if some && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
+        if some
+            && !slot
+                .session
+                .as_ref()
+                .is_some_and(|session| session.is_half_open())
+        {
             self.half_open.remove(&index);
             self.early.remove(&index);
         }
-        match slot
-            .connection
-            .as_ref()
-            .and_then(|connection| connection.deadline())
-        {
+        match slot.session.as_ref().and_then(|session| session.deadline()) {
             None => self.wakes_at(index, Time::MAX, Wakeup::Expiry),
             Some((at, why)) if at < slot.wakes_at => self.wakes_at(index, at, why),
             Some(_) => {}

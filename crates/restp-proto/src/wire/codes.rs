@@ -61,6 +61,8 @@ pub const CAPABLE_INTEGRITY: u8 = 0x80;
 pub const CAPABLE_CRYPTO: u8 = 0x3F;
 /// MP_CAPABLE flag H: HMAC-SHA1, the one defined algorithm.
 pub const CAPABLE_HMAC_SHA1: u8 = 0x01;
+/// MP_CAPABLE flag G: HMAC-SHA256 (OP-23).
+pub const CAPABLE_HMAC_SHA256: u8 = 0x02;
 /// MP_JOIN flag B: this subflow is a backup only (ResTP §3.1.12).
 pub const JOIN_BACKUP: u8 = 0x01;
 

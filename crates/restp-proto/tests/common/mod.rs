@@ -12,6 +12,7 @@ use restp_proto::composition::{Composition, Preset};
 use restp_proto::wire::{ErrorControl, Flags, Header};
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 pub const PORT: u16 = 80;
 
@@ -36,6 +37,7 @@ pub struct Seen {
     pub at: Time,
     /// From the side that opened (0) or the other (1).
     pub from: usize,
+    pub path: PathAddress,
     pub header: Header,
     pub payload: Bytes,
     pub verdict: Verdict,
@@ -70,6 +72,8 @@ pub struct Pair {
     pub now: Time,
     pub ends: [Endpoint; 2],
     pub delay: Duration,
+    /// Delay of the paths that use this address of either side, where it is another.
+    pub delays: BTreeMap<SocketAddr, Duration>,
     pub rule: Rule,
     pub log: Vec<Seen>,
     pub events: [Vec<Event>; 2],
@@ -117,6 +121,7 @@ impl Pair {
             now: Time::ZERO,
             ends: [Endpoint::new(opener), Endpoint::new(acceptor)],
             delay: Duration::from_millis(10),
+            delays: BTreeMap::new(),
             rule: Box::new(|_| Verdict::Pass),
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
@@ -243,6 +248,7 @@ impl Pair {
         let mut seen = Seen {
             at: self.now,
             from: side,
+            path: datagram.path,
             header,
             payload,
             verdict: Verdict::Pass,
@@ -250,6 +256,12 @@ impl Pair {
         seen.verdict = (self.rule)(&seen);
         let verdict = seen.verdict;
         self.log.push(seen);
+        let ends = [datagram.path.local, datagram.path.remote];
+        let delay = ends
+            .iter()
+            .find_map(|end| self.delays.get(end))
+            .copied()
+            .unwrap_or(self.delay);
         datagram.path = datagram.path.reversed();
         let data = side == 0 && !datagram.body.is_empty();
         if data && self.mark_next > 0 {
@@ -266,7 +278,7 @@ impl Pair {
         let mut deliver = |after, datagram| {
             self.order += 1;
             self.wire
-                .insert((self.now + self.delay + after, self.order), (1 - side, datagram));
+                .insert((self.now + delay + after, self.order), (1 - side, datagram));
         };
         match verdict {
             Verdict::Pass => deliver(Duration::ZERO, datagram),

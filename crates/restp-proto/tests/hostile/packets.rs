@@ -155,8 +155,8 @@ fn versions_ports_and_services_nobody_has_are_counted() {
     );
     pair.inject(1, &changed(|bytes| bytes[11] = 81));
     assert_eq!(pair.ends[1].endpoint_stats().unserved, 1, "port 81");
-    pair.inject(1, &changed(|bytes| bytes[4] |= 0x0F));
-    assert_eq!(pair.ends[1].endpoint_stats().refused, 1, "congestion control 15");
+    pair.inject(1, &changed(|bytes| bytes[5] |= 0xF0));
+    assert_eq!(pair.ends[1].endpoint_stats().refused, 1, "flow control 15");
     assert_eq!(pair.ends[1].connections(), 1);
 }
 

@@ -93,7 +93,7 @@ impl Application {
                     self.read(side, pair, flow);
                     pair.ends[side].release(pair.now, flow);
                 }
-                Event::Connected(_) | Event::Readable(_) => {}
+                Event::Connected(_) | Event::Readable(_) | Event::Path(..) => {}
             }
         }
         let Some(flow) = self.flow.filter(|_| self.closed.is_none()) else {

@@ -3,6 +3,7 @@
 use restp_base::random::Stream;
 use restp_proto::ValidComposition;
 use restp_proto::composition::{Composition, KEYS, PRESETS};
+use restp_services::path_management::PathMode;
 
 /// Numbers worth trying, small ones above all: they make limits bite.
 const NUMBERS: &[(&str, &[&str])] = &[
@@ -40,7 +41,9 @@ pub fn draw(draw: &mut Stream) -> ValidComposition {
     let services: Vec<_> = KEYS.iter().filter(|key| key.service).collect();
     let mut chosen = loop {
         let preset = &PRESETS[draw.below(PRESETS.len() as u64) as usize];
-        if let Ok(valid) = preset.composition().check() {
+        if let Ok(valid) = preset.composition().check()
+            && valid.paths == PathMode::Single
+        {
             break valid;
         }
     };
@@ -65,7 +68,10 @@ pub fn draw(draw: &mut Stream) -> ValidComposition {
 }
 
 fn keep(chosen: &mut ValidComposition, changed: Composition) {
-    if let Ok(valid) = changed.check() {
+    // The laws read the numbers of one path.
+    if changed.paths == PathMode::Single
+        && let Ok(valid) = changed.check()
+    {
         *chosen = valid;
     }
 }

@@ -1,7 +1,7 @@
 //! What a connection has to tell its application (RFC 9293 §3.9.1.8), before its owner puts a name to it.
 
-use restp_base::flow::{CloseReason, FlowId};
-use restp_base::machine::Event;
+use restp_base::flow::{CloseReason, FlowId, PathState};
+use restp_base::machine::{Event, PathAddress};
 
 /// Something happened to a connection, which does not know its own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Notice {
     Readable,
     /// A refused write may be tried again.
     Writable,
+    /// What became of one of its paths.
+    Path(PathAddress, PathState),
     /// It is over.
     Closed(CloseReason),
 }
@@ -26,6 +28,7 @@ impl Notice {
             Notice::Accepted => Event::Accepted(flow),
             Notice::Readable => Event::Readable(flow),
             Notice::Writable => Event::Writable(flow),
+            Notice::Path(path, state) => Event::Path(flow, path, state),
             Notice::Closed(reason) => Event::Closed(flow, reason),
         }
     }

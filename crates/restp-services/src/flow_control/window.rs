@@ -89,6 +89,11 @@ impl ReceiveWindow {
         (self.advertised_edge - next) as u16
     }
 
+    /// What [`ReceiveWindow::advertise`] would say now, should a packet leave.
+    pub fn offer(&self, next: u64, unread: u64) -> u16 {
+        (self.edge(next, unread).min(next + MAX_ADVERTISED) - next) as u16
+    }
+
     /// True when reading has opened at least half the window beyond what the peer knows, or anything at all
     /// while the peer believes it is shut: time for an update (RFC 1122 §4.2.3.3).
     pub fn update_is_due(&self, next: u64, unread: u64) -> bool {

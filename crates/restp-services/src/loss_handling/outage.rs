@@ -7,15 +7,18 @@
 pub struct ProbeState {
     active: bool,
     due: bool,
+    /// A probe has left: what is answered now is no answer to something older.
+    probed: bool,
 }
 
 impl ProbeState {
     /// The retransmission timer ran out: the state begins, or goes on with the next probe.
     pub fn on_timeout(&mut self) {
-        (self.active, self.due) = (true, true);
+        (self.active, self.due, self.probed) = (true, true, true);
     }
 
-    /// The lower layer says that the link is down: nothing is worth sending, and the timer will ask.
+    /// The lower layer says that the link is down: nothing is worth sending, and the timer will ask. Answers that were
+    /// on their way prove nothing.
     pub fn on_link_down(&mut self) {
         self.active = true;
     }
@@ -23,11 +26,22 @@ impl ProbeState {
     /// The lower layer says that the link is back: the question does not wait for the timer.
     pub fn on_link_up(&mut self) {
         self.due = self.active;
+        self.probed |= self.active;
     }
 
     /// The peer answered. True when that ends an outage.
     pub fn on_answer(&mut self) -> bool {
-        std::mem::take(self).active
+        self.probed && std::mem::take(self).active
+    }
+
+    /// Nothing is out that could tell whether the link is back: the next data asks.
+    pub fn give_up(&mut self) {
+        *self = ProbeState::default();
+    }
+
+    /// The link is known to be down, and no answer can mean the contrary yet.
+    pub fn is_unprobed(&self) -> bool {
+        self.active && !self.probed
     }
 
     /// True while only probes may leave.
@@ -64,6 +78,10 @@ mod tests {
         assert!(!state.take_due());
         state.on_link_down();
         assert!(state.is_active() && !state.take_due(), "a dead link is not asked");
+        assert!(
+            !state.on_answer() && state.is_unprobed(),
+            "an answer from before proves nothing"
+        );
         state.on_link_up();
         assert!(state.take_due() && state.is_active());
     }

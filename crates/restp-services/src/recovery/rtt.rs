@@ -41,7 +41,11 @@ impl RttEstimator {
     pub fn minimum(&self) -> Option<Duration> {
         self.minimum
     }
-    /// SRTT + 4·RTTVAR, without bounds (RFC 6298 (2.3)).
+    /// RTTVAR: the mean deviation, once known.
+    pub fn variation(&self) -> Option<Duration> {
+        self.smoothed.map(|_| self.variation)
+    }
+    /// SRTT + 4·RTTVAR, before bounds and back-off (RFC 6298 (2.3)).
     pub fn timeout(&self) -> Option<Duration> {
         self.smoothed.map(|smoothed| smoothed + self.variation * 4)
     }

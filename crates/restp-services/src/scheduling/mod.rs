@@ -2,11 +2,14 @@
 //! data may use; the answer names some of them, or none: wait.
 
 mod fastest_rtt;
+mod in_order;
 mod round_robin;
 
 pub use fastest_rtt::FastestRtt;
+pub use in_order::InOrder;
 pub use round_robin::RoundRobin;
 
+use crate::path_management::PathMode;
 use restp_base::time::Duration;
 use smallvec::SmallVec;
 use std::fmt;
@@ -84,8 +87,21 @@ pub enum Scheduler {
     RoundRobin(RoundRobin),
     /// See [`FastestRtt`].
     FastestRtt(FastestRtt),
+    /// See [`InOrder`].
+    InOrder(InOrder),
     /// An algorithm from outside this crate.
     Custom(Box<dyn Schedule + Send>),
+}
+
+impl Scheduler {
+    /// The scheduler of a path mode: the one chosen for spreading, the order of the paths otherwise.
+    pub fn new(mode: PathMode, chosen: Option<Scheduling>) -> Self {
+        match (mode, chosen) {
+            (PathMode::Spreading, Some(scheduling)) => scheduling.build(),
+            (PathMode::Overflow | PathMode::Spreading, _) => Scheduler::InOrder(InOrder { overflow: true }),
+            (PathMode::Single | PathMode::HotStandby, _) => Scheduler::InOrder(InOrder { overflow: false }),
+        }
+    }
 }
 
 impl Schedule for Scheduler {
@@ -93,6 +109,7 @@ impl Schedule for Scheduler {
         match self {
             Scheduler::RoundRobin(scheduler) => scheduler.choose(paths, queue),
             Scheduler::FastestRtt(scheduler) => scheduler.choose(paths, queue),
+            Scheduler::InOrder(scheduler) => scheduler.choose(paths, queue),
             Scheduler::Custom(scheduler) => scheduler.choose(paths, queue),
         }
     }

@@ -287,7 +287,7 @@ pub(super) const OWN: &[Row] = &[
         "several paths without set-up",
         "unrel",
         &[("paths", "hot-standby")],
-        &["connectionless-paths", "no-multipath"],
+        &["connectionless-paths", "paths-need-arq", "paths-need-order"],
     ),
     (
         "a scheduler on one path",
@@ -299,13 +299,13 @@ pub(super) const OWN: &[Row] = &[
         "spreading without a scheduler",
         "geo-spread",
         &[("scheduling", "none")],
-        &["spreading-needs-scheduling", "no-multipath"],
+        &["spreading-needs-scheduling"],
     ),
     (
         "BIC on several paths",
         "mp-opt",
         &[("congestion", "bic"), ("connection", "three-way")],
-        &["bic-on-one-path", "no-multipath"],
+        &["bic-on-one-path"],
     ),
     (
         "an outage nobody probes",

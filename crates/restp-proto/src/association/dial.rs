@@ -1,0 +1,267 @@
+//! Paths to try. Until one is established they race: each next one starts a little after the one before, and the first
+//! answer wins, so that a dead path delays nobody. Afterwards the others join (ResTP §3.1.11, §3.1.12), and a path
+//! that ended is dialled again.
+
+use super::{Association, Member, State};
+use crate::composition::ValidComposition;
+use crate::connection::{Connection, Packet, Ports, Setup, hash_of};
+use crate::wire::{self, MpCapable, MpJoin, MpSetup, Services};
+use restp_base::machine::PathAddress;
+use restp_base::time::{Duration, Time};
+use restp_services::connection_management::{Cookie, Exchange, HandshakeParameters, Key, Nonce};
+use restp_services::path_management::PathHealth;
+use std::sync::Arc;
+
+/// Head start of each path over the next in the race (RFC 8305 §5 recommends 250 ms for the Internet's servers; a path
+/// costs one packet here, and a dead one shall cost less than 50 ms).
+const HEAD_START: Duration = Duration::from_millis(25);
+/// Wait before a path that ended, or that nobody answered on, is dialled again.
+const REDIAL: Duration = Duration::from_secs(1);
+/// A join is asked three times before it is dialled anew: its timer must not double into minutes.
+const JOIN: HandshakeParameters = HandshakeParameters {
+    rto: Duration::from_secs(1),
+    attempts: 3,
+};
+/// Most paths of an association: k has four bits (ResTP §3.1.1).
+const MAX_PATHS: usize = 15;
+
+/// A pair of addresses the association may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) address: PathAddress,
+    backup: bool,
+    /// When it is to be dialled; none while it is.
+    at: Option<Time>,
+}
+
+impl Line {
+    pub(super) fn is_waiting(&self) -> bool {
+        self.at.is_some()
+    }
+    pub(super) fn redial(&mut self, now: Time) {
+        self.at = Some(now + REDIAL);
+    }
+    pub(super) fn dial_at(&mut self, at: Time) {
+        self.at = Some(at);
+    }
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.at
+    }
+}
+
+/// A line to be dialled now: the endpoint has ports, numbers and chance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dial {
+    line: usize,
+    pub(crate) address: PathAddress,
+    pub(crate) port: u16,
+}
+
+impl Association {
+    /// Opens an association from this side; `address` is dialled first.
+    pub(crate) fn open(
+        now: Time,
+        composition: Arc<ValidComposition>,
+        services: Services,
+        key: Key,
+        address: PathAddress,
+        port: u16,
+    ) -> Self {
+        let mut association = Self::new(now, composition, services, key, port, true);
+        association.add_line(now, address, false);
+        association
+    }
+
+    /// One more pair of addresses to use. `backup`: only when no other path works.
+    pub(crate) fn add_line(&mut self, now: Time, address: PathAddress, backup: bool) {
+        if self.lines.len() >= MAX_PATHS || self.lines.iter().any(|line| line.address == address) {
+            return;
+        }
+        let ahead = self.lines.len() as u64;
+        let at = match self.state {
+            State::Opening => self.opened_at.max(now) + HEAD_START * ahead,
+            State::Established | State::Over => now,
+        };
+        self.lines.push(Line {
+            address,
+            backup,
+            at: Some(at),
+        });
+    }
+
+    /// The next line whose time has come.
+    pub(crate) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
+        if self.state == State::Over
+            || self.members.iter().filter(|member| !member.vacant).count() >= MAX_PATHS
+        {
+            return None;
+        }
+        let due = |line: &Line| line.at.is_some_and(|at| at <= now);
+        let line = self.lines.iter().position(due)?;
+        self.lines[line].at = None;
+        Some(Dial {
+            line,
+            address: self.lines[line].address,
+            port: self.port,
+        })
+    }
+
+    /// A line is dialled from `ports`. Returns the path's ordinal.
+    pub(crate) fn dial(
+        &mut self,
+        now: Time,
+        dial: Dial,
+        ports: Ports,
+        isn: u32,
+        nonce: Nonce,
+        cookie: Option<Cookie>,
+    ) -> usize {
+        let backup = self.lines.get(dial.line).is_some_and(|line| line.backup);
+        let keys = self.keys().filter(|_| self.state == State::Established);
+        let (setup, below) = match keys {
+            None => (self.capable(), self.below.clone()),
+            Some(keys) => {
+                let join = Setup::Join {
+                    keys,
+                    local: nonce,
+                    remote: None,
+                    address_id: dial.line as u8 + 1,
+                    backup,
+                };
+                (join, Arc::new(self.below.with_handshake(JOIN)))
+            }
+        };
+        let joins = keys.is_some();
+        let ordinal = self.vacancy();
+        let k = if joins { ordinal as u8 + 1 } else { 1 };
+        let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
+            .into_path(setup, k.clamp(1, 15));
+        self.admit(ordinal, connection, backup && joins, Some(dial.line));
+        ordinal
+    }
+
+    /// A peer opens an association with its key in MP_CAPABLE.
+    pub(crate) fn accept(
+        now: Time,
+        composition: Arc<ValidComposition>,
+        services: Services,
+        address: PathAddress,
+        syn: &Packet<'_>,
+        (isn, key): (u32, Key),
+        exchange: Option<Exchange>,
+    ) -> Option<Self> {
+        let Some(MpSetup::Capable(MpCapable {
+            flags,
+            keys: wire::Keys::Initiator(remote),
+        })) = syn.header.mp
+        else {
+            return None;
+        };
+        let mut association = Self::new(now, composition, services, key, syn.header.destination, false);
+        let setup = Setup::Capable {
+            local: key,
+            remote: Some(remote),
+            hash: hash_of(flags),
+        };
+        let below = association.below.clone();
+        let connection =
+            Connection::accept(now, below, services, address, syn, isn, exchange).into_path(setup, 1);
+        association.admit(0, connection, false, None);
+        if let Some(keys) = association.keys() {
+            association.begin(keys, syn.header.window);
+        }
+        Some(association)
+    }
+
+    /// A peer joins with a further path. None when the association takes no more.
+    pub(crate) fn join(
+        &mut self,
+        now: Time,
+        address: PathAddress,
+        syn: &Packet<'_>,
+        isn: u32,
+        nonce: Nonce,
+        exchange: Option<Exchange>,
+    ) -> Option<usize> {
+        let Some(MpSetup::Join(MpJoin::Syn {
+            backup,
+            address_id,
+            random,
+            ..
+        })) = syn.header.mp
+        else {
+            return None;
+        };
+        let live = self.members.iter().filter(|member| !member.vacant).count();
+        let keys = self
+            .keys()
+            .filter(|_| self.state != State::Over && live < MAX_PATHS)?;
+        let setup = Setup::Join {
+            keys,
+            local: nonce,
+            remote: Some(random),
+            address_id,
+            backup,
+        };
+        let below = self.below.clone();
+        let connection = Connection::accept(now, below, self.services, address, syn, isn, exchange);
+        let ordinal = self.vacancy();
+        self.admit(ordinal, connection.into_path(setup, syn.header.k), backup, None);
+        Some(ordinal)
+    }
+
+    fn admit(&mut self, ordinal: usize, connection: Connection, backup: bool, line: Option<usize>) {
+        let member = Member {
+            connection,
+            health: PathHealth::default(),
+            told: None,
+            backup,
+            line,
+            vacant: false,
+            answers: 0,
+            down_events: 0,
+        };
+        if ordinal < self.members.len() {
+            self.members[ordinal] = member;
+        } else {
+            self.members.push(member);
+        }
+    }
+
+    /// The ordinal a new path gets: the lowest that nobody has any more.
+    fn vacancy(&self) -> usize {
+        let vacant = self.members.iter().position(|member| member.vacant);
+        vacant.unwrap_or(self.members.len())
+    }
+
+    /// A path that has ended: the endpoint forgets its ports, its ordinal may be given again.
+    pub(crate) fn poll_vacated(&mut self) -> Option<(usize, PathAddress, Ports)> {
+        let ended = |member: &Member| member.connection.is_closed() && !member.vacant;
+        let ordinal = self.members.iter().position(ended)?;
+        let member = &mut self.members[ordinal];
+        member.vacant = true;
+        self.past.add(&member.connection.stats());
+        Some((ordinal, member.connection.address(), member.connection.ports()))
+    }
+
+    /// One path is established: the race, if there was one, is over, and the others join.
+    pub(super) fn end_race(&mut self, now: Time, winner: usize) {
+        for ordinal in 0..self.members.len() {
+            let member = &mut self.members[ordinal];
+            if ordinal == winner || member.vacant || member.connection.is_established() {
+                continue;
+            }
+            let carried: Vec<u64> = member.connection.carried().collect();
+            self.out.again.extend(carried);
+            let member = &mut self.members[ordinal];
+            member.connection.abort(now);
+            while member.connection.poll_notice().is_some() {} // it was never more than an attempt
+        }
+        let won = self.members[winner].line;
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            if Some(index) != won {
+                line.at = Some(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Paths that go silent, fail and come back (OP-54): what was on them is placed on the others at once.
+
+use super::Association;
+use restp_base::flow::PathState;
+use restp_base::time::Time;
+use restp_services::path_management::Health;
+
+impl Association {
+    /// When the first path becomes suspect unless it is heard before.
+    pub(super) fn suspicion_at(&self) -> Option<Time> {
+        let of = |member: &super::Member| {
+            if member.vacant || !member.connection.is_established() {
+                return None;
+            }
+            let since = member.connection.unanswered_since();
+            member.health.suspect_at(since, member.connection.smoothed_rtt())
+        };
+        self.members.iter().filter_map(of).min()
+    }
+
+    /// Time has passed: who is silent for too long, whose timer ran out too often?
+    pub(super) fn judge(&mut self, now: Time) {
+        for ordinal in 0..self.members.len() {
+            let member = &mut self.members[ordinal];
+            if member.vacant || !member.connection.is_established() {
+                continue;
+            }
+            let since = member.connection.unanswered_since();
+            let at = member.health.suspect_at(since, member.connection.smoothed_rtt());
+            if at.is_some_and(|at| at <= now) {
+                member.health.on_silence();
+                self.rescue(ordinal);
+                self.tell(ordinal, PathState::Suspect);
+            }
+            let member = &mut self.members[ordinal];
+            if member.health.on_timeouts(member.connection.timeouts_in_row()) {
+                self.fail(now, ordinal);
+            }
+        }
+    }
+
+    fn fail(&mut self, now: Time, ordinal: usize) {
+        self.rescue(ordinal);
+        let member = &mut self.members[ordinal];
+        member.connection.probe(now);
+        member.down_events += 1;
+        self.tell(ordinal, PathState::Down);
+    }
+
+    /// The path has been answered since the last look.
+    pub(super) fn on_answers(&mut self, _now: Time, ordinal: usize) {
+        let member = &mut self.members[ordinal];
+        let answers = member.connection.answers();
+        let new = answers - std::mem::replace(&mut member.answers, answers);
+        if (0..new).any(|_| member.health.on_answer()) {
+            self.tell(ordinal, PathState::Up);
+            self.rescue_all();
+        }
+    }
+
+    /// The lower layer reports a local address up or down (cross-layer notice, ResTP §3.4).
+    pub(crate) fn on_path_notice(&mut self, now: Time, local: std::net::SocketAddr, up: bool) {
+        for ordinal in 0..self.members.len() {
+            let member = &mut self.members[ordinal];
+            if member.vacant || !member.connection.is_on(local) {
+                continue;
+            }
+            if !up && member.connection.is_established() && member.health.verdict() != Health::Failed {
+                member.health.on_down();
+                self.fail(now, ordinal);
+            } else {
+                member.connection.on_path_notice(now, up);
+            }
+        }
+        if up {
+            let lines = self
+                .lines
+                .iter_mut()
+                .filter(|line| line.address.local == local && line.is_waiting());
+            lines.for_each(|line| line.dial_at(now));
+        }
+    }
+
+    /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
+    pub(super) fn rescue(&mut self, ordinal: usize) {
+        let another = |(other, member): (usize, &super::Member)| {
+            other != ordinal && member.connection.is_established() && member.health.verdict() == Health::Good
+        };
+        if !self.members.iter().enumerate().any(another) {
+            return;
+        }
+        let first = self.out.first;
+        let carried = self.members[ordinal].connection.carried();
+        self.out.again.extend(carried.filter(|number| *number >= first));
+        self.members[ordinal].connection.unassign();
+        self.out.urgent = !self.out.again.is_empty();
+    }
+
+    /// A path has come up: it takes over from those that are silent.
+    pub(super) fn rescue_all(&mut self) {
+        for ordinal in 0..self.members.len() {
+            let member = &self.members[ordinal];
+            if !member.vacant && member.health.verdict() != Health::Good {
+                self.rescue(ordinal);
+            }
+        }
+    }
+
+    /// The lowest number outstanding holds up everything after it. When a slower path has lost it, the fastest one
+    /// repeats it as well.
+    pub(super) fn repeat_head_elsewhere(&mut self, ordinal: usize) {
+        let Some(head) = self.members[ordinal].connection.first_lost() else {
+            return;
+        };
+        if head != self.out.first || self.out.again.contains(&head) {
+            return;
+        }
+        let own = self.members[ordinal].connection.smoothed_rtt();
+        let faster = |(other, member): (usize, &super::Member)| {
+            other != ordinal
+                && member.connection.is_established()
+                && member.health.verdict() == Health::Good
+                && member.connection.smoothed_rtt() < own
+                && !member.connection.carries(head)
+        };
+        if self.members.iter().enumerate().any(faster) {
+            self.out.again.insert(head);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a packet means for the association, after its path has taken it: set-up, connection-level acknowledgement and
+//! window, data, the end (ResTP §3.1.13; OP-55).
+
+use super::{Association, State, granted};
+use crate::connection::{Packet, Said};
+use bytes::Bytes;
+use restp_base::sequence;
+use restp_base::time::Time;
+use restp_services::connection_management::Notice;
+use restp_services::flow_control::FlowControl;
+use restp_services::ordering::Arrival;
+
+impl Association {
+    /// Takes a packet of the path `ordinal`.
+    pub(crate) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
+        let Some(member) = self.members.get_mut(ordinal).filter(|member| !member.vacant) else {
+            return;
+        };
+        let mapping = packet.header.dss.and_then(|dss| dss.mapping);
+        if let Some(mapping) = mapping.filter(|_| !packet.payload.is_empty())
+            && !self
+                .inn
+                .takes(mapping.dsn, packet.payload.len(), &self.composition)
+        {
+            // Whoever keeps to the window never sends it, except to ask whether the window is still shut.
+            self.past.rejected_packets += 1;
+            return member.connection.acknowledge_soon();
+        }
+        let window = packet.header.window;
+        member.connection.handle(now, packet);
+        self.after_packet(now, ordinal, window);
+    }
+
+    fn after_packet(&mut self, now: Time, ordinal: usize, window: Option<u16>) {
+        if self.inn.reassembly.is_none()
+            && let Some(keys) = self.keys()
+        {
+            self.begin(keys, window);
+        }
+        self.collect(now, ordinal);
+        let connection = &mut self.members[ordinal].connection;
+        let (said, arrived) = (connection.take_said(), connection.take_arrived());
+        for (number, payload) in arrived {
+            self.on_data(now, number, payload);
+        }
+        if let Some(said) = said {
+            self.on_said(now, ordinal, said);
+        }
+        self.on_answers(now, ordinal);
+        self.repeat_head_elsewhere(ordinal);
+        self.conclude(now);
+    }
+
+    /// What the path has to tell: it is up, or over.
+    pub(super) fn collect(&mut self, now: Time, ordinal: usize) {
+        while let Some(notice) = self.members[ordinal].connection.poll_notice() {
+            match notice {
+                Notice::Connected | Notice::Accepted => self.on_path_up(now, ordinal),
+                Notice::Closed(reason) => self.on_path_closed(now, ordinal, reason),
+                Notice::Readable | Notice::Writable | Notice::Path(..) => {}
+            }
+        }
+    }
+
+    fn on_path_up(&mut self, now: Time, ordinal: usize) {
+        if self.state == State::Opening {
+            self.state = State::Established;
+            self.handshake = Some(now.since(self.opened_at));
+            self.notices.push_back(Notice::established(self.opened_here));
+            self.end_race(now, ordinal);
+        }
+        self.tell(ordinal, restp_base::flow::PathState::Up);
+        self.rescue_all();
+    }
+
+    /// A segment of the association.
+    fn on_data(&mut self, now: Time, number: u32, payload: Bytes) {
+        let Some(reassembly) = &mut self.inn.reassembly else {
+            return;
+        };
+        let number = sequence::expand(reassembly.next(), number);
+        if self.inn.fin.is_some_and(|fin| number >= fin) {
+            self.past.rejected_packets += 1; // nothing follows the end
+            return;
+        }
+        let before = self.inn.ready.len();
+        let edge = self.inn.window.edge(reassembly.next(), before as u64);
+        match reassembly.insert(now, number, Some(payload), edge, &mut self.inn.ready) {
+            Arrival::Duplicate | Arrival::Late => self.past.duplicate_packets += 1, // came over two paths
+            Arrival::BeyondWindow => self.past.rejected_packets += 1,
+            Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
+        }
+        self.hand_up(now, before);
+    }
+
+    /// New data for the reader, and perhaps the end.
+    fn hand_up(&mut self, now: Time, before: usize) {
+        self.inn.ready_bytes += self.inn.ready.range(before..).map(Bytes::len).sum::<usize>();
+        let mut news = self.inn.ready.len() > before;
+        if let (Some(fin), Some(reassembly)) = (self.inn.fin, &mut self.inn.reassembly)
+            && reassembly.next() == fin
+            && !self.release.remote_finished()
+        {
+            reassembly.insert(now, fin, None, fin + 1, &mut self.inn.ready);
+            self.release.fin_received(fin);
+            self.acknowledge_soon();
+            news = true;
+        }
+        if news && !self.inn.reader_knows {
+            self.inn.reader_knows = true;
+            self.notices.push_back(Notice::Readable);
+        }
+    }
+
+    /// Connection-level acknowledgement, window and end.
+    fn on_said(&mut self, now: Time, ordinal: usize, said: Said) {
+        let number = said
+            .data_ack
+            .map(|number| sequence::expand(self.out.first, number));
+        if number.is_some_and(|number| number > self.out.next) {
+            self.past.rejected_packets += 1; // acknowledges what was never sent
+            return;
+        }
+        if let Some(number) = number.filter(|number| *number > self.out.first) {
+            self.out.first = number;
+            self.out.buffer.release_below(number);
+            self.out.again = self.out.again.split_off(&number);
+            self.release.acknowledged(number);
+        }
+        if let Some(window) = said.window
+            && self.composition.flow_control != FlowControl::None
+        {
+            let shut = !self.out.window.allows(self.out.next);
+            self.out.window.update(number.unwrap_or(self.out.first), window);
+            if shut && self.out.window.allows(self.out.first) {
+                self.members
+                    .iter_mut()
+                    .for_each(|member| member.connection.window_opened());
+            }
+        }
+        if let Some(fin) = said.fin {
+            self.on_fin(now, ordinal, fin);
+        }
+    }
+
+    /// The peer's DATA_FIN.
+    fn on_fin(&mut self, now: Time, ordinal: usize, number: u32) {
+        let Some(reassembly) = &self.inn.reassembly else {
+            return;
+        };
+        let number = sequence::expand(reassembly.next(), number);
+        let beyond = reassembly.arrived().last().map_or(0, |last| last.end);
+        let moved = self.inn.fin.is_some_and(|fin| fin != number);
+        let passed = number < reassembly.next() && !self.release.remote_finished();
+        if moved || passed || number < beyond {
+            self.past.rejected_packets += 1; // the end does not move, and nothing lies beyond it
+            return;
+        }
+        self.inn.fin = Some(number);
+        let before = self.inn.ready.len();
+        self.hand_up(now, before);
+        self.members[ordinal].connection.acknowledge_soon();
+    }
+}
+
+impl super::Inbound {
+    /// Is the segment within the shared window, and does it fit what memory the window promises?
+    fn takes(&self, number: u32, size: usize, composition: &crate::composition::ValidComposition) -> bool {
+        let Some(reassembly) = &self.reassembly else {
+            return false;
+        };
+        let number = sequence::expand(reassembly.next(), number);
+        let most_bytes = granted(composition).segments as usize * composition.segment_bytes as usize;
+        let fits = if number == reassembly.next() {
+            self.ready_bytes == 0 || self.ready_bytes + size <= most_bytes
+        } else {
+            reassembly.held_bytes() + self.ready_bytes + size <= most_bytes
+        };
+        fits && number < self.window.edge(reassembly.next(), self.ready.len() as u64)
+    }
+}

@@ -1,0 +1,47 @@
+//! The earliest deadline of the paths and of what they share.
+
+use super::{Association, State};
+use restp_base::machine::Wakeup;
+use restp_base::time::Time;
+
+impl Association {
+    /// When to call [`Association::on_deadline`], and why.
+    pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
+        let members = self.members.iter().filter(|member| !member.vacant);
+        let paths = members.filter_map(|member| member.connection.deadline());
+        let lines = self.lines.iter().filter_map(|line| line.deadline());
+        // Nothing can be asked or ended without a path that is up.
+        let works = self.state == State::Established && self.best().is_some();
+        let shared = [
+            (self.suspicion_at().filter(|_| works), Wakeup::Probe),
+            (lines.min(), Wakeup::Retransmission),
+            (self.out.probe_at.filter(|_| works), Wakeup::Probe),
+            (
+                self.out.fin_at.filter(|_| works && self.awaits_end()),
+                Wakeup::Retransmission,
+            ),
+        ];
+        let shared = shared.into_iter().filter_map(|(at, why)| Some((at?, why)));
+        paths.chain(shared).min()
+    }
+
+    /// Our DATA_FIN is out and not acknowledged.
+    fn awaits_end(&self) -> bool {
+        self.release.local_fin().is_some_and(|fin| fin >= self.out.first)
+    }
+
+    /// Acts on every deadline that has come.
+    pub(crate) fn on_deadline(&mut self, now: Time) {
+        for ordinal in 0..self.members.len() {
+            let member = &mut self.members[ordinal];
+            if !member.vacant {
+                member.connection.on_deadline(now);
+                self.collect(now, ordinal);
+            }
+        }
+        if self.state == State::Established {
+            self.judge(now);
+            self.conclude(now);
+        }
+    }
+}

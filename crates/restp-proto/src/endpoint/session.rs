@@ -1,0 +1,152 @@
+//! What an endpoint holds for one flow: a connection on one path, or an association over several.
+
+use crate::association::{Association, Dial};
+use crate::composition::ValidComposition;
+use crate::connection::{Connection, Packet, Ports};
+use bytes::Bytes;
+use restp_base::flow::{FlowStats, Read, WriteError};
+use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::time::Time;
+use restp_services::connection_management::{Cookie, Notice};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// One flow.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives in a box of its own, and the larger one is the common one"
+)]
+#[derive(Debug)]
+pub(super) enum Session {
+    One(Connection),
+    Several(Association),
+}
+
+macro_rules! each {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            Session::One($inner) => $call,
+            Session::Several($inner) => $call,
+        }
+    };
+}
+
+impl Session {
+    /// Takes a packet of the path `ordinal`. An association whose peer declines further paths becomes a connection.
+    pub(super) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
+        match self {
+            Session::One(connection) => connection.handle(now, packet),
+            Session::Several(association) => {
+                association.handle(now, ordinal, packet);
+                if let Some(single) = association.take_single() {
+                    *self = Session::One(single);
+                }
+            }
+        }
+    }
+    pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        each!(self, inner => inner.poll_transmit(now, out))
+    }
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        each!(self, inner => inner.poll_notice())
+    }
+    pub(super) fn deadline(&self) -> Option<(Time, Wakeup)> {
+        each!(self, inner => inner.deadline())
+    }
+    pub(super) fn on_deadline(&mut self, now: Time) {
+        each!(self, inner => inner.on_deadline(now));
+    }
+    pub(super) fn on_path_notice(&mut self, now: Time, local: SocketAddr, up: bool) {
+        match self {
+            Session::One(connection) => connection.on_path_notice(now, up),
+            Session::Several(association) => association.on_path_notice(now, local, up),
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        match self {
+            Session::One(connection) => connection.write(now, data),
+            Session::Several(association) => association.write(data),
+        }
+    }
+    pub(super) fn read(&mut self) -> Read {
+        each!(self, inner => inner.read())
+    }
+    pub(super) fn finish(&mut self) {
+        each!(self, inner => inner.finish());
+    }
+    pub(super) fn abort(&mut self, now: Time) {
+        each!(self, inner => inner.abort(now));
+    }
+    pub(super) fn discard(&mut self) {
+        each!(self, inner => inner.discard());
+    }
+
+    /// One more pair of addresses to use; false where there can be one path only.
+    pub(super) fn add_line(&mut self, now: Time, address: PathAddress, backup: bool) -> bool {
+        match self {
+            Session::One(_) => false,
+            Session::Several(association) => {
+                association.add_line(now, address, backup);
+                true
+            }
+        }
+    }
+    /// A path to be dialled now.
+    pub(super) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
+        match self {
+            Session::One(_) => None,
+            Session::Several(association) => association.poll_dial(now),
+        }
+    }
+    /// A path that has ended, whose ports may be forgotten.
+    pub(super) fn poll_vacated(&mut self) -> Option<(usize, PathAddress, Ports)> {
+        match self {
+            Session::One(_) => None,
+            Session::Several(association) => association.poll_vacated(),
+        }
+    }
+    pub(super) fn association(&mut self) -> Option<&mut Association> {
+        match self {
+            Session::One(_) => None,
+            Session::Several(association) => Some(association),
+        }
+    }
+    /// The connection on the path `ordinal`.
+    pub(super) fn path(&mut self, ordinal: usize) -> Option<&mut Connection> {
+        match self {
+            Session::One(connection) => Some(connection),
+            Session::Several(association) => association.member(ordinal),
+        }
+    }
+
+    pub(super) fn composition(&self) -> &Arc<ValidComposition> {
+        each!(self, inner => inner.composition())
+    }
+    pub(super) fn stats(&self) -> FlowStats {
+        each!(self, inner => inner.stats())
+    }
+    pub(super) fn wants_turn(&self) -> bool {
+        each!(self, inner => inner.wants_turn())
+    }
+    pub(super) fn is_closed(&self) -> bool {
+        each!(self, inner => inner.is_closed())
+    }
+    pub(super) fn is_unknown(&self) -> bool {
+        each!(self, inner => inner.is_unknown())
+    }
+    pub(super) fn is_half_open(&self) -> bool {
+        each!(self, inner => inner.is_half_open())
+    }
+    /// Its set-up is not complete, and it takes data all the same.
+    pub(super) fn takes_early_data(&self) -> bool {
+        each!(self, inner => inner.takes_early_data())
+    }
+    /// The cookie its peer has given for the next time.
+    pub(super) fn take_cookie(&mut self, ordinal: usize) -> Option<Cookie> {
+        self.path(ordinal)?.take_cookie()
+    }
+    pub(super) fn is_on(&self, local: SocketAddr) -> bool {
+        each!(self, inner => inner.is_on(local))
+    }
+}

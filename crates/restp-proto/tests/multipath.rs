@@ -1,0 +1,463 @@
+//! Stories of associations over several paths (ResTP §3.3, §3.1.11 to §3.1.13; OP-20, OP-22, OP-36, OP-54, OP-55).
+
+mod common;
+
+use common::*;
+use restp_base::flow::{CloseReason, Flow, FlowId, PathState, Read};
+use restp_base::machine::{Event, Input, Machine, PathAddress};
+use restp_base::time::{Duration, Time};
+use restp_proto::wire::{Flags, MpJoin, MpSetup};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// Path `n` of the client: its own local address towards the one address of the server.
+fn line(pair: &Pair, n: u8) -> PathAddress {
+    PathAddress {
+        local: client(n),
+        remote: pair.path(0).remote,
+    }
+}
+
+fn client(n: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, n, 1], 0))
+}
+
+const SPREAD: &[(&str, &str)] = &[
+    ("scheduling", "fastest-rtt"),
+    ("ack", "positive+sack"),
+    ("recovery", "pipe"),
+    ("pacing", "on"),
+    ("window", "256 segments"),
+];
+
+/// Which paths drop everything, each direction by itself: (client's address, from side).
+type Dead = Rc<RefCell<BTreeSet<(SocketAddr, usize)>>>;
+
+/// Two paths of 10 and 20 ms one way, and a switch for each direction of each.
+fn two_paths(preset: &str, set: &[(&str, &str)]) -> (Pair, FlowId, Dead) {
+    let mut pair = Pair::new(preset, set);
+    pair.delays.insert(client(2), MS * 20);
+    let dead = Dead::default();
+    let rule = dead.clone();
+    pair.rule = Box::new(move |seen| {
+        let end = if seen.from == 0 {
+            seen.path.local
+        } else {
+            seen.path.remote
+        };
+        if rule.borrow().contains(&(end, seen.from)) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let (first, second) = (line(&pair, 1), line(&pair, 2));
+    let flow = pair.ends[0].open(pair.now, first, PORT).expect("a free port");
+    pair.ends[0]
+        .add_path(pair.now, flow, second, false)
+        .expect("several paths");
+    (pair, flow, dead)
+}
+
+fn kill(dead: &Dead, n: u8) {
+    dead.borrow_mut().extend([(client(n), 0), (client(n), 1)]);
+}
+fn heal(dead: &Dead) {
+    dead.borrow_mut().clear();
+}
+
+/// Both paths are up, on both sides.
+fn both_up(pair: &mut Pair) -> FlowId {
+    pair.run_for(MS * 200);
+    let up = |events: &[Event]| {
+        events
+            .iter()
+            .filter(|event| matches!(event, Event::Path(_, _, PathState::Up)))
+            .count()
+    };
+    assert_eq!(
+        (up(&pair.events[0]), up(&pair.events[1])),
+        (2, 2),
+        "{:?}",
+        pair.events
+    );
+    pair.accepted().expect("accepted")
+}
+
+/// Bytes of payload that side 0 has sent on path `n` since `from`.
+fn carried(pair: &Pair, n: u8, from: Time) -> usize {
+    let sent = pair
+        .log
+        .iter()
+        .filter(|seen| seen.from == 0 && seen.at >= from && seen.path.local == client(n));
+    sent.map(|seen| seen.payload.len()).sum()
+}
+
+/// Keeps the writer busy and the reader reading for `span`; the moments at which data came out, and its bytes.
+fn stream(pair: &mut Pair, flows: (FlowId, FlowId), span: Duration) -> (Vec<Time>, Vec<u8>) {
+    let until = pair.now + span;
+    let (mut times, mut got) = (Vec::new(), Vec::new());
+    let data = bytes::Bytes::from(noise(5600));
+    while pair.now < until {
+        while pair.ends[0].write(pair.now, flows.0, data.clone()).is_ok() {}
+        pair.run_for(MS);
+        while let Read::Data(data) = pair.ends[1].read(pair.now, flows.1) {
+            times.push(pair.now);
+            got.extend_from_slice(&data);
+        }
+    }
+    (times, got)
+}
+
+/// How long after `from` path `n` first carried something that another path had carried before.
+fn first_rescue(pair: &Pair, n: u8, from: Time) -> Option<Duration> {
+    let number = |seen: &Seen| {
+        seen.header
+            .dss
+            .and_then(|dss| dss.mapping)
+            .map(|mapping| mapping.dsn)
+    };
+    let data = || pair.log.iter().filter(|seen| seen.from == 0 && seen.is_data());
+    let before: BTreeSet<_> = data()
+        .filter(|seen| seen.path.local != client(n))
+        .filter_map(number)
+        .collect();
+    let on_it = data().filter(|seen| seen.path.local == client(n) && seen.at >= from);
+    let again = on_it.filter(|seen| number(seen).is_some_and(|number| before.contains(&number)));
+    again.map(|seen| seen.at.since(from)).next()
+}
+
+/// The longest time without data for the reader from `from` on.
+fn longest_gap(times: &[Time], from: Time) -> Duration {
+    let later: Vec<_> = times.iter().filter(|at| **at >= from).collect();
+    let first = later.first().map_or(secs(999), |at| at.since(from));
+    later
+        .windows(2)
+        .map(|pair| pair[1].since(*pair[0]))
+        .fold(first, Duration::max)
+}
+
+#[test]
+fn keys_are_exchanged_on_the_first_path_and_the_second_joins_with_proofs() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    both_up(&mut pair);
+    let connected = pair.events[0]
+        .iter()
+        .filter(|event| **event == Event::Connected(flow))
+        .count();
+    assert_eq!(connected, 1);
+    let set_up: Vec<_> = pair
+        .log
+        .iter()
+        .filter_map(|seen| Some((seen.header.k, seen.header.mp?)))
+        .collect();
+    let kinds: Vec<_> = set_up
+        .iter()
+        .map(|(k, mp)| (*k, matches!(mp, MpSetup::Capable(_))))
+        .collect();
+    assert_eq!(
+        kinds[..2],
+        [(1, true), (1, true)],
+        "SYN and SYN-ACK of the master"
+    );
+    assert!(
+        set_up
+            .iter()
+            .any(|(k, mp)| *k == 2 && matches!(mp, MpSetup::Join(MpJoin::Syn { .. })))
+    );
+    assert!(
+        set_up
+            .iter()
+            .any(|(_, mp)| matches!(mp, MpSetup::Join(MpJoin::Ack { .. })))
+    );
+}
+
+#[test]
+fn data_crosses_both_paths_once_and_in_order_in_both_directions() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    let from = pair.now;
+    assert!(pair.transfer(0, (flow, accepted), &noise(600_000), secs(20)));
+    let (a, b) = (carried(&pair, 1, from), carried(&pair, 2, from));
+    assert!(a > 50_000 && b > 50_000 && a + b < 640_000, "{a} and {b}");
+    assert!(pair.transfer(1, (flow, accepted), &noise(100_000), secs(20)));
+}
+
+#[test]
+fn the_association_ends_when_both_sides_have_finished_and_every_path_is_released() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    pair.write(0, flow, &noise(30_000));
+    let now = pair.now;
+    pair.ends[0].finish(now, flow);
+    pair.run_for(secs(1));
+    assert_eq!(pair.read_all(1, accepted).concat(), noise(30_000));
+    assert_eq!(pair.ends[1].read(pair.now, accepted), Read::End);
+    let now = pair.now;
+    pair.ends[1].finish(now, accepted);
+    pair.run_for(secs(1));
+    assert_eq!(
+        (pair.closed(0), pair.closed(1)),
+        (Some(&CloseReason::Finished), Some(&CloseReason::Finished))
+    );
+    let now = pair.now;
+    pair.ends[0].release(now, flow);
+    pair.ends[1].release(now, accepted);
+    pair.run_for(secs(200));
+    assert_eq!(
+        (pair.ends[0].connections(), pair.ends[1].connections()),
+        (0, 0),
+        "nothing lingers for ever"
+    );
+}
+
+#[test]
+fn a_dead_first_path_does_not_delay_the_set_up_by_more_than_its_head_start() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    kill(&dead, 1);
+    pair.run_for(MS * (40 + 50));
+    assert!(
+        pair.events[0].contains(&Event::Connected(flow)),
+        "{:?}",
+        pair.events[0]
+    );
+    let first = pair.log.iter().filter(|seen| seen.path.local == client(1));
+    assert_eq!(
+        first.filter(|seen| seen.is(Flags::SYN)).count(),
+        2,
+        "the attempt, and a join"
+    );
+}
+
+#[test]
+fn the_race_leaves_one_association_behind_and_the_loser_joins() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    pair.delays.insert(client(1), MS * 60); // the first path is slower than the head start
+    let accepted = {
+        pair.run_for(secs(1));
+        pair.accepted().expect("accepted")
+    };
+    let accepts = pair.events[1]
+        .iter()
+        .filter(|event| matches!(event, Event::Accepted(_)))
+        .count();
+    assert_eq!(accepts, 1, "{:?}", pair.events[1]);
+    let from = pair.now;
+    assert!(pair.transfer(0, (flow, accepted), &noise(400_000), secs(20)));
+    assert!(carried(&pair, 1, from) > 0 && carried(&pair, 2, from) > 0);
+}
+
+/// The bound of docs/services/path-management.md: max(2 RTT, 30 ms) from the first unanswered packet, and one delay of the
+/// surviving path.
+#[test]
+fn a_path_that_dies_without_notice_is_survived_within_the_bound() {
+    for ways in [&[0usize, 1][..], &[0], &[1]] {
+        let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+        let accepted = both_up(&mut pair);
+        let (_, before) = stream(&mut pair, (flow, accepted), secs(2));
+        dead.borrow_mut()
+            .extend(ways.iter().map(|from| (client(1), *from)));
+        let cut = pair.now;
+        let (times, after) = stream(&mut pair, (flow, accepted), secs(2));
+        // RTT 20 ms: 40 ms of silence, the last answer came 20 ms after the cut at most, then 20 ms on the other path.
+        let gap = longest_gap(&times, cut);
+        assert!(gap <= MS * (20 + 40 + 20 + 2), "{gap:?} with {ways:?} dead");
+        let all = [before, after].concat();
+        let expected: Vec<u8> = noise(5600).into_iter().cycle().take(all.len()).collect();
+        assert!(all == expected, "nothing lost, nothing twice");
+        assert!(
+            pair.events[0]
+                .iter()
+                .any(|event| matches!(event, Event::Path(_, _, PathState::Suspect)))
+        );
+    }
+}
+
+#[test]
+fn a_notice_moves_the_data_within_one_delay() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    kill(&dead, 1);
+    let cut = pair.now;
+    pair.ends[0].handle(
+        cut,
+        Input::PathNotice {
+            local: client(1),
+            up: false,
+        },
+    );
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(
+        first_rescue(&pair, 2, cut).expect("taken over") <= MS,
+        "one delay later it is there"
+    );
+    assert!(
+        pair.events[0]
+            .iter()
+            .any(|event| matches!(event, Event::Path(_, _, PathState::Down)))
+    );
+}
+
+#[test]
+fn a_path_that_returns_is_used_again() {
+    for notice in [false, true] {
+        let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+        let accepted = both_up(&mut pair);
+        stream(&mut pair, (flow, accepted), secs(1));
+        kill(&dead, 1);
+        stream(&mut pair, (flow, accepted), secs(20));
+        heal(&dead);
+        let now = pair.now;
+        if notice {
+            pair.ends[0].handle(
+                now,
+                Input::PathNotice {
+                    local: client(1),
+                    up: true,
+                },
+            );
+        }
+        stream(&mut pair, (flow, accepted), secs(2));
+        let from = pair.now;
+        stream(&mut pair, (flow, accepted), secs(1));
+        assert!(carried(&pair, 1, from) > 100_000, "notice {notice}");
+        let states: Vec<_> = pair.events[0]
+            .iter()
+            .filter_map(|event| match event {
+                Event::Path(_, path, state) if path.local == client(1) => Some(*state),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            states,
+            [PathState::Up, PathState::Suspect, PathState::Down, PathState::Up]
+        );
+    }
+}
+
+#[test]
+fn a_path_that_was_dead_from_the_start_joins_when_it_comes_to_life() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    kill(&dead, 2);
+    pair.run_for(secs(30));
+    let accepted = pair.accepted().expect("over the first path");
+    heal(&dead);
+    pair.run_for(secs(10));
+    let from = pair.now;
+    assert!(pair.transfer(0, (flow, accepted), &noise(400_000), secs(20)));
+    assert!(carried(&pair, 2, from) > 0, "{:?}", pair.events[0]);
+}
+
+#[test]
+fn hot_standby_uses_the_first_path_only_until_it_fails_and_returns_to_it() {
+    let set = &[
+        ("ack", "positive+sack"),
+        ("recovery", "pipe"),
+        ("connection", "three-way"),
+        ("pacing", "on"),
+    ];
+    let (mut pair, flow, dead) = two_paths("mp-opt", set);
+    let accepted = both_up(&mut pair);
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert_eq!(carried(&pair, 2, from), 0);
+    kill(&dead, 1);
+    let cut = pair.now;
+    stream(&mut pair, (flow, accepted), secs(2));
+    // The last answer came 20 ms after the cut at most, and 40 ms of silence are borne.
+    let taken_over = first_rescue(&pair, 2, cut).expect("the second path takes over");
+    assert!(taken_over <= MS * 62, "{taken_over:?}");
+    heal(&dead);
+    stream(&mut pair, (flow, accepted), secs(2));
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert_eq!(carried(&pair, 2, from), 0, "back on the first path");
+}
+
+#[test]
+fn a_peer_without_multipath_gets_one_path_and_three_way() {
+    let mut single = config("3wh-arq", &[]).listen(PORT, restp_proto::Acceptance::Any);
+    single.several_paths = false;
+    let mut pair = Pair::of(config("mp-opt", &[]), single);
+    let flow = pair.open();
+    let second = line(&pair, 2);
+    pair.ends[0]
+        .add_path(pair.now, flow, second, false)
+        .expect("before the answer");
+    pair.write(0, flow, b"written before");
+    pair.run_for(secs(1));
+    let accepted = pair.accepted().expect("accepted");
+    assert_eq!(pair.read_all(1, accepted).concat(), b"written before");
+    assert!(
+        pair.log
+            .iter()
+            .all(|seen| seen.is(Flags::SYN) || seen.header.dss.is_none())
+    );
+    assert!(pair.transfer(1, (flow, accepted), &noise(50_000), secs(5)));
+}
+
+#[test]
+fn a_reader_that_stops_shuts_the_shared_window_and_opens_it_again() {
+    let set = &[SPREAD, &[("window", "32 segments")]].concat();
+    let (mut pair, flow, _) = two_paths("geo-spread", set);
+    let accepted = both_up(&mut pair);
+    let data = noise(300_000);
+    let mut written = 0;
+    for _ in 0..200 {
+        while written < data.len() {
+            let piece = data[written..data.len().min(written + 1400)].to_vec();
+            let size = piece.len();
+            match pair.ends[0].write(pair.now, flow, piece.into()) {
+                Ok(()) => written += size,
+                Err(_) => break,
+            }
+        }
+        pair.run_for(MS * 50);
+    }
+    assert!(pair.ends[1].stats(accepted).unwrap().memory_bytes < 33 * 1400 + 20_000);
+    let mut got = Vec::new();
+    for _ in 0..400 {
+        while let Read::Data(bytes) = pair.ends[1].read(pair.now, accepted) {
+            got.extend_from_slice(&bytes);
+        }
+        while written < data.len() {
+            let piece = data[written..data.len().min(written + 1400)].to_vec();
+            let size = piece.len();
+            match pair.ends[0].write(pair.now, flow, piece.into()) {
+                Ok(()) => written += size,
+                Err(_) => break,
+            }
+        }
+        pair.run_for(MS * 50);
+    }
+    assert!(got == data, "{} of {}", got.len(), data.len());
+}
+
+#[test]
+fn random_losses_on_both_paths_lose_nothing() {
+    for seed in 0..20 {
+        let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+        let accepted = both_up(&mut pair);
+        let mut chance = restp_base::random::Stream::named(seed, "losses");
+        pair.rule = Box::new(move |_| {
+            if chance.chance(0.05) {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        });
+        assert!(
+            pair.transfer(0, (flow, accepted), &noise(200_000), secs(60)),
+            "seed {seed}"
+        );
+    }
+}
