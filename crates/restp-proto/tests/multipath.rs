@@ -461,3 +461,128 @@ fn random_losses_on_both_paths_lose_nothing() {
         );
     }
 }
+
+#[test]
+fn data_beside_the_syn_of_the_first_path_arrives_once_and_the_second_path_joins() {
+    let set = &[("ack", "positive+sack"), ("recovery", "pipe")];
+    let (mut pair, flow, _) = two_paths("mp-opt", set);
+    both_up(&mut pair); // the first time: a cookie is given
+    let now = pair.now;
+    pair.ends[0].abort(now, flow);
+    pair.run_for(secs(2));
+    pair.events = [Vec::new(), Vec::new()];
+    let from = pair.now;
+    let first = line(&pair, 1);
+    let again = pair.ends[0].open(from, first, PORT).expect("a free port");
+    let second = line(&pair, 2);
+    pair.ends[0]
+        .add_path(from, again, second, false)
+        .expect("several paths");
+    pair.write(0, again, b"request");
+    pair.run_for(MS * 11);
+    let accepted = pair.accepted().expect("accepted with the first packet");
+    assert_eq!(pair.read_all(1, accepted).concat(), b"request");
+    pair.write(1, accepted, b"response");
+    pair.run_for(MS * 10);
+    assert_eq!(
+        pair.read_all(0, again).concat(),
+        b"response",
+        "one round trip after the opening"
+    );
+    both_up(&mut pair);
+    assert!(pair.transfer(0, (again, accepted), &noise(300_000), secs(10)));
+    assert!(carried(&pair, 2, from) == 0, "the second path stands by");
+}
+
+#[test]
+fn a_forged_a_replayed_and_an_unknown_join_are_refused() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    let join = |pair: &Pair, flags: Flags| {
+        let joins = pair
+            .log
+            .iter()
+            .filter(|seen| seen.from == 0 && seen.path.local == client(2));
+        joins
+            .filter(|seen| matches!(seen.header.mp, Some(MpSetup::Join(_))))
+            .find(|seen| seen.is(flags))
+            .cloned()
+    };
+    let (syn, ack) = (
+        join(&pair, Flags::SYN).expect("a join"),
+        join(&pair, Flags::ACK).expect("its proof"),
+    );
+    let before = pair.ends[1].connections();
+    // The token of nobody.
+    let mut unknown = syn.header.clone();
+    unknown.source ^= 1;
+    if let Some(MpSetup::Join(MpJoin::Syn { token, .. })) = &mut unknown.mp {
+        token[0] ^= 1;
+    }
+    inject_from(&mut pair, 3, &unknown);
+    assert_eq!(pair.ends[1].connections(), before);
+    // The exchange of the second path again, from elsewhere: the nonce of the other side is fresh, the proof is not.
+    let mut replayed = syn.header.clone();
+    replayed.source ^= 1;
+    inject_from(&mut pair, 3, &replayed);
+    let mut proof = ack.header.clone();
+    proof.source ^= 1;
+    inject_from(&mut pair, 3, &proof);
+    pair.run_for(secs(300));
+    let up = pair.events[1]
+        .iter()
+        .filter(|event| matches!(event, Event::Path(_, path, PathState::Up) if path.remote == client(3)));
+    assert_eq!(up.count(), 0);
+    assert!(pair.transfer(0, (flow, accepted), &noise(100_000), secs(10)));
+}
+
+/// Gives a packet to the server as if the client's address `n` had sent it.
+fn inject_from(pair: &mut Pair, n: u8, header: &restp_proto::wire::Header) {
+    let mut head = restp_base::machine::Head::new();
+    header.emit(&[], &mut head).expect("a header that can be said");
+    let path = PathAddress {
+        local: pair.path(1).local,
+        remote: client(n),
+    };
+    let now = pair.now;
+    pair.ends[1].handle(now, Input::Datagram(&mut contiguous(path, head.to_vec())));
+    pair.run_for(MS);
+}
+
+#[test]
+fn no_more_paths_than_the_header_can_count() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    both_up(&mut pair);
+    for n in 3..30 {
+        let line = line(&pair, n);
+        let _ = pair.ends[0].add_path(pair.now, flow, line, false);
+    }
+    pair.run_for(secs(10));
+    let up = |side: usize| {
+        pair.events[side]
+            .iter()
+            .filter(|event| matches!(event, Event::Path(_, _, PathState::Up)))
+            .count()
+    };
+    assert_eq!((up(0), up(1)), (15, 15));
+    assert!(pair.log.iter().all(|seen| seen.header.k <= 15));
+}
+
+#[test]
+fn a_path_whose_address_changes_goes_on_under_the_new_one() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), MS * 300);
+    // A translator gives the first path a new outside address.
+    let (old, new) = (client(1), SocketAddr::from(([10, 9, 9, 9], 4000)));
+    pair.translate.insert(old, new);
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(carried(&pair, 1, from) > 50_000);
+    assert_eq!(pair.ends[1].endpoint_stats().rebound, 1);
+    assert!(
+        !pair.events[0]
+            .iter()
+            .any(|event| matches!(event, Event::Path(_, _, PathState::Down)))
+    );
+}

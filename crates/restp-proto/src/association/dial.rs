@@ -132,6 +132,7 @@ impl Association {
             }
         };
         let joins = keys.is_some();
+        let cookie = cookie.filter(|_| !joins); // data waits until the join is verified (OP-36)
         let ordinal = self.vacancy();
         let k = if joins { ordinal as u8 + 1 } else { 1 };
         let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)

@@ -283,7 +283,7 @@ impl Subflow {
 
     /// Takes note of what a packet of an established path says. False when its mapping contradicts it.
     pub(super) fn hear(&mut self, header: &Header, payload: &Bytes) -> bool {
-        self.confirms = false;
+        self.confirms &= header.flags.has(Flags::SYN);
         self.arriving = None;
         let dss = header.dss.unwrap_or_default();
         if !payload.is_empty() {

@@ -74,6 +74,8 @@ pub struct Pair {
     pub delay: Duration,
     /// Delay of the paths that use this address of either side, where it is another.
     pub delays: BTreeMap<SocketAddr, Duration>,
+    /// Addresses of side 0 that the other side sees as others.
+    pub translate: BTreeMap<SocketAddr, SocketAddr>,
     pub rule: Rule,
     pub log: Vec<Seen>,
     pub events: [Vec<Event>; 2],
@@ -122,6 +124,7 @@ impl Pair {
             ends: [Endpoint::new(opener), Endpoint::new(acceptor)],
             delay: Duration::from_millis(10),
             delays: BTreeMap::new(),
+            translate: BTreeMap::new(),
             rule: Box::new(|_| Verdict::Pass),
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
@@ -263,6 +266,13 @@ impl Pair {
             .copied()
             .unwrap_or(self.delay);
         datagram.path = datagram.path.reversed();
+        for (inside, outside) in &self.translate {
+            if side == 0 && datagram.path.remote == *inside {
+                datagram.path.remote = *outside;
+            } else if side == 1 && datagram.path.local == *outside {
+                datagram.path.local = *inside;
+            }
+        }
         let data = side == 0 && !datagram.body.is_empty();
         if data && self.mark_next > 0 {
             assert_eq!(datagram.ecn, Ecn::Ect0, "data of a flow with ECN may be marked");
