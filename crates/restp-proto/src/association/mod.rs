@@ -71,6 +71,9 @@ struct Outbound {
     writer_waits: bool,
     /// The peer's window is shut: when the next segment asks.
     probe_at: Option<Time>,
+    /// Every path has delivered what it carried, and the association's pointer has not followed: when the number it
+    /// stands at is placed again.
+    resend_at: Option<Time>,
     /// Our DATA_FIN: when it is due again.
     fin_at: Option<Time>,
 }
@@ -156,6 +159,7 @@ impl Association {
                 urgent: false,
                 writer_waits: false,
                 probe_at: None,
+                resend_at: None,
                 fin_at: None,
             },
             inn: Inbound {

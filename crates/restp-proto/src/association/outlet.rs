@@ -175,6 +175,9 @@ impl Association {
             return Some(best);
         }
         self.out.probe_at = None;
+        if self.resends_head(now, wait) {
+            return self.place(now).first().copied();
+        }
         if self.release.must_send_fin() && self.out.queue.is_empty() && self.out.again.is_empty() {
             self.release.fin_sent(self.out.next);
             self.out.buffer.push(None);
@@ -188,6 +191,23 @@ impl Association {
         self.out.fin_at = Some(now + wait);
         self.members[best].connection.announce_end(fin);
         Some(best)
+    }
+
+    /// The paths owe nothing, but the pointer stands: a peer that has acknowledged a path's number and has not kept what
+    /// it carried is reminded once per timeout.
+    fn resends_head(&mut self, now: Time, wait: restp_base::time::Duration) -> bool {
+        let idle = |member: &Member| member.connection.carried().next().is_none();
+        let head = self.out.buffer.get(self.out.first).is_some();
+        if !head || !self.out.again.is_empty() || !self.members.iter().all(idle) {
+            self.out.resend_at = None;
+            return false;
+        }
+        let due = *self.out.resend_at.get_or_insert(now + wait) <= now;
+        if due {
+            self.out.resend_at = None;
+            self.out.again.insert(self.out.first);
+        }
+        due
     }
 
     /// Half the send buffer is free again: tell a writer that was refused.

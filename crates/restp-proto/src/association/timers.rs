@@ -16,6 +16,7 @@ impl Association {
             (self.suspicion_at().filter(|_| works), Wakeup::Probe),
             (lines.min(), Wakeup::Retransmission),
             (self.out.probe_at.filter(|_| works), Wakeup::Probe),
+            (self.out.resend_at.filter(|_| works), Wakeup::Retransmission),
             (
                 self.out.fin_at.filter(|_| works && self.awaits_end()),
                 Wakeup::Retransmission,

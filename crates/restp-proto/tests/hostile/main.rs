@@ -10,3 +10,4 @@ mod ends;
 mod floods;
 mod numbers;
 mod packets;
+mod paths;
