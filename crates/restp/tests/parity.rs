@@ -4,9 +4,10 @@ use bytes::Bytes;
 use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_lab::host::{Application, Host, address_of};
-use restp_lab::traffic::{PORT, Receiver, Sender, Traffic};
+use restp_lab::traffic::{Moments, PORT, Receiver, Sender, Traffic};
 use restp_sim::{DirectionSpec, Happening, LinkSpec, World};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -59,6 +60,7 @@ impl Machine for Recorder {
             Event::Readable(_) => "readable".into(),
             // When a buffer is full is a matter of timing.
             Event::Writable(_) => return Some(event),
+            Event::Path(_, _, state) => format!("path: {state:?}"),
             Event::Closed(_, reason) => format!("closed: {reason}"),
         };
         // So is how often there is something to read.
@@ -127,11 +129,12 @@ fn simulated() -> [Account; 2] {
     };
     let (client, client_account) = Recorder::new(config());
     let (server, server_account) = Recorder::new(config().listen(PORT, Acceptance::Any));
-    let sender = Application::Sender(Sender::new(path, Time::ZERO, &traffic));
-    let receiver = Application::Receiver(Receiver::new(&traffic));
+    let (stream, moments) = (Stream::named(1, "flow/a"), Moments::default());
+    let sender = Application::Sender(Sender::new(path, Time::ZERO, &traffic, stream, moments.clone()));
+    let receiver = Application::Receiver(Receiver::new(&traffic, moments));
     let mut hosts = [
-        Host::new(ids[0], Box::new(client), sender, &mut world),
-        Host::new(ids[1], Box::new(server), receiver, &mut world),
+        Host::new(ids[0], Box::new(client), sender, None, &mut world),
+        Host::new(ids[1], Box::new(server), receiver, None, &mut world),
     ];
     let (mut arrived, mut out) = (Datagram::empty(), Datagram::empty());
     while let Some((now, happening)) = world.next(Time::ZERO + Duration::from_secs(300), &mut arrived) {
