@@ -586,3 +586,26 @@ fn a_path_whose_address_changes_goes_on_under_the_new_one() {
             .any(|event| matches!(event, Event::Path(_, _, PathState::Down)))
     );
 }
+
+#[test]
+fn a_join_that_overtakes_the_last_packet_of_the_set_up_leaves_the_first_path_alone() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let mut held = 0;
+    pair.rule = Box::new(move |seen| {
+        // The third packet of the first path takes its time.
+        let confirms =
+            seen.from == 0 && seen.is(Flags::ACK) && matches!(seen.header.mp, Some(MpSetup::Capable(_)));
+        held += u32::from(confirms);
+        if confirms && held == 1 {
+            Verdict::Late(MS * 300)
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.run_for(secs(1));
+    let accepted = pair.accepted().expect("accepted");
+    assert!(!pair.log.iter().any(|seen| seen.header.flags.has(Flags::RST)));
+    let from = pair.now;
+    assert!(pair.transfer(0, (flow, accepted), &noise(400_000), secs(20)));
+    assert!(carried(&pair, 1, from) > 0 && carried(&pair, 2, from) > 0);
+}

@@ -39,10 +39,13 @@ impl Association {
         }
         self.collect(now, ordinal);
         let connection = &mut self.members[ordinal].connection;
-        let (said, arrived) = (connection.take_said(), connection.take_arrived());
-        for (number, payload) in arrived {
+        let said = connection.take_said();
+        let mut arrived = std::mem::take(&mut self.arrived); // its memory is used again
+        connection.swap_arrived(&mut arrived);
+        for (number, payload) in arrived.drain(..) {
             self.on_data(now, number, payload);
         }
+        self.arrived = arrived;
         if let Some(said) = said {
             self.on_said(now, ordinal, said);
         }
@@ -67,7 +70,9 @@ impl Association {
             self.state = State::Established;
             self.handshake = Some(now.since(self.opened_at));
             self.notices.push_back(Notice::established(self.opened_here));
-            self.end_race(now, ordinal);
+            if self.opened_here {
+                self.end_race(now, ordinal);
+            }
         }
         self.tell(ordinal, restp_base::flow::PathState::Up);
         self.rescue_all();

@@ -106,6 +106,8 @@ pub(crate) struct Association {
     turn: usize,
     out: Outbound,
     inn: Inbound,
+    /// What the path of the present packet has newly received; empty between packets.
+    arrived: Vec<(u32, Bytes)>,
     release: Release,
     state: State,
     notices: VecDeque<Notice>,
@@ -170,6 +172,7 @@ impl Association {
                 reader_knows: false,
                 fin: None,
             },
+            arrived: Vec::new(),
             release: Release::default(),
             state: State::Opening,
             notices: VecDeque::new(),

@@ -62,7 +62,10 @@ impl Association {
             return Placement::new();
         };
         if number < self.out.next && self.out.urgent {
-            return self.rescue_first(now, number);
+            let chosen = self.rescue_first(now, number);
+            if !chosen.is_empty() {
+                return chosen;
+            }
         }
         let chosen = self.choose(now, bytes);
         if chosen.is_empty() {
@@ -96,7 +99,7 @@ impl Association {
             return Placement::new();
         };
         if self.members[best].connection.is_busy() {
-            return Placement::new(); // its own repairs come first, and the rest follows
+            return Placement::new(); // its own repairs come first
         }
         self.out.urgent = false;
         self.out.again.remove(&number);

@@ -472,11 +472,11 @@ impl Connection {
     pub(crate) fn take_said(&mut self) -> Option<Said> {
         self.subflow.as_mut()?.said.take()
     }
-    pub(crate) fn take_arrived(&mut self) -> Vec<(u32, Bytes)> {
-        let subflow = self.subflow.as_mut();
-        subflow
-            .map(|subflow| std::mem::take(&mut subflow.arrived))
-            .unwrap_or_default()
+    /// Moves what has newly arrived into `arrived`, which is empty.
+    pub(crate) fn swap_arrived(&mut self, arrived: &mut Vec<(u32, Bytes)>) {
+        if let Some(subflow) = &mut self.subflow {
+            std::mem::swap(&mut subflow.arrived, arrived);
+        }
     }
     /// Connection numbers that are queued or outstanding here.
     pub(crate) fn carried(&self) -> impl Iterator<Item = u64> + '_ {
