@@ -147,6 +147,9 @@ impl Endpoint {
             Some((index, ordinal)) => {
                 let ordinal = usize::from(ordinal);
                 if let Some(session) = self.table.at(index) {
+                    if session.finds_half_open(ordinal, &header) {
+                        return self.refuse(datagram.path, &packet);
+                    }
                     session.handle(now, ordinal, packet);
                     if let Some(cookie) = session.take_cookie(ordinal) {
                         self.cache.learn(now, key.remote, key.ports.remote, cookie);

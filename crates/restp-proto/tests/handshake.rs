@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use restp_base::flow::{CloseReason, Flow, Read};
+use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::Event;
 use restp_base::time::{Duration, Time};
 use restp_proto::wire::Flags;
@@ -271,3 +271,47 @@ fn unreliable_flows_carry_datagrams_without_any_set_up() {
         "a silent peer of a connectionless service is forgotten (OP-35)"
     );
 }
+
+/// The client's machine starts again and uses its first port once more, which the server knows as connected.
+fn start_again(preset: &str, set: &[(&str, &str)]) -> (Pair, FlowId) {
+    let mut pair = Pair::new(preset, set);
+    let (_, old) = pair.connect();
+    let mut fresh = config(preset, set);
+    fresh.initial_numbers = restp_proto::InitialNumbers::Fixed(7_000_000);
+    pair.ends[0] = Endpoint::new(fresh);
+    pair.events = [Vec::new(), Vec::new()];
+    (pair, old)
+}
+
+#[test]
+fn a_client_that_starts_again_is_served_although_its_old_connection_is_still_held() {
+    // RFC 9293 §3.5.1: the answer that fits no SYN of ours is refused, and that frees the ports.
+    for set in [&[][..], &UNNUMBERED] {
+        let (mut pair, old) = start_again("3wh-arq", set);
+        pair.open();
+        pair.run_for(secs(1));
+        assert_eq!(pair.closed(1), Some(&CloseReason::Reset), "the old connection");
+        pair.ends[1].release(pair.now, old);
+        pair.run_for(secs(3));
+        assert!(
+            pair.accepted().is_some(),
+            "the new one, with the first repeat of the SYN"
+        );
+        assert!(
+            matches!(pair.events[0][..], [Event::Connected(_)]),
+            "{:?}",
+            pair.events[0]
+        );
+    }
+}
+
+/// A connection without any number in its packets.
+const UNNUMBERED: [(&str, &str); 7] = [
+    ("flow-control", "none"),
+    ("ordering", "unordered"),
+    ("reliability", "unreliable"),
+    ("ack", "none"),
+    ("recovery", "timer"),
+    ("congestion", "none"),
+    ("framing", "fixed"),
+];

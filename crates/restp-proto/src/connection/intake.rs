@@ -68,6 +68,23 @@ impl Connection {
         matches!(self.state, State::SynSent(_)) && self.subflow.is_some() && single.agree(&header.services)
     }
 
+    /// Our SYN is out and this packet answers something else: the peer still has an association of these ports
+    /// that this side knows nothing of, because it has started again (RFC 9293 §3.5.1, half-open).
+    pub(crate) fn finds_half_open(&self, header: &Header) -> bool {
+        if !matches!(self.state, State::SynSent(_)) || header.flags.has(Flags::RST) {
+            return false;
+        }
+        match header.acknowledgement {
+            Some(number) => !self.is_ours(number),
+            // Without numbers nothing but the answer to a SYN comes first; early data may overtake that.
+            None => {
+                self.composition.establishment == Establishment::ThreeWay
+                    && !self.services_are_numbered()
+                    && !header.flags.has(Flags::SYN)
+            }
+        }
+    }
+
     /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
     fn on_answer(&mut self, now: Time, packet: Packet<'_>) {
         let header = packet.header;

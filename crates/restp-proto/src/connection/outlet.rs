@@ -133,6 +133,9 @@ impl Connection {
             return None;
         }
         let number = self.out.board.next_lost()?;
+        if number != self.out.board.first() && !self.out.window.allows(number) {
+            return None; // early data may turn out to be more than the peer takes (RFC 9293 §3.8.6)
+        }
         if std::mem::take(&mut self.out.repeat_at_once) {
             return Some(number);
         }

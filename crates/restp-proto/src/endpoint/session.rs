@@ -3,6 +3,7 @@
 use crate::association::{Association, Dial};
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Packet, Ports};
+use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
@@ -141,6 +142,11 @@ impl Session {
     /// Its set-up is not complete, and it takes data all the same.
     pub(super) fn takes_early_data(&self) -> bool {
         each!(self, inner => inner.takes_early_data())
+    }
+    /// The packet is of an earlier connection that the peer still holds at the ports of this path.
+    pub(super) fn finds_half_open(&mut self, ordinal: usize, header: &Header) -> bool {
+        self.path(ordinal)
+            .is_some_and(|path| path.finds_half_open(header))
     }
     /// The cookie its peer has given for the next time.
     pub(super) fn take_cookie(&mut self, ordinal: usize) -> Option<Cookie> {

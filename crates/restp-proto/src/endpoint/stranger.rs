@@ -242,7 +242,7 @@ impl Endpoint {
     }
 
     /// RST with the numbers that make it credible (RFC 9293 §3.5.2); nothing for what needs no connection.
-    fn refuse(&mut self, path: PathAddress, packet: &Packet<'_>) {
+    pub(super) fn refuse(&mut self, path: PathAddress, packet: &Packet<'_>) {
         let asked = packet.header;
         if asked.services.setup == Setup::Connectionless {
             return;
