@@ -37,6 +37,9 @@ pub enum Command {
     /// Run an experiment in virtual time
     #[command(after_help = SIM)]
     Sim(Sim),
+    /// Play random compositions in random networks with random faults, and hold laws against what happens
+    #[command(after_help = CHAOS)]
+    Chaos(Chaos),
     /// Show what a connection can be made of, and check compositions
     #[command(after_help = PROFILES)]
     Profiles(Profiles),
@@ -175,6 +178,27 @@ pub struct Sim {
     /// Hold the scenario's claims against the results; exit code 1 when one fails
     #[arg(long)]
     pub check: bool,
+}
+
+const CHAOS: &str = "\
+Examples:
+  restp chaos                                   1000 runs, from seed 1
+  restp chaos --seed 17 --runs 1                one run once more
+  restp chaos scenarios/chaos/*.toml            cases that were kept
+
+What breaks a law is made as small as possible and printed as a case, which a file can keep.";
+
+#[derive(Debug, Args)]
+pub struct Chaos {
+    /// Cases to play in the place of random ones
+    #[arg(value_name = "CASE.toml", conflicts_with_all = ["seed", "runs"])]
+    pub cases: Vec<PathBuf>,
+    /// First seed
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = seed)]
+    pub seed: u64,
+    /// Runs, each with the next seed
+    #[arg(long, value_name = "N", default_value = "1000", allow_negative_numbers = true, value_parser = runs)]
+    pub runs: u64,
 }
 
 const PROFILES: &str = "\

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
+        Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
     };
     match result {

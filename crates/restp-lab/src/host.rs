@@ -9,7 +9,7 @@ use restp_sim::{HostId, World};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Bytes that IPv4 puts before every datagram (RFC 791 §3.1, no options).
-const IP_HEADER_BYTES: usize = 20;
+pub(crate) const IP_HEADER_BYTES: usize = 20;
 
 /// One end of one flow.
 pub struct Host {

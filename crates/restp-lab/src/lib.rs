@@ -8,11 +8,13 @@
 //! | [`host`] | drives a machine from the event queue |
 //! | [`run`](mod@run) | one point and seed to one result; many of them on all cores, in order |
 //! | [`metrics`] | what is reported of flows and links, and over several runs |
+//! | [`chaos`] | random cases, and laws that hold whatever happens |
 //! | [`checker`] | claims of a scenario held against its results |
 //! | [`report`] | tables for eyes, CSV for other tools |
 //!
 //! Nothing here reads a clock: a run's wall time comes from a stopwatch the caller lends.
 
+pub mod chaos;
 pub mod checker;
 pub mod host;
 pub mod metrics;

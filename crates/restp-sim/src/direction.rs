@@ -162,6 +162,11 @@ impl Direction {
         Ok(())
     }
 
+    /// Ends everything that is left to chance: losses, reordering, copies, flipped bits.
+    pub fn heal(&mut self) {
+        self.impairments = None;
+    }
+
     /// Adds a scripted fault behind those already there.
     pub fn add_rule(&mut self, rule: impl FnMut(Offered) -> Ruling + Send + 'static) {
         self.rules.push(Box::new(rule));

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod bench;
+pub mod chaos;
 pub mod decode;
 pub mod emulate;
 pub mod profiles;

@@ -1,8 +1,10 @@
 //! From points and seeds to results: replications on all cores, results in the order of points and seeds.
 
+mod parallel;
 mod replication;
 mod summary;
 
+pub(crate) use parallel::in_order;
 pub use replication::{RunError, RunResult, traced};
 pub(crate) use summary::number;
 pub use summary::{Numbers, Summary};
@@ -10,10 +12,7 @@ pub use summary::{Numbers, Summary};
 use crate::checker::{self, Verdict};
 use crate::scenario::{Point, Scenario};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 /// How to run, apart from what the scenario says.
 #[derive(Clone, Copy)]
@@ -64,7 +63,11 @@ pub fn run(
     let jobs = jobs(scenario, options)?;
     let (mut runs, mut judged): (Vec<RunResult>, Vec<RunResult>) = (Vec::new(), Vec::new());
     let mut done = 0;
-    let outcome = in_order(&jobs, options, |result| {
+    let work = |index: usize| {
+        let job: &Job<'_> = &jobs[index];
+        replication::replicate(job.point, job.seed, options.stopwatch)
+    };
+    let outcome = in_order(options.threads, jobs.len(), work, |result| {
         let result = result?;
         runs.push(result.clone());
         if each(Line::Run(result)).is_break() {
@@ -119,49 +122,4 @@ fn jobs<'a>(scenario: &'a Scenario, options: &Options<'_>) -> Result<Vec<Job<'a>
         jobs.extend((first..first.saturating_add(runs(point))).map(|seed| Job { point, seed }));
     }
     Ok(jobs)
-}
-
-/// Does all jobs, the next free thread taking the next job, and hands over the results in the order of the jobs.
-fn in_order(
-    jobs: &[Job<'_>],
-    options: &Options<'_>,
-    mut each: impl FnMut(Result<RunResult, RunError>) -> Result<ControlFlow<()>, RunError>,
-) -> Result<ControlFlow<()>, RunError> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads.unwrap_or(0))
-        .build()
-        .map_err(|error| RunError::Threads(error.to_string()))?;
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel();
-    let stopwatch = options.stopwatch;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let sender = sender;
-            pool.broadcast(|_| {
-                let sender = sender.clone();
-                while !stop.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let result = replication::replicate(job.point, job.seed, stopwatch);
-                    if sender.send((index, result)).is_err() {
-                        break;
-                    }
-                }
-            });
-        });
-        let (mut waiting, mut due) = (BTreeMap::new(), 0);
-        let mut outcome = Ok(ControlFlow::Continue(()));
-        for (index, result) in receiver {
-            waiting.insert(index, result);
-            while let Some(result) = waiting.remove(&due) {
-                due += 1;
-                outcome = each(result);
-                if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
-                    stop.store(true, Ordering::Relaxed);
-                    return outcome;
-                }
-            }
-        }
-        outcome
-    })
 }

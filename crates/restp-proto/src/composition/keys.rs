@@ -147,6 +147,15 @@ impl Key {
         }
     }
 
+    /// Values worth trying: every choice, or numbers from small to large with their unit. Which of them are valid
+    /// depends on the other keys.
+    pub fn samples(&self) -> Vec<&'static str> {
+        match &self.access {
+            Access::Choice { choices, .. } => choices(),
+            Access::Number { unit, .. } => unit.samples().to_vec(),
+        }
+    }
+
     /// The value as it would be written; `None` when it has no meaning under the choices made.
     pub fn read(&self, composition: &Composition) -> Option<String> {
         // Fields are reached by mutable paths only; reading goes over a copy.
@@ -243,6 +252,31 @@ impl Unit {
             Unit::TimeOrAuto => "a span of time such as \"40 ms\", or \"auto\"",
             Unit::TimeOrNone => "a span of time such as \"40 ms\", or \"none\"",
             Unit::Count => "a plain count such as \"4\"",
+        }
+    }
+
+    fn samples(self) -> &'static [&'static str] {
+        match self {
+            Unit::Bytes => &[
+                "1 B", "8 B", "100 B", "536 B", "1400 B", "9000 B", "64 KiB", "256 KiB", "1 MiB",
+            ],
+            Unit::Segments => &[
+                "1 segments",
+                "2 segments",
+                "7 segments",
+                "10 segments",
+                "64 segments",
+                "8192 segments",
+                "65535 segments",
+            ],
+            Unit::Packets => &["1 packets", "2 packets", "8 packets", "255 packets"],
+            Unit::Time => &[
+                "0 ms", "1 ms", "10 ms", "40 ms", "200 ms", "500 ms", "1 s", "3 s", "10 s", "60 s", "300 s",
+            ],
+            Unit::TimeOrAuto => &[AUTO, "1 ms", "10 ms", "100 ms", "1 s"],
+            Unit::TimeOrNone => &[NONE, "1 ms", "100 ms", "1 s"],
+            Unit::Rate => &["100 kbit/s", "1 Mbit/s", "100 Mbit/s"],
+            Unit::Count => &["1", "2", "3", "4", "8", "15", "32"],
         }
     }
 

@@ -1,0 +1,217 @@
+//! One case: everything a run depends on, as plain data. Drawn from a seed or read from a file, so that a failure
+//! keeps its meaning when the draws change.
+
+use super::faults::Fault;
+use super::network::Hop;
+use super::swarm::{self, Choices};
+use super::traffic::Traffic;
+use super::{Side, faults, network, traffic};
+use restp_base::random::Stream;
+use restp_base::time::{Duration, Time};
+use restp_proto::composition::ValidComposition;
+use restp_proto::wire::Services;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Composition, network, traffic and faults of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What this case is kept for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// Seed of the network's random streams, and of the keys of initial numbers.
+    pub seed: u64,
+    /// From then on nothing breaks any more.
+    pub heal_ms: u64,
+    /// Simultaneous events come in an order drawn from the seed.
+    pub shuffle_ties: bool,
+    /// The server takes only the services of its own composition; otherwise whatever is valid.
+    pub exact: bool,
+    /// When the client opens conversations, beside those after a restart.
+    pub opens_ms: Vec<u64>,
+    /// How the client's composition differs from the preset `unrel`.
+    pub client: Choices,
+    /// How the server's differs from it: the same services, perhaps other numbers and local choices.
+    pub server: Choices,
+    /// What the client writes in each conversation.
+    pub client_writes: Traffic,
+    /// What the server writes in each conversation.
+    pub server_writes: Traffic,
+    /// The path from client to server.
+    pub hops: Vec<Hop>,
+    /// What breaks.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+}
+
+/// Why a case cannot be run.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CaseError {
+    /// It is no case.
+    #[error("{0}")]
+    Syntax(String),
+    /// A composition that is none, or not a valid one.
+    #[error("{side}: {why}")]
+    Composition {
+        /// Whose.
+        side: Side,
+        /// The key, or the rules broken.
+        why: String,
+    },
+    /// Two ends that could never agree.
+    #[error("client and server choose different services; only numbers and local choices may differ")]
+    Services,
+    /// A network that is none.
+    #[error("hops: {0}")]
+    Network(String),
+    /// A fault beyond the network or after the healing.
+    #[error("fault {number}: {why}")]
+    Fault {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// How often there is a second conversation: what was learnt in the first, such as a cookie, serves it.
+const AGAIN: f64 = 0.4;
+/// Bytes of the largest packet there is.
+const LARGEST_PACKET_BYTES: u64 = 65_535;
+
+impl Case {
+    /// The case of this seed. Every part draws from a stream of its own.
+    pub fn draw(seed: u64) -> Case {
+        let stream = |part: &str| Stream::named(seed, &format!("chaos/{part}"));
+        let hops = network::draw(&mut stream("network"));
+        // A timer whose ceiling is below the round trip repeats everything before it can be answered.
+        let least = network::longest_round_trip(&hops, LARGEST_PACKET_BYTES);
+        let (client, server) = swarm::draw(&mut stream("composition"), |valid| valid.rto.ceiling >= least);
+        let mut draw = stream("case");
+        let heal_ms = 1_000 + draw.below(20_000);
+        let segment = u64::from(client.segment_bytes.min(server.segment_bytes));
+        let mut opens_ms = vec![0];
+        if draw.chance(AGAIN) {
+            opens_ms.push(draw.below(heal_ms));
+        }
+        let faults = faults::draw(&mut stream("faults"), hops.len(), heal_ms, client.crc);
+        Case {
+            about: String::new(),
+            seed,
+            heal_ms,
+            shuffle_ties: draw.chance(0.5),
+            exact: draw.chance(0.5),
+            opens_ms,
+            client_writes: traffic::draw(&mut stream("traffic/client"), segment, &hops),
+            server_writes: traffic::draw(&mut stream("traffic/server"), segment, &hops),
+            client: swarm::choices(&client),
+            server: swarm::choices(&server),
+            hops,
+            faults,
+        }
+    }
+
+    /// Reads a case from TOML.
+    ///
+    /// # Errors
+    /// When it is none, with the line; or when it cannot be run.
+    pub fn read(text: &str) -> Result<Case, CaseError> {
+        let case: Case =
+            toml::from_str(text).map_err(|error| CaseError::Syntax(error.to_string().trim_end().into()))?;
+        case.check()?;
+        Ok(case)
+    }
+
+    /// The case as TOML; [`Case::read`] reads it back.
+    pub fn write(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Both compositions, client's first.
+    ///
+    /// # Errors
+    /// When one is none or invalid, or they could never agree.
+    pub fn compositions(&self) -> Result<[ValidComposition; 2], CaseError> {
+        let checked = |side: Side, choices: &Choices| {
+            swarm::composition(choices).map_err(|why| CaseError::Composition { side, why })
+        };
+        let client = checked(Side::Client, &self.client)?;
+        let server = checked(Side::Server, &self.server)?;
+        if Services::of(&client) != Services::of(&server) {
+            return Err(CaseError::Services);
+        }
+        Ok([client, server])
+    }
+
+    /// Says what is impossible about it.
+    ///
+    /// # Errors
+    /// The first thing that is.
+    pub fn check(&self) -> Result<(), CaseError> {
+        let [client, _] = self.compositions()?;
+        network::check(&self.hops).map_err(CaseError::Network)?;
+        for (index, fault) in self.faults.iter().enumerate() {
+            fault
+                .check(self.hops.len(), self.heal_ms, client.crc)
+                .map_err(|why| CaseError::Fault {
+                    number: index + 1,
+                    why,
+                })?;
+        }
+        Ok(())
+    }
+
+    /// When everything is whole again.
+    pub fn healed_at(&self) -> Time {
+        Time::ZERO + Duration::from_millis(self.heal_ms)
+    }
+
+    /// What `side` writes.
+    pub fn writes(&self, side: Side) -> &Traffic {
+        match side {
+            Side::Client => &self.client_writes,
+            Side::Server => &self.server_writes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_reads_back_as_it_was_written() {
+        for seed in 0..200 {
+            let case = Case::draw(seed);
+            assert_eq!(Case::read(&case.write()).as_ref(), Ok(&case), "{}", case.write());
+            assert_eq!(Case::draw(seed), case);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_its_reason() {
+        let refused = |change: fn(&mut Case)| {
+            let mut case = Case::draw(1);
+            change(&mut case);
+            Case::read(&case.write()).expect_err("refused").to_string()
+        };
+        assert!(refused(|case| case.hops.clear()).contains("at least 1 hop"));
+        assert!(
+            refused(|case| drop(case.client.insert("congstion".into(), "cubic".into()))).contains("client")
+        );
+        let late = |case: &mut Case| {
+            case.faults = vec![Fault::Restart {
+                side: Side::Server,
+                at_ms: case.heal_ms + 1,
+            }]
+        };
+        assert!(refused(late).contains("fault 1"));
+        assert!(
+            Case::read("seed = 1")
+                .expect_err("no case")
+                .to_string()
+                .contains("missing")
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! An encoded packet is the sum of the segments it names, and every segment is encoded once (OP-38, OP-39).
+
+use super::evidence::{Evidence, Fault, Pdu};
+use crate::chaos::trace::What;
+use bytes::Bytes;
+use restp_base::sequence;
+use restp_proto::wire::ErrorControl;
+use restp_services::reliability::{FecCode, LENGTH_BYTES};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one side sent in one conversation.
+#[derive(Default)]
+struct Sent<'a> {
+    near: Option<u64>,
+    segments: BTreeMap<u64, &'a Bytes>,
+    encoded: BTreeSet<u64>,
+}
+
+pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    let mut sent = BTreeMap::new();
+    for (index, record) in evidence.trace.records.iter().enumerate() {
+        let What::Sent { packet, from, .. } = &record.what else {
+            continue;
+        };
+        let Some(pdu) = evidence.pdu(*packet) else {
+            continue;
+        };
+        let (Some(wire), Some(conversation)) = (pdu.header.sequence, pdu.conversation) else {
+            continue;
+        };
+        let sent: &mut Sent<'_> = sent.entry((*from, conversation)).or_default();
+        let number = sequence::expand(sent.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
+        sent.near = Some(number);
+        if pdu.is_data() {
+            sent.segments.insert(number, &pdu.payload);
+        } else if pdu.header.services.error.has(ErrorControl::ENC) {
+            sent.judge(number, pdu)
+                .map_err(|what| Fault::at(index, format!("{from} {what}")))?;
+        }
+    }
+    Ok(())
+}
+
+impl Sent<'_> {
+    fn judge(&mut self, first: u64, pdu: &Pdu) -> Result<(), String> {
+        let Some(fec) = pdu.header.fec else {
+            return Err("sends an encoded packet that does not say of what".into());
+        };
+        let Some(code) = FecCode::from_kind(fec.kind) else {
+            return Err(format!("sends a code {} that nobody knows", fec.kind));
+        };
+        if !(1..=code.group_limit()).contains(&fec.range) {
+            return Err(format!("encodes {} segments in one packet", fec.range));
+        }
+        let mut sum = pdu.payload.to_vec();
+        for number in code.covered(first, fec.range) {
+            if !self.encoded.insert(number) {
+                return Err(format!("encodes number {} twice", sequence::truncate(number)));
+            }
+            let payload = self.segments.get(&number).map_or(&[][..], |payload| payload); // none: the FIN
+            let length = (payload.len() as u16).to_be_bytes();
+            if sum.len() < LENGTH_BYTES + payload.len() {
+                return Err(format!("cuts number {} short", sequence::truncate(number)));
+            }
+            for (sum, byte) in sum.iter_mut().zip(length.iter().chain(payload)) {
+                *sum ^= byte;
+            }
+        }
+        match sum.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => Err("sends an encoded packet that is not the sum of its segments".into()),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A trace with its packets decoded: what every law looks at.
+
+use crate::chaos::trace::{Trace, What};
+use crate::chaos::{Case, CaseError, Side};
+use bytes::Bytes;
+use restp_base::sequence;
+use restp_proto::composition::ValidComposition;
+use restp_proto::wire::{ErrorControl, Header};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a law finds.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The record at which it shows.
+    pub record: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Fault {
+    pub fn at(record: usize, what: impl fmt::Display) -> Self {
+        Fault {
+            record: Some(record),
+            what: what.to_string(),
+        }
+    }
+    pub fn whole(what: impl fmt::Display) -> Self {
+        Fault {
+            record: None,
+            what: what.to_string(),
+        }
+    }
+}
+
+/// One packet as its machine sent it.
+pub struct Pdu {
+    pub conversation: Option<usize>,
+    pub header: Header,
+    pub payload: Bytes,
+}
+
+impl Pdu {
+    /// Its payload is a segment, not several of them in code.
+    pub fn is_data(&self) -> bool {
+        !self.payload.is_empty() && !self.header.services.error.has(ErrorControl::ENC)
+    }
+}
+
+/// A case, what became of it, and the packets in it.
+pub struct Evidence<'a> {
+    pub case: &'a Case,
+    pub trace: &'a Trace,
+    pub compositions: [ValidComposition; 2],
+    /// By number; copies look at what they are copies of.
+    pdus: BTreeMap<u64, Pdu>,
+    copies: BTreeMap<u64, u64>,
+    flipped: BTreeSet<u64>,
+}
+
+impl<'a> Evidence<'a> {
+    pub fn new(case: &'a Case, trace: &'a Trace) -> Result<Self, CaseError> {
+        let mut evidence = Evidence {
+            case,
+            trace,
+            compositions: case.compositions()?,
+            pdus: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            flipped: BTreeSet::new(),
+        };
+        for record in &trace.records {
+            match &record.what {
+                What::Sent {
+                    packet,
+                    conversation,
+                    datagram,
+                    ..
+                } => {
+                    let bytes = Bytes::from(datagram.to_vec());
+                    if let Ok((header, length)) = Header::parse(&bytes, bytes.len()) {
+                        let pdu = Pdu {
+                            conversation: *conversation,
+                            header,
+                            payload: bytes.slice(length..),
+                        };
+                        evidence.pdus.insert(*packet, pdu);
+                    }
+                }
+                What::Copied { packet, of } => {
+                    let original = evidence.original(*of);
+                    evidence.copies.insert(*packet, original);
+                    if evidence.flipped.contains(of) {
+                        evidence.flipped.insert(*packet);
+                    }
+                }
+                What::Flipped { packet } => drop(evidence.flipped.insert(*packet)),
+                _ => {}
+            }
+        }
+        Ok(evidence)
+    }
+
+    fn original(&self, packet: u64) -> u64 {
+        self.copies.get(&packet).copied().unwrap_or(packet)
+    }
+
+    /// A packet as it was sent; none when it is no PDU.
+    pub fn pdu(&self, packet: u64) -> Option<&Pdu> {
+        self.pdus.get(&self.original(packet))
+    }
+
+    /// A packet that arrives, unless a bit of it flipped on the way: nothing of it is believed then.
+    pub fn intact(&self, packet: u64) -> Option<&Pdu> {
+        self.pdu(packet).filter(|_| !self.flipped.contains(&packet))
+    }
+
+    pub fn composition(&self, side: Side) -> &ValidComposition {
+        &self.compositions[side.index()]
+    }
+
+    /// The conversation that something is about.
+    pub fn conversation(&self, what: &What) -> Option<usize> {
+        match what {
+            What::Sent { packet, .. }
+            | What::Copied { packet, .. }
+            | What::Flipped { packet }
+            | What::Dropped { packet }
+            | What::Delivered { packet, .. } => self.pdu(*packet)?.conversation,
+            What::Began { end }
+            | What::Wrote { end, .. }
+            | What::Read { end, .. }
+            | What::ReadEnd { end }
+            | What::Finished { end }
+            | What::Aborted { end }
+            | What::Closed { end, .. }
+            | What::Holds { end, .. } => Some(self.trace.ends[*end].conversation),
+            What::Restarted { .. } | What::Jumped { .. } | What::Unexpected { .. } => None,
+        }
+    }
+
+    /// The segments that `side` sent in a conversation: by number, or in the order sent where they have none.
+    pub fn segments(&self, side: Side, conversation: usize) -> Vec<&Bytes> {
+        let mut near = None;
+        let mut segments: BTreeMap<u64, &Bytes> = BTreeMap::new();
+        for record in &self.trace.records {
+            let What::Sent { packet, from, .. } = &record.what else {
+                continue;
+            };
+            let Some(pdu) = self.pdu(*packet) else { continue };
+            if *from != side || pdu.conversation != Some(conversation) {
+                continue;
+            }
+            let place = match pdu.header.sequence {
+                Some(number) => {
+                    let number =
+                        sequence::expand(near.unwrap_or(sequence::ORIGIN + u64::from(number)), number);
+                    near = Some(number);
+                    number
+                }
+                None => segments.len() as u64,
+            };
+            if pdu.is_data() {
+                segments.insert(place, &pdu.payload);
+            }
+        }
+        segments.into_values().collect()
+    }
+}

@@ -1,0 +1,216 @@
+//! What must hold whatever happens. Each law is one file; it reads the trace of a run and names the first thing that
+//! breaks it. They are judged in their order, so the first one broken is the closest to the cause.
+
+mod complete;
+mod conservation;
+mod encoded;
+mod endings;
+mod evidence;
+mod flight;
+mod holes;
+mod memory;
+mod numbers;
+mod once;
+mod order;
+mod progress;
+mod window;
+mod wire;
+
+use super::Case;
+use super::trace::{Trace, What};
+use evidence::{Evidence, Fault};
+use serde::Serialize;
+use std::fmt;
+
+/// One law.
+pub struct Law {
+    /// Short name, stable.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub says: &'static str,
+    check: fn(&Evidence<'_>) -> Result<(), Fault>,
+}
+
+/// Every law.
+pub static LAWS: &[Law] = &[
+    Law {
+        name: "wire",
+        says: "every packet sent parses, is emitted again to the same bytes, and is no larger than its segment allows",
+        check: wire::check,
+    },
+    Law {
+        name: "conservation",
+        says: "every packet and copy is delivered, lost or on its way, once; it arrives as it was sent unless a bit flipped",
+        check: conservation::check,
+    },
+    Law {
+        name: "numbers",
+        says: "a number never changes its payload",
+        check: numbers::check,
+    },
+    Law {
+        name: "encoded",
+        says: "an encoded packet is the sum of the segments it names, and every segment is encoded once",
+        check: encoded::check,
+    },
+    Law {
+        name: "window",
+        says: "nothing is sent beyond the window that has reached the sender, but one probe at a time",
+        check: window::check,
+    },
+    Law {
+        name: "flight",
+        says: "before the first answer no more than the initial window is in flight, and without congestion control never more than the limit",
+        check: flight::check,
+    },
+    Law {
+        name: "once",
+        says: "only what was written is read, byte for byte, and where packets are numbered nothing twice",
+        check: once::check,
+    },
+    Law {
+        name: "order",
+        says: "where order is promised, what is read comes in the order written, and with full reliability without holes",
+        check: order::check,
+    },
+    Law {
+        name: "complete",
+        says: "with full reliability, what finished at both ends was read to the last byte",
+        check: complete::check,
+    },
+    Law {
+        name: "holes",
+        says: "without repeats something is missing only after a packet was lost, late or not taken",
+        check: holes::check,
+    },
+    Law {
+        name: "memory",
+        says: "a flow holds no more than its windows, its send buffer and a little for each segment",
+        check: memory::check,
+    },
+    Law {
+        name: "progress",
+        says: "once everything is whole, everything comes to an end in bounded time and is forgotten, without storms or needless wakes",
+        check: progress::check,
+    },
+    Law {
+        name: "endings",
+        says: "every flow ends once, and finished unless a fault explains another reason",
+        check: endings::check,
+    },
+];
+
+/// A broken law.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Violation {
+    /// Its name; `panic` and `runs` stand for a run that did not get to its end.
+    pub law: &'static str,
+    /// What breaks it.
+    pub what: String,
+    /// When, in seconds; none when it is the run as a whole.
+    pub seconds: Option<f64>,
+    /// What happened just before it and at it, one thing a line.
+    pub records: Vec<String>,
+}
+
+impl Violation {
+    pub(super) fn whole(law: &'static str, what: impl fmt::Display) -> Self {
+        Violation {
+            law,
+            what: what.to_string(),
+            seconds: None,
+            records: Vec::new(),
+        }
+    }
+}
+
+/// How much of what happened before is shown.
+const SHOWN: usize = 12;
+
+/// The first law that the run of `case` breaks.
+pub fn judge(case: &Case, trace: &Trace) -> Option<Violation> {
+    let evidence = match Evidence::new(case, trace) {
+        Ok(evidence) => evidence,
+        Err(error) => return Some(Violation::whole("runs", error)),
+    };
+    LAWS.iter().find_map(|law| {
+        let fault = (law.check)(&evidence).err()?;
+        let record = fault.record.and_then(|index| trace.records.get(index));
+        Some(Violation {
+            law: law.name,
+            what: fault.what,
+            seconds: record.map(|record| record.at.as_secs_f64()),
+            records: fault
+                .record
+                .map_or_else(Vec::new, |index| shown(&evidence, index)),
+        })
+    })
+}
+
+/// The records up to `last`, of its conversation where it has one.
+fn shown(evidence: &Evidence<'_>, last: usize) -> Vec<String> {
+    let records = &evidence.trace.records;
+    let about = evidence.conversation(&records[last].what);
+    let mut lines: Vec<String> = records[..=last]
+        .iter()
+        .rev()
+        .filter(|record| about.is_none() || evidence.conversation(&record.what) == about)
+        .take(SHOWN)
+        .map(|record| {
+            format!(
+                "{:>12.6} {}",
+                record.at.as_secs_f64(),
+                describe(evidence, &record.what)
+            )
+        })
+        .collect();
+    lines.reverse();
+    lines
+}
+
+fn describe(evidence: &Evidence<'_>, what: &What) -> String {
+    let side = |end: &usize| evidence.trace.ends[*end].side;
+    match what {
+        What::Sent { packet, from, .. } => format!("{from} sends {}", packet_line(evidence, *packet)),
+        What::Delivered { packet, to, .. } => format!("{to} receives {}", packet_line(evidence, *packet)),
+        What::Copied { packet, of } => format!("packet {packet} is a copy of {of}"),
+        What::Flipped { packet } => format!("a bit of packet {packet} flips"),
+        What::Dropped { packet } => format!("packet {packet} is lost"),
+        What::Restarted { side } => format!("{side} starts again"),
+        What::Jumped { side, by } => format!("the clock of {side} leaps by {by}"),
+        What::Unexpected { side, what } => format!("{side}: {what}"),
+        What::Began { end } => format!("{} begins a conversation", side(end)),
+        What::Wrote { end, data } => format!("{} writes {} bytes", side(end), data.len()),
+        What::Read { end, data } => format!("{} reads {} bytes", side(end), data.len()),
+        What::ReadEnd { end } => format!("{} reads the end", side(end)),
+        What::Finished { end } => format!("{} finishes", side(end)),
+        What::Aborted { end } => format!("{} breaks off", side(end)),
+        What::Closed { end, reason } => format!("{} is told: {reason}", side(end)),
+        What::Holds { end, bytes } => format!("{} holds {bytes} bytes", side(end)),
+    }
+}
+
+/// Number, flags and sizes of a packet.
+fn packet_line(evidence: &Evidence<'_>, packet: u64) -> String {
+    let Some(pdu) = evidence.pdu(packet) else {
+        return format!("packet {packet}, which is no PDU");
+    };
+    let header = &pdu.header;
+    let mut line = format!("packet {packet}:");
+    for name in header.flags.names() {
+        line += &format!(" {name}");
+    }
+    if let Some(sequence) = header.sequence {
+        line += &format!(" number {sequence}");
+    }
+    if let Some(acknowledgement) = header.acknowledgement {
+        line += &format!(" acknowledges {acknowledgement}");
+    }
+    if let Some(window) = header.window {
+        line += &format!(" window {window}");
+    }
+    line + &format!(" with {} bytes {:?}", pdu.payload.len(), header.tail)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Once everything is whole, everything comes to an end in bounded time and is forgotten, without storms of packets
+//! or needless wakes.
+
+use super::evidence::{Evidence, Fault};
+use crate::chaos::trace::{Ending, What};
+
+/// Wakes for every packet, and for every second.
+const WAKES_PER_PACKET: u64 = 4;
+const WAKES_PER_SECOND: u64 = 100;
+
+pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    let trace = evidence.trace;
+    let last = trace.records.len().checked_sub(1);
+    let fault = |what: String| Fault { record: last, what };
+    match trace.ending {
+        Ending::Quiet => {}
+        Ending::TimeUp => return Err(fault("something is still to happen when the time is up".into())),
+        Ending::Stuck => {
+            return Err(fault(
+                "time does not go on: a machine never has enough of one instant".into(),
+            ));
+        }
+        Ending::Storm => return Err(fault("more happens than so little data explains".into())),
+    }
+    if let Some(end) = trace.remembered.first() {
+        let end = trace.ends[*end];
+        return Err(Fault::whole(format!(
+            "{} still knows conversation {} after it was over and released",
+            end.side, end.conversation
+        )));
+    }
+    let sent = trace
+        .records
+        .iter()
+        .filter(|record| matches!(record.what, What::Sent { .. }))
+        .count() as u64;
+    let seconds = trace.records.last().map_or(0.0, |record| record.at.as_secs_f64()) as u64;
+    let most = WAKES_PER_PACKET * sent + WAKES_PER_SECOND * (seconds + 1);
+    if trace.wakeups > most {
+        return Err(fault(format!(
+            "{} wakes for {sent} packets in {seconds} s",
+            trace.wakeups
+        )));
+    }
+    Ok(())
+}

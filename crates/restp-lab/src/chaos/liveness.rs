@@ -1,0 +1,103 @@
+//! How long a run may take once everything is whole, and how soon a connection may rightly be given up. Both follow
+//! from the numbers of the compositions, the network and the traffic, never from what a machine says.
+
+use super::faults::Fault;
+use super::{Case, Side, network};
+use restp_base::time::Duration;
+use restp_base::units;
+use restp_proto::composition::{Composition, ValidComposition};
+use restp_services::connection_management::{Establishment, TIME_WAIT};
+use restp_services::loss_handling::Finding;
+
+/// Most bytes of a header that matter for how long a packet takes.
+const HEADER_BYTES: u64 = 100;
+
+/// From the healing to the moment at which nothing may be left to happen.
+pub fn patience(case: &Case, compositions: &[ValidComposition; 2]) -> Duration {
+    let mut total = Duration::ZERO;
+    for (side, composition) in Side::BOTH.into_iter().zip(compositions) {
+        // A connection that begins, misses its last packet, is asked for and given up, and lingers.
+        total += waits(composition, composition.handshake.attempts)
+            + composition.rto.ceiling * 8
+            + composition.idle_timeout * 2
+            + composition.progress_timeout * 2
+            + TIME_WAIT * 2
+            + case.writes(side).start()
+            + case.writes(side).interval() * case.writes(side).writes(u64::from(composition.segment_bytes));
+        total += transfer(case, side, compositions);
+    }
+    total * (case.opens_ms.len() as u64 + restarts(case))
+}
+
+/// The longest a transfer takes that has to wait for every single segment: a round trip through full queues, an
+/// acknowledgement that is held back, and a timer that runs out.
+fn transfer(case: &Case, side: Side, compositions: &[ValidComposition; 2]) -> Duration {
+    let composition = &compositions[side.index()];
+    let segment = u64::from(composition.segment_bytes);
+    let traffic = case.writes(side);
+    let segments = traffic.bytes().div_ceil(segment).max(traffic.writes(segment)) + 1;
+    let turn = network::longest_round_trip(&case.hops, segment + HEADER_BYTES);
+    (turn * 4 + Duration::from_secs(1) + composition.rto.floor * 2) * segments
+}
+
+fn restarts(case: &Case) -> u64 {
+    let restart = |fault: &&Fault| matches!(fault, Fault::Restart { .. });
+    case.faults.iter().filter(restart).count() as u64
+}
+
+/// The waits of a set-up packet before it leaves for the last time and after, `count` of them.
+fn waits(composition: &Composition, count: u32) -> Duration {
+    (0..count).fold(Duration::ZERO, |total, attempt| {
+        total + composition.handshake.rto * (1 << attempt.min(20))
+    })
+}
+
+/// Do the faults of the case explain that this end gives its peer up?
+pub fn may_give_up(case: &Case, side: Side, composition: &Composition) -> bool {
+    let silence = silence(case, side, u64::from(composition.segment_bytes));
+    // A lost packet is missed only when the timer runs out, and a hole given up only when its time is over.
+    let frame = composition
+        .numbers()
+        .into_iter()
+        .find(|(key, ..)| *key == "frame-interval");
+    let hold = frame
+        .and_then(|(_, value, _)| units::duration(&value).ok())
+        .unwrap_or_default();
+    patience_of(composition) <= silence + composition.rto.floor * 2 + hold * 2
+}
+
+/// The shortest silence after which this end may rightly give its peer up: any of its time limits, or all attempts,
+/// the last of which leaves before the last wait.
+fn patience_of(composition: &Composition) -> Duration {
+    let numbers = composition.numbers();
+    let limits = numbers.iter().filter(|(key, ..)| key.ends_with("-timeout"));
+    let mut least = limits
+        .filter_map(|(_, value, _)| units::duration(value).ok())
+        .min()
+        .unwrap_or(Duration::MAX);
+    if composition.establishment != Establishment::Connectionless {
+        least = least.min(waits(
+            composition,
+            composition.handshake.attempts.saturating_sub(1),
+        ));
+    }
+    let timeout = composition.loss_handling.reaction(Finding::Timeout);
+    if timeout.count_attempt {
+        let rto = composition.rto;
+        let waits = (1..rto.attempts).map(|attempt| (rto.floor * (1 << attempt.min(20))).min(rto.ceiling));
+        least = least.min(waits.fold(Duration::ZERO, |total, wait| total + wait));
+    }
+    least
+}
+
+/// The longest silence that the faults of the case explain at one end.
+fn silence(case: &Case, side: Side, segment_bytes: u64) -> Duration {
+    let jumps = case.faults.iter().map(|fault| match *fault {
+        Fault::ClockJump { side: of, by_ms, .. } if of == side => by_ms,
+        _ => 0,
+    });
+    // What a restarted client asks for waits until the server has forgotten the old conversation.
+    Duration::from_millis(case.heal_ms + jumps.sum::<u64>())
+        + TIME_WAIT * restarts(case)
+        + network::longest_round_trip(&case.hops, segment_bytes + HEADER_BYTES) * 2
+}
