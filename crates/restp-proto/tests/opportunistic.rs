@@ -444,3 +444,24 @@ fn acknowledgements_of_early_data_are_repeated_in_silence() {
     assert_eq!(web.got[1], b"request");
     assert!(web.sent(1).filter(|seen| seen.is(syn_ack())).count() > 2);
 }
+
+/// Two SYN-ACKs (one for the SYN, one for the early data) are acknowledged twice. Taken for duplicates these would let
+/// two segments more into the first round trip (limited transmit, RFC 3042) than the set-up of three steps does.
+#[test]
+fn acknowledgements_of_syn_acks_are_no_duplicates() {
+    let windows = [("initial-window", "1 segment"), ("ack-every", "1 packet")];
+    let web = Web::open(warm("opt-arq", &windows), b"GET", &noise(20_000)).run(200);
+    let rounds: Vec<usize> = (0..4)
+        .map(|round| {
+            let from = at(ROUND_TRIP / 2 + round * ROUND_TRIP);
+            let sent = web
+                .pair
+                .log
+                .iter()
+                .filter(|seen| seen.from == 1 && seen.is_data());
+            sent.filter(|seen| (from..from + ms(ROUND_TRIP)).contains(&seen.at))
+                .count()
+        })
+        .collect();
+    assert_eq!(rounds, [1, 2, 4, 8]);
+}

@@ -122,6 +122,22 @@ fn after_an_outage_the_former_window_is_sent_at_most_once_per_round_trip() {
     }
 }
 
+/// What arrived just before the outage is acknowledged just after it. A sample of 100 s would hold the timer at its
+/// ceiling and the pacer near a standstill.
+#[test]
+fn the_silence_of_an_outage_is_no_round_trip() {
+    let mut pair = Pair::new("outage", LIMITED);
+    let flows = pair.connect();
+    let down = switched(&mut pair);
+    stream(&mut pair, flows, secs(1));
+    down.set(true);
+    stream(&mut pair, flows, secs(100));
+    down.set(false);
+    stream(&mut pair, flows, secs(1));
+    let stats = pair.ends[0].stats(flows.0).expect("alive");
+    assert!(stats.rto < Some(secs(1)), "{:?}", stats.rto);
+}
+
 #[test]
 fn a_session_outlives_hours_without_a_link_on_both_sides() {
     let mut pair = Pair::new("outage", &[]);

@@ -105,6 +105,8 @@ pub static PRESETS: &[Preset] = &[
         purpose: "satellite: probe through outages instead of backing off",
         make: || Composition {
             loss_handling: LossHandling::Outage,
+            // A whole window resumes at once; unless spread over a round trip it overflows the first queue.
+            pacing: true,
             ..three_way_arq()
         },
     },

@@ -266,6 +266,10 @@ impl Connection {
             subflow.mapping.release_below(self.out.board.first());
         }
         self.on_window(header, report.cumulative, &mut feedback, bare);
+        if report.cumulative == self.out.origin && self.out.unconfirmed_answers > 0 {
+            self.out.unconfirmed_answers -= 1; // each SYN-ACK is acknowledged; that repeats nothing said of data
+            feedback.duplicate = false;
+        }
         let evidence = Evidence {
             now,
             report: &report,
@@ -275,8 +279,12 @@ impl Connection {
         let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
+        let outage_ended = self.out.outage.on_answer();
+        if outage_ended {
+            feedback.rtt = None; // it acknowledges what arrived before the outage: the silence is no round trip
+        }
         self.on_progress(now, &feedback);
-        if self.out.outage.on_answer() {
+        if outage_ended {
             self.resume(now);
         }
         let reaction = self.composition.loss_handling.reaction(Finding::Feedback);

@@ -62,6 +62,8 @@ struct Outbound {
     window: SendWindow,
     /// Window last advertised by the peer, to tell an update from a duplicate.
     advertised: u16,
+    /// SYN-ACKs sent whose acknowledgement has not come.
+    unconfirmed_answers: u32,
     /// The next repeat leaves whatever the window says.
     repeat_at_once: bool,
     /// So does the next segment: it was on a path that has failed.
@@ -264,6 +266,7 @@ impl Connection {
                 encoder: None,
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,
+                unconfirmed_answers: 0,
                 repeat_at_once: false,
                 rescue_at_once: false,
                 one_at_a_time: false,

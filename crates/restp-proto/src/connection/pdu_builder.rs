@@ -15,6 +15,7 @@ pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
     let answer = matches!(c.state, State::SynReceived(_));
     header.cookie_exchange = c.exchange.is_some_and(|exchange| exchange.is_about_cookies());
     open(c, &mut header);
+    c.out.unconfirmed_answers += u32::from(answer);
     if c.services_are_numbered() {
         header.sequence = Some(sequence::truncate(c.out.origin - 1));
         header.acknowledgement = answer.then(|| receive_next(c));

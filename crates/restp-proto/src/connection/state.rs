@@ -76,6 +76,9 @@ impl Connection {
         if of_syn && !handshake.is_repeated() {
             self.path.rtt.sample(now.since(self.counters.opened_at));
         }
+        if handshake.is_repeated() {
+            self.path.rto.on_repeated_set_up();
+        }
         self.counters.handshake = Some(now.since(self.counters.opened_at));
         self.state = State::Established;
         self.progress_at = now;

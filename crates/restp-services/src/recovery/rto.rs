@@ -41,6 +41,8 @@ impl RtoParameters {
 #[derive(Clone, Debug)]
 pub struct RtoTimer {
     parameters: RtoParameters,
+    /// In force until the first sample.
+    unmeasured: Duration,
     backoff: u32,
     expiries: u32,
     deadline: Option<Time>,
@@ -51,6 +53,7 @@ impl RtoTimer {
     pub fn new(parameters: RtoParameters) -> Self {
         RtoTimer {
             parameters,
+            unmeasured: Duration::from_secs(1),
             backoff: 0,
             expiries: 0,
             deadline: None,
@@ -58,14 +61,19 @@ impl RtoTimer {
     }
 
     /// The value in force: SRTT + 4·RTTVAR within the bounds, doubled per back-off; 1 s before the first sample
-    /// (RFC 6298 (2.1)).
+    /// (RFC 6298 (2.1)), 3 s if the set-up had to be repeated.
     pub fn value(&self, rtt: &RttEstimator) -> Duration {
         let base = rtt
             .timeout()
-            .unwrap_or(Duration::from_secs(1))
+            .unwrap_or(self.unmeasured)
             .max(self.parameters.floor);
         base.scaled(1 << self.backoff.min(30), 1)
             .min(self.parameters.ceiling)
+    }
+
+    /// A packet of the set-up was repeated, so it gave no sample, and the round trip may be longer than its timer (5.7).
+    pub fn on_repeated_set_up(&mut self) {
+        self.unmeasured = Duration::from_secs(3);
     }
 
     /// Something was sent: start unless running (5.1).
@@ -133,6 +141,15 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(narrow.allowing(Duration::from_secs(1)).floor, narrow.ceiling);
+    }
+
+    #[test]
+    fn a_repeated_set_up_leaves_three_seconds_until_the_first_sample() {
+        let (mut rtt, mut timer) = (RttEstimator::default(), RtoTimer::new(RtoParameters::default()));
+        timer.on_repeated_set_up();
+        assert_eq!(timer.value(&rtt), Duration::from_secs(3));
+        rtt.sample(Duration::from_millis(100));
+        assert_eq!(timer.value(&rtt), Duration::from_millis(300));
     }
 
     #[test]

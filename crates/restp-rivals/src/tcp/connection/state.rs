@@ -43,7 +43,9 @@ impl Connection {
             return;
         };
         let took = now.since(self.opened_at);
-        if !handshake.is_repeated() {
+        if handshake.is_repeated() {
+            self.path.rto.on_repeated_set_up();
+        } else {
             self.path.rtt.sample(took);
         }
         self.stats.handshake = Some(took);
