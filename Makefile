@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test lint python-test bench chaos fuzz docs deny clean
+.PHONY: help demo test lint python-test bench experiments chaos fuzz docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -40,6 +40,9 @@ bench: ## measure against QUIC, bare UDP, TCP and ns-3, and run the experiments;
 
 chaos: ## 20 000 random compositions, networks and faults, with every assertion on; CHAOS="--seed N --runs N" for others
 	cargo run --locked --quiet --profile chaos --package restp-cli -- chaos $(or $(CHAOS),--runs 20000)
+
+experiments: ## only the experiments, about a minute of computing; exit code 1 if a claim does not hold
+	python3 bench/experiments.py
 
 fuzz: ## fuzz the wire format, ten million inputs; fuzz/run.sh TARGET takes another one
 	./fuzz/run.sh

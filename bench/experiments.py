@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the published experiments in the simulator and writes their pages under docs/results/.
 
-    bench/experiments.py [e7 e8 response] [--output DIR]
+    bench/experiments.py [e1 e7 …] [--output DIR]
 
 Python's standard library only; results depend on the scenario files and their seeds alone. Exit code 0: every claim
 holds; 1: one does not, and its page says which.
@@ -11,26 +11,155 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import figure
 from report import table
 from run import ROOT, build
 
-INTRODUCTIONS = {
-    "e7": (
-        "Constant bit rate over a lossy bottleneck (ResTP §A.3.2): an unreliable ResTP flow is the base header and "
-        "nothing else, so it must lose the same packets as UDP under the same seed and deliver 1.12 · (1 − PER) Mbit/s."
+GOODPUT = [("goodput, Mbit/s", "goodput_bps", 1e-6, 4), ("timeouts", "timeouts", 1, 2)]
+VOICE = [
+    ("lost", "lost_messages", 1, 1),
+    ("late", "late_messages", 1, 1),
+    ("lost or late", "missed_messages", 1, 1),
+    ("in time, %", "on_time_share", 100, 2),
+    ("latency, ms", "latency_mean_ms", 1, 2),
+    ("99 %, ms", "latency_p99_ms", 1, 1),
+]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a page says beside its verdicts: an introduction, columns (heading, field, scale, digits), and remarks."""
+
+    introduction: str
+    columns: list[tuple[str, str, float, int]] = field(default_factory=lambda: GOODPUT)
+    remarks: str = ""
+    only: dict = field(default_factory=dict)  # the rows of the table: coordinates that are shown
+    title: str = ""
+
+
+EXPERIMENTS = {
+    "e1": Experiment(
+        "Files of 250, 500 and 1000 kB over a lossy link (ResTP §4.1, Table 4.3): TCP NewReno, ResTP with ARQ, and ResTP "
+        "with ARQ and forward error correction (HARQ). Losses are repaired by an encoded packet (*by FEC*), by duplicates "
+        "(*lost* less *by timer*) or by the timer.",
+        columns=[
+            ("completion, s", "completion_s", 1, 2),
+            ("lost", "lost_packets", 1, 1),
+            ("by timer", "timed_out_packets", 1, 1),
+            ("by FEC", "repaired_packets", 1, 1),
+            ("timeouts", "timeouts", 1, 1),
+        ],
+        remarks="""\
+The published absolute values cannot be path times. The round trip is 0.04 ms, so a queue of one bandwidth-delay product
+is less than one packet: a window above two overflows it, three duplicates rarely form, and each loss ends in a timer of
+at least 1 s. The published TCP takes 2.55 s where the path needs 1.05 s at 2 Mbit/s or 0.23 s at 10 Mbit/s; the excess
+per expected loss is nearly constant over the three sizes. It is that timer which both tables show, theirs and the
+*published-like* rows below.
+
+Claim 1 (HARQ finishes earlier than TCP) holds at 5 and 10 Mbit/s, and fails at 2 Mbit/s with an error rate of 0.01: there
+an encoded packet finds the one place of the queue taken by the data it protects, and hardly one arrives (*by FEC*). Claim
+2 (a larger gain at 0.01 than at 0.1) does not hold: at 5 and 10 Mbit/s the gain is 3 to 38 % at 0.01 and 46 to 54 % at
+0.1. Forward error correction pays most where losses are frequent, because every loss that it repairs saves a timer.
+
+With sane timers and queues claim 1 survives from an error rate of 0.1 on. At 0.01 and below HARQ is slower than TCP: a
+round trip of a few milliseconds lets an encoded packet cover one or two others, so it takes a third to a half of the
+link. ARQ alone is TCP by another name, as it must be. At an error rate of 0.3 some flows give up; the means are over
+those that finish.""",
+        only={"link.bottleneck.rate": ["2 Mbit/s", "10 Mbit/s"], "flow.file.traffic.file.bytes": [250000]},
     ),
-    "e8": (
+    "e2": Experiment(
+        "The published web page, 79 453 and 226 bytes at 5 Mbit/s, loaded by a three-way set-up, an opportunistic one and "
+        "fast open, with scripted losses of set-up packets (ResTP §4.2, Tables 4.5 to 4.10).",
+        columns=[("page load, s", "plt_first_s", 1, 4)],
+        remarks="""\
+Segment size, initial window and acknowledgement are calibrated once, for all three: 57 segments of 1400 bytes from a
+window of one are six round trips. With them the published times a + 8 RTT and a + 7 RTT are met within 5 % at every
+point. The published improvement of 10.32 % without loss at 40 ms is a misprint; its own times give 10.07 %.
+
+The penalties of 3, 3 and 6 s are those of the set-up timer: with the 1 s of today (sane) they are 1, 1 and 2 s, and
+the gain of the opportunistic set-up shrinks to 1 s and a round trip. At a round trip of 1 s such a timer runs out before
+any answer can come, so that point is not judged.""",
+    ),
+    "e2-random": Experiment(
+        "200 pages drawn from the published model, each loaded by a client of its own, with initial windows of 1, 4 and 10 "
+        "segments (ResTP §4.2.1).",
+        columns=[("page load, s", "plt_first_s", 1, 3), ("bytes", "delivered_bytes", 1, 0)],
+        title="E2, random pages",
+    ),
+    "e4": Experiment(
+        "Bulk transfer for 1000 s over a satellite link that is down from 20 to 30, 200 to 300 and 600 to 650 s (ResTP "
+        "§4.4): TCP NewReno against ResTP's probe state, with 6 and with 15 retries.",
+        columns=[
+            ("goodput, Mbit/s", "goodput_bps", 1e-6, 3),
+            ("gave up", "aborted", 1, 1),
+            ("resumes after 1st, s", "outages.0.resume_s", 1, 2),
+            ("2nd, s", "outages.1.resume_s", 1, 2),
+            ("3rd, s", "outages.2.resume_s", 1, 2),
+            ("timers in 2nd", "outages.1.timeouts", 1, 0),
+            ("last timer of 2nd, s", "outages.1.last_rto_s", 1, 2),
+        ],
+        remarks="""\
+That TCP gives up is a property of its retry limit, not of TCP: with a timer of 1 s six retries end at 63 s, inside the
+outage of 100 s, and fifteen outlast it. What remains is the silence afterwards, up to the timer it has backed off to, and
+slow start. ResTP asks once per timeout, so it resumes within a timeout and one and a half round trips (the probe is
+the last packet sent, and what the application reads next may have to be repeated first).
+
+The window that is kept resumes at once, so the preset `outage` spreads it over a round trip; without pacing it overflows
+the queue and NewReno, which repairs one segment per round trip, takes a minute for it.""",
+    ),
+    "e5": Experiment(
+        "A talk of 99 s in G.711 over a link that loses 2 % of the packets (ResTP §4.5, Table 4.18); a frame is of use for "
+        "160 ms.",
+        columns=VOICE,
+        remarks="""\
+The published duration of 120 ms is impossible: 4949 frames of 20 ms are 98.98 s. What it calls received is received in
+time: sent = received + lost + delayed in all six rows.
+
+The frames that the published TCP "loses" (559 and 459) are an artefact of the sink: TCP loses nothing, but the stream
+merges and splits frames, and a sink that takes each read for one frame loses their heads. The *raw* rows show the same
+(and as many, within a fifth to a quarter), the rows with length-prefixed frames lose none.
+
+Not as published: full reliability with SACK misses fewer frames than UDP (*E5.3-late*). Its repeats that are lost are found
+by later reports instead of by a timer, so it has no stalls of a second. Without SACK, with the published timer, a
+double loss costs dozens of frames, and the count of late ones (published: 176) is met. With SACK on both sides TCP and
+full reliability are one mechanism; equality is what one should expect and what is measured.""",
+    ),
+    "e5-hold": Experiment(
+        "The same talk with partial reliability: how long the receiver waits at a hole before it gives it up (OP-48).",
+        columns=VOICE,
+        title="E5, hold time",
+    ),
+    "e9": Experiment(
+        "Bulk transfer for 100 s whose first SYN is dropped (ResTP §A.3.4, Table A.1): opportunistic against three-way.",
+        columns=[
+            ("goodput, Mbit/s", "goodput_bps", 1e-6, 4),
+            ("first byte, s", "first_byte_s", 1, 3),
+            ("in the first second, Mbit/s", "bins_bps.0", 1e-6, 4),
+            ("fourth", "bins_bps.3", 1e-6, 4),
+            ("tenth", "bins_bps.9", 1e-6, 4),
+        ],
+        remarks="""\
+The gap is the set-up timer as a share of 100 s, 3 to 4 %, when rates count from the application's start. Counted from the
+first byte received, as in E8, the wait vanishes and with it the difference. With the set-up timer of today (sane) 1 s
+remains.""",
+    ),
+    "e7": Experiment(
+        "Constant bit rate over a lossy bottleneck (ResTP §A.3.2): an unreliable ResTP flow is the base header and "
+        "nothing else, so it must lose the same packets as UDP under the same seed and deliver 1.12 · (1 − PER) Mbit/s.",
+    ),
+    "e8": Experiment(
         "Bulk transfer over a lossy bottleneck (ResTP §A.3.3): TCP NewReno, ResTP with NewReno, and ResTP with the "
         "congestion module unplugged, whose flight is one bandwidth-delay product and one queue (32 segments), spread "
-        "over a round trip."
+        "over a round trip.",
     ),
-    "response": (
+    "response": Experiment(
         "Goodput of `restp:3wh-arq` (NewReno, an acknowledgement per two segments, window growth counted in bytes) "
         "against C · MSS / (RTT · √p) on a 10 Mbit/s, 45 ms link. The derivation of C = √(3/2) for this acknowledgement "
-        "and growth rule is in the scenario file. The other congestion controls stand beside it without a claim."
+        "and growth rule is in the scenario file. The other congestion controls stand beside it without a claim.",
+        title="Response of NewReno to random loss",
     ),
 }
 
@@ -40,9 +169,9 @@ def main() -> int:
     parser.add_argument("experiments", nargs="*", help="all when absent", default=[])
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
-    chosen = arguments.experiments or list(INTRODUCTIONS)
-    if unknown := set(chosen) - set(INTRODUCTIONS):
-        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(INTRODUCTIONS)}")
+    chosen = arguments.experiments or list(EXPERIMENTS)
+    if unknown := set(chosen) - set(EXPERIMENTS):
+        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
     restp = build(ROOT / "Cargo.toml", "--package", "restp-cli")["restp"]
     arguments.output.mkdir(parents=True, exist_ok=True)
     failed = False
@@ -68,18 +197,54 @@ def run(restp: str, name: str) -> tuple[list[dict], list[dict]]:
 
 
 def page(name: str, summaries: list[dict], verdicts: list[dict]) -> str:
+    experiment = EXPERIMENTS[name]
     axes = list(summaries[0]["point"])
+    shown = [summary for summary in summaries if all(summary["point"].get(k) in v for k, v in experiment.only.items())]
     rows = [
         (
             *(str(summary["point"].get(axis, "")) for axis in axes),
-            interval(flow["goodput_bps"]),
-            f"{flow['timeouts']['mean']:.2f}" if flow["timeouts"] else "–",
+            *(interval(flow, *column) for _, *column in experiment.columns),
             str(summary["summary"]["runs"]),
         )
-        for summary in summaries
+        for summary in shown
         for flow in summary["summary"]["flows"]
     ]
-    judged = [
+    short = [axis.rsplit(".", 1)[-1] for axis in axes]
+    headings = [heading for heading, *_ in experiment.columns]
+    picture = "![Goodput against packet error rate](e8.svg)\n\n" if name == "e8" else ""
+    omitted = f" Of {len(summaries)} points {len(shown)} are shown." if len(shown) < len(summaries) else ""
+    remarks = f"## Remarks\n\n{experiment.remarks}\n\n" if experiment.remarks else ""
+    return (
+        f"# {experiment.title or name.upper()}\n\n"
+        f"{experiment.introduction}\n\n"
+        f"```\nrestp sim scenarios/restp/{name}.toml --check\n```\n\n{picture}"
+        f"## Claims\n\n{claims(verdicts)}\n\n{remarks}"
+        f"## Results\n\nMean and half the 95 % interval over the seeds.{omitted}\n\n"
+        f"{table([*short, *headings, 'runs'], rows)}\n"
+    )
+
+
+# With more verdicts than this a page counts them claim by claim, and lists only those that do not hold.
+MANY_VERDICTS = 45
+
+
+def claims(verdicts: list[dict]) -> str:
+    if len(verdicts) <= MANY_VERDICTS:
+        return judged(verdicts)
+    by_claim: dict[str, list[dict]] = {}
+    for verdict in verdicts:
+        by_claim.setdefault(verdict["check"], []).append(verdict)
+    rows = [
+        (check, all_of[0]["text"], f"{sum(one['held'] is True for one in all_of)} of {len(all_of)}")
+        for check, all_of in by_claim.items()
+    ]
+    counted = table(["claim", "says", "holds at"], rows)
+    failed = [verdict for verdict in verdicts if verdict["held"] is not True]
+    return counted + (f"\n\nWhere a claim does not hold:\n\n{judged(failed)}" if failed else "")
+
+
+def judged(verdicts: list[dict]) -> str:
+    rows = [
         (
             verdict["check"],
             ", ".join(f"{value}" for value in verdict["point"].values()),
@@ -90,27 +255,26 @@ def page(name: str, summaries: list[dict], verdicts: list[dict]) -> str:
         )
         for verdict in verdicts
     ]
-    short = [axis.rsplit(".", 1)[-1] for axis in axes]
-    picture = "![Goodput against packet error rate](e8.svg)\n\n" if name == "e8" else ""
-    return (
-        f"# {name.upper() if name != 'response' else 'Response of NewReno to random loss'}\n\n"
-        f"{INTRODUCTIONS[name]}\n\n"
-        f"```\nrestp sim scenarios/restp/{name}.toml --check\n```\n\n{picture}"
-        f"## Claims\n\n{table(['claim', 'at', 'says', 'expected', 'measured', 'verdict'], judged)}\n\n"
-        f"## Results\n\nMean and 95 % interval over the seeds.\n\n"
-        f"{table([*short, 'goodput, Mbit/s', 'timeouts', 'runs'], rows)}\n"
-    )
+    return table(["claim", "at", "says", "expected", "measured", "verdict"], rows)
 
 
-def interval(values: dict) -> str:
+def interval(flow: dict, path: str, scale: float, digits: int) -> str:
+    values = flow
+    for part in path.split("."):
+        parts = values if isinstance(values, dict) else dict(enumerate(values or []))
+        values = parts.get(int(part) if part.isdigit() else part)
+    if not values:
+        return "–"
     mean, low, high = (values[key] for key in ("mean", "low", "high"))
     if low is None:
-        return f"{mean / 1e6:.4f}"
-    return f"{mean / 1e6:.4f} ± {(high - low) / 2e6:.4f}"
+        return f"{mean * scale:.{digits}f}"
+    return f"{mean * scale:.{digits}f} ± {(high - low) / 2 * scale:.{digits}f}"
 
 
 def number(value) -> str:
-    return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
 
 
 if __name__ == "__main__":

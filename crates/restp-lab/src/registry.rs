@@ -6,9 +6,8 @@ pub(crate) use restp::text_of;
 
 use crate::scenario::unknown;
 use crate::traffic::PORT;
-use restp_base::machine::Machine;
+use restp_base::machine::{Machine, PathAddress};
 use restp_proto::composition::{PRESETS, ValidComposition};
-use restp_proto::endpoint::Endpoint;
 use restp_rivals::compositions::rivals;
 use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
@@ -103,8 +102,9 @@ impl Transport {
         &self.name
     }
 
-    /// The machines of one flow. Both protocols are deterministic; nothing in them is random.
-    pub fn machines(&self) -> Ends {
+    /// The machines of a flow along `path`, as its opener sees it. All protocols are deterministic; nothing in them is
+    /// random.
+    pub fn machines(&self, path: PathAddress) -> Ends {
         match &self.kind {
             Kind::Udp => Ends {
                 client: Box::new(Udp::new(UdpConfig::default())),
@@ -113,13 +113,7 @@ impl Transport {
                     ..UdpConfig::default()
                 })),
             },
-            Kind::Restp(composition) => {
-                let (client, server) = restp::configurations(composition);
-                Ends {
-                    client: Box::new(Endpoint::new(client)),
-                    server: Box::new(Endpoint::new(server)),
-                }
-            }
+            Kind::Restp(composition) => restp::ends(composition, path),
             Kind::Tcp(parameters) => {
                 let client = TcpConfig::new((**parameters).clone());
                 let server = TcpConfig {

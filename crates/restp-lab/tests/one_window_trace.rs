@@ -29,17 +29,17 @@ struct Line {
 /// Congestion window in bytes and segments in flight, every 10 ms, of a bulk transfer. Of the data segments those for
 /// which `lost` holds never arrive; they are counted from 1, repeats included.
 fn trace(name: &str, lost: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
-    let ends = Transport::new(name, &[], Path::new(""))
-        .expect("a transport")
-        .machines();
-    let mut ends = [ends.client, ends.server];
-    let mut lines = [Line::default(), Line::default()];
-    let mut arrivals: BTreeMap<(Time, u64), (usize, Datagram)> = BTreeMap::new();
-    let (mut now, mut sent, mut samples) = (Time::ZERO, 0, Vec::new());
     let path = restp_base::machine::PathAddress {
         local: address_of(0),
         remote: address_of(1),
     };
+    let ends = Transport::new(name, &[], Path::new(""))
+        .expect("a transport")
+        .machines(path);
+    let mut ends = [ends.client, ends.server];
+    let mut lines = [Line::default(), Line::default()];
+    let mut arrivals: BTreeMap<(Time, u64), (usize, Datagram)> = BTreeMap::new();
+    let (mut now, mut sent, mut samples) = (Time::ZERO, 0, Vec::new());
     let flow = ends[0].open(now, path, PORT).expect("opened");
     while samples.len() < 2000 {
         for side in 0..2 {

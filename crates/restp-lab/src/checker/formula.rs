@@ -52,7 +52,7 @@ impl Formula {
     pub fn at(&self, point: &Coordinates) -> Option<f64> {
         Some(match self {
             Formula::Number(number) => *number,
-            Formula::Name(name) => number(point.get(name)?)?,
+            Formula::Name(name) => coordinate(point.get(name)?)?,
             Formula::Negative(inner) => -inner.at(point)?,
             Formula::Root(inner) => inner.at(point)?.sqrt(),
             Formula::Binary(left, operator, right) => {
@@ -68,7 +68,8 @@ impl Formula {
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
+/// A coordinate as a number; none where it is a name.
+pub(super) fn coordinate(value: &Value) -> Option<f64> {
     let Value::String(text) = value else {
         return value.as_f64();
     };

@@ -1,5 +1,6 @@
 //! Holds claims against results.
 
+use super::formula::coordinate;
 use super::raw::{Direction, Each};
 use super::{Axis, Bound, Check, Compare, Expect, Near, Trend};
 use crate::run::RunResult;
@@ -182,7 +183,7 @@ impl Check {
         let mut steps: Vec<(f64, f64)> = row
             .cells
             .iter()
-            .filter_map(|(value, runs)| Some((value.as_f64()?, self.mean(runs)?)))
+            .filter_map(|(value, runs)| Some((coordinate(value)?, self.mean(runs)?)))
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (word, sign) = match trend.direction {

@@ -1,10 +1,14 @@
 //! ResTP by preset or profile file.
 
-use super::TransportError;
+use super::{Ends, TransportError};
 use crate::scenario::unknown;
 use crate::traffic::PORT;
+use restp_base::machine::PathAddress;
+use restp_base::time::{Duration, Time};
 use restp_proto::composition::{Composition, PRESETS, Preset, SetError, ValidComposition};
 use restp_proto::config::{Acceptance, EndpointConfig};
+use restp_proto::endpoint::Endpoint;
+use restp_services::connection_management::{CookieMint, KeptCookie};
 use std::path::Path;
 
 /// The composition called `profile`, changed by the pairs of `set`.
@@ -36,12 +40,30 @@ pub(super) fn composition(
     composition.check().map_err(TransportError::whole)
 }
 
-/// Opens flows of `composition`; serves exactly these.
-pub(super) fn configurations(composition: &ValidComposition) -> (EndpointConfig, EndpointConfig) {
+/// The opener opens flows of `composition` along `path`, the server serves exactly these. Data beside the SYN needs a
+/// cookie from an earlier contact; the opener has one.
+pub(super) fn ends(composition: &ValidComposition, path: PathAddress) -> Ends {
     let client = EndpointConfig::new(composition.clone());
     let server = client.clone().listen(PORT, Acceptance::Exact);
-    (client, server)
+    let cookies = server.cookies;
+    let mut client = Endpoint::new(client);
+    if composition.establishment.is_opportunistic() {
+        let kept = KeptCookie {
+            server: path.remote,
+            port: PORT,
+            cookie: CookieMint::new(cookies).mint(Time::ZERO, path.local.ip()),
+            remaining: CONTACT_LASTS,
+        };
+        client.keep_cookie(Time::ZERO, kept);
+    }
+    Ends {
+        client: Box::new(client),
+        server: Box::new(Endpoint::new(server)),
+    }
 }
+
+/// No experiment starts a flow later than this.
+const CONTACT_LASTS: Duration = Duration::from_secs(12 * 3600);
 
 type Pairs = Vec<(String, String)>;
 

@@ -134,12 +134,12 @@ impl<'a> Replication<'a> {
         }
         let mut hosts = Vec::with_capacity(ids.len());
         for (i, flow) in plan.flows.iter().enumerate() {
-            let ends = flow.transport.machines();
             let (from, to) = (2 * i, 2 * i + 1);
             let path = PathAddress {
                 local: address_of(from),
                 remote: address_of(to),
             };
+            let ends = flow.transport.machines(path);
             let moments = Moments {
                 bin: flow.bins,
                 marks: flow.outages.iter().map(|outage| outage.end).collect(),

@@ -32,6 +32,8 @@ pub(super) struct RawScenario {
 restp_sim::link_table! {
     pub(super) struct RawLink {
         pub name: Spanned<String>,
+        #[serde(default, rename = "label")]
+        _label: String,
         pub count: Option<Spanned<u64>>,
         pub between: Spanned<Vec<Spanned<String>>>,
     }
@@ -41,6 +43,9 @@ restp_sim::link_table! {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFlow {
     pub name: Spanned<String>,
+    /// For eyes: what a choice of keys is called in the coordinates of a point.
+    #[serde(default, rename = "label")]
+    _label: String,
     pub count: Option<Spanned<u64>>,
     pub from: Spanned<String>,
     pub to: Spanned<String>,

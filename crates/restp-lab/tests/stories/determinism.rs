@@ -15,8 +15,22 @@ fn scenarios() -> Vec<Scenario> {
     };
     vec![
         short("bulk-lossy.toml", &[("duration", "10 s"), ("runs", "2")]),
+        short("e1.toml", &[("link.bottleneck.rate", "10 Mbit/s"), ("runs", "1")]),
+        short("e2.toml", &[("profile", "sane")]),
+        short(
+            "e2-random.toml",
+            &[
+                ("runs", "1"),
+                ("flow.page.traffic.web.pages", "10"),
+                ("flow.page.set.idle-timeout", "600 s"),
+            ],
+        ),
+        short("e4.toml", &[("duration", "40 s"), ("runs", "1")]),
+        short("e5.toml", &[("duration", "5 s"), ("runs", "1")]),
+        short("e5-hold.toml", &[("duration", "5 s"), ("runs", "1")]),
         short("e7.toml", &[("duration", "5 s"), ("runs", "2")]),
         short("e8.toml", &[("duration", "5 s"), ("runs", "1")]),
+        short("e9.toml", &[("duration", "5 s")]),
         short("response.toml", &[("duration", "5 s"), ("runs", "2")]),
         short("dumbbell-2.toml", &[("duration", "5 s")]),
         short("dumbbell-64.toml", &[("duration", "0.3 s")]),
