@@ -88,31 +88,31 @@ impl Association {
             self.past.rejected_packets += 1; // nothing follows the end
             return;
         }
-        let before = self.inn.ready.len();
-        let edge = self.inn.window.edge(reassembly.next(), before as u64);
-        match reassembly.insert(now, number, Some(payload), edge, &mut self.inn.ready) {
+        let edge = self
+            .inn
+            .window
+            .edge(reassembly.next(), self.inn.inbox.len() as u64);
+        match reassembly.insert(now, number, Some(payload), edge, &mut self.inn.inbox) {
             Arrival::Duplicate | Arrival::Late => self.past.duplicate_packets += 1, // came over two paths
             Arrival::BeyondWindow => self.past.rejected_packets += 1,
             Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
-        self.hand_up(now, before);
+        self.hand_up(now);
     }
 
     /// New data for the reader, and perhaps the end.
-    fn hand_up(&mut self, now: Time, before: usize) {
-        self.inn.ready_bytes += self.inn.ready.range(before..).map(Bytes::len).sum::<usize>();
-        let mut news = self.inn.ready.len() > before;
+    fn hand_up(&mut self, now: Time) {
+        let mut ended = false;
         if let (Some(fin), Some(reassembly)) = (self.inn.fin, &mut self.inn.reassembly)
             && reassembly.next() == fin
             && !self.release.remote_finished()
         {
-            reassembly.insert(now, fin, None, fin + 1, &mut self.inn.ready);
+            reassembly.insert(now, fin, None, fin + 1, &mut self.inn.inbox);
             self.release.fin_received(fin);
             self.acknowledge_soon();
-            news = true;
+            ended = true;
         }
-        if news && !self.inn.reader_knows {
-            self.inn.reader_knows = true;
+        if self.inn.inbox.has_news(ended) {
             self.notices.push_back(Notice::Readable);
         }
     }
@@ -162,8 +162,7 @@ impl Association {
             return;
         }
         self.inn.fin = Some(number);
-        let before = self.inn.ready.len();
-        self.hand_up(now, before);
+        self.hand_up(now);
         self.members[ordinal].connection.acknowledge_soon();
     }
 }
@@ -177,10 +176,10 @@ impl super::Inbound {
         let number = sequence::expand(reassembly.next(), number);
         let most_bytes = granted(composition).segments as usize * composition.segment_bytes as usize;
         let fits = if number == reassembly.next() {
-            self.ready_bytes == 0 || self.ready_bytes + size <= most_bytes
+            self.inbox.bytes() == 0 || self.inbox.bytes() + size <= most_bytes
         } else {
-            reassembly.held_bytes() + self.ready_bytes + size <= most_bytes
+            reassembly.held_bytes() + self.inbox.bytes() + size <= most_bytes
         };
-        fits && number < self.window.edge(reassembly.next(), self.ready.len() as u64)
+        fits && number < self.window.edge(reassembly.next(), self.inbox.len() as u64)
     }
 }

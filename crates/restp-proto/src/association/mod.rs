@@ -30,7 +30,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{EARLY_SEGMENTS, Key, Keys, Notice, Release, first_number};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::SendQueue;
-use restp_services::ordering::Reassembly;
+use restp_services::ordering::{Inbox, Reassembly};
 use restp_services::path_management::{Health, PathHealth};
 use restp_services::reliability::TransmitBuffer;
 use restp_services::scheduling::Scheduler;
@@ -83,9 +83,7 @@ struct Outbound {
 struct Inbound {
     reassembly: Option<Reassembly>,
     window: ReceiveWindow,
-    ready: VecDeque<Bytes>,
-    ready_bytes: usize,
-    reader_knows: bool,
+    inbox: Inbox,
     fin: Option<u64>,
 }
 
@@ -167,9 +165,7 @@ impl Association {
             inn: Inbound {
                 reassembly: None,
                 window: ReceiveWindow::new(sequence::ORIGIN, granted(&composition)),
-                ready: VecDeque::new(),
-                ready_bytes: 0,
-                reader_knows: false,
+                inbox: Inbox::default(),
                 fin: None,
             },
             arrived: Vec::new(),
@@ -268,14 +264,12 @@ impl Association {
 
     /// Takes the next data for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.ready.pop_front() {
-            self.inn.ready_bytes -= data.len();
+        if let Some(data) = self.inn.inbox.pop() {
             self.past.delivered_bytes += data.len() as u64;
             self.past.delivered_messages += 1;
             self.offer_window();
             return Read::Data(data);
         }
-        self.inn.reader_knows = false;
         if self.release.remote_finished() || self.state == State::Over {
             Read::End
         } else {
@@ -291,7 +285,7 @@ impl Association {
         let due = self
             .inn
             .window
-            .update_is_due(reassembly.next(), self.inn.ready.len() as u64);
+            .update_is_due(reassembly.next(), self.inn.inbox.len() as u64);
         if due && self.composition.flow_control != FlowControl::None && self.state == State::Established {
             self.acknowledge_soon();
         }
@@ -338,8 +332,7 @@ impl Association {
     }
 
     pub(crate) fn discard(&mut self) {
-        self.inn.ready = VecDeque::new();
-        self.inn.ready_bytes = 0;
+        self.inn.inbox.clear();
     }
 
     /// Ends the association for the application.
@@ -422,7 +415,7 @@ impl Association {
             .reassembly
             .as_ref()
             .map_or(0, |reassembly| reassembly.held_bytes());
-        let kept = self.out.queue.bytes() + self.out.buffer.bytes() + held + self.inn.ready_bytes;
+        let kept = self.out.queue.bytes() + self.out.buffer.bytes() + held + self.inn.inbox.bytes();
         total.memory_bytes += (size_of::<Association>() + kept) as u64;
         total
     }

@@ -34,7 +34,7 @@ impl Association {
 
     fn poll_member(&mut self, now: Time, ordinal: usize, out: &mut Datagram) -> bool {
         let next = self.inn.reassembly.as_ref().map(|reassembly| reassembly.next());
-        let unread = self.inn.ready.len() as u64;
+        let unread = self.inn.inbox.len() as u64;
         let paths = self.paths_in_use();
         let member = &mut self.members[ordinal];
         if member.vacant {

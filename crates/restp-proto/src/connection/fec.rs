@@ -106,7 +106,7 @@ impl Connection {
         let edge = self
             .inn
             .window
-            .edge(reassembly.next(), self.inn.ready.len() as u64);
+            .edge(reassembly.next(), self.inn.inbox.len() as u64);
         if last >= edge {
             self.counters.beyond_window += 1;
             return;

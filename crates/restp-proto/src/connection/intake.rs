@@ -200,7 +200,7 @@ impl Connection {
         };
         let is_data = !packet.payload.is_empty() && !packet.header.flags.has(Flags::FIN);
         let ahead = sequence::expand(reassembly.next(), number).saturating_sub(reassembly.next());
-        let held = self.inn.ready_bytes + reassembly.held_bytes();
+        let held = self.inn.inbox.bytes() + reassembly.held_bytes();
         let most_bytes = EARLY_SEGMENTS as usize * self.composition.segment_bytes as usize;
         let fits = held == 0 || held + packet.payload.len() <= most_bytes;
         is_data && !is_encoded(packet.header) && exchange.takes(ahead) && fits
@@ -389,9 +389,8 @@ impl Connection {
             self.counters.rejected_packets += 1; // nothing follows a FIN, nothing replaces it
             return;
         }
-        let before = self.inn.ready.len();
         let is_fin = payload.is_none();
-        let (held, unread) = (reassembly.held_bytes(), self.inn.ready_bytes);
+        let (held, unread) = (reassembly.held_bytes(), self.inn.inbox.bytes());
         let size = payload.as_ref().map_or(0, Bytes::len);
         // The peer's segments may be larger than ours. What can be handed up at once has only unread data before it.
         let too_many = if number == reassembly.next() {
@@ -402,14 +401,16 @@ impl Connection {
         let edge = if too_many {
             number
         } else {
-            self.inn.window.edge(reassembly.next(), before as u64)
+            self.inn
+                .window
+                .edge(reassembly.next(), self.inn.inbox.len() as u64)
         };
         let kept = self
             .inn
             .decoder
             .is_some()
             .then(|| payload.clone().unwrap_or_default());
-        let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.ready);
+        let arrival = reassembly.insert(now, number, payload, edge, &mut self.inn.inbox);
         match arrival {
             Arrival::Duplicate => self.counters.duplicate_packets += 1,
             Arrival::Late => self.counters.late_packets += 1,
@@ -444,7 +445,7 @@ impl Connection {
         {
             decoder.on_received(number, &payload);
         }
-        self.hand_up(before);
+        self.hand_up();
     }
 
     /// Bytes a window holds when its segments are as large as ours.
@@ -453,25 +454,23 @@ impl Connection {
     }
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
-    pub(super) fn hand_up(&mut self, before: usize) {
+    pub(super) fn hand_up(&mut self) {
         if let Some(subflow) = &mut self.subflow {
-            subflow.take_in(self.inn.ready.drain(before..));
+            subflow.take_in(self.inn.inbox.drain());
         }
-        self.inn.ready_bytes += self.inn.ready.range(before..).map(Bytes::len).sum::<usize>();
-        let mut news = self.inn.ready.len() > before;
+        let mut ended = false;
         if let (Some(fin), Some(reassembly)) = (self.inn.fin, &self.inn.reassembly)
             && reassembly.next() > fin
             && !self.release.remote_finished()
         {
             self.release.fin_received(fin);
-            news = true;
+            ended = true;
         }
-        self.tell_reader(news);
+        self.tell_reader(ended);
     }
 
-    fn tell_reader(&mut self, news: bool) {
-        if news && !self.inn.reader_knows {
-            self.inn.reader_knows = true;
+    fn tell_reader(&mut self, ended: bool) {
+        if self.inn.inbox.has_news(ended) {
             self.notices.push_back(Notice::Readable);
         }
     }
@@ -489,9 +488,9 @@ impl Connection {
 
     /// The end of what is not numbered: whatever is under way still comes too late.
     fn on_unnumbered_fin(&mut self) {
-        let news = !self.release.remote_finished();
+        let ended = !self.release.remote_finished();
         self.release.fin_received(0);
-        self.tell_reader(news);
+        self.tell_reader(ended);
     }
 
     /// A payload without a number: hand it up, or drop it when the reader is too slow.
@@ -503,15 +502,14 @@ impl Connection {
             self.counters.rejected_packets += 1; // overtaken by the FIN: the reader has seen the end
             return;
         }
-        if self.inn.ready.len() as u64 >= self.inn.window.capacity()
-            || self.inn.ready_bytes + payload.len() > self.most_unread_bytes()
+        if self.inn.inbox.len() as u64 >= self.inn.window.capacity()
+            || self.inn.inbox.bytes() + payload.len() > self.most_unread_bytes()
         {
             self.counters.beyond_window += 1;
             return;
         }
-        let before = self.inn.ready.len();
-        self.inn.ready.push_back(payload);
-        self.hand_up(before);
+        self.inn.inbox.extend([payload]);
+        self.hand_up();
     }
 
     /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
@@ -526,7 +524,7 @@ impl Connection {
             (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
             (_, Some(reassembly)) => {
                 let expected = reassembly.next();
-                let edge = self.inn.window.edge(expected, self.inn.ready.len() as u64);
+                let edge = self.inn.window.edge(expected, self.inn.inbox.len() as u64);
                 let number = header.sequence.map(|n| sequence::expand(expected, n));
                 number.is_some_and(|n| (expected..=edge).contains(&n))
                     && (acknowledges(first) || !self.has_feedback())
@@ -563,7 +561,7 @@ impl Connection {
         let edge = self
             .inn
             .window
-            .edge(reassembly.next(), self.inn.ready.len() as u64);
+            .edge(reassembly.next(), self.inn.inbox.len() as u64);
         let within = |number: u32| {
             let number = sequence::expand(reassembly.next(), number);
             (reassembly.next().saturating_sub(1)..=edge).contains(&number)

@@ -32,7 +32,7 @@ use restp_services::connection_management::{Cookie, Establishment, Exchange, Han
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::loss_handling::{Finding, ProbeState};
-use restp_services::ordering::Reassembly;
+use restp_services::ordering::{Inbox, Reassembly};
 use restp_services::path_management::{Load, Path};
 use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, TransmitBuffer};
@@ -96,10 +96,7 @@ struct Inbound {
     loss_report: LossReport,
     ack: AckTimer,
     nak: NakReporter,
-    ready: VecDeque<Bytes>,
-    ready_bytes: usize,
-    /// The application knows that there is something to read.
-    reader_knows: bool,
+    inbox: Inbox,
     /// Number of the peer's FIN, once seen.
     fin: Option<u64>,
     /// When a peer that believes what cannot be may be corrected again.
@@ -285,9 +282,7 @@ impl Connection {
                 loss_report: LossReport::default(),
                 ack: AckTimer::new(composition.ack.schedule, composition.ack.repeat),
                 nak: acknowledgement::nak_reporter(sequence::ORIGIN),
-                ready: VecDeque::new(),
-                ready_bytes: 0,
-                reader_knows: false,
+                inbox: Inbox::default(),
                 fin: None,
                 correct_from: now,
                 unplaced: Vec::new(),
@@ -396,14 +391,12 @@ impl Connection {
 
     /// Takes the next data for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.ready.pop_front() {
-            self.inn.ready_bytes -= data.len();
+        if let Some(data) = self.inn.inbox.pop() {
             self.counters.delivered_bytes += data.len() as u64;
             self.counters.delivered_messages += 1;
             self.offer_window();
             return Read::Data(data);
         }
-        self.inn.reader_knows = false;
         if self.release.remote_finished() || self.state.is_over() {
             Read::End
         } else {
@@ -421,7 +414,7 @@ impl Connection {
             && self
                 .inn
                 .window
-                .update_is_due(reassembly.next(), self.inn.ready.len() as u64)
+                .update_is_due(reassembly.next(), self.inn.inbox.len() as u64)
         {
             self.inn.ack.on_urgent_once(); // one update however much is read: repeats would count as duplicates
         }
@@ -449,8 +442,7 @@ impl Connection {
 
     /// The application has lost interest: what is unread is dropped.
     pub(crate) fn discard(&mut self) {
-        self.inn.ready = VecDeque::new();
-        self.inn.ready_bytes = 0;
+        self.inn.inbox.clear();
     }
 
     pub(crate) fn stats(&self) -> FlowStats {

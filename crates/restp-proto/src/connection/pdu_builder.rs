@@ -177,7 +177,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
         let number = carried.map(|number| sequence::expand(c.out.board.next(), number));
         subflow.fill(&mut header, number, &payload, payload.is_empty());
     } else if c.services.flow_control != 0 {
-        let unread = c.inn.ready.len() as u64;
+        let unread = c.inn.inbox.len() as u64;
         let next = c
             .inn
             .reassembly

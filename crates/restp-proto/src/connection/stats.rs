@@ -78,7 +78,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         + c.out.buffer.bytes()
         + c.out.board.memory()
         + held
-        + c.inn.ready_bytes
+        + c.inn.inbox.bytes()
         + encoder
         + decoder
         + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());

@@ -157,14 +157,13 @@ impl Connection {
         let Some(reassembly) = &mut self.inn.reassembly else {
             return;
         };
-        let before = self.inn.ready.len();
         while reassembly.hold_deadline(hold).is_some_and(|at| at <= now) {
-            self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.ready);
+            self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.inbox);
         }
         if self.has_feedback() {
             self.inn.ack.on_urgent_once();
         }
-        self.hand_up(before);
+        self.hand_up();
         self.conclude(now);
     }
 

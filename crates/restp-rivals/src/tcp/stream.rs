@@ -4,7 +4,7 @@
 use bytes::{Buf, Bytes};
 use restp_base::ranges::Ranges;
 use restp_services::ordering::Arrival;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// RCV.NXT and everything that arrived beyond it, by 64-bit byte numbers.
 #[derive(Debug)]
@@ -85,7 +85,12 @@ impl ByteStream {
 
     /// Takes a segment that does not [contradict](Self::contradicts) earlier ones. What may be handed up is appended
     /// to `ready`; what lies at or beyond `edge` is cut off.
-    pub(super) fn insert(&mut self, mut stretch: Stretch, edge: u64, ready: &mut VecDeque<Bytes>) -> Arrival {
+    pub(super) fn insert(
+        &mut self,
+        mut stretch: Stretch,
+        edge: u64,
+        ready: &mut impl Extend<Bytes>,
+    ) -> Arrival {
         if stretch.end() <= self.next {
             return Arrival::Duplicate;
         }
@@ -159,7 +164,7 @@ impl ByteStream {
     }
 
     /// Moves RCV.NXT over what is there.
-    fn advance(&mut self, ready: &mut VecDeque<Bytes>) {
+    fn advance(&mut self, ready: &mut impl Extend<Bytes>) {
         while let Some(entry) = self.held.first_entry()
             && *entry.key() == self.next
         {
@@ -167,7 +172,7 @@ impl ByteStream {
             self.next += piece.len();
             if let Piece::Data(data) = piece {
                 self.held_bytes -= data.len();
-                ready.push_back(data);
+                ready.extend([data]);
             }
         }
         self.arrived.remove_below(self.next);
@@ -196,6 +201,7 @@ fn compact(data: Bytes) -> Bytes {
 mod tests {
     use super::*;
     use restp_base::random::Stream;
+    use std::collections::VecDeque;
 
     const TEXT: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 

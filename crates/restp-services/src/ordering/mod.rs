@@ -1,9 +1,12 @@
 //! When a segment is handed up (ResTP §3.5.7). The connection gives every numbered arrival to [`Reassembly`],
-//! which holds back, delivers, recognises repeats, and keeps the receiver's pointer RCV.NXT.
+//! which holds back, delivers, recognises repeats, and keeps the receiver's pointer RCV.NXT. What it hands up waits in
+//! the [`Inbox`].
 
+mod inbox;
 mod partial;
 mod reorder_buffer;
 
+pub use inbox::Inbox;
 pub use partial::HoldParameters;
 pub use reorder_buffer::{Arrival, Reassembly};
 

@@ -106,7 +106,7 @@ impl Reassembly {
         number: u64,
         payload: Option<Bytes>,
         edge: u64,
-        ready: &mut VecDeque<Bytes>,
+        ready: &mut impl Extend<Bytes>,
     ) -> Arrival {
         if number == self.next && self.arrived.is_empty() && number < edge {
             self.newest = number;
@@ -128,7 +128,7 @@ impl Reassembly {
         self.arrived.insert(number..number + 1);
         let slot = match payload {
             Some(payload) if self.ordering == Ordering::Unordered => {
-                ready.push_back(payload);
+                ready.extend([payload]);
                 Slot::Empty(since)
             }
             Some(payload) => {
@@ -166,7 +166,7 @@ impl Reassembly {
 
     /// Gives the first hole up: RCV.NXT moves to the first number that arrived after it, or to the end of what was
     /// sent, and on as far as numbers are there. Returns how many numbers were skipped.
-    pub fn skip_hole(&mut self, now: Time, ready: &mut VecDeque<Bytes>) -> u64 {
+    pub fn skip_hole(&mut self, now: Time, ready: &mut impl Extend<Bytes>) -> u64 {
         let first = self.arrived.first().map_or(self.sent_below, |range| range.start);
         let skipped = first.saturating_sub(self.next);
         self.hole_since = None;
@@ -183,13 +183,13 @@ impl Reassembly {
     }
 
     /// Moves RCV.NXT over the numbers that are there.
-    fn advance(&mut self, ready: &mut VecDeque<Bytes>) {
+    fn advance(&mut self, ready: &mut impl Extend<Bytes>) {
         while let Some(slot) = self.slots.front_mut() {
             match std::mem::replace(slot, Slot::Missing) {
                 Slot::Missing => break,
                 Slot::Held(payload, _) => {
                     self.held_bytes -= payload.len();
-                    ready.push_back(payload);
+                    ready.extend([payload]);
                 }
                 Slot::Empty(_) => {}
             }

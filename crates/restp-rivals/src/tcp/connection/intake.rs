@@ -284,11 +284,11 @@ impl Connection {
 
     /// Payload, FIN, or both.
     fn on_data(&mut self, now: Time, stretch: Stretch) {
-        let (before, fin, edge) = (self.inn.ready.len(), stretch.fin, self.inn.edge);
-        let arrival = if before >= super::MAX_PIECES {
+        let (fin, edge) = (stretch.fin, self.inn.edge);
+        let arrival = if self.inn.inbox.len() >= super::MAX_PIECES {
             Arrival::BeyondWindow // tiny segments cost more memory than the window counts
         } else {
-            self.inn.stream.insert(stretch, edge, &mut self.inn.ready)
+            self.inn.stream.insert(stretch, edge, &mut self.inn.inbox)
         };
         match arrival {
             Arrival::InOrder => self.inn.ack.on_in_order(now, self.path.rtt.smoothed()),
@@ -300,24 +300,20 @@ impl Connection {
         if arrival != Arrival::InOrder || fin {
             self.inn.ack.on_urgent();
         }
-        self.hand_up(before);
+        self.hand_up();
     }
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
-    fn hand_up(&mut self, before: usize) {
-        let mut news = self.inn.ready.len() > before;
+    fn hand_up(&mut self) {
         if self.inn.discards {
-            self.inn.ready.clear();
-            news = false;
+            self.inn.inbox.clear();
         }
-        let new = self.inn.ready.range(before.min(self.inn.ready.len())..);
-        self.inn.ready_bytes += new.map(Bytes::len).sum::<usize>();
+        let mut ended = false;
         if self.inn.stream.is_finished() && !self.release.remote_finished() {
             self.release.fin_received(self.inn.stream.next() - 1);
-            news = true;
+            ended = true;
         }
-        if news && !self.inn.reader_knows {
-            self.inn.reader_knows = true;
+        if self.inn.inbox.has_news(ended) {
             self.notices.push_back(Notice::Readable);
         }
     }

@@ -24,6 +24,7 @@ use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
+use restp_services::ordering::Inbox;
 use restp_services::path_management::{Load, Path};
 use restp_services::recovery::{Recovery, RecoveryChoice, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
@@ -87,10 +88,7 @@ struct Inbound {
     edge: u64,
     ack: AckTimer,
     nak: NakReporter,
-    ready: VecDeque<Bytes>,
-    ready_bytes: usize,
-    /// The application knows that there is something to read.
-    reader_knows: bool,
+    inbox: Inbox,
     /// The application does not read any more.
     discards: bool,
 }
@@ -214,9 +212,7 @@ impl Connection {
                 edge: sequence::ORIGIN,
                 ack: AckTimer::new(Schedule::Positive(parameters.ack), None),
                 nak: NakReporter::new(parameters.nak, 1, sequence::ORIGIN),
-                ready: VecDeque::new(),
-                ready_bytes: 0,
-                reader_knows: false,
+                inbox: Inbox::default(),
                 discards: false,
             },
             agreed: Agreed {
@@ -369,14 +365,12 @@ impl Connection {
 
     /// Takes the next bytes for the reader.
     pub(super) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.ready.pop_front() {
-            self.inn.ready_bytes -= data.len();
+        if let Some(data) = self.inn.inbox.pop() {
             self.stats.delivered_bytes += data.len() as u64;
             self.stats.delivered_messages += 1;
             self.offer_window();
             return Read::Data(data);
         }
-        self.inn.reader_knows = false;
         if self.release.remote_finished() || self.state.is_over() {
             Read::End
         } else {
@@ -395,7 +389,7 @@ impl Connection {
     /// RCV.NXT and what waits for the reader, in units of our window.
     fn receive_units(&self) -> (u64, u64) {
         let shift = self.inn.shift;
-        let unread = (self.inn.ready_bytes as u64).div_ceil(1 << shift);
+        let unread = (self.inn.inbox.bytes() as u64).div_ceil(1 << shift);
         (self.inn.stream.next() >> shift, unread)
     }
 
@@ -414,8 +408,7 @@ impl Connection {
 
     /// The application has lost interest: what is unread is dropped, and no more will be written.
     pub(super) fn discard(&mut self, now: Time) {
-        self.inn.ready = VecDeque::new();
-        self.inn.ready_bytes = 0;
+        self.inn.inbox.clear();
         self.inn.discards = true;
         self.finish(now);
         self.orphan_until = Some(now + TIME_WAIT);
@@ -426,7 +419,7 @@ impl Connection {
             + self.out.buffer.bytes()
             + self.out.board.memory()
             + self.out.numbers.memory();
-        let receiving = self.inn.stream.held_bytes() + self.inn.ready_bytes;
+        let receiving = self.inn.stream.held_bytes() + self.inn.inbox.bytes();
         FlowStats {
             srtt: self.path.rtt.smoothed(),
             rto: Some(self.path.rto.value(&self.path.rtt)),
