@@ -5,10 +5,12 @@
 //! [`Connection::deadline`].
 
 mod acknowledgement;
+mod application;
 mod fec;
 mod intake;
 mod outlet;
 mod pdu_builder;
+mod receive;
 mod state;
 mod stats;
 mod subflow;
@@ -22,7 +24,7 @@ use state::State;
 use crate::composition::ValidComposition;
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
+use restp_base::flow::{CloseReason, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -30,7 +32,7 @@ use restp_services::ack::{AckTimer, NakReporter};
 use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
 use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
-use restp_services::framing::{Framing, SendQueue};
+use restp_services::framing::SendQueue;
 use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::{Inbox, Reassembly};
 use restp_services::path_management::{Load, Path};
@@ -361,90 +363,6 @@ impl Connection {
         self.notices.pop_front()
     }
 
-    /// Takes data to send. See [`restp_base::flow::Flow::write`].
-    pub(crate) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
-        if self.release.is_wanted() || self.state.is_over() {
-            return Err(WriteError::Closed);
-        }
-        let limit = self.composition.payload_bytes();
-        if !self.out.queue.fits(&data, limit) {
-            return Err(WriteError::TooLarge {
-                size: data.len(),
-                limit,
-            });
-        }
-        if data.is_empty() && self.composition.framing == Framing::Fixed && self.services_are_numbered() {
-            return Err(WriteError::Empty);
-        }
-        if self.out.queue.bytes() >= self.composition.send_buffer_bytes
-            || self.out.queue.frames() >= MAX_FRAMES
-        {
-            self.out.writer_waits = true;
-            return Err(WriteError::Blocked);
-        }
-        if self.out.queue.is_empty() && self.out.board.is_empty() {
-            self.progress_at = now;
-        }
-        self.out.queue.push(data);
-        Ok(())
-    }
-
-    /// Takes the next data for the reader.
-    pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.inbox.pop() {
-            self.counters.delivered_bytes += data.len() as u64;
-            self.counters.delivered_messages += 1;
-            self.offer_window();
-            return Read::Data(data);
-        }
-        if self.release.remote_finished() || self.state.is_over() {
-            Read::End
-        } else {
-            Read::Empty
-        }
-    }
-
-    /// Reading has made room: tell a sender that believes there is none.
-    fn offer_window(&mut self) {
-        let Some(reassembly) = &self.inn.reassembly else {
-            return;
-        };
-        if self.composition.flow_control != FlowControl::None
-            && !self.state.is_over()
-            && self
-                .inn
-                .window
-                .update_is_due(reassembly.next(), self.inn.inbox.len() as u64)
-        {
-            self.inn.ack.on_urgent_once(); // one update however much is read: repeats would count as duplicates
-        }
-    }
-
-    /// No more writes will come.
-    pub(crate) fn finish(&mut self) {
-        self.release.finish();
-    }
-
-    /// Breaks off and tells the peer.
-    pub(crate) fn abort(&mut self, now: Time) {
-        if !self.state.is_over() {
-            let tell = self.composition.establishment != Establishment::Connectionless;
-            self.end(
-                CloseReason::Aborted,
-                if tell {
-                    State::resetting(now)
-                } else {
-                    State::Closed
-                },
-            );
-        }
-    }
-
-    /// The application has lost interest: what is unread is dropped.
-    pub(crate) fn discard(&mut self) {
-        self.inn.inbox.clear();
-    }
-
     pub(crate) fn stats(&self) -> FlowStats {
         stats::of(self)
     }
@@ -504,9 +422,6 @@ impl Connection {
         outlet::poll(self, now, out)
     }
 }
-
-/// Frames that may wait to be numbered, whatever their size: an empty datagram takes memory too.
-const MAX_FRAMES: usize = 16_384;
 
 /// What the receiver takes, advertised or not.
 fn granted(flow_control: FlowControl) -> WindowParameters {

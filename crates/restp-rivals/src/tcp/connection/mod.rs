@@ -1,6 +1,7 @@
 //! One TCP connection: a handful of services, two short lists of calls ([`intake`], [`outlet`]), and the state they
 //! share. Drained as ResTP's: [`Connection::poll_transmit`] until `false`, notices, [`Connection::deadline`].
 
+mod agreement;
 mod intake;
 mod outlet;
 mod state;
@@ -8,12 +9,11 @@ mod timers;
 
 pub(super) use intake::{Packet, Verdict};
 
-use super::nak::SEGMENTS_MAX;
 use super::numbers::Numbers;
-use super::options::{Options, TIMESTAMP_BYTES};
 use super::parameters::TcpParameters;
 use super::stream::ByteStream;
 use super::wire::Header;
+use agreement::Agreed;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
@@ -26,7 +26,7 @@ use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::ordering::Inbox;
 use restp_services::path_management::{Load, Path};
-use restp_services::recovery::{Recovery, RecoveryChoice, Scoreboard};
+use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use state::State;
 use std::collections::VecDeque;
@@ -41,12 +41,6 @@ pub(super) struct Ports {
 
 /// First number of the scoreboard's segments, which never travel.
 const FIRST_SEGMENT: u64 = sequence::ORIGIN;
-/// Window without scaling, and in every SYN (RFC 7323 §2.2).
-const UNSCALED: u64 = 0xffff;
-/// Largest shift of a window (RFC 7323 §2.3).
-const MAX_SHIFT: u8 = 14;
-/// Payload of a peer that names no maximum (RFC 9293 §3.7.1, MUST-15).
-const DEFAULT_MSS: u16 = 536;
 
 /// What travels from here to the peer.
 #[derive(Debug)]
@@ -91,29 +85,6 @@ struct Inbound {
     inbox: Inbox,
     /// The application does not read any more.
     discards: bool,
-}
-
-/// What the SYNs have settled.
-#[derive(Clone, Copy, Debug)]
-struct Agreed {
-    /// Payload of a full segment from here.
-    segment_bytes: u32,
-    /// How far the peer's windows are shifted.
-    peer_shift: u8,
-    /// What acknowledgements say beside their number.
-    detail: Detail,
-    /// Segment bytes in which both ends count holes.
-    unit: u64,
-    clock: Option<Clock>,
-}
-
-/// Timestamps in use (RFC 7323 §4.3).
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// TS.Recent: what to echo.
-    recent: u32,
-    /// Last.ACK.sent: only a segment that reaches down to it updates the echo.
-    acknowledged: u64,
 }
 
 /// One end of a connection.
@@ -234,91 +205,6 @@ impl Connection {
             orphan_until: None,
             parameters,
         }
-    }
-
-    /// The options of our SYN, or of our answer to the peer's: what both want.
-    fn offer(&self, answers: bool) -> Options {
-        let timestamps = self.parameters.timestamps && (!answers || self.agreed.clock.is_some());
-        let detail = if answers {
-            self.agreed.detail
-        } else {
-            self.parameters.detail
-        };
-        Options {
-            mss: Some(self.most_taken(timestamps)),
-            sack_permitted: matches!(detail, Detail::Sack { .. }),
-            nak_mode: (detail == Detail::Nak).then_some(self.parameters.nak.mode),
-            snack_permitted: detail == Detail::Snack,
-            window_scale: (self.parameters.window_scaling && (!answers || self.inn.shift > 0))
-                .then(|| shift_for(self.window_bytes())),
-            ..Options::default()
-        }
-    }
-
-    /// Bytes of options and payload that we take in one segment.
-    fn most_taken(&self, timestamps: bool) -> u16 {
-        let room = if timestamps { TIMESTAMP_BYTES } else { 0 };
-        (self.parameters.segment_bytes as usize + room).min(0xffff) as u16
-    }
-
-    /// The peer's SYN, or its answer to ours: where its bytes begin, what it takes, which options both have.
-    fn learn(&mut self, syn: &Header) {
-        let next = sequence::ORIGIN + u64::from(syn.sequence) + 1;
-        let theirs = &syn.options;
-        let clock = theirs.timestamps.filter(|_| self.parameters.timestamps);
-        let option_bytes = if clock.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let theirs_most = usize::from(theirs.mss.unwrap_or(DEFAULT_MSS))
-            .saturating_sub(option_bytes)
-            .max(1);
-        // Both ends know both maxima and come to the same, whatever segments each of them sends.
-        let offered = self.most_taken(clock.is_some() || (self.opened_here && self.parameters.timestamps));
-        let ours_most = usize::from(offered).saturating_sub(option_bytes);
-        let unit = ours_most.min(theirs_most).max(1) as u64;
-        let scaled = theirs.window_scale.filter(|_| self.parameters.window_scaling);
-        self.agreed = Agreed {
-            segment_bytes: self.parameters.segment_bytes.min(theirs_most as u32),
-            peer_shift: scaled.unwrap_or(0).min(MAX_SHIFT),
-            detail: self.detail_with(theirs),
-            unit,
-            clock: clock.map(|clock| Clock {
-                recent: clock.value,
-                acknowledged: next,
-            }),
-        };
-        let shift = scaled.map_or(0, |_| shift_for(self.window_bytes()));
-        let units = (self.window_bytes() >> shift).min(UNSCALED) as u32;
-        self.inn.shift = shift;
-        self.inn.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
-        self.inn.edge = next;
-        let pieces = 2 * self.parameters.window.segments as usize;
-        self.inn.stream = ByteStream::new(next, pieces);
-        self.inn.nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
-        self.out.recovery = self.recovery_with(theirs);
-        self.out.advertised = syn.window;
-        self.out.window = SendWindow::initial(self.out.numbers.first_byte(), u64::from(syn.window));
-    }
-
-    /// What acknowledgements may say to a peer that offers `theirs`.
-    fn detail_with(&self, theirs: &Options) -> Detail {
-        let detail = self.parameters.detail;
-        let both = match detail {
-            Detail::Pointer => true,
-            Detail::Sack { .. } => theirs.sack_permitted,
-            Detail::Nak => theirs.nak_mode.is_some(),
-            Detail::Snack => theirs.snack_permitted,
-        };
-        if both { detail } else { Detail::Pointer }
-    }
-
-    /// The pipe rule needs reports; where none were agreed on, duplicates have to do.
-    fn recovery_with(&self, theirs: &Options) -> Recovery {
-        let choice = match self.parameters.recovery {
-            RecoveryChoice::Pipe if self.agreed.detail == Detail::Pointer => RecoveryChoice::DuplicateAck,
-            choice => choice,
-        };
-        let evidence = self.parameters.evidence(self.agreed.detail, theirs.nak_mode);
-        let fast = self.parameters.congestion.fast_recovery();
-        Recovery::new(choice, fast, true, evidence)
     }
 
     /// What we take, in bytes, whatever the field can say.
@@ -500,13 +386,6 @@ impl Connection {
     pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         outlet::poll(self, now, out)
     }
-}
-
-/// The smallest shift under which `bytes` fit into the field (RFC 7323 §2).
-fn shift_for(bytes: u64) -> u8 {
-    (0..MAX_SHIFT)
-        .find(|shift| bytes >> shift <= UNSCALED)
-        .unwrap_or(MAX_SHIFT)
 }
 
 /// Writes that may wait to be numbered, and segments that may wait to be read, whatever their size.

@@ -1,7 +1,8 @@
 //! What a segment is made of, in order: set-up? repeat? new data? probe? acknowledgement? Each question is one call;
 //! no algorithm lives here.
 
-use super::{Connection, State, UNSCALED};
+use super::agreement::UNSCALED;
+use super::{Connection, State};
 use crate::tcp::nak::{self, Nak};
 use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks, option_room, padded};
 use crate::tcp::snack::Snack;

@@ -1,0 +1,98 @@
+//! What the application calls: write, read, finish, abort, and losing interest ([`restp_base::flow::Flow`]).
+
+use super::{Connection, State};
+use bytes::Bytes;
+use restp_base::flow::{CloseReason, Read, WriteError};
+use restp_base::time::Time;
+use restp_services::connection_management::Establishment;
+use restp_services::flow_control::FlowControl;
+use restp_services::framing::Framing;
+
+impl Connection {
+    /// Takes data to send. See [`restp_base::flow::Flow::write`].
+    pub(crate) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        if self.release.is_wanted() || self.state.is_over() {
+            return Err(WriteError::Closed);
+        }
+        let limit = self.composition.payload_bytes();
+        if !self.out.queue.fits(&data, limit) {
+            return Err(WriteError::TooLarge {
+                size: data.len(),
+                limit,
+            });
+        }
+        if data.is_empty() && self.composition.framing == Framing::Fixed && self.services_are_numbered() {
+            return Err(WriteError::Empty);
+        }
+        if self.out.queue.bytes() >= self.composition.send_buffer_bytes
+            || self.out.queue.frames() >= MAX_FRAMES
+        {
+            self.out.writer_waits = true;
+            return Err(WriteError::Blocked);
+        }
+        if self.out.queue.is_empty() && self.out.board.is_empty() {
+            self.progress_at = now;
+        }
+        self.out.queue.push(data);
+        Ok(())
+    }
+
+    /// Takes the next data for the reader.
+    pub(crate) fn read(&mut self) -> Read {
+        if let Some(data) = self.inn.inbox.pop() {
+            self.counters.delivered_bytes += data.len() as u64;
+            self.counters.delivered_messages += 1;
+            self.offer_window();
+            return Read::Data(data);
+        }
+        if self.release.remote_finished() || self.state.is_over() {
+            Read::End
+        } else {
+            Read::Empty
+        }
+    }
+
+    /// Reading has made room: tell a sender that believes there is none.
+    fn offer_window(&mut self) {
+        let Some(reassembly) = &self.inn.reassembly else {
+            return;
+        };
+        if self.composition.flow_control != FlowControl::None
+            && !self.state.is_over()
+            && self
+                .inn
+                .window
+                .update_is_due(reassembly.next(), self.inn.inbox.len() as u64)
+        {
+            self.inn.ack.on_urgent_once(); // one update however much is read: repeats would count as duplicates
+        }
+    }
+
+    /// No more writes will come.
+    pub(crate) fn finish(&mut self) {
+        self.release.finish();
+    }
+
+    /// Breaks off and tells the peer.
+    pub(crate) fn abort(&mut self, now: Time) {
+        if !self.state.is_over() {
+            let tell = self.composition.establishment != Establishment::Connectionless;
+            self.end(
+                CloseReason::Aborted,
+                if tell {
+                    State::resetting(now)
+                } else {
+                    State::Closed
+                },
+            );
+        }
+    }
+
+    /// The application has lost interest: what is unread is dropped.
+    pub(crate) fn discard(&mut self) {
+        self.inn.inbox.clear();
+    }
+}
+
+/// Frames that may wait to be numbered, whatever their size: an empty datagram takes memory too.
+const MAX_FRAMES: usize = 16_384;
