@@ -7,7 +7,7 @@ use restp_base::time::{Duration, Time};
 /// The numbers describe the path after the event they come with was booked, with one exception:
 /// see [`in_flight_bytes`](PathView::in_flight_bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathView {
+pub struct PathView<'a> {
     /// The moment of the event.
     pub now: Time,
     /// Payload bytes of a full segment on this path.
@@ -27,4 +27,18 @@ pub struct PathView {
     /// Within a loss episode that fast recovery repairs. Not the slow start after a timeout: there the window
     /// has to grow.
     pub in_recovery: bool,
+    /// The other paths that carry data of the same association; empty where there is one path, or where the
+    /// algorithm looks at its own only.
+    pub siblings: &'a [Sibling],
+}
+
+/// What coupled congestion control knows of another path of its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// Its congestion window in bytes.
+    pub window_bytes: u64,
+    /// Its smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+    /// Its longest run of bytes between two losses lately, for algorithms that judge paths by it (OLIA).
+    pub loss_interval_bytes: u64,
 }

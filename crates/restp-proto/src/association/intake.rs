@@ -27,7 +27,8 @@ impl Association {
             return member.connection.acknowledge_soon();
         }
         let window = packet.header.window;
-        member.connection.handle(now, packet);
+        self.introduce(ordinal);
+        self.members[ordinal].connection.handle(now, packet);
         self.after_packet(now, ordinal, window);
     }
 

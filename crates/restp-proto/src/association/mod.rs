@@ -318,6 +318,22 @@ impl Association {
             .map(|(ordinal, _)| ordinal)
     }
 
+    /// The path `ordinal` learns of the others, where its congestion control looks at them: those that carry data, or
+    /// could (RFC 6356 §3).
+    fn introduce(&mut self, ordinal: usize) {
+        if !self.composition.congestion.is_coupled() {
+            return;
+        }
+        let mut siblings = std::mem::take(self.members[ordinal].connection.siblings());
+        siblings.clear();
+        let others = self.members.iter().enumerate().filter(|(other, member)| {
+            let works = member.connection.is_established() && member.health.verdict() == Health::Good;
+            *other != ordinal && works && !member.backup
+        });
+        siblings.extend(others.filter_map(|(_, member)| member.connection.as_sibling()));
+        *self.members[ordinal].connection.siblings() = siblings;
+    }
+
     /// No more writes will come.
     pub(crate) fn finish(&mut self) {
         self.release.finish();

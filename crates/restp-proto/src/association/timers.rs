@@ -34,9 +34,9 @@ impl Association {
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
         for ordinal in 0..self.members.len() {
-            let member = &mut self.members[ordinal];
-            if !member.vacant {
-                member.connection.on_deadline(now);
+            if !self.members[ordinal].vacant {
+                self.introduce(ordinal);
+                self.members[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);
             }
         }

@@ -9,7 +9,7 @@ use super::{Composition, Refusal, ValidComposition};
 use crate::wire::codes::{CONG_NONE, FC_WINDOW};
 use crate::wire::{self, ErrorControl, Order, Paths, Scheduler, Services, Setup};
 use restp_services::ack::{Acknowledgement, DelayedParameters, Detail, PositiveParameters, Schedule};
-use restp_services::congestion::CongestionChoice;
+use restp_services::congestion::{CodeSpace, CongestionChoice};
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -48,7 +48,7 @@ impl Services {
                     Paths::Spreading(Scheduler::FastestRtt)
                 }
             },
-            congestion: c.congestion.code(),
+            congestion: c.congestion.code(code_space(c.paths)).unwrap_or(CONG_NONE),
             flow_control: match c.flow_control {
                 FlowControl::None => 0,
                 FlowControl::Window(_) => FC_WINDOW,
@@ -149,13 +149,24 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
 }
 
 fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, Refusal> {
+    let space = if bits.multipath() {
+        CodeSpace::SeveralPaths
+    } else {
+        CodeSpace::OnePath
+    };
     let code = bits.congestion;
-    if local.congestion.code() == code {
+    if local.congestion.code(space) == Some(code) {
         return Ok(local.congestion);
     }
-    // Code 2 on several paths (OP-6) meets its rule.
-    CongestionChoice::from_code(code)
-        .ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno, 3 is cubic"))
+    CongestionChoice::from_code(code, space).ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno"))
+}
+
+/// What the codes of the congestion field mean in a path mode (OP-6).
+pub(super) fn code_space(paths: PathMode) -> CodeSpace {
+    match paths {
+        PathMode::Single => CodeSpace::OnePath,
+        PathMode::HotStandby | PathMode::Overflow | PathMode::Spreading => CodeSpace::SeveralPaths,
+    }
 }
 
 /// ARQ with PAR means partial reliability, with FEC HARQ (ResTP §3.5.8). All three at once contradict each other:

@@ -17,6 +17,7 @@ use restp_services::framing::SendQueue;
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::Mapping;
 use restp_services::scheduling::Candidate;
+use restp_services::view::Sibling;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -408,6 +409,15 @@ impl Connection {
             subflow.fin_due = Some(fin);
             self.inn.ack.on_urgent_once();
         }
+    }
+
+    /// What other paths may know of it, once it was measured.
+    pub(crate) fn as_sibling(&self) -> Option<Sibling> {
+        self.path.as_sibling()
+    }
+    /// What its congestion control knows of other paths.
+    pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
+        &mut self.path.siblings
     }
 
     /// What a scheduler may know of it.

@@ -14,8 +14,6 @@ pub const FC_WINDOW: u8 = 1;
 pub const CONG_NONE: u8 = 0;
 /// Cong: NewReno; under MP? = 1 one independent window per subflow.
 pub const CONG_NEW_RENO: u8 = 1;
-/// Cong under MP? = 1: Coupled, linked increase (OP-6).
-pub const CONG_COUPLED: u8 = 2;
 
 /// Byte 2, Ord: partially ordered.
 pub const ORD_PAR: u8 = 0x80;

@@ -4,7 +4,7 @@ use super::codes::{self, ErrorControl, Flags};
 use super::mp::Form;
 use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Tail};
 use super::{arq, crc};
-use restp_services::congestion::CongestionChoice;
+use restp_services::congestion::{CodeSpace, CongestionChoice};
 use std::fmt::Write;
 
 /// One field of a PDU.
@@ -184,13 +184,16 @@ fn base(list: &mut List<'_>, header: &Header) {
             Paths::Single | Paths::HotStandby => "without meaning outside spreading",
         },
     );
+    let space = if services.multipath() {
+        CodeSpace::SeveralPaths
+    } else {
+        CodeSpace::OnePath
+    };
     let congestion = match (services.multipath(), services.congestion) {
         (_, codes::CONG_NONE) => "no congestion control",
         (true, codes::CONG_NEW_RENO) => "newreno, one window per subflow",
-        (true, codes::CONG_COUPLED) => "coupled",
-        (true, _) => "unassigned algorithm",
-        (false, code) => {
-            CongestionChoice::from_code(code).map_or("unassigned algorithm", |choice| choice.name())
+        (_, code) => {
+            CongestionChoice::from_code(code, space).map_or("unassigned algorithm", |choice| choice.name())
         }
     };
     list.add("Cong", 4, congestion);

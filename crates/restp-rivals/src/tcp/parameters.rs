@@ -307,9 +307,10 @@ fn congestion(key: &str, name: &str) -> Result<CongestionChoice, ParameterError>
     named(key, name, &controls().collect::<Vec<_>>())
 }
 
-/// Congestion controls that are built.
+/// Congestion controls of one path.
 fn controls() -> impl Iterator<Item = (&'static str, CongestionChoice)> {
     let choices = CongestionChoice::all().into_iter();
+    let choices = choices.filter(|choice| !choice.is_coupled());
     choices.map(|choice| (choice.name(), choice))
 }
 

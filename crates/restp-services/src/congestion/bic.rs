@@ -98,7 +98,7 @@ impl Bic {
 }
 
 impl Congestion for Bic {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let segment = segment_of(view);
         let mut target = 0;
         match *event {

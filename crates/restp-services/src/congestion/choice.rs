@@ -1,9 +1,9 @@
 //! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
 
 use super::{
-    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Cubic, CubicParams, FixedRate, HighSpeed,
-    Illinois, RateParams, Reno, Scalable, Tahoe, Unplugged, Vegas, VegasParams, Veno, VenoParams, Westwood,
-    WestwoodParams, WestwoodPlus, WestwoodPlusParams, Yeah,
+    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Coupled, Coupling, Cubic, CubicParams,
+    FixedRate, HighSpeed, Illinois, RateParams, Reno, Scalable, Tahoe, Unplugged, Vegas, VegasParams, Veno,
+    VenoParams, WVegas, WVegasParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams, Yeah,
 };
 use crate::recovery::FastRecovery;
 
@@ -45,6 +45,29 @@ pub enum CongestionChoice {
     Bbr(BbrParams),
     /// Open loop: a configured rate (ResTP §3.5.9).
     Rate(RateParams),
+    /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
+    Coupled(CommonParams),
+    /// A fraction of Reno's step on every path (Honda and others 2009).
+    Ewtcp(CommonParams),
+    /// Increase by the sum, decrease by the own window (Wischik and others 2011).
+    Semicoupled(CommonParams),
+    /// RFC 6356.
+    Lia(CommonParams),
+    /// Opportunistic linked increases (Khalili and others 2012).
+    Olia(CommonParams),
+    /// Balanced linked adaptation (Peng and others 2016).
+    Balia(CommonParams),
+    /// Weighted Vegas (Cao, Xu, Fu 2012).
+    WVegas(WVegasParams),
+}
+
+/// The header's Cong field counts twice: with one path, and with several (ResTP §3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeSpace {
+    /// MP? = 0.
+    OnePath,
+    /// MP? = 1.
+    SeveralPaths,
 }
 
 use CongestionChoice as Choice;
@@ -53,8 +76,9 @@ use CongestionChoice as Choice;
 const FLIGHT_LIMIT_SEGMENTS: u64 = 100;
 
 impl CongestionChoice {
-    /// Every algorithm with its default parameters, in the order of the header codes.
-    pub fn all() -> [Self; 16] {
+    /// Every algorithm with its default parameters: in the order of the header codes for one path, then those for
+    /// several paths only.
+    pub fn all() -> [Self; 23] {
         [
             Choice::None {
                 flight_limit_segments: FLIGHT_LIMIT_SEGMENTS,
@@ -74,6 +98,13 @@ impl CongestionChoice {
             Choice::Illinois(CommonParams::default()),
             Choice::Bbr(BbrParams::default()),
             Choice::Rate(RateParams::default()),
+            Choice::Coupled(CommonParams::default()),
+            Choice::Ewtcp(CommonParams::default()),
+            Choice::Semicoupled(CommonParams::default()),
+            Choice::Lia(CommonParams::default()),
+            Choice::Olia(CommonParams::default()),
+            Choice::Balia(CommonParams::default()),
+            Choice::WVegas(WVegasParams::default()),
         ]
     }
 
@@ -82,29 +113,46 @@ impl CongestionChoice {
         self.label().0
     }
 
-    /// The code of the header's Cong field for one path (ResTP §3.1.1; codes from 3 on are the project's).
-    pub const fn code(&self) -> u8 {
-        self.label().1
+    /// The code of the header's Cong field (ResTP §3.1.1; codes from 3 on are the project's); `None` where the field has
+    /// none for it.
+    pub const fn code(&self, space: CodeSpace) -> Option<u8> {
+        match space {
+            CodeSpace::OnePath => self.label().1,
+            CodeSpace::SeveralPaths => self.label().2,
+        }
     }
 
-    const fn label(&self) -> (&'static str, u8) {
+    /// It looks at the windows of the other paths, and needs several.
+    pub const fn is_coupled(&self) -> bool {
+        self.label().1.is_none()
+    }
+
+    /// Name, code for one path, code for several.
+    const fn label(&self) -> (&'static str, Option<u8>, Option<u8>) {
         match self {
-            Choice::None { .. } => ("none", 0),
-            Choice::NewReno(_) => ("newreno", 1),
-            Choice::Bic(_) => ("bic", 2),
-            Choice::Cubic(_) => ("cubic", 3),
-            Choice::Tahoe(_) => ("tahoe", 4),
-            Choice::Reno(_) => ("reno", 5),
-            Choice::Vegas(_) => ("vegas", 6),
-            Choice::Westwood(_) => ("westwood", 7),
-            Choice::WestwoodPlus(_) => ("westwood+", 8),
-            Choice::Veno(_) => ("veno", 9),
-            Choice::Scalable(_) => ("scalable", 10),
-            Choice::HighSpeed(_) => ("highspeed", 11),
-            Choice::Yeah(_) => ("yeah", 12),
-            Choice::Illinois(_) => ("illinois", 13),
-            Choice::Bbr(_) => ("bbr", 14),
-            Choice::Rate(_) => ("rate", 15),
+            Choice::None { .. } => ("none", Some(0), Some(0)),
+            Choice::NewReno(_) => ("newreno", Some(1), Some(1)),
+            Choice::Bic(_) => ("bic", Some(2), Some(10)),
+            Choice::Cubic(_) => ("cubic", Some(3), Some(9)),
+            Choice::Tahoe(_) => ("tahoe", Some(4), None),
+            Choice::Reno(_) => ("reno", Some(5), None),
+            Choice::Vegas(_) => ("vegas", Some(6), Some(11)),
+            Choice::Westwood(_) => ("westwood", Some(7), None),
+            Choice::WestwoodPlus(_) => ("westwood+", Some(8), Some(12)),
+            Choice::Veno(_) => ("veno", Some(9), None),
+            Choice::Scalable(_) => ("scalable", Some(10), None),
+            Choice::HighSpeed(_) => ("highspeed", Some(11), None),
+            Choice::Yeah(_) => ("yeah", Some(12), None),
+            Choice::Illinois(_) => ("illinois", Some(13), Some(13)),
+            Choice::Bbr(_) => ("bbr", Some(14), Some(14)),
+            Choice::Rate(_) => ("rate", Some(15), Some(15)),
+            Choice::Coupled(_) => ("coupled", None, Some(2)),
+            Choice::Ewtcp(_) => ("ewtcp", None, Some(3)),
+            Choice::Semicoupled(_) => ("semicoupled", None, Some(4)),
+            Choice::Lia(_) => ("lia", None, Some(5)),
+            Choice::Olia(_) => ("olia", None, Some(6)),
+            Choice::Balia(_) => ("balia", None, Some(7)),
+            Choice::WVegas(_) => ("wvegas", None, Some(8)),
         }
     }
 
@@ -114,8 +162,10 @@ impl CongestionChoice {
     }
 
     /// The algorithm with this header code, with default parameters.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::all().into_iter().find(|choice| choice.code() == code)
+    pub fn from_code(code: u8, space: CodeSpace) -> Option<Self> {
+        Self::all()
+            .into_iter()
+            .find(|choice| choice.code(space) == Some(code))
     }
 
     /// Start and growth, for the algorithms with a window.
@@ -127,7 +177,14 @@ impl CongestionChoice {
             | Choice::Scalable(params)
             | Choice::HighSpeed(params)
             | Choice::Yeah(params)
-            | Choice::Illinois(params) => Some(params),
+            | Choice::Illinois(params)
+            | Choice::Coupled(params)
+            | Choice::Ewtcp(params)
+            | Choice::Semicoupled(params)
+            | Choice::Lia(params)
+            | Choice::Olia(params)
+            | Choice::Balia(params) => Some(params),
+            Choice::WVegas(params) => Some(&mut params.common),
             Choice::Bic(params) => Some(&mut params.common),
             Choice::Cubic(params) => Some(&mut params.common),
             Choice::Vegas(params) => Some(&mut params.common),
@@ -156,6 +213,7 @@ impl CongestionChoice {
 
     /// A controller for a path whose full segments carry `segment_bytes`.
     pub fn build(&self, segment_bytes: u64) -> Controller {
+        let coupled = |coupling, params| Controller::Coupled(Coupled::new(coupling, params, segment_bytes));
         match self {
             Choice::None {
                 flight_limit_segments,
@@ -178,6 +236,13 @@ impl CongestionChoice {
             Choice::Yeah(params) => Controller::Yeah(Yeah::new(params, segment_bytes)),
             Choice::Illinois(params) => Controller::Illinois(Illinois::new(params, segment_bytes)),
             Choice::Rate(params) => Controller::Rate(FixedRate::new(params, segment_bytes)),
+            Choice::Coupled(params) => coupled(Coupling::Fully, params),
+            Choice::Ewtcp(params) => coupled(Coupling::Ewtcp, params),
+            Choice::Semicoupled(params) => coupled(Coupling::Semicoupled, params),
+            Choice::Lia(params) => coupled(Coupling::Lia, params),
+            Choice::Olia(params) => coupled(Coupling::Olia, params),
+            Choice::Balia(params) => coupled(Coupling::Balia, params),
+            Choice::WVegas(params) => Controller::WVegas(WVegas::new(params, segment_bytes)),
         }
     }
 }
@@ -188,12 +253,32 @@ mod tests {
 
     #[test]
     fn names_and_codes_round_trip() {
-        for (position, choice) in CongestionChoice::all().into_iter().enumerate() {
+        for choice in CongestionChoice::all() {
             assert_eq!(CongestionChoice::from_name(choice.name()), Some(choice));
-            assert_eq!(CongestionChoice::from_code(choice.code()), Some(choice));
-            assert_eq!(usize::from(choice.code()), position);
+            for space in [CodeSpace::OnePath, CodeSpace::SeveralPaths] {
+                if let Some(code) = choice.code(space) {
+                    assert_eq!(CongestionChoice::from_code(code, space), Some(choice));
+                }
+            }
         }
         assert_eq!(CongestionChoice::from_name("NewReno"), None);
-        assert_eq!(CongestionChoice::from_code(16), None);
+        assert_eq!(CongestionChoice::from_code(16, CodeSpace::OnePath), None);
+    }
+
+    /// Each field of four bits is full, so a new algorithm has to displace one.
+    #[test]
+    fn every_code_of_either_space_is_taken_once() {
+        for space in [CodeSpace::OnePath, CodeSpace::SeveralPaths] {
+            let all = CongestionChoice::all();
+            let mut codes: Vec<_> = all.iter().filter_map(|choice| choice.code(space)).collect();
+            codes.sort_unstable();
+            assert_eq!(codes, (0..16).collect::<Vec<u8>>(), "{space:?}");
+        }
+        assert_eq!(
+            CongestionChoice::from_code(2, CodeSpace::SeveralPaths)
+                .unwrap()
+                .name(),
+            "coupled"
+        ); // OP-6
     }
 }

@@ -2,6 +2,7 @@
 
 use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW};
 use super::*;
+use crate::view::Sibling;
 use restp_base::random::Stream;
 use restp_base::time::Time;
 
@@ -24,7 +25,7 @@ pub(super) fn acked_after(bytes: u64, rtt: Duration) -> CongestionEvent {
 }
 
 /// A path about which nothing is known but its segment size.
-pub(super) fn path(segment_bytes: u64) -> PathView {
+pub(super) fn path(segment_bytes: u64) -> PathView<'static> {
     PathView {
         now: Time::ZERO,
         segment_bytes,
@@ -34,6 +35,7 @@ pub(super) fn path(segment_bytes: u64) -> PathView {
         min_rtt: None,
         application_limited: false,
         in_recovery: false,
+        siblings: &[],
     }
 }
 
@@ -109,7 +111,7 @@ struct Recorder {
 }
 
 impl Congestion for Recorder {
-    fn on(&mut self, _: &CongestionEvent, _: &PathView) {
+    fn on(&mut self, _: &CongestionEvent, _: &PathView<'_>) {
         self.seen += 1;
     }
     fn window_bytes(&self) -> u64 {
@@ -217,7 +219,7 @@ fn any_sample(stream: &mut Stream) -> RateSample {
     }
 }
 
-fn any_view(stream: &mut Stream, now: Time) -> PathView {
+fn any_view<'a>(stream: &mut Stream, now: Time, siblings: &'a [Sibling]) -> PathView<'a> {
     let rtt = stream
         .chance(0.8)
         .then(|| Duration::from_nanos(number(stream, 1_000_000_000)));
@@ -234,7 +236,19 @@ fn any_view(stream: &mut Stream, now: Time) -> PathView {
         min_rtt: rtt,
         application_limited: stream.chance(0.2),
         in_recovery: stream.chance(0.2),
+        siblings,
     }
+}
+
+fn any_siblings(stream: &mut Stream) -> Vec<Sibling> {
+    let count = stream.below(3);
+    (0..count)
+        .map(|_| Sibling {
+            window_bytes: number(stream, 1_000_000),
+            smoothed_rtt: Duration::from_nanos(number(stream, 1_000_000_000)),
+            loss_interval_bytes: number(stream, 1_000_000),
+        })
+        .collect()
 }
 
 /// The windows of a random life, with the laws checked at every event.
@@ -245,7 +259,8 @@ fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
     let mut windows = Vec::new();
     for _ in 0..2000 {
         now += Duration::from_nanos(number(&mut stream, 50_000_000).min(1 << 50));
-        let (event, view) = (any_event(&mut stream), any_view(&mut stream, now));
+        let siblings = any_siblings(&mut stream);
+        let (event, view) = (any_event(&mut stream), any_view(&mut stream, now, &siblings));
         let before = controller.window_bytes();
         controller.on(&event, &view);
         let window = controller.window_bytes();
@@ -272,9 +287,16 @@ fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
                 may_grow || window <= before.max(view.segment_bytes),
                 "grew: {said}"
             );
-            let by_delay = matches!(choice, CongestionChoice::Vegas(_) | CongestionChoice::Yeah(_)) && !held;
+            let steps_down = !held
+                && matches!(
+                    choice,
+                    CongestionChoice::Vegas(_)
+                        | CongestionChoice::Yeah(_)
+                        | CongestionChoice::WVegas(_)
+                        | CongestionChoice::Olia(_)
+                );
             let may_shrink = match event {
-                CongestionEvent::Acked { .. } => by_delay,
+                CongestionEvent::Acked { .. } => steps_down,
                 CongestionEvent::Sent { .. } => false,
                 _ => true,
             };

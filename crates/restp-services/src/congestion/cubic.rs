@@ -78,7 +78,7 @@ impl Cubic {
         }
     }
 
-    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
         let segment = segment_of(view);
         let bytes = self.advised(bytes, rtt, view);
         let State {
@@ -97,7 +97,7 @@ impl Cubic {
     }
 
     /// What the first slow start may make of an acknowledgement; afterwards, all of it.
-    fn advised(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) -> u64 {
+    fn advised(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) -> u64 {
         let window = &mut self.state.window;
         if window.threshold != u64::MAX {
             self.hystart = None;
@@ -118,7 +118,7 @@ impl Cubic {
 
     /// RFC 9438 §4.6 and §4.7. `floor` is 1 segment for marks, 2 for losses: a mark tells of a queue, and with
     /// one segment it may still be too long.
-    fn reduce(&mut self, view: &PathView, floor: u64) {
+    fn reduce(&mut self, view: &PathView<'_>, floor: u64) {
         self.before = Some(self.state);
         let State {
             window,
@@ -139,7 +139,7 @@ impl Cubic {
     }
 
     /// RFC 9438 §4.8: as Reno, with β for the threshold; the next stage begins at its own plateau.
-    fn timeout(&mut self, repeated: bool, view: &PathView) {
+    fn timeout(&mut self, repeated: bool, view: &PathView<'_>) {
         if !repeated {
             self.before = Some(self.state);
             self.state.prior = self.state.window.bytes;
@@ -160,7 +160,7 @@ impl Cubic {
 }
 
 impl Congestion for Cubic {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let segment = segment_of(view);
         match *event {
             CongestionEvent::Sent { bytes } => {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// The view of a path with everything in flight that `cubic` allows.
-    fn full(cubic: &Cubic, now: Time) -> PathView {
+    fn full(cubic: &Cubic, now: Time) -> PathView<'static> {
         PathView {
             now,
             in_flight_bytes: cubic.window_bytes(),

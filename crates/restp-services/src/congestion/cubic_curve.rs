@@ -45,7 +45,7 @@ impl Stage {
     }
 
     /// One acknowledgement of `acked` bytes.
-    pub fn grow(&mut self, window: &mut Window, acked: u64, prior: u64, segment: u64, view: &PathView) {
+    pub fn grow(&mut self, window: &mut Window, acked: u64, prior: u64, segment: u64, view: &PathView<'_>) {
         let alpha = if self.estimate < prior as f64 { ALPHA } else { 1.0 };
         self.estimate += alpha * acked as f64 * segment as f64 / window.bytes as f64;
         let elapsed = view.now.since(self.began);

@@ -75,7 +75,7 @@ impl HighSpeed {
 }
 
 impl Congestion for HighSpeed {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let segment = segment_of(view);
         let segments = self.segments(segment);
         let target = match *event {

@@ -75,7 +75,7 @@ impl Illinois {
         }
     }
 
-    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
         if let Some(rtt) = rtt.map(|rtt| rtt.min(LONGEST)) {
             self.sum += rtt;
             self.samples += 1;
@@ -88,7 +88,7 @@ impl Illinois {
     }
 
     /// Once per round trip (§3.3).
-    fn judge(&mut self, view: &PathView) {
+    fn judge(&mut self, view: &PathView<'_>) {
         let (sum, samples) = (std::mem::take(&mut self.sum), std::mem::take(&mut self.samples));
         let (Some(base), true) = (view.min_rtt, samples > 0) else {
             return;
@@ -115,7 +115,7 @@ impl Illinois {
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Congestion for Illinois {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let target = match *event {
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
                 self.acked(bytes, rtt, view);
@@ -166,7 +166,7 @@ mod tests {
         (illinois.reno.window.bytes, illinois.reno.window.threshold) = (100 * SEGMENT, 100 * SEGMENT);
         illinois
     }
-    fn view(illinois: &Illinois) -> PathView {
+    fn view(illinois: &Illinois) -> PathView<'static> {
         PathView {
             min_rtt: Some(Duration::from_millis(100)),
             in_flight_bytes: illinois.window_bytes(),

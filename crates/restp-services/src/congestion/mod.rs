@@ -17,6 +17,7 @@ mod bic;
 mod bic_paper;
 mod bic_sim;
 mod choice;
+mod coupled;
 mod cubic;
 mod cubic_curve;
 mod highspeed;
@@ -40,7 +41,8 @@ mod conformance;
 
 pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams, BicProfile};
-pub use choice::CongestionChoice;
+pub use choice::{CodeSpace, CongestionChoice};
+pub use coupled::{Coupled, Coupling, WVegas, WVegasParams};
 pub use cubic::{Cubic, CubicParams};
 pub use highspeed::HighSpeed;
 pub use illinois::Illinois;
@@ -110,7 +112,7 @@ pub enum CongestionEvent {
 /// A congestion controller of one path.
 pub trait Congestion: fmt::Debug {
     /// Takes note of one event.
-    fn on(&mut self, event: &CongestionEvent, view: &PathView);
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>);
     /// How many bytes may be in flight; never less than one segment.
     fn window_bytes(&self) -> u64;
     /// The rate to spread segments at, or `None` to send them as the window opens.
@@ -163,6 +165,10 @@ pub enum Controller {
     Rate(FixedRate),
     /// draft-ietf-ccwg-bbr.
     Bbr(Bbr),
+    /// The laws by loss that look at every path of the association.
+    Coupled(Coupled),
+    /// Cao, Xu, Fu 2012.
+    WVegas(WVegas),
     /// An algorithm from outside this crate.
     Custom(Box<dyn Congestion + Send>),
 }
@@ -185,13 +191,15 @@ macro_rules! each {
             Controller::Illinois($inner) => $call,
             Controller::Rate($inner) => $call,
             Controller::Bbr($inner) => $call,
+            Controller::Coupled($inner) => $call,
+            Controller::WVegas($inner) => $call,
             Controller::Custom($inner) => $call,
         }
     };
 }
 
 impl Congestion for Controller {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         each!(self, inner => inner.on(event, view));
     }
     fn window_bytes(&self) -> u64 {
@@ -202,6 +210,17 @@ impl Congestion for Controller {
     }
     fn snapshot(&self) -> CongestionSnapshot {
         each!(self, inner => inner.snapshot())
+    }
+}
+
+impl Controller {
+    /// What siblings may know of this path's losses; zero where nobody counts them. See
+    /// [`Sibling`](crate::view::Sibling).
+    pub fn loss_interval_bytes(&self) -> u64 {
+        match self {
+            Controller::Coupled(coupled) => coupled.loss_interval_bytes(),
+            _ => 0,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ impl Unplugged {
 
 impl Congestion for Unplugged {
     /// Only the segment size counts: the limit is in segments, and the size may change with the path.
-    fn on(&mut self, _: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, _: &CongestionEvent, view: &PathView<'_>) {
         *self = Unplugged {
             smoothed_rtt: view.smoothed_rtt,
             ..Unplugged::new(self.limit_segments, view.segment_bytes)

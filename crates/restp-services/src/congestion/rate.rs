@@ -57,7 +57,7 @@ impl FixedRate {
 
 impl Congestion for FixedRate {
     /// Only how long a segment is on its way counts, and how large it is.
-    fn on(&mut self, _: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, _: &CongestionEvent, view: &PathView<'_>) {
         let span = match view.smoothed_rtt {
             Some(rtt) => rtt * ROUND_TRIPS + HELD_BACK,
             None => UNKNOWN,

@@ -60,7 +60,7 @@ impl Reno {
     }
 
     /// Everything but growth; `target` is the threshold of a reduction, in bytes.
-    pub(super) fn react(&mut self, event: &CongestionEvent, view: &PathView, target: u64) {
+    pub(super) fn react(&mut self, event: &CongestionEvent, view: &PathView<'_>, target: u64) {
         let segment = segment_of(view);
         match *event {
             // By the end of an episode the window has long stood at the threshold (RFC 6582 §3.2 step 3).
@@ -95,7 +95,7 @@ impl Reno {
 }
 
 impl Congestion for Reno {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         if let CongestionEvent::Acked { bytes, .. } = *event
             && Window::may_grow(view)
         {

@@ -40,7 +40,7 @@ impl Scalable {
         self.rest %= GROWTH_DIVISOR;
     }
 
-    fn target(&self, event: &CongestionEvent, view: &PathView) -> u64 {
+    fn target(&self, event: &CongestionEvent, view: &PathView<'_>) -> u64 {
         let in_flight = view.in_flight_bytes;
         let timeout = matches!(event, CongestionEvent::Timeout { .. });
         if timeout || self.reno.window.bytes <= LEGACY_SEGMENTS * segment_of(view) {
@@ -52,7 +52,7 @@ impl Scalable {
 }
 
 impl Congestion for Scalable {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         if let CongestionEvent::Acked { bytes, .. } = *event
             && Window::may_grow(view)
         {

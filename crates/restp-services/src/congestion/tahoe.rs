@@ -22,7 +22,7 @@ impl Tahoe {
 }
 
 impl Congestion for Tahoe {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let segment = segment_of(view);
         if let CongestionEvent::Acked { bytes, .. } = *event
             && Window::may_grow(view)

@@ -40,33 +40,30 @@ const SAMPLES: u64 = 3;
 pub struct Vegas {
     params: VegasParams,
     reno: Reno,
-    cycle: Option<Cycle>,
+    cycles: Cycles,
 }
 
-/// From the departure of one segment, the distinguished one, to its acknowledgement.
+/// Measures from the departure of one segment, the distinguished one, to its acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cycles {
+    running: Option<Cycle>,
+}
+
+/// One round trip.
 #[derive(Clone, Copy, Debug)]
-struct Cycle {
+pub(super) struct Cycle {
     /// Bytes to be acknowledged until the distinguished segment is.
     ahead: u64,
     /// Bytes that left since, it included.
     sent: u64,
     samples: u64,
     /// The smallest of them: delayed acknowledgements only add.
-    smallest: Duration,
+    pub(super) smallest: Duration,
 }
 
-impl Vegas {
-    /// A controller at its initial window for segments of `segment_bytes`.
-    pub fn new(params: &VegasParams, segment_bytes: u64) -> Self {
-        Vegas {
-            params: *params,
-            reno: Reno::new(&params.common, segment_bytes),
-            cycle: None,
-        }
-    }
-
-    fn sent(&mut self, bytes: u64, view: &PathView) {
-        let cycle = self.cycle.get_or_insert(Cycle {
+impl Cycles {
+    pub(super) fn on_sent(&mut self, bytes: u64, view: &PathView<'_>) {
+        let cycle = self.running.get_or_insert(Cycle {
             ahead: view.in_flight_bytes,
             sent: 0,
             samples: 0,
@@ -75,34 +72,66 @@ impl Vegas {
         cycle.sent = cycle.sent.saturating_add(bytes);
     }
 
-    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
-        let segment = segment_of(view);
-        if let Some(cycle) = &mut self.cycle {
-            if let Some(rtt) = rtt {
-                cycle.samples += 1;
-                cycle.smallest = cycle.smallest.min(rtt);
-            }
-            cycle.ahead = cycle.ahead.saturating_sub(bytes);
+    /// The cycle that this acknowledgement ends.
+    pub(super) fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>) -> Option<Cycle> {
+        let cycle = self.running.as_mut()?;
+        if let Some(rtt) = rtt {
+            cycle.samples += 1;
+            cycle.smallest = cycle.smallest.min(rtt);
         }
-        match self.cycle.take_if(|cycle| cycle.ahead == 0) {
+        cycle.ahead = cycle.ahead.saturating_sub(bytes);
+        self.running.take_if(|cycle| cycle.ahead == 0)
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.running = None;
+    }
+}
+
+impl Cycle {
+    pub(super) fn is_measured(&self) -> bool {
+        self.samples >= SAMPLES
+    }
+
+    pub(super) fn base(&self, view: &PathView<'_>) -> Duration {
+        view.min_rtt.unwrap_or(self.smallest).min(self.smallest)
+    }
+
+    /// What would have left in the shortest round trip at the rate of this one, in bytes.
+    pub(super) fn actual(&self, view: &PathView<'_>) -> u64 {
+        let actual = u128::from(self.sent) * u128::from(self.base(view).as_nanos())
+            / u128::from(self.smallest.as_nanos().max(1));
+        u64::try_from(actual).unwrap_or(u64::MAX)
+    }
+}
+
+impl Vegas {
+    /// A controller at its initial window for segments of `segment_bytes`.
+    pub fn new(params: &VegasParams, segment_bytes: u64) -> Self {
+        Vegas {
+            params: *params,
+            reno: Reno::new(&params.common, segment_bytes),
+            cycles: Cycles::default(),
+        }
+    }
+
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
+        let segment = segment_of(view);
+        match self.cycles.on_acked(bytes, rtt) {
             None => {
                 self.reno.window.slow_start(bytes, segment);
             }
-            Some(cycle) if cycle.samples < SAMPLES => self.reno.grow(bytes, segment),
-            Some(cycle) => self.adjust(&cycle, bytes, view),
+            Some(cycle) if cycle.is_measured() => self.adjust(&cycle, bytes, view),
+            Some(_) => self.reno.grow(bytes, segment),
         }
     }
 
     /// Once per round trip: `expected` is the window, `actual` what would have left in the shortest round trip at the
     /// rate of this one, both in bytes per base round-trip time; their difference waits in the queue.
-    fn adjust(&mut self, cycle: &Cycle, bytes: u64, view: &PathView) {
+    fn adjust(&mut self, cycle: &Cycle, bytes: u64, view: &PathView<'_>) {
         let segment = segment_of(view);
         let window = &mut self.reno.window;
-        let base = view.min_rtt.unwrap_or(cycle.smallest).min(cycle.smallest);
-        let expected = window.bytes;
-        let actual = u128::from(cycle.sent) * u128::from(base.as_nanos())
-            / u128::from(cycle.smallest.as_nanos().max(1));
-        let actual = u64::try_from(actual).unwrap_or(u64::MAX);
+        let (expected, actual) = (window.bytes, cycle.actual(view));
         let queued = expected.saturating_sub(actual);
         let bound = |segments: u64| segments.saturating_mul(segment);
         if window.in_slow_start() {
@@ -110,25 +139,19 @@ impl Vegas {
                 window.slow_start(bytes, segment);
                 return;
             }
-            shrink(window, actual.saturating_add(segment), segment);
+            window.shrink(queued.saturating_sub(segment), segment);
         } else if queued < bound(self.params.alpha_segments) {
             window.grow(segment);
         } else if queued > bound(self.params.beta_segments) {
-            shrink(window, expected.saturating_sub(segment), segment);
+            window.shrink(segment, segment);
         }
     }
 }
 
-/// Two segments at least; the threshold follows, or this would be slow start.
-fn shrink(window: &mut Window, bytes: u64, segment: u64) {
-    window.bytes = window.bytes.min(bytes.max(2 * segment));
-    window.threshold = window.threshold.min(window.bytes);
-}
-
 impl Congestion for Vegas {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         match *event {
-            CongestionEvent::Sent { bytes } => self.sent(bytes, view),
+            CongestionEvent::Sent { bytes } => self.cycles.on_sent(bytes, view),
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
                 self.acked(bytes, rtt, view)
             }
@@ -140,7 +163,7 @@ impl Congestion for Vegas {
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Timeout { .. }
             | CongestionEvent::Idle { .. }
-            | CongestionEvent::Restored => self.cycle = None,
+            | CongestionEvent::Restored => self.cycles.forget(),
         }
         self.reno.react(event, view, view.in_flight_bytes / 2);
     }
@@ -178,7 +201,7 @@ mod tests {
         vegas
     }
 
-    fn view(in_flight_bytes: u64) -> PathView {
+    fn view(in_flight_bytes: u64) -> PathView<'static> {
         PathView {
             min_rtt: Some(BASE),
             in_flight_bytes,
@@ -243,7 +266,7 @@ mod tests {
         vegas.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view(10 * SEGMENT));
         vegas.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view(20 * SEGMENT));
         assert_eq!(vegas.window_bytes(), 10 * SEGMENT);
-        assert!(vegas.cycle.is_none());
+        assert!(vegas.cycles.running.is_none());
         vegas.on(&acked_after(20 * SEGMENT, BASE), &view(0));
         assert_eq!(vegas.window_bytes(), 10 * SEGMENT, "no cycle, no growth");
     }

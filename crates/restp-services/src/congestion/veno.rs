@@ -48,7 +48,7 @@ impl Veno {
     }
 
     /// N ≥ β, with N = cwnd · (RTT − BaseRTT) / RTT. Without a measurement every loss is congestion.
-    fn is_congested(&self, view: &PathView) -> bool {
+    fn is_congested(&self, view: &PathView<'_>) -> bool {
         let (Some(base), Some(rtt)) = (self.base, view.smoothed_rtt) else {
             return true;
         };
@@ -57,7 +57,7 @@ impl Veno {
         queued >= u128::from(self.beta_segments) * u128::from(segment_of(view))
     }
 
-    fn acked(&mut self, bytes: u64, view: &PathView) {
+    fn acked(&mut self, bytes: u64, view: &PathView<'_>) {
         // On a congested path every other acknowledgement counts (§III.B). Slow start is Reno's.
         let slow = !self.reno.window.in_slow_start() && self.base.is_some() && self.is_congested(view);
         self.counted = slow && !self.counted;
@@ -67,7 +67,7 @@ impl Veno {
     }
 
     /// The threshold of a reduction (§III.C): a random loss costs a fifth, anything else half.
-    fn target(&self, event: &CongestionEvent, view: &PathView) -> u64 {
+    fn target(&self, event: &CongestionEvent, view: &PathView<'_>) -> u64 {
         let lost = matches!(event, CongestionEvent::Lost { .. });
         if lost && !self.is_congested(view) {
             view.in_flight_bytes - view.in_flight_bytes / 5
@@ -78,7 +78,7 @@ impl Veno {
 }
 
 impl Congestion for Veno {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         if let CongestionEvent::Acked { bytes, rtt, .. } = *event {
             if let Some(rtt) = rtt {
                 self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
@@ -127,7 +127,7 @@ mod tests {
         veno
     }
 
-    fn view(rtt_ms: u64) -> PathView {
+    fn view(rtt_ms: u64) -> PathView<'static> {
         PathView {
             smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
             in_flight_bytes: 20 * SEGMENT,

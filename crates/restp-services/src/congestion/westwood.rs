@@ -97,7 +97,7 @@ fn kept(elapsed: Duration) -> f64 {
 }
 
 impl Congestion for Westwood {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         if let CongestionEvent::Acked { bytes, .. } = *event {
             self.sample(bytes, view.now);
             if Window::may_grow(view) {
@@ -125,7 +125,7 @@ mod tests {
 
     const SEGMENT: u64 = 1460;
 
-    fn at(ms: u64) -> PathView {
+    fn at(ms: u64) -> PathView<'static> {
         PathView {
             now: Time::ZERO + Duration::from_millis(ms),
             min_rtt: Some(Duration::from_millis(200)),

@@ -54,7 +54,7 @@ impl WestwoodPlus {
         }
     }
 
-    fn sample(&mut self, bytes: u64, view: &PathView) {
+    fn sample(&mut self, bytes: u64, view: &PathView<'_>) {
         let (Some(began), Some(rtt)) = (self.began, view.latest_rtt) else {
             (self.began, self.delivered) = (Some(view.now), 0);
             return;
@@ -78,7 +78,7 @@ impl WestwoodPlus {
 }
 
 impl Congestion for WestwoodPlus {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         if let CongestionEvent::Acked { bytes, .. } = *event {
             self.sample(bytes, view);
             if Window::may_grow(view) {
@@ -106,7 +106,7 @@ mod tests {
 
     const SEGMENT: u64 = 1460;
 
-    fn at(ms: u64, rtt_ms: u64) -> PathView {
+    fn at(ms: u64, rtt_ms: u64) -> PathView<'static> {
         PathView {
             now: Time::ZERO + Duration::from_millis(ms),
             latest_rtt: Some(Duration::from_millis(rtt_ms)),

@@ -77,7 +77,7 @@ impl Window {
     }
 
     /// True when an acknowledgement that comes with `view` may let the window grow (RFC 7661 §4).
-    pub fn may_grow(view: &PathView) -> bool {
+    pub fn may_grow(view: &PathView<'_>) -> bool {
         !view.in_recovery && !view.application_limited
     }
 
@@ -108,6 +108,12 @@ impl Window {
         self.bytes = self.bytes.saturating_add(bytes).min(LARGEST_WINDOW);
     }
 
+    /// Takes `bytes` away in avoidance, down to two segments; the threshold follows, or this would be slow start.
+    pub fn shrink(&mut self, bytes: u64, segment: u64) {
+        self.bytes = self.bytes.min(self.bytes.saturating_sub(bytes).max(2 * segment));
+        self.threshold = self.threshold.min(self.bytes);
+    }
+
     /// Cuts to `threshold` (at least two segments) at the start of an episode. A cut never raises the window,
     /// which matters while it is smaller than the floor.
     pub fn cut(&mut self, threshold: u64, segment: u64) {
@@ -135,7 +141,7 @@ impl Window {
     }
 
     /// The last step of every event: at least one segment of the size the path has now.
-    pub fn settle(&mut self, view: &PathView) {
+    pub fn settle(&mut self, view: &PathView<'_>) {
         self.bytes = self.bytes.max(segment_of(view));
         self.in_recovery = view.in_recovery;
         self.smoothed_rtt = view.smoothed_rtt;
@@ -163,6 +169,6 @@ impl Window {
 }
 
 /// The segment size, kept within what the arithmetic of windows can hold.
-pub(super) fn segment_of(view: &PathView) -> u64 {
+pub(super) fn segment_of(view: &PathView<'_>) -> u64 {
     view.segment_bytes.clamp(1, LARGEST_SEGMENT)
 }

@@ -55,7 +55,7 @@ impl Yeah {
         }
     }
 
-    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView) {
+    fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
         let segment = segment_of(view);
         if let Some(rtt) = rtt {
             self.smallest = Some(self.smallest.map_or(rtt, |smallest| smallest.min(rtt)));
@@ -106,7 +106,7 @@ impl Yeah {
     }
 
     /// The threshold of a reduction: where Reno flows compete half, otherwise what is queued, an eighth at least.
-    fn target(&self, event: &CongestionEvent, view: &PathView) -> u64 {
+    fn target(&self, event: &CongestionEvent, view: &PathView<'_>) -> u64 {
         let in_flight = view.in_flight_bytes;
         let timeout = matches!(event, CongestionEvent::Timeout { .. });
         if timeout || self.slow_rounds >= COMPETING_ROUNDS {
@@ -117,7 +117,7 @@ impl Yeah {
 }
 
 impl Congestion for Yeah {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let target = self.target(event, view);
         match *event {
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
@@ -156,7 +156,7 @@ mod tests {
         (yeah.reno.window.bytes, yeah.reno.window.threshold) = (segments * SEGMENT, segments * SEGMENT);
         yeah
     }
-    fn view(yeah: &Yeah) -> PathView {
+    fn view(yeah: &Yeah) -> PathView<'static> {
         PathView {
             min_rtt: Some(BASE),
             in_flight_bytes: yeah.window_bytes(),

@@ -4,7 +4,7 @@ use super::Pacer;
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::Reaction;
 use crate::recovery::{Feedback, Findings, LostSegment, RtoParameters, RtoTimer, RttEstimator};
-use crate::view::PathView;
+use crate::view::{PathView, Sibling};
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 
@@ -21,6 +21,8 @@ pub struct Path {
     pub controller: Controller,
     /// Spacing of segments, when the composition paces.
     pub pacer: Pacer,
+    /// The other paths of the association, as they were lately; kept up for coupled congestion control only.
+    pub siblings: Vec<Sibling>,
 }
 
 impl Path {
@@ -32,7 +34,17 @@ impl Path {
             rto: RtoTimer::new(rto),
             controller,
             pacer: Pacer::default(),
+            siblings: Vec::new(),
         }
+    }
+
+    /// What the other paths of the association may know of this one, once it was measured.
+    pub fn as_sibling(&self) -> Option<Sibling> {
+        Some(Sibling {
+            window_bytes: self.controller.window_bytes(),
+            smoothed_rtt: self.rtt.smoothed()?,
+            loss_interval_bytes: self.controller.loss_interval_bytes(),
+        })
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.
@@ -111,6 +123,7 @@ impl Path {
             min_rtt: self.rtt.minimum(),
             application_limited: load.application_limited,
             in_recovery: load.in_recovery,
+            siblings: &self.siblings,
         };
         self.controller.on(event, &view);
     }

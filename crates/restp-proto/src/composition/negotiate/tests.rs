@@ -275,11 +275,10 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
         "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
     );
     let sentence = said(Services {
-        paths: Paths::HotStandby,
-        congestion: 2,
+        congestion: 16,
         ..good
     });
-    assert!(sentence.contains("coupled"), "{sentence}");
+    assert!(sentence.starts_with("Cong = 16"), "{sentence}");
     let sentence = said(Services {
         error: ErrorControl::ARQ | ErrorControl::FEC,
         order: Order::Partial,
@@ -359,6 +358,26 @@ fn for_all_bits(mut visit: impl FnMut(Services)) {
                 }
             }
         }
+    }
+}
+
+/// OP-6: the field counts twice.
+#[test]
+fn a_congestion_code_means_what_it_means_on_one_path_or_on_several() {
+    let local = preset("geo-spread");
+    let mut bits = Services::of(&local);
+    for (code, one, several) in [
+        (1, "newreno", "newreno"),
+        (2, "bic", "coupled"),
+        (3, "cubic", "ewtcp"),
+    ] {
+        bits.congestion = code;
+        assert_eq!(accept(bits, &local).unwrap().congestion.name(), several);
+        let single = Services {
+            paths: Paths::Single,
+            ..bits
+        };
+        assert_eq!(accept(single, &local).unwrap().congestion.name(), one);
     }
 }
 

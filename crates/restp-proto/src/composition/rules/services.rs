@@ -2,7 +2,7 @@
 
 use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, windowed};
 use restp_services::ack::{Acknowledgement, Detail};
-use restp_services::congestion::CongestionChoice;
+use restp_services::congestion::CodeSpace;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
@@ -217,13 +217,22 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| c.paths != PathMode::Single && c.ordering != Ordering::Ordered,
     },
     Rule {
-        id: "bic-on-one-path",
+        id: "coupled-needs-paths",
         verdict: Verdict::Impossible,
         source: "OP-6",
         about: &["congestion", "paths"],
-        reason: "on several paths the header's code of BIC means the coupled algorithm",
+        reason: "coupled windows are those of several paths, and the header has no code for them on one",
         instead: &[("congestion", "newreno")],
-        broken: |c| c.paths != PathMode::Single && matches!(c.congestion, CongestionChoice::Bic(_)),
+        broken: |c| c.paths == PathMode::Single && c.congestion.is_coupled(),
+    },
+    Rule {
+        id: "no-code-on-paths",
+        verdict: Verdict::Impossible,
+        source: "OP-6",
+        about: &["congestion", "paths"],
+        reason: "on several paths the header has no code for this algorithm",
+        instead: &[("congestion", "newreno")],
+        broken: |c| c.paths != PathMode::Single && c.congestion.code(CodeSpace::SeveralPaths).is_none(),
     },
     // Cause of losses, marks and pacing (ResTP §15).
     Rule {

@@ -302,10 +302,16 @@ pub(super) const OWN: &[Row] = &[
         &["spreading-needs-scheduling"],
     ),
     (
-        "BIC on several paths",
+        "coupled windows on one path",
+        "3wh-arq",
+        &[("congestion", "lia")],
+        &["coupled-needs-paths"],
+    ),
+    (
+        "Tahoe on several paths",
         "mp-opt",
-        &[("congestion", "bic"), ("connection", "three-way")],
-        &["bic-on-one-path"],
+        &[("congestion", "tahoe"), ("connection", "three-way")],
+        &["no-code-on-paths"],
     ),
     (
         "an outage nobody probes",

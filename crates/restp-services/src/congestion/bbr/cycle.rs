@@ -98,7 +98,7 @@ impl Bbr {
         self.cycle.acks = Acks::ProbeStopping;
     }
 
-    pub(super) fn update_cycle(&mut self, sample: &RateSample, acked: u64, view: &PathView) {
+    pub(super) fn update_cycle(&mut self, sample: &RateSample, acked: u64, view: &PathView<'_>) {
         if !self.pipe.was_full {
             return;
         }
@@ -128,12 +128,12 @@ impl Bbr {
         now.since(self.cycle.began) > self.cycle.wait || self.cycle.rounds >= segments.min(RENO_ROUNDS)
     }
 
-    fn is_time_to_cruise(&self, view: &PathView) -> bool {
+    fn is_time_to_cruise(&self, view: &PathView<'_>) -> bool {
         view.in_flight_bytes <= self.upper_with_headroom() && view.in_flight_bytes <= self.in_flight_at(ONE)
     }
 
     /// What was in flight without too much loss raises the upper bound; too much lowers it (§5.5.10.2).
-    fn adapt_upper_bound(&mut self, sample: &RateSample, acked: u64, view: &PathView) {
+    fn adapt_upper_bound(&mut self, sample: &RateSample, acked: u64, view: &PathView<'_>) {
         if self.rounds.started {
             match self.cycle.acks {
                 Acks::ProbeStarting => self.cycle.acks = Acks::ProbeFeedback,
@@ -159,7 +159,7 @@ impl Bbr {
         }
     }
 
-    fn raise_upper_bound(&mut self, acked: u64, view: &PathView) {
+    fn raise_upper_bound(&mut self, acked: u64, view: &PathView<'_>) {
         if !self.fills_window(acked, view) || self.window < self.upper {
             return;
         }
@@ -182,7 +182,7 @@ impl Bbr {
         self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);
     }
 
-    fn fills_window(&self, acked: u64, view: &PathView) -> bool {
+    fn fills_window(&self, acked: u64, view: &PathView<'_>) -> bool {
         let before = view.in_flight_bytes.saturating_add(acked);
         before.saturating_add(self.segment) >= self.window
     }

@@ -164,7 +164,7 @@ impl Bbr {
         self.upper.saturating_sub(headroom).max(self.least_window())
     }
 
-    fn sees_queue(&self, view: &PathView) -> bool {
+    fn sees_queue(&self, view: &PathView<'_>) -> bool {
         match (view.latest_rtt, self.round_trip.shortest) {
             (Some(latest), Some(shortest)) => latest > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
             _ => true,
@@ -172,7 +172,7 @@ impl Bbr {
     }
 
     /// Are `lost` bytes too much for `sent`, by the threshold that holds now?
-    fn is_too_much(&self, lost: u64, sent: u64, view: &PathView) -> bool {
+    fn is_too_much(&self, lost: u64, sent: u64, view: &PathView<'_>) -> bool {
         let percent = if self.sees_queue(view) {
             LOSS_THRESHOLD_PERCENT
         } else {
@@ -186,7 +186,7 @@ impl Bbr {
     }
 
     /// §5.5.10: a loss in ProbeBW_UP may end it, a loss at other times lowers the short-term bounds.
-    fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView) {
+    fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView<'_>) {
         self.delivered = self.delivered.max(lost.delivered_total);
         let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes, view);
         let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
@@ -213,7 +213,7 @@ impl Bbr {
         }
     }
 
-    fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView) {
+    fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView<'_>) {
         let sample = rate.filter(|sample| !sample.interval.is_zero());
         self.rounds.started = false;
         self.lower.round_ended = false;
@@ -268,7 +268,7 @@ impl Bbr {
     }
 
     /// §5.6.2. In Startup the rate does not fall: the path is not known yet.
-    fn set_pacing(&mut self, view: &PathView) {
+    fn set_pacing(&mut self, view: &PathView<'_>) {
         if self.pacing.is_none() {
             let nominal = view.smoothed_rtt.map(|rtt| Rate::of(self.window, rtt));
             self.pacing = nominal.map(|rate| scaled(rate, STARTUP_PACING));
@@ -287,7 +287,7 @@ impl Bbr {
     }
 
     /// §5.6.4.
-    fn set_window(&mut self, acked: u64, view: &PathView) {
+    fn set_window(&mut self, acked: u64, view: &PathView<'_>) {
         let quantum = self.pacing.map_or(0, |rate| rate.bytes_in(QUANTUM_TIME));
         let quantum = quantum.min(LARGEST_QUANTUM).max(2 * self.segment);
         let mut most = self
@@ -334,7 +334,7 @@ impl Bbr {
     }
 
     /// §5.4.1: after a pause of the application the pipe is empty, and no gain is needed.
-    fn on_sent(&mut self, bytes: u64, view: &PathView) {
+    fn on_sent(&mut self, bytes: u64, view: &PathView<'_>) {
         if view.in_flight_bytes > bytes || !view.application_limited {
             return;
         }
@@ -349,7 +349,7 @@ impl Bbr {
 }
 
 impl Congestion for Bbr {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView) {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         self.segment = segment_of(view);
         match *event {
             CongestionEvent::Sent { bytes } => self.on_sent(bytes, view),

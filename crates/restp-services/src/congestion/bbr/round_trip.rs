@@ -22,7 +22,7 @@ impl Bbr {
         self.in_flight_at(SHARE).max(self.least_window())
     }
 
-    pub(super) fn check_probe_rtt(&mut self, view: &PathView) {
+    pub(super) fn check_probe_rtt(&mut self, view: &PathView<'_>) {
         if self.state != State::ProbeRtt && self.round_trip.stale && !self.restarting {
             self.state = State::ProbeRtt;
             self.probe_rtt = Probe {

@@ -40,7 +40,7 @@ impl FullPipe {
 }
 
 impl Bbr {
-    pub(super) fn check_startup(&mut self, view: &PathView) {
+    pub(super) fn check_startup(&mut self, view: &PathView<'_>) {
         if self.state != State::Startup {
             return;
         }
@@ -51,7 +51,7 @@ impl Bbr {
     }
 
     /// A round of recovery with many losses means that the pipe is full (§5.3.1.3).
-    fn check_startup_losses(&mut self, view: &PathView) {
+    fn check_startup_losses(&mut self, view: &PathView<'_>) {
         let delivered = self.lower.most_delivered();
         let share = part(delivered, (LOSS_THRESHOLD_PERCENT, 100));
         if view.in_recovery
@@ -64,7 +64,7 @@ impl Bbr {
         }
     }
 
-    pub(super) fn check_drain(&mut self, view: &PathView) {
+    pub(super) fn check_drain(&mut self, view: &PathView<'_>) {
         if self.state == State::Drain && view.in_flight_bytes <= self.in_flight_at(ONE) {
             self.state = State::ProbeBw(Phase::Down);
             self.start_down(view.now);
