@@ -6,19 +6,33 @@ use crate::traffic::{Receiver, Sender, TrafficError};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Time;
 use restp_sim::{HostId, World};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Bytes that IPv4 puts before every datagram (RFC 791 §3.1, no options).
 pub(crate) const IP_HEADER_BYTES: usize = 20;
 
-/// One end of one flow.
+/// One end of one flow, with one address for each of its paths.
 pub struct Host {
+    /// Its first address, which has its timer.
     id: HostId,
     machine: Box<dyn Machine>,
     /// What uses the machine.
     pub application: Application,
     /// Who looks at the sender's counters after each step, if somebody does.
     pub watch: Option<Watch>,
+    notices: VecDeque<Notice>,
+}
+
+/// The lower layer of a host tells it that one of its addresses works, or no longer does (ResTP §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Notice {
+    /// When.
+    pub at: Time,
+    /// The address.
+    pub local: SocketAddr,
+    /// Does it work from now on?
+    pub up: bool,
 }
 
 /// What uses a machine.
@@ -45,7 +59,14 @@ impl Host {
             machine,
             application,
             watch,
+            notices: VecDeque::new(),
         }
+    }
+
+    /// It will be told so, in the order of time.
+    pub fn expect(&mut self, notices: impl IntoIterator<Item = Notice>, world: &mut World) {
+        self.notices = notices.into_iter().collect();
+        world.wake_at(self.id, self.application.next().min(self.next_notice()));
     }
 
     /// Its protocol.
@@ -59,11 +80,15 @@ impl Host {
         self.machine.handle(now, Input::Datagram(datagram));
     }
 
-    /// The timer ran out: the application's, the protocol's, or both.
+    /// The timer ran out: of a notice, of the application, of the protocol, or of several.
     ///
     /// # Errors
     /// When this traffic cannot run over this transport.
     pub fn wake(&mut self, now: Time) -> Result<(), TrafficError> {
+        while let Some(notice) = self.notices.pop_front_if(|notice| notice.at <= now) {
+            let (local, up) = (notice.local, notice.up);
+            self.machine.handle(now, Input::PathNotice { local, up });
+        }
         if let Application::Sender(sender) = &mut self.application
             && sender.next() <= now
         {
@@ -75,7 +100,7 @@ impl Host {
         Ok(())
     }
 
-    /// Everything that follows from one input. `hosts` are all hosts in the order of their addresses.
+    /// Everything that follows from one input. `hosts` has a place in the network for every address, in their order.
     ///
     /// # Errors
     /// When this traffic cannot run over this transport.
@@ -88,9 +113,10 @@ impl Host {
     ) -> Result<(), TrafficError> {
         loop {
             while self.machine.poll_transmit(now, out) {
+                let of = |address| index_of(address).and_then(|index| hosts.get(index));
                 // A datagram to an address of nobody leaves the network, as it would behind a default route.
-                if let Some(&to) = index_of(out.path.remote).and_then(|index| hosts.get(index)) {
-                    world.send(now, self.id, to, (IP_HEADER_BYTES + out.len()) as u32, out);
+                if let (Some(&from), Some(&to)) = (of(out.path.local), of(out.path.remote)) {
+                    world.send(now, from, to, (IP_HEADER_BYTES + out.len()) as u32, out);
                 }
             }
             let Some(mut event) = self.machine.poll_event() else {
@@ -111,8 +137,13 @@ impl Host {
             watch.look(now, stats);
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
-        world.wake_at(self.id, deadline.min(self.application.next()));
+        let own = self.application.next().min(self.next_notice());
+        world.wake_at(self.id, deadline.min(own));
         Ok(())
+    }
+
+    fn next_notice(&self) -> Time {
+        self.notices.front().map_or(Time::MAX, |notice| notice.at)
     }
 }
 
@@ -135,14 +166,14 @@ impl Application {
     }
 }
 
-/// The address of host number `index`: 10.x.y.z, counted from 10.0.0.1. Protocols run directly over IPv4, so
+/// Address number `index` of the network: 10.x.y.z, counted from 10.0.0.1. Protocols run directly over IPv4, so
 /// there is no port.
 pub fn address_of(index: usize) -> SocketAddr {
     let [_, x, y, z] = (index as u32 + 1).to_be_bytes();
     SocketAddr::from((Ipv4Addr::new(10, x, y, z), 0))
 }
 
-/// The number of the host with this address.
+/// The number of this address.
 fn index_of(address: SocketAddr) -> Option<usize> {
     let IpAddr::V4(v4) = address.ip() else { return None };
     let [10, x, y, z] = v4.octets() else { return None };

@@ -12,6 +12,7 @@ use restp_rivals::compositions::rivals;
 use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
 use restp_services::framing::Framing;
+use restp_services::path_management::PathMode;
 use std::path::Path;
 use thiserror::Error;
 
@@ -94,6 +95,14 @@ impl Transport {
             Kind::Udp => false,
             Kind::Restp(composition) => composition.framing == Framing::Coalesce,
             Kind::Tcp(_) => true,
+        }
+    }
+
+    /// May a flow use several paths?
+    pub(crate) fn takes_several_paths(&self) -> bool {
+        match &self.kind {
+            Kind::Udp | Kind::Tcp(_) => false,
+            Kind::Restp(composition) => composition.paths != PathMode::Single,
         }
     }
 

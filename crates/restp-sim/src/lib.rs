@@ -30,5 +30,5 @@ pub use direction::{Counters, Direction, DropReason, Verdict};
 pub use discipline::QueueLimit;
 pub use error_model::ErrorModel;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
-pub use topology::{NodeId, Topology};
+pub use topology::{NodeId, Route, RouteError, Topology};
 pub use world::{Happening, HostId, LinkStats, Totals, World};

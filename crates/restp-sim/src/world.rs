@@ -29,7 +29,7 @@ pub use stats::{LinkStats, Totals};
 use crate::direction::{Direction, DropReason, Verdict};
 use crate::queue::{Agenda, Turn};
 use crate::spec::{LinkSpec, NetworkError, Way};
-use crate::topology::{NodeId, Topology};
+use crate::topology::{NodeId, Route, Topology};
 use crate::trace::{Sink, Step, TraceEvent};
 use flight::{InFlight, Strays};
 use pool::{Packet, Pool};
@@ -85,6 +85,8 @@ struct Line {
 
 struct Host {
     node: u32,
+    /// What its packets follow as far as it leads; then, and without one, the shortest route.
+    route: Route,
     /// When it wants to wake.
     deadline: Time,
     turn: Turn,
@@ -155,10 +157,16 @@ impl World {
 
     /// Puts a host on a node.
     pub fn attach(&mut self, node: NodeId) -> HostId {
+        self.attach_along(node, Route::default())
+    }
+
+    /// Puts a host on a node whose packets leave by `route`: one of several addresses, each with a way of its own.
+    pub fn attach_along(&mut self, node: NodeId, route: Route) -> HostId {
         let host = HostId(self.hosts.len() as u32);
         let turn = self.agenda.turn();
         self.hosts.push(Host {
             node: node.0,
+            route,
             deadline: Time::MAX,
             turn,
             scheduled: Time::MAX,
@@ -184,6 +192,8 @@ impl World {
         let packet = self.pool.put(
             Packet {
                 number,
+                from: from.0,
+                hops: 0,
                 to: to.0,
                 goal,
                 bytes: wire_bytes,
@@ -371,7 +381,8 @@ impl World {
 
     fn offer(&mut self, packet: u32, node: u32) {
         let slot = self.pool.packet(packet);
-        let index = self.topology.next_hop(node, slot.goal) as usize;
+        let pinned = self.hosts[slot.from as usize].route.hop(slot.hops as usize);
+        let index = pinned.unwrap_or_else(|| self.topology.next_hop(node, slot.goal)) as usize;
         match self.lines[index].direction.offer(self.now, slot.bytes, slot.ecn) {
             Verdict::Drop(reason) => self.lose(packet, index, reason),
             Verdict::Deliver {
@@ -381,6 +392,7 @@ impl World {
                 mark_ce,
                 in_order,
             } => {
+                self.pool.on_hop(packet);
                 if mark_ce || flip_bit.is_some() {
                     self.pool.damage(packet, mark_ce, flip_bit);
                 }

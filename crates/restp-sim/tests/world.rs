@@ -400,3 +400,38 @@ fn ties_can_be_shuffled_but_a_line_keeps_its_order() {
     assert!(first.contains(&true) && first.contains(&false));
     assert_eq!(first, (0..20).map(order).collect::<Vec<_>>());
 }
+
+/// Two links between the same nodes: a host with a route of its own does not take the shortest one, and beyond the end of
+/// the route packets find their way.
+#[test]
+fn packets_follow_the_route_of_their_host() {
+    let line = |ms| DirectionSpec {
+        delay: Duration::from_millis(ms),
+        ..DirectionSpec::default()
+    };
+    let links = [
+        LinkSpec::symmetric("short", ["a", "b"], line(1)),
+        LinkSpec::symmetric("long", ["a", "b"], line(10)),
+        LinkSpec::symmetric("last", ["b", "c"], line(100)),
+    ];
+    let mut world = World::new(&links, 1).expect("a network");
+    let [a, b, c] = ["a", "b", "c"].map(|name| world.node(name).expect("a node"));
+    let long = world.topology().along(a, b, &["long".into()]).expect("a route");
+    let (plain, pinned) = (world.attach(a), world.attach_along(a, long));
+    let (near, far) = (world.attach(b), world.attach(c));
+    let mut datagram = Datagram::empty();
+    for (from, to, expected) in [
+        (plain, near, 1),
+        (pinned, near, 10),
+        (pinned, far, 110),
+        (far, pinned, 101),
+    ] {
+        let now = world.now();
+        world.send(now, from, to, 100, &mut datagram);
+        let (at, happening) = world.next(Time::MAX, &mut datagram).expect("an arrival");
+        assert_eq!(
+            (at.since(now), happening),
+            (Duration::from_millis(expected), Happening::Arrival { host: to })
+        );
+    }
+}

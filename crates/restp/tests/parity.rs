@@ -7,7 +7,7 @@ use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_lab::host::{Application, Host, address_of};
-use restp_lab::traffic::{Moments, PORT, Receiver, Sender, Traffic};
+use restp_lab::traffic::{Attempt, Moments, PORT, Receiver, Sender, Traffic};
 use restp_sim::{DirectionSpec, Happening, LinkSpec, World};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -130,7 +130,8 @@ fn simulated() -> [Account; 2] {
     let (client, client_account) = Recorder::new(config());
     let (server, server_account) = Recorder::new(config().listen(PORT, Acceptance::Any));
     let (stream, moments) = (Stream::named(1, "flow/a"), Moments::default());
-    let sender = Application::Sender(Sender::new(path, Time::ZERO, &traffic, stream, moments.clone()));
+    let paths = vec![Attempt { path, backup: false }];
+    let sender = Application::Sender(Sender::new(paths, Time::ZERO, &traffic, stream, moments.clone()));
     let receiver = Application::Receiver(Receiver::new(&traffic, moments));
     let mut hosts = [
         Host::new(ids[0], Box::new(client), sender, None, &mut world),

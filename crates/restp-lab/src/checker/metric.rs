@@ -21,7 +21,7 @@ pub(super) enum Metric {
     Fairness,
 }
 
-const FLOW_FIELDS: [&str; 27] = [
+const FLOW_FIELDS: [&str; 28] = [
     "goodput_bps",
     "throughput_bps",
     "load_bps",
@@ -29,6 +29,7 @@ const FLOW_FIELDS: [&str; 27] = [
     "first_byte_s",
     "handshake_s",
     "delivered_bytes",
+    "wrong_bytes",
     "sent_messages",
     "delivered_messages",
     "late_messages",
@@ -50,7 +51,21 @@ const FLOW_FIELDS: [&str; 27] = [
     "aborted",
     "stray_timeouts",
 ];
-const OUTAGE_FIELDS: [&str; 5] = ["resume_s", "timeouts", "first_rto_s", "last_rto_s", "burst_share"];
+const OUTAGE_FIELDS: [&str; 6] = [
+    "resume_s",
+    "pause_s",
+    "timeouts",
+    "first_rto_s",
+    "last_rto_s",
+    "burst_share",
+];
+const PATH_FIELDS: [&str; 5] = [
+    "bytes_sent",
+    "packets_sent",
+    "packets_lost",
+    "srtt_ms",
+    "down_events",
+];
 const LINK_FIELDS: [&str; 6] = [
     "packets",
     "bytes",
@@ -85,8 +100,12 @@ impl Metric {
                         let field = known("field of outages", field, &mut OUTAGE_FIELDS.into_iter())?;
                         format!("outages/{}/{field}", index(outage)?)
                     }
+                    ["paths", path, field] => {
+                        let field = known("field of paths", field, &mut PATH_FIELDS.into_iter())?;
+                        format!("paths/{}/{field}", index(path)?)
+                    }
                     _ => {
-                        let lists = ["bins_bps.N", "outages.N.FIELD"].into_iter();
+                        let lists = ["bins_bps.N", "outages.N.FIELD", "paths.N.FIELD"].into_iter();
                         let mut all = FLOW_FIELDS.into_iter().chain(lists);
                         known("field of flows", &field.join("."), &mut all)?
                     }

@@ -1,9 +1,9 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
 use super::{OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
-use crate::scenario::FlowPlan;
-use crate::traffic::{Receiver, Sender, Traffic};
-use restp_base::flow::{CloseReason, FlowStats};
+use crate::scenario::{FlowPlan, PathPlan};
+use crate::traffic::{Attempt, Receiver, Sender, Traffic};
+use restp_base::flow::{CloseReason, FlowStats, PathStats};
 use restp_base::time::Time;
 use serde::Serialize;
 
@@ -28,6 +28,8 @@ pub struct FlowResult {
     pub handshake_s: Option<f64>,
     /// Application bytes read by the receiver; of web traffic, by the browser.
     pub delivered_bytes: u64,
+    /// Bytes read that are not those written at their place: something was lost, repeated or changed. Of bulk and file.
+    pub wrong_bytes: Option<u64>,
     /// Messages handed to the transport.
     pub sent_messages: Option<u64>,
     /// Messages read by the receiver, copies included.
@@ -85,6 +87,8 @@ pub struct PathResult {
     pub local: String,
     /// The receiver's node.
     pub remote: String,
+    /// Links between them, in the order of travel.
+    pub links: Vec<String>,
     /// Transport bytes sent.
     pub bytes_sent: u64,
     /// Datagrams sent.
@@ -93,6 +97,8 @@ pub struct PathResult {
     pub packets_lost: u64,
     /// Smoothed round-trip time at the end.
     pub srtt_ms: Option<f64>,
+    /// Times the sender took it for dead.
+    pub down_events: u64,
 }
 
 impl FlowResult {
@@ -116,9 +122,7 @@ impl FlowResult {
         } else {
             receiver.account()
         };
-        let outages = watch
-            .map(|watch| watch.outages(end, |i| account.after_mark(i)))
-            .unwrap_or_default();
+        let outages = watch.map(|watch| watch.outages(end, account)).unwrap_or_default();
         let rto_events = watch.map(Watch::timeouts).unwrap_or_default();
         let in_outages: u64 = outages.iter().map(|outage| outage.timeouts).sum();
         let messages = receiver.messages();
@@ -138,6 +142,7 @@ impl FlowResult {
             first_byte_s: account.first().map(since_start),
             handshake_s: handshake.map(|span| span.as_secs_f64()),
             delivered_bytes: account.bytes(),
+            wrong_bytes: receiver.wrong_bytes(),
             sent_messages: sender.sent_messages(),
             delivered_messages: messages.map(|messages| messages.delivered()),
             late_messages: messages.and_then(|messages| messages.late()),
@@ -168,14 +173,11 @@ impl FlowResult {
             stray_timeouts: watch.map(|_| rto_events.len() as u64 - in_outages),
             rto_events,
             outages,
-            paths: Vec::from_iter(opened.then(|| PathResult {
-                local: plan.from.clone(),
-                remote: plan.to.clone(),
-                bytes_sent: sent.sent_bytes,
-                packets_sent: sent.sent_packets,
-                packets_lost: sent.lost_packets,
-                srtt_ms: sent.srtt.map(|srtt| srtt.as_nanos() as f64 / 1e6),
-            })),
+            paths: if opened {
+                paths(plan, sender.paths(), &sent)
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -191,6 +193,41 @@ impl FlowResult {
             }
         }
     }
+}
+
+/// What went over each path of the plan. A path that was dialled several times is one; a transport that does not tell
+/// its paths apart has one.
+fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathResult> {
+    let whole = PathStats {
+        path: attempts[0].path,
+        sent_packets: sent.sent_packets,
+        sent_bytes: sent.sent_bytes,
+        lost_packets: sent.lost_packets,
+        srtt: sent.srtt,
+        down_events: 0,
+    };
+    let known = if sent.paths.is_empty() {
+        std::slice::from_ref(&whole)
+    } else {
+        &sent.paths
+    };
+    let one = |(path, attempt): (&PathPlan, &Attempt)| {
+        let own = || known.iter().filter(|stats| stats.path == attempt.path);
+        PathResult {
+            local: plan.from.clone(),
+            remote: plan.to.clone(),
+            links: path.links.clone(),
+            bytes_sent: own().map(|stats| stats.sent_bytes).sum(),
+            packets_sent: own().map(|stats| stats.sent_packets).sum(),
+            packets_lost: own().map(|stats| stats.lost_packets).sum(),
+            srtt_ms: own()
+                .filter_map(|stats| stats.srtt)
+                .next_back()
+                .map(|srtt| srtt.as_nanos() as f64 / 1e6),
+            down_events: own().map(|stats| stats.down_events).sum(),
+        }
+    };
+    plan.paths.iter().zip(attempts).map(one).collect()
 }
 
 fn broken(reason: &CloseReason) -> bool {

@@ -1,6 +1,7 @@
 //! How a sender lives through outages of its path: which of its timers run out, and what it sends when an answer comes
 //! again.
 
+use crate::traffic::Account;
 use restp_base::flow::FlowStats;
 use restp_base::time::{Duration, Time};
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub struct OutageResult {
     pub end_s: f64,
     /// From its end until the application read the first byte.
     pub resume_s: Option<f64>,
+    /// The longest time without a byte for the application that touches it.
+    pub pause_s: Option<f64>,
     /// Timers that ran out from its start until then.
     pub timeouts: u64,
     /// How long the first of these timers had been set for.
@@ -104,11 +107,11 @@ impl Watch {
         self.timeouts.iter().map(one).collect()
     }
 
-    /// The account of each outage that began before `end`; `resumed` says when the application read its first byte
-    /// after outage number i.
-    pub fn outages(&self, end: Time, resumed: impl Fn(usize) -> Option<Time>) -> Vec<OutageResult> {
+    /// The account of each outage that began before `end`, from what the application read.
+    pub fn outages(&self, end: Time, account: &Account) -> Vec<OutageResult> {
         let one = |(i, outage): (usize, &Range<Time>)| {
-            let until = resumed(i).unwrap_or(end);
+            let resumed = account.resumed(i);
+            let until = resumed.unwrap_or(end);
             let within: Vec<Duration> = self
                 .timeouts
                 .iter()
@@ -119,7 +122,8 @@ impl Watch {
             OutageResult {
                 start_s: outage.start.as_secs_f64(),
                 end_s: outage.end.as_secs_f64(),
-                resume_s: resumed(i).map(|at| at.since(outage.end).as_secs_f64()),
+                resume_s: resumed.map(|at| at.since(outage.end).as_secs_f64()),
+                pause_s: account.pause(i, end).map(|pause| pause.as_secs_f64()),
                 timeouts: within.len() as u64,
                 first_rto_s: within.first().map(|rto| rto.as_secs_f64()),
                 last_rto_s: within.last().map(|rto| rto.as_secs_f64()),
@@ -134,6 +138,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::Moments;
 
     fn at(s: u64) -> Time {
         Time::ZERO + Duration::from_secs(s)
@@ -142,7 +147,14 @@ mod tests {
     /// A sender that doubles its timer: it runs out 1, 2 and 4 s after the beginning, and at 95 s, long after.
     #[test]
     fn an_outage_has_its_timers_its_silence_and_its_restart() {
-        let mut watch = Watch::new(vec![at(20)..at(26), at(90)..at(91)], Duration::from_millis(500));
+        let spans = vec![at(20)..at(26), at(90)..at(91)];
+        let mut account = Account::new(Moments {
+            bin: None,
+            outages: spans.clone(),
+        });
+        account.enter(at(19), 1);
+        account.enter(at(28) - Duration::from_millis(260), 1);
+        let mut watch = Watch::new(spans, Duration::from_millis(500));
         let mut stats = FlowStats {
             rto: Some(Duration::from_secs(1)),
             received_packets: 10,
@@ -168,14 +180,16 @@ mod tests {
         stats.timeouts += 1;
         watch.look(at(95), stats.clone());
 
-        let resumed = |i| (i == 0).then(|| at(28) - Duration::from_millis(260));
-        let outages = watch.outages(at(100), resumed);
+        let outages = watch.outages(at(100), &account);
         assert_eq!(outages[0].timeouts, 3);
         assert_eq!(
             (outages[0].first_rto_s, outages[0].last_rto_s),
             (Some(1.0), Some(4.0))
         );
-        assert_eq!(outages[0].resume_s, Some(1.74));
+        assert_eq!(
+            (outages[0].resume_s, outages[0].pause_s),
+            (Some(1.74), Some(8.74))
+        );
         assert_eq!(outages[0].burst_share, Some(600.0 / 500.0));
         assert_eq!(
             (outages[1].timeouts, outages[1].resume_s, outages[1].burst_share),
@@ -189,7 +203,7 @@ mod tests {
             }
         );
         assert_eq!(
-            watch.outages(at(50), resumed).len(),
+            watch.outages(at(50), &account).len(),
             1,
             "the second has not begun"
         );

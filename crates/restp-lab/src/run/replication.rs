@@ -1,9 +1,9 @@
 //! One point, one seed, one result.
 
-use crate::host::{Application, Host, address_of};
+use crate::host::{Application, Host, Notice, address_of};
 use crate::metrics::{FlowResult, LinkResult, Watch, links};
-use crate::scenario::{Coordinates, FlowPlan, Plan, Point};
-use crate::traffic::{Moments, Receiver, Sender, TrafficError};
+use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
+use crate::traffic::{Attempt, Moments, Receiver, Sender, TrafficError};
 use restp_base::flow::{FlowId, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::random::Stream;
@@ -11,6 +11,7 @@ use restp_base::time::{Duration, Time};
 use restp_sim::trace::TraceEvent;
 use restp_sim::{Happening, HostId, NetworkError, World};
 use serde::Serialize;
+use std::ops::Range;
 use thiserror::Error;
 
 /// What one run measured.
@@ -114,51 +115,75 @@ struct Replication<'a> {
     world: World,
     /// Two per flow: the sender's, then the receiver's.
     hosts: Vec<Host>,
-    ids: Vec<HostId>,
+    /// Places in the network: of each path of each flow, the sender's end, then the receiver's.
+    addresses: Vec<HostId>,
+    /// The host each of them belongs to.
+    owners: Vec<usize>,
     end: Time,
 }
 
 impl<'a> Replication<'a> {
     fn new(plan: &'a Plan, seed: u64) -> Result<Self, RunError> {
         let mut world = World::new(&plan.links, seed)?;
-        let mut ids = Vec::with_capacity(2 * plan.flows.len());
+        let (mut addresses, mut owners) = (Vec::new(), Vec::new());
+        let mut hosts = Vec::with_capacity(2 * plan.flows.len());
         for flow in &plan.flows {
-            let unreachable = || NetworkError::Unreachable {
-                from: flow.from.clone(),
-                to: flow.to.clone(),
-            };
-            for name in [&flow.from, &flow.to] {
-                let node = world.node(name).ok_or_else(unreachable)?;
-                ids.push(world.attach(node));
+            let (from, to) = (hosts.len(), hosts.len() + 1);
+            let first = addresses.len();
+            for path in &flow.paths {
+                for (owner, name, route) in [(from, &flow.from, &path.there), (to, &flow.to, &path.back)] {
+                    let node = world.node(name).ok_or_else(|| NetworkError::Unreachable {
+                        from: flow.from.clone(),
+                        to: flow.to.clone(),
+                    })?;
+                    addresses.push(world.attach_along(node, route.clone()));
+                    owners.push(owner);
+                }
             }
-        }
-        let mut hosts = Vec::with_capacity(ids.len());
-        for (i, flow) in plan.flows.iter().enumerate() {
-            let (from, to) = (2 * i, 2 * i + 1);
-            let path = PathAddress {
-                local: address_of(from),
-                remote: address_of(to),
-            };
-            let ends = flow.transport.machines(path);
+            let attempts = attempts(flow, first);
             let moments = Moments {
                 bin: flow.bins,
-                marks: flow.outages.iter().map(|outage| outage.end).collect(),
+                outages: flow.outages(),
             };
+            let notices = notices(flow, &attempts);
+            let ends = flow.transport.machines(attempts[0].path);
             let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
-            let start = start(flow, seed);
-            let sender = Sender::new(path, start, &flow.traffic, stream, moments.clone());
+            let sender = Sender::new(
+                attempts,
+                start(flow, seed),
+                &flow.traffic,
+                stream,
+                moments.clone(),
+            );
+            let watch =
+                (!moments.outages.is_empty()).then(|| Watch::new(moments.outages.clone(), flow.rtt()));
             let receiver = Receiver::new(&flow.traffic, moments);
-            let watch = (!flow.outages.is_empty()).then(|| Watch::new(flow.outages.clone(), flow.rtt));
             let (sender, receiver) = (Application::Sender(sender), Application::Receiver(receiver));
-            hosts.push(Host::new(ids[from], ends.client, sender, watch, &mut world));
-            hosts.push(Host::new(ids[to], ends.server, receiver, None, &mut world));
+            hosts.push(Host::new(
+                addresses[first],
+                ends.client,
+                sender,
+                watch,
+                &mut world,
+            ));
+            hosts.push(Host::new(
+                addresses[first + 1],
+                ends.server,
+                receiver,
+                None,
+                &mut world,
+            ));
+            for (host, notices) in hosts[from..].iter_mut().zip(notices) {
+                host.expect(notices, &mut world);
+            }
         }
         Ok(Replication {
             plan,
             seed,
             world,
             hosts,
-            ids,
+            addresses,
+            owners,
             end: Time::ZERO + plan.duration,
         })
     }
@@ -178,7 +203,7 @@ impl<'a> Replication<'a> {
                 });
             }
             let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
-            let index = id.index();
+            let index = self.owners[id.index()];
             let host = &mut self.hosts[index];
             let step = match happening {
                 Happening::Arrival { .. } => {
@@ -187,7 +212,7 @@ impl<'a> Replication<'a> {
                 }
                 Happening::Wake { .. } => host.wake(now),
             };
-            step.and_then(|()| host.settle(now, &mut self.world, &self.ids, &mut out))
+            step.and_then(|()| host.settle(now, &mut self.world, &self.addresses, &mut out))
                 .map_err(|error| {
                     let flow = self.plan.flows[index / 2].name.clone();
                     RunError::Traffic {
@@ -256,4 +281,37 @@ fn start(flow: &FlowPlan, seed: u64) -> Time {
     let spread = flow.start_spread.as_nanos();
     let drawn = Stream::named(seed, &format!("flow/{}/start", flow.name)).below(spread.saturating_add(1));
     Time::ZERO + flow.start + Duration::from_nanos(drawn)
+}
+
+/// The paths of a flow whose first address is number `first`.
+fn attempts(flow: &FlowPlan, first: usize) -> Vec<Attempt> {
+    let one = |(index, path): (usize, &PathPlan)| Attempt {
+        path: PathAddress {
+            local: address_of(first + 2 * index),
+            remote: address_of(first + 2 * index + 1),
+        },
+        backup: path.backup,
+    };
+    flow.paths.iter().enumerate().map(one).collect()
+}
+
+/// What the sender and the receiver of a flow are told of its paths, where the flow has notices.
+fn notices(flow: &FlowPlan, attempts: &[Attempt]) -> [Vec<Notice>; 2] {
+    [true, false].map(|sends| {
+        let paths = flow.paths.iter().zip(attempts).filter(|_| flow.notice);
+        let of_path = |(path, attempt): (&PathPlan, &Attempt)| {
+            let local = if sends {
+                attempt.path.local
+            } else {
+                attempt.path.remote
+            };
+            let both = |outage: &Range<Time>| {
+                [(outage.start, false), (outage.end, true)].map(|(at, up)| Notice { at, local, up })
+            };
+            path.outages.iter().flat_map(both).collect::<Vec<Notice>>()
+        };
+        let mut all: Vec<Notice> = paths.flat_map(of_path).collect();
+        all.sort();
+        all
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::error::unknown;
 use super::names::{copies, expand};
+use super::path::{PathPlan, joined, paths};
 use super::profiles::Profile;
 use super::raw::RawFlow;
 use super::traffic::traffic;
@@ -10,7 +11,7 @@ use crate::traffic::Traffic;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_sim::config::{Fault, positive, read};
-use restp_sim::{LinkSpec, NodeId, Topology};
+use restp_sim::{LinkSpec, Topology};
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
@@ -34,10 +35,27 @@ pub struct FlowPlan {
     pub start_spread: Duration,
     /// Width of the bins in which throughput is reported over time; none when absent.
     pub bins: Option<Duration>,
-    /// When its path is down, in the order of time.
-    pub outages: Vec<Range<Time>>,
-    /// Propagation from end to end and back.
-    pub rtt: Duration,
+    /// Where its packets go: one path, or several where the transport takes them. The first one is used first.
+    pub paths: Vec<PathPlan>,
+    /// Both ends are told at once when a path goes down or comes up again (ResTP §3.4).
+    pub notice: bool,
+}
+
+impl FlowPlan {
+    /// When one of its paths is down, in the order of time.
+    pub fn outages(&self) -> Vec<Range<Time>> {
+        joined(
+            self.paths
+                .iter()
+                .flat_map(|path| path.outages.iter().cloned())
+                .collect(),
+        )
+    }
+
+    /// The longest round trip of its paths, propagation only.
+    pub fn rtt(&self) -> Duration {
+        self.paths.iter().map(|path| path.rtt).max().unwrap_or_default()
+    }
 }
 
 /// What a flow is read against.
@@ -84,6 +102,7 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 let sentence = format!("a flow from \"{from}\" to itself crosses no link; name another node");
                 return Err(Fault::at(&raw.to, sentence));
             }
+            let paths = paths(raw, copy, (a, b), &transport, surroundings)?;
             let (transport, traffic) = (transport.clone(), traffic.clone());
             Ok(FlowPlan {
                 name: expand(&raw.name, copy)?,
@@ -94,8 +113,8 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 start,
                 start_spread,
                 bins,
-                outages: outages(a, b, surroundings),
-                rtt: topology.path_rtt(a, b),
+                paths,
+                notice: raw.notice,
             })
         })
         .collect()
@@ -112,28 +131,6 @@ fn bins(written: &Spanned<restp_sim::config::Written>, duration: Duration) -> Re
         return Err(Fault::at(written, sentence));
     }
     Ok(width)
-}
-
-/// When a link of the route there or back swallows everything; spans that touch are one.
-fn outages(from: NodeId, to: NodeId, surroundings: &Surroundings<'_>) -> Vec<Range<Time>> {
-    let topology = surroundings.topology;
-    let mut spans: Vec<Range<Time>> = Vec::new();
-    for (name, way) in topology.route(from, to).chain(topology.route(to, from)) {
-        let link = surroundings.links.iter().find(|link| link.name == name);
-        spans.extend(
-            link.into_iter()
-                .flat_map(|link| link.direction(way).outage.iter().cloned()),
-        );
-    }
-    spans.sort_by_key(|span| (span.start, span.end));
-    let mut joined: Vec<Range<Time>> = Vec::new();
-    for span in spans {
-        match joined.last_mut().filter(|last| span.start <= last.end) {
-            Some(last) => last.end = last.end.max(span.end),
-            None => joined.push(span),
-        }
-    }
-    joined
 }
 
 /// The profile speaks where `set` is silent, to every transport that has a timer.

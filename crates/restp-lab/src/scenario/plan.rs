@@ -154,20 +154,19 @@ fn resolve_queues(
     profile: Option<&Profile>,
 ) {
     let least = profile.map_or(1, |profile| profile.least_queue_packets);
-    let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
-    for flow in flows {
-        let (Some(from), Some(to)) = (topology.node(&flow.from), topology.node(&flow.to)) else {
-            continue;
-        };
-        let rtt = topology.path_rtt(from, to);
-        for (link, _) in topology.route(from, to).chain(topology.route(to, from)) {
-            let entry = longest.entry(link.to_owned()).or_default();
-            *entry = rtt.max(*entry);
+    let mut longest: BTreeMap<&str, Duration> = BTreeMap::new();
+    for path in flows.iter().flat_map(|flow| &flow.paths) {
+        for (link, _) in topology
+            .links_of(&path.there)
+            .chain(topology.links_of(&path.back))
+        {
+            let entry = longest.entry(link).or_default();
+            *entry = path.rtt.max(*entry);
         }
     }
     for link in links {
         let own = link.forward.delay + link.reverse.delay;
-        let rtt = longest.get(&link.name).copied().unwrap_or(own);
+        let rtt = longest.get(link.name.as_str()).copied().unwrap_or(own);
         for way in Way::BOTH {
             let direction = match way {
                 Way::Forward => &mut link.forward,

@@ -56,7 +56,14 @@ pub(super) struct RawFlow {
     pub start: Option<Spanned<Written>>,
     pub start_spread: Option<Spanned<Written>>,
     pub bins: Option<Spanned<Written>>,
+    pub paths: Option<Spanned<RawPaths>>,
+    pub backups: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub notice: bool,
 }
+
+/// The links of each path, in the order of travel.
+pub(super) type RawPaths = Vec<Spanned<Vec<Spanned<String>>>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,14 +1,15 @@
 //! What an application read, and when.
 
 use restp_base::time::{Duration, Time};
+use std::ops::Range;
 
 /// When to look closer than at totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
     /// Width of the bins whose bytes are counted apart; none when absent.
     pub bin: Option<Duration>,
-    /// Times after which the first byte is noted, rising.
-    pub marks: Vec<Time>,
+    /// Times in which silence is measured, and after which the first byte is noted; in order and apart.
+    pub outages: Vec<Range<Time>>,
 }
 
 /// Totals of what one application read, and the moments asked for.
@@ -17,10 +18,13 @@ pub struct Account {
     moments: Moments,
     bytes: u64,
     first: Option<Time>,
+    last: Option<Time>,
     /// Bytes per bin, from time zero.
     bins: Vec<u64>,
-    /// First byte at or after each mark, as far as reached.
-    after_mark: Vec<Time>,
+    /// First byte at or after the end of each outage, as far as reached.
+    resumed: Vec<Time>,
+    /// Longest time without a byte that touches each outage, as far as reached.
+    pauses: Vec<Duration>,
 }
 
 impl Account {
@@ -43,13 +47,26 @@ impl Account {
             }
             self.bins[bin] += bytes as u64;
         }
-        while self
-            .moments
-            .marks
-            .get(self.after_mark.len())
-            .is_some_and(|mark| *mark <= now)
-        {
-            self.after_mark.push(now);
+        self.measure_silence(now);
+        let ended = |outage: &Range<Time>| outage.end <= now;
+        while self.moments.outages.get(self.resumed.len()).is_some_and(ended) {
+            self.resumed.push(now);
+        }
+        self.last = Some(now);
+    }
+
+    /// The time since the last byte touches every outage that is not over when it begins.
+    fn measure_silence(&mut self, now: Time) {
+        let since = self.last.unwrap_or(now);
+        let open = self.resumed.len();
+        for (index, outage) in self.moments.outages.iter().enumerate().skip(open) {
+            if outage.start > now {
+                break;
+            }
+            if self.pauses.len() <= index {
+                self.pauses.resize(index + 1, Duration::ZERO);
+            }
+            self.pauses[index] = self.pauses[index].max(now.since(since));
         }
     }
 
@@ -63,9 +80,22 @@ impl Account {
         self.first
     }
 
-    /// When the first byte at or after mark number `index` was read.
-    pub fn after_mark(&self, index: usize) -> Option<Time> {
-        self.after_mark.get(index).copied()
+    /// When the first byte at or after the end of outage number `index` was read.
+    pub fn resumed(&self, index: usize) -> Option<Time> {
+        self.resumed.get(index).copied()
+    }
+
+    /// The longest time without a byte, until `end`, that touches outage number `index`.
+    pub fn pause(&self, index: usize, end: Time) -> Option<Duration> {
+        let until_now = self.pauses.get(index).copied().unwrap_or_default();
+        let outage = self.moments.outages.get(index)?;
+        let still = self.resumed.len() <= index && outage.start < end;
+        let last = if still {
+            end.since(self.last?)
+        } else {
+            Duration::ZERO
+        };
+        Some(until_now.max(last))
     }
 
     /// Bits per second in each bin up to `end`; empty when none were asked for.
@@ -97,7 +127,7 @@ mod tests {
     fn bins_cover_the_run_and_the_last_one_may_be_shorter() {
         let mut account = Account::new(Moments {
             bin: Some(Duration::from_millis(100)),
-            marks: vec![],
+            outages: vec![],
         });
         for (ms, bytes) in [(0, 25), (99, 25), (100, 10), (320, 5)] {
             account.enter(at(ms), bytes);
@@ -108,16 +138,30 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_after_each_mark_is_noted() {
+    fn the_silence_in_each_outage_is_measured_and_the_first_byte_after_it_noted() {
         let mut account = Account::new(Moments {
             bin: None,
-            marks: vec![at(30), at(300), at(650), at(900)],
+            outages: vec![
+                at(20)..at(30),
+                at(100)..at(300),
+                at(500)..at(650),
+                at(800)..at(900),
+            ],
         });
         for ms in [10, 31, 40, 700] {
             account.enter(at(ms), 1);
         }
-        let seen: Vec<Option<Time>> = (0..4).map(|i| account.after_mark(i)).collect();
+        let seen: Vec<Option<Time>> = (0..4).map(|i| account.resumed(i)).collect();
         assert_eq!(seen, [Some(at(31)), Some(at(700)), Some(at(700)), None]);
+        let pauses = |end| {
+            Vec::from_iter(
+                (0..4)
+                    .filter_map(|i| account.pause(i, end))
+                    .map(|p| p.as_millis()),
+            )
+        };
+        assert_eq!(pauses(at(700)), [21, 660, 660, 0]);
+        assert_eq!(pauses(at(1000)), [21, 660, 660, 300]);
         assert!(account.bins_bps(at(700)).is_empty());
     }
 }

@@ -1,12 +1,10 @@
 //! Bytes as fast as the transport takes them. Every write shares one static buffer, so nothing is copied.
 
-use super::TrafficError;
+use super::{TrafficError, pattern};
 use bytes::Bytes;
 use restp_base::flow::{FlowId, WriteError};
 use restp_base::machine::Machine;
 use restp_base::time::Time;
-
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// More than any window takes at one instant: 64 MiB is 5 s of a 100 Mbit/s path.
 const FLOOD_BYTES: u64 = 64 << 20;
@@ -14,6 +12,7 @@ const FLOOD_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Source {
     left: u64,
+    written: u64,
     /// Bytes per write; shrinks when the transport takes whole messages only.
     chunk: usize,
     finished: bool,
@@ -26,7 +25,8 @@ impl Source {
     pub fn new(bytes: u64) -> Self {
         Source {
             left: bytes,
-            chunk: ZEROS.len(),
+            written: 0,
+            chunk: pattern::MOST,
             finished: false,
             taken: 0,
             instant: Time::ZERO,
@@ -39,9 +39,11 @@ impl Source {
         }
         while self.left > 0 {
             let size = self.left.min(self.chunk as u64) as usize;
-            match machine.write(now, flow, Bytes::from_static(&ZEROS[..size])) {
+            let data = Bytes::from_static(pattern::piece(self.written, size));
+            match machine.write(now, flow, data) {
                 Ok(()) => {
                     self.left -= size as u64;
+                    self.written += size as u64;
                     self.taken += size as u64;
                 }
                 Err(WriteError::TooLarge { limit, .. }) if (1..size).contains(&limit) => self.chunk = limit,

@@ -4,7 +4,7 @@
 use super::account::{Account, Moments};
 use super::cbr::{Framing, Stamp};
 use super::web::Responder;
-use super::{Cbr, Traffic};
+use super::{Cbr, Traffic, pattern};
 use restp_base::flow::{FlowId, Read};
 use restp_base::machine::{Event, Machine};
 use restp_base::ranges::Ranges;
@@ -19,6 +19,8 @@ pub struct Receiver {
     messages: Option<Messages>,
     responder: Option<Responder>,
     account: Account,
+    /// Bytes of a stream that are not those written at their place.
+    wrong: Option<u64>,
     complete: Option<Time>,
     ended: bool,
 }
@@ -38,6 +40,7 @@ impl Receiver {
             },
             responder: matches!(traffic, Traffic::Web(_)).then(Responder::default),
             account: Account::new(moments),
+            wrong: matches!(traffic, Traffic::Bulk | Traffic::File { .. }).then_some(0),
             complete: None,
             ended: false,
         }
@@ -69,6 +72,9 @@ impl Receiver {
         loop {
             match machine.read(now, flow) {
                 Read::Data(data) => {
+                    if let Some(wrong) = &mut self.wrong {
+                        *wrong += pattern::wrong(self.account.bytes(), &data);
+                    }
                     self.account.enter(now, data.len());
                     if let Some(messages) = &mut self.messages {
                         messages.take(now, &data);
@@ -101,6 +107,12 @@ impl Receiver {
     /// What it read.
     pub fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// Bytes that are not those written at their place, where traffic is a stream that knows: something was lost,
+    /// repeated or changed.
+    pub fn wrong_bytes(&self) -> Option<u64> {
+        self.wrong
     }
 
     /// When the last byte of a file was read.

@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 /// Opens its flow at a given time and feeds it.
 #[derive(Debug)]
 pub struct Sender {
-    path: PathAddress,
+    paths: Vec<Attempt>,
     start: Time,
     flow: Option<FlowId>,
     source: Source,
@@ -18,11 +18,27 @@ pub struct Sender {
     closed: Option<CloseReason>,
 }
 
+/// A path to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// From here to there.
+    pub path: PathAddress,
+    /// Only when no other works.
+    pub backup: bool,
+}
+
 impl Sender {
-    /// A sender along `path` that begins at `start`. Everything random about its traffic comes from `stream`.
-    pub fn new(path: PathAddress, start: Time, traffic: &Traffic, stream: Stream, moments: Moments) -> Self {
+    /// A sender along `paths`, one at least, that begins at `start`. Everything random about its traffic comes from
+    /// `stream`.
+    pub fn new(
+        paths: Vec<Attempt>,
+        start: Time,
+        traffic: &Traffic,
+        stream: Stream,
+        moments: Moments,
+    ) -> Self {
         Sender {
-            path,
+            paths,
             start,
             flow: None,
             source: Source::new(traffic, stream),
@@ -49,8 +65,14 @@ impl Sender {
         if let Some(flow) = self.flow {
             return self.source.pump(now, machine, flow);
         }
-        let flow = machine.open(now, self.path, PORT)?;
+        let Some((first, further)) = self.paths.split_first() else {
+            return Ok(());
+        };
+        let flow = machine.open(now, first.path, PORT)?;
         self.flow = Some(flow);
+        for attempt in further {
+            machine.add_path(now, flow, attempt.path, attempt.backup)?;
+        }
         self.source.begin(now);
         self.source.pump(now, machine, flow)
     }
@@ -82,6 +104,11 @@ impl Sender {
     /// Its flow, once opened.
     pub fn flow(&self) -> Option<FlowId> {
         self.flow
+    }
+
+    /// The paths it was given, in that order.
+    pub fn paths(&self) -> &[Attempt] {
+        &self.paths
     }
 
     /// When the flow was to be opened.

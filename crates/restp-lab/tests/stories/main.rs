@@ -5,6 +5,7 @@ mod common;
 mod determinism;
 mod fairness;
 mod outage;
+mod paths;
 mod profiles;
 mod results;
 mod schemes;

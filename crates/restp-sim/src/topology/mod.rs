@@ -2,10 +2,12 @@
 
 mod dumbbell;
 mod point_to_point;
+mod route;
 mod routes;
 
 pub use dumbbell::dumbbell;
 pub use point_to_point::point_to_point;
+pub use route::{Route, RouteError};
 
 use crate::spec::{LinkSpec, NetworkError, Way};
 use restp_base::time::Duration;

@@ -9,6 +9,9 @@ use restp_base::machine::{Datagram, Ecn};
 pub(super) struct Packet {
     /// For traces.
     pub(super) number: u64,
+    /// The host it comes from, and how many lines it has taken.
+    pub(super) from: u32,
+    pub(super) hops: u32,
     /// The host it goes to, and that host's node.
     pub(super) to: u32,
     pub(super) goal: u32,
@@ -44,6 +47,11 @@ impl Pool {
 
     pub(super) fn packet(&self, index: u32) -> &Packet {
         &self.packets[index as usize]
+    }
+
+    /// The line it takes next is counted.
+    pub(super) fn on_hop(&mut self, index: u32) {
+        self.packets[index as usize].hops += 1;
     }
 
     /// Swaps the contents out and frees the slot.
@@ -137,6 +145,8 @@ mod tests {
         let mut pool = Pool::default();
         let packet = Packet {
             number: 1,
+            from: 0,
+            hops: 0,
             to: 0,
             goal: 0,
             bytes: 38,

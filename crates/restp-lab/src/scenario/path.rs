@@ -1,0 +1,133 @@
+//! The `paths` of a flow, validated: which links each one takes, there and back, and when it is down.
+
+use super::flow::Surroundings;
+use super::names::{Copy, expand};
+use super::raw::{RawFlow, RawPaths};
+use crate::registry::Transport;
+use restp_base::time::{Duration, Time};
+use restp_sim::config::Fault;
+use restp_sim::{NodeId, Route};
+use std::ops::Range;
+use toml::Spanned;
+
+/// One path of a flow, ready to run.
+#[derive(Clone, Debug)]
+pub struct PathPlan {
+    /// The links from the flow's `from` to its `to`, in the order of travel.
+    pub links: Vec<String>,
+    /// What the packets of the opening end follow.
+    pub there: Route,
+    /// What those of the serving end follow.
+    pub back: Route,
+    /// Used only when no other path works.
+    pub backup: bool,
+    /// Propagation from end to end and back.
+    pub rtt: Duration,
+    /// When it is down, in the order of time.
+    pub outages: Vec<Range<Time>>,
+}
+
+/// Most paths of one flow: k has four bits (ResTP §3.1.1).
+const MOST_PATHS: usize = 15;
+
+/// The paths of a flow from `from` to `to`: those written, or the shortest route there and the shortest back.
+pub(super) fn paths(
+    raw: &RawFlow,
+    copy: Copy,
+    (from, to): (NodeId, NodeId),
+    transport: &Transport,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<PathPlan>, Fault> {
+    let topology = surroundings.topology;
+    let backups = raw.backups.as_ref().map_or(0, |count| *count.get_ref());
+    let Some(written) = &raw.paths else {
+        if let Some(count) = raw.backups.as_ref().filter(|_| backups > 0) {
+            return Err(Fault::at(
+                count,
+                "a flow whose paths are not named has no backups; add paths = [ ]",
+            ));
+        }
+        let (there, back) = (topology.shortest(from, to), topology.shortest(to, from));
+        return Ok(vec![path(there, back, false, surroundings)]);
+    };
+    let count = written.get_ref().len();
+    check_count(written, transport)?;
+    if let Some(place) = raw.backups.as_ref().filter(|_| backups >= count as u64) {
+        let sentence = format!("{backups} of {count} paths cannot be backups; the first one never is");
+        return Err(Fault::at(place, sentence));
+    }
+    let one = |(index, links): (usize, &Spanned<Vec<Spanned<String>>>)| {
+        let names: Vec<String> = links
+            .get_ref()
+            .iter()
+            .map(|link| expand(link, copy))
+            .collect::<Result<_, _>>()?;
+        let there = topology.along(from, to, &names).map_err(|error| {
+            Fault::at(
+                links,
+                format!("{error}; write the links of one path in the order of travel"),
+            )
+        })?;
+        let backup = (count - index) as u64 <= backups;
+        Ok(path(there.clone(), there.reversed(), backup, surroundings))
+    };
+    written.get_ref().iter().enumerate().map(one).collect()
+}
+
+fn check_count(written: &Spanned<RawPaths>, transport: &Transport) -> Result<(), Fault> {
+    let name = transport.name();
+    match written.get_ref().len() {
+        0 => Err(Fault::at(
+            written,
+            "a flow without a path goes nowhere; name one, or leave paths out",
+        )),
+        1 => Ok(()),
+        _ if !transport.takes_several_paths() => {
+            let sentence = format!(
+                "{name} has one path; name one, or choose a transport with several, such as restp:geo-spread"
+            );
+            Err(Fault::at(written, sentence))
+        }
+        n if n > MOST_PATHS => Err(Fault::at(
+            written,
+            format!("{n} paths are too many; one flow has at most {MOST_PATHS}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn path(there: Route, back: Route, backup: bool, surroundings: &Surroundings<'_>) -> PathPlan {
+    let topology = surroundings.topology;
+    let mut spans = Vec::new();
+    for (name, way) in topology.links_of(&there).chain(topology.links_of(&back)) {
+        let link = surroundings.links.iter().find(|link| link.name == name);
+        spans.extend(
+            link.into_iter()
+                .flat_map(|link| link.direction(way).outage.iter().cloned()),
+        );
+    }
+    PathPlan {
+        links: topology
+            .links_of(&there)
+            .map(|(name, _)| name.to_owned())
+            .collect(),
+        rtt: topology.delay_of(&there) + topology.delay_of(&back),
+        outages: joined(spans),
+        there,
+        back,
+        backup,
+    }
+}
+
+/// In the order of time; spans that touch are one.
+pub(super) fn joined(mut spans: Vec<Range<Time>>) -> Vec<Range<Time>> {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut joined: Vec<Range<Time>> = Vec::new();
+    for span in spans {
+        match joined.last_mut().filter(|last| span.start <= last.end) {
+            Some(last) => last.end = last.end.max(span.end),
+            None => joined.push(span),
+        }
+    }
+    joined
+}

@@ -1,0 +1,113 @@
+//! Flows over several paths: where the bytes go, what the ends are told, and what is refused.
+
+use crate::common::{runs, with};
+use restp_lab::Scenario;
+
+/// Two links of 10 Mbit/s, 10 and 20 ms long, between the same nodes.
+const TWO: &str = r#"
+id = "two"
+duration = "20 s"
+
+[[link]]
+name = "a"
+between = ["source", "sink"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[link]]
+name = "b"
+between = ["source", "sink"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+
+[[flow]]
+name = "bulk"
+from = "source"
+to = "sink"
+transport = "restp:geo-spread"
+set = { ack = "positive+sack", recovery = "pipe", scheduling = "fastest-rtt", window = "1024 segments" }
+paths = [["a"], ["b"]]
+traffic = { bulk = {} }
+"#;
+
+#[test]
+fn spreading_uses_both_links_and_every_byte_is_in_its_place() {
+    let run = runs(&with(TWO, &[])).swap_remove(0);
+    let flow = &run.flows[0];
+    assert!(flow.goodput_bps > Some(15e6), "{:?}", flow.goodput_bps);
+    assert_eq!(flow.wrong_bytes, Some(0));
+    let [a, b] = &flow.paths[..] else {
+        panic!("two paths: {:?}", flow.paths)
+    };
+    assert_eq!(
+        (&a.links[..], &b.links[..]),
+        (&["a".to_owned()][..], &["b".to_owned()][..])
+    );
+    assert!(
+        a.bytes_sent > 10_000_000 && b.bytes_sent > 10_000_000,
+        "{a:?} {b:?}"
+    );
+    assert!(a.srtt_ms < b.srtt_ms);
+    let offered: u64 = run.links.iter().map(|link| link.packets).sum();
+    assert!(offered >= flow.sent_packets, "nothing takes another way");
+}
+
+#[test]
+fn a_named_path_is_taken_even_where_another_is_shorter() {
+    let text = TWO
+        .replace(", scheduling = \"fastest-rtt\"", "")
+        .replace("restp:geo-spread", "restp:3wh-arq")
+        .replace("[[\"a\"], [\"b\"]]", "[[\"b\"]]");
+    let run = runs(&with(&text, &[])).swap_remove(0);
+    assert_eq!((run.links[0].packets, run.flows[0].paths.len()), (0, 1));
+    assert!(run.flows[0].goodput_bps > Some(5e6) && run.links[1].packets > 1000);
+}
+
+/// The second path joins after the first: with a notice the switch takes one delay of the other path; without one, two
+/// round trips of silence more.
+#[test]
+fn a_notice_shortens_the_pause_of_hot_standby() {
+    let text = TWO.replace("[[flow]]", "outage = [\"8 s..12 s\"]\n\n[[flow]]");
+    let text = text.replacen("delay = \"10 ms\"", "delay = \"20 ms\"", 1);
+    let text = text.replace("paths = [[\"a\"], [\"b\"]]", "paths = [[\"b\"], [\"a\"]]");
+    let text = text
+        .replace("restp:geo-spread", "restp:mp-opt")
+        .replace(", scheduling = \"fastest-rtt\"", "");
+    let pause = |notice: &str| {
+        let settings = [
+            ("flow.bulk.notice", notice),
+            ("flow.bulk.set.connection", "three-way"),
+        ];
+        let flow = runs(&with(&text, &settings)).swap_remove(0).flows.swap_remove(0);
+        assert_eq!((flow.outages.len(), flow.wrong_bytes), (1, Some(0)));
+        (
+            flow.outages[0].pause_s.expect("measured"),
+            flow.paths[0].down_events,
+        )
+    };
+    let ((with_notice, told), (without, _)) = (pause("true"), pause("false"));
+    assert_eq!(told, 1);
+    assert!(without > with_notice + 0.03, "{with_notice} {without}");
+}
+
+#[test]
+fn paths_that_are_none_are_refused() {
+    let refused = |from: &str, to: &str| {
+        let text = TWO.replace(from, to);
+        assert_ne!(text, TWO);
+        Scenario::parse(&text).expect_err("refused").to_string()
+    };
+    let two = "paths = [[\"a\"], [\"b\"]]";
+    assert!(refused(two, "paths = []").contains("a flow without a path"));
+    assert!(refused(two, "paths = [[\"a\"], [\"c\"]]").contains("no link is called \"c\""));
+    assert!(refused(two, "paths = [[\"a\", \"b\"]]").contains("lead to \"source\""));
+    assert!(
+        refused(two, "paths = [[\"a\"], [\"b\"]]\nbackups = 2").contains("2 of 2 paths cannot be backups")
+    );
+    assert!(refused(two, "backups = 1").contains("add paths"));
+    let single = refused(
+        "restp:geo-spread\"\nset = {",
+        "tcp:newreno\"\nset = { segment = \"1400 B\" } #",
+    );
+    assert!(single.contains("tcp:newreno has one path"), "{single}");
+}

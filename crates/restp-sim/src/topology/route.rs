@@ -1,0 +1,169 @@
+//! One way through the network, link by link: the shortest one, or one that is named.
+
+use super::{NodeId, Topology};
+use crate::spec::Way;
+use restp_base::time::Duration;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Directions in the order of travel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route(Arc<[u32]>);
+
+/// Why links are no route.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RouteError {
+    /// No link has this name.
+    #[error("no link is called \"{0}\"")]
+    NoLink(String),
+    /// The next link starts elsewhere.
+    #[error("link \"{link}\" does not touch \"{node}\", where the links before it lead")]
+    Gap {
+        /// The link.
+        link: String,
+        /// Where the route has come to.
+        node: String,
+    },
+    /// The last link ends elsewhere.
+    #[error("the links lead to \"{end}\", not to \"{to}\"")]
+    Astray {
+        /// Where they lead.
+        end: String,
+        /// Where they were to lead.
+        to: String,
+    },
+}
+
+impl Route {
+    /// The same links the other way.
+    pub fn reversed(&self) -> Route {
+        Route(self.0.iter().rev().map(|direction| direction ^ 1).collect())
+    }
+
+    /// The direction to take after `hops` others.
+    pub(crate) fn hop(&self, hops: usize) -> Option<u32> {
+        self.0.get(hops).copied()
+    }
+}
+
+impl Topology {
+    /// The route that packets take by themselves.
+    pub fn shortest(&self, from: NodeId, to: NodeId) -> Route {
+        Route(self.route_indices(from, to).map(|index| index as u32).collect())
+    }
+
+    /// The route over these links, in this order.
+    ///
+    /// # Errors
+    /// When they do not lead from `from` to `to`.
+    pub fn along(&self, from: NodeId, to: NodeId, links: &[String]) -> Result<Route, RouteError> {
+        let mut node = from.0;
+        let mut directions = Vec::with_capacity(links.len());
+        for link in links {
+            let named = |edge: &&super::Edge| edge.link == *link;
+            if self.edges.iter().find(named).is_none() {
+                return Err(RouteError::NoLink(link.clone()));
+            }
+            let leaves = |edge: &super::Edge| edge.link == *link && edge.from == node;
+            let index = self
+                .edges
+                .iter()
+                .position(leaves)
+                .ok_or_else(|| RouteError::Gap {
+                    link: link.clone(),
+                    node: self.names[node as usize].clone(),
+                })?;
+            directions.push(index as u32);
+            node = self.edges[index].to;
+        }
+        if node != to.0 {
+            let [end, to] = [node, to.0].map(|node| self.names[node as usize].clone());
+            return Err(RouteError::Astray { end, to });
+        }
+        Ok(Route(directions.into()))
+    }
+
+    /// Names and ways of the links of a route, in the order of travel.
+    pub fn links_of<'a>(&'a self, route: &'a Route) -> impl Iterator<Item = (&'a str, Way)> {
+        let named = |&index: &u32| {
+            (
+                self.edges[index as usize].link.as_str(),
+                Way::BOTH[index as usize % 2],
+            )
+        };
+        route.0.iter().map(named)
+    }
+
+    /// Propagation along a route; serialisation and waiting come on top.
+    pub fn delay_of(&self, route: &Route) -> Duration {
+        let delays = route.0.iter().map(|&index| self.edges[index as usize].delay);
+        delays.fold(Duration::ZERO, |total, delay| total + delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{DirectionSpec, LinkSpec};
+
+    fn diamond() -> Topology {
+        let link = |name, a, b, ms| {
+            let delay = Duration::from_millis(ms);
+            LinkSpec::symmetric(
+                name,
+                [a, b],
+                DirectionSpec {
+                    delay,
+                    ..DirectionSpec::default()
+                },
+            )
+        };
+        let links = [
+            link("a1", "source", "a", 1),
+            link("a2", "sink", "a", 2),
+            link("b1", "source", "b", 10),
+            link("b2", "b", "sink", 20),
+        ];
+        Topology::new(&links).expect("a network")
+    }
+
+    fn along(links: &[&str]) -> Result<String, RouteError> {
+        let topology = diamond();
+        let [from, to] = ["source", "sink"].map(|name| topology.node(name).expect("a node"));
+        let links: Vec<String> = links.iter().map(|&link| link.into()).collect();
+        let route = topology.along(from, to, &links)?;
+        let there: String = topology
+            .links_of(&route)
+            .map(|(link, way)| format!("{link}/{way} "))
+            .collect();
+        let back = topology.delay_of(&route.reversed());
+        assert_eq!(topology.delay_of(&route), back, "the delays here are symmetric");
+        Ok(format!("{there}{back:?}"))
+    }
+
+    #[test]
+    fn named_links_lead_where_the_shortest_route_does_not() {
+        assert_eq!(
+            along(&["b1", "b2"]).expect("a route"),
+            "b1/forward b2/forward 30 ms"
+        );
+        assert_eq!(
+            along(&["a1", "a2"]).expect("a route"),
+            "a1/forward a2/reverse 3 ms"
+        );
+        let topology = diamond();
+        let [from, to] = ["source", "sink"].map(|name| topology.node(name).expect("a node"));
+        let shortest = topology.shortest(from, to);
+        assert_eq!(topology.delay_of(&shortest), Duration::from_millis(3));
+        assert_eq!(shortest.reversed(), topology.shortest(to, from));
+    }
+
+    #[test]
+    fn links_that_do_not_join_are_refused_by_name() {
+        let refused = |links: &[&str]| along(links).expect_err("refused").to_string();
+        assert!(refused(&["c1"]).contains("\"c1\""));
+        assert!(refused(&["a1", "b2"]).contains("\"b2\" does not touch \"a\""));
+        assert!(refused(&["a1"]).contains("lead to \"a\", not to \"sink\""));
+        assert!(refused(&[]).contains("lead to \"source\""));
+    }
+}
