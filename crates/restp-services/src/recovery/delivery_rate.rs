@@ -62,6 +62,9 @@ struct Snapshot {
     application_limited: bool,
 }
 
+/// Snapshots that are no matter, and whose memory an idle sender keeps.
+const KEPT_CAPACITY: usize = 16;
+
 /// The sampler of one scoreboard.
 #[derive(Debug)]
 pub(super) struct DeliveryRate {
@@ -153,14 +156,12 @@ impl DeliveryRate {
         }
         match oldest {
             Some(oldest) => {
-                while self
-                    .snapshots
-                    .get(1)
-                    .is_some_and(|next| next.from_order <= oldest)
-                {
+                let of_use = |next: &Snapshot| next.from_order <= oldest;
+                while self.snapshots.get(1).is_some_and(of_use) {
                     self.snapshots.pop_front();
                 }
             }
+            None if self.snapshots.capacity() > KEPT_CAPACITY => self.snapshots = VecDeque::new(),
             None => self.snapshots.clear(),
         }
         sample
@@ -178,6 +179,21 @@ impl DeliveryRate {
             delivered_total: self.delivered,
             application_limited: found.application_limited,
         })
+    }
+
+    /// True when most snapshots can serve none of `outstanding` segments: a segment that leaves again and again keeps
+    /// what others found before it.
+    pub(super) fn is_crowded(&self, outstanding: usize) -> bool {
+        self.snapshots.len() > 2 * outstanding + KEPT_CAPACITY
+    }
+
+    /// Keeps what the transmissions of `orders` found, and no other snapshot.
+    pub(super) fn keep_only(&mut self, orders: impl Iterator<Item = u64>) {
+        let after = |order| self.snapshots.partition_point(|one| one.from_order <= order);
+        let mut of_use: Vec<usize> = orders.filter_map(|order| after(order).checked_sub(1)).collect();
+        of_use.sort_unstable();
+        of_use.dedup();
+        self.snapshots = of_use.into_iter().map(|index| self.snapshots[index]).collect();
     }
 
     /// Bytes of memory it takes.
@@ -327,5 +343,30 @@ mod tests {
         );
         pointer(&mut board, 1000, 1000);
         assert!(board.is_empty());
+    }
+
+    /// The first of two segments leaves again and again while the second changes: most of what was found is of no use.
+    #[test]
+    fn snapshots_are_bounded_by_what_is_outstanding() {
+        let mut board = Scoreboard::new(0);
+        board.on_sent(at(0), 1000);
+        board.on_sent(at(0), 1000);
+        for ms in 1..10_000 {
+            board.mark_all_lost();
+            board.on_repeated(at(ms), 0);
+            let second = AckReport {
+                received: vec![1..2].into(),
+                ..AckReport::pointer(0)
+            };
+            board.acknowledge(at(ms), &second).unwrap();
+        }
+        assert!(board.memory() < 64 * 100, "{} bytes", board.memory());
+        let last = pointer(&mut board, 10_049, 2);
+        assert_eq!((last.delivered_bytes, last.sent_in_flight_bytes), (1000, 1000));
+        assert_eq!(
+            last.interval,
+            Duration::from_millis(50),
+            "since its own transmission"
+        );
     }
 }

@@ -294,6 +294,11 @@ impl Scoreboard {
             self.entries = VecDeque::new();
         }
         feedback.rate = self.rate.sample(now, self.oldest_order());
+        if self.rate.is_crowded(self.entries.len()) {
+            let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);
+            self.rate
+                .keep_only(self.entries.iter().filter(open).map(|entry| entry.order));
+        }
         Ok(feedback)
     }
 
