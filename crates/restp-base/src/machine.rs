@@ -110,6 +110,9 @@ pub enum Input<'a> {
         /// Usable now?
         up: bool,
     },
+    /// The lower layer refused to take a datagram for this pair of addresses: no route, forbidden. It may take one for
+    /// another pair, even from the same address.
+    Refused(PathAddress),
 }
 
 /// Why a machine wants to wake.

@@ -419,6 +419,14 @@ impl Machine for Endpoint {
                     self.touch(index);
                 }
             }
+            Input::Refused(path) => {
+                for index in self.table.of_local(path.local) {
+                    if let Some(association) = self.table.at(index).and_then(Session::association) {
+                        association.on_refused(now, path);
+                    }
+                    self.touch(index);
+                }
+            }
             Input::PathNotice { local, up } => {
                 for index in self.table.of_local(local) {
                     if let Some(connection) = self.table.at(index) {

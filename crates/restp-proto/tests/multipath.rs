@@ -308,6 +308,42 @@ fn a_notice_moves_the_data_within_one_delay() {
 }
 
 #[test]
+fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    kill(&dead, 1);
+    let cut = pair.now;
+    let refused = line(&pair, 1);
+    for _ in 0..3 {
+        pair.ends[0].handle(cut, Input::Refused(refused));
+    }
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(first_rescue(&pair, 2, cut).expect("taken over") <= MS);
+    let down: Vec<_> = pair.events[0]
+        .iter()
+        .filter_map(|event| match event {
+            Event::Path(_, path, PathState::Down) => Some(*path),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(down, [refused], "said once, of that path");
+}
+
+#[test]
+fn a_refusal_on_the_only_path_that_works_is_left_to_its_timer() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    kill(&dead, 2);
+    stream(&mut pair, (flow, accepted), secs(5));
+    let refused = line(&pair, 1);
+    pair.ends[0].handle(pair.now, Input::Refused(refused));
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(carried(&pair, 1, from) > 100_000, "it goes on");
+}
+
+#[test]
 fn a_path_that_returns_is_used_again() {
     for notice in [false, true] {
         let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);

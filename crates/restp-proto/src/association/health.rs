@@ -1,14 +1,15 @@
 //! Paths that go silent, fail and come back (OP-54): what was on them is placed on the others at once.
 
-use super::Association;
+use super::{Association, Member};
 use restp_base::flow::PathState;
+use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_services::path_management::Health;
 
 impl Association {
     /// When the first path becomes suspect unless it is heard before.
     pub(super) fn suspicion_at(&self) -> Option<Time> {
-        let of = |member: &super::Member| {
+        let of = |member: &Member| {
             if member.vacant || !member.connection.is_established() {
                 return None;
             }
@@ -81,12 +82,32 @@ impl Association {
         }
     }
 
+    /// The lower layer took nothing for this pair of addresses. It is failed, and probed, as after a notice, where another
+    /// path works; otherwise its own timer judges, because a refusal may pass.
+    pub(crate) fn on_refused(&mut self, now: Time, path: PathAddress) {
+        let refused = |member: &Member| {
+            let usable = !member.vacant && member.connection.is_established();
+            usable && member.connection.address() == path && member.health.verdict() != Health::Failed
+        };
+        let Some(ordinal) = self.members.iter().position(refused) else {
+            return;
+        };
+        if self.works_beside(ordinal) {
+            self.members[ordinal].health.on_down();
+            self.fail(now, ordinal);
+        }
+    }
+
+    /// Is there another path that is good?
+    fn works_beside(&self, ordinal: usize) -> bool {
+        self.members.iter().enumerate().any(|(other, member)| {
+            other != ordinal && member.connection.is_established() && member.health.verdict() == Health::Good
+        })
+    }
+
     /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
     pub(super) fn rescue(&mut self, ordinal: usize) {
-        let another = |(other, member): (usize, &super::Member)| {
-            other != ordinal && member.connection.is_established() && member.health.verdict() == Health::Good
-        };
-        if !self.members.iter().enumerate().any(another) {
+        if !self.works_beside(ordinal) {
             return;
         }
         let first = self.out.first;
@@ -116,7 +137,7 @@ impl Association {
             return;
         }
         let own = self.members[ordinal].connection.smoothed_rtt();
-        let faster = |(other, member): (usize, &super::Member)| {
+        let faster = |(other, member): (usize, &Member)| {
             other != ordinal
                 && member.connection.is_established()
                 && member.health.verdict() == Health::Good

@@ -301,7 +301,7 @@ impl Machine for Tcp {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Deadline => self.on_deadlines(now),
-            Input::PathNotice { .. } => {} // a TCP connection has one path
+            Input::PathNotice { .. } | Input::Refused(_) => {} // a TCP connection has one path
         }
     }
 

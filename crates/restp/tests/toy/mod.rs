@@ -262,7 +262,7 @@ impl Machine for Toy {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Deadline => self.on_deadline(now),
-            Input::PathNotice { .. } => {}
+            Input::PathNotice { .. } | Input::Refused(_) => {}
         }
     }
 
