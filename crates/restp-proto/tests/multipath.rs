@@ -344,6 +344,22 @@ fn a_refusal_on_the_only_path_that_works_is_left_to_its_timer() {
 }
 
 #[test]
+fn an_association_ends_when_its_last_path_is_given_up_while_others_are_still_dialled() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", &[SPREAD, &[("progress-timeout", "2 s")]].concat());
+    kill(&dead, 2); // it never joins, and is dialled for ever
+    pair.run_for(secs(1));
+    assert!(pair.events[0].contains(&Event::Connected(flow)));
+    kill(&dead, 1);
+    pair.write(0, flow, &noise(100_000));
+    pair.run_for(secs(4));
+    assert!(
+        matches!(pair.closed(0), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        pair.closed(0)
+    );
+}
+
+#[test]
 fn a_path_that_returns_is_used_again() {
     for notice in [false, true] {
         let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);

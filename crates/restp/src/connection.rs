@@ -3,7 +3,7 @@
 use crate::shared::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, PathState, Read, WriteError};
 use restp_base::machine::{Machine, PathAddress};
 use restp_proto::ValidComposition;
 use std::fmt;
@@ -28,6 +28,11 @@ pub enum ConnectError {
         /// What the system says.
         source: io::Error,
     },
+    /// No pair of a local and a remote address makes sense.
+    #[error(
+        "no address bound here reaches any of the peer's; bind one of the same IP version, and loopback for loopback only"
+    )]
+    NoPath,
     /// The machine could not open it.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -39,6 +44,20 @@ pub enum ConnectError {
     Stopped,
 }
 
+impl ConnectError {
+    /// No socket is bound to the local address of `path`.
+    pub(crate) fn not_bound(path: PathAddress) -> Self {
+        let source = io::Error::new(
+            io::ErrorKind::AddrNotAvailable,
+            format!("{} is not bound here", path.local),
+        );
+        ConnectError::Unreachable {
+            remote: path.remote,
+            source,
+        }
+    }
+}
+
 /// Why data was not taken for sending.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
@@ -48,6 +67,15 @@ pub enum SendError {
     /// The sending direction is finished, or the connection is over.
     #[error("the connection is closed for sending{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Closed(Option<CloseReason>),
+}
+
+/// What became of one path of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathEvent {
+    /// Which.
+    pub path: PathAddress,
+    /// What it is good for now.
+    pub state: PathState,
 }
 
 /// One connection. All methods take `&self`: one task may send while another receives.
@@ -233,6 +261,45 @@ impl<M: Machine> Connection<M> {
             self.poll_closed(cx)
         })
         .await
+    }
+
+    /// Waits for the next news of a path: up, suspect, down, closed. `None` when the connection is over and all was
+    /// told; where it has one path only there are none. News that nobody asks for are kept, the latest 256.
+    pub async fn path_event(&self) -> Option<PathEvent> {
+        poll_fn(|cx| {
+            let mut core = self.shared.lock();
+            let Some(state) = core.flows.get_mut(&self.flow) else {
+                return Poll::Ready(None);
+            };
+            match state.news.pop_front() {
+                Some(event) => Poll::Ready(Some(event)),
+                None if state.closed.is_some() => Poll::Ready(None),
+                None => {
+                    state.path_watchers.register(cx);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// One more path. `backup`: only used when no other works. Until the connection is established paths race,
+    /// afterwards they join.
+    ///
+    /// # Errors
+    /// When no socket is bound to its local address, or the connection has one path only.
+    pub fn add_path(&self, path: PathAddress, backup: bool) -> Result<(), ConnectError> {
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Err(ConnectError::Stopped);
+        }
+        if !core.sockets.iter().any(|socket| socket.serves(&path)) {
+            return Err(ConnectError::not_bound(path));
+        }
+        let now = core.now();
+        let added = core.machine.add_path(now, self.flow, path, backup);
+        core.wake_driver();
+        Ok(added?)
     }
 
     /// Counters and estimates, for eyes.

@@ -9,7 +9,7 @@
 use crate::clock::Clock;
 use crate::shared::Shared;
 use crate::socket::{Inbox, Outbox, Socket, SocketStats, ecn_of};
-use restp_base::machine::{Datagram, Input, Machine};
+use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +34,9 @@ pub(crate) struct Driver<M: Machine> {
     clock: Clock,
     now: Time,
     inbox: Inbox,
-    outbox: Outbox,
+    /// The sockets this wake-up works with; they change with the addresses of this host.
+    sockets: Arc<[Arc<Socket>]>,
+    ports: Vec<Port>,
     /// Reused for every datagram out.
     datagram: Datagram,
     timer: Pin<Box<tokio::time::Sleep>>,
@@ -45,6 +47,24 @@ pub(crate) struct Driver<M: Machine> {
     stats: SocketStats,
 }
 
+/// A socket and what waits to leave through it.
+struct Port {
+    socket: Arc<Socket>,
+    outbox: Outbox,
+    /// The kernel has no room for it; the task wakes when there is.
+    blocked: bool,
+}
+
+impl Port {
+    fn new(socket: Arc<Socket>) -> Self {
+        Port {
+            socket,
+            outbox: Outbox::new(),
+            blocked: false,
+        }
+    }
+}
+
 /// How a round of sending ended.
 #[derive(PartialEq, Eq)]
 enum Sending {
@@ -52,19 +72,23 @@ enum Sending {
     Done,
     /// There is more, and its turn is over.
     More,
-    /// The kernel's buffer is full; the task wakes when there is room.
+    /// The kernel has no room in any socket; the task wakes when there is.
     Blocked,
 }
 
 impl<M: Machine> Driver<M> {
     pub(crate) fn new(shared: Arc<Shared<M>>) -> Self {
-        let clock = shared.lock().clock();
+        let (clock, sockets) = {
+            let core = shared.lock();
+            (core.clock(), core.sockets.clone())
+        };
         Driver {
+            ports: sockets.iter().cloned().map(Port::new).collect(),
+            sockets,
             shared,
             clock,
             now: Time::ZERO,
             inbox: Inbox::new(),
-            outbox: Outbox::new(),
             datagram: Datagram::empty(),
             timer: Box::pin(tokio::time::sleep_until(clock.instant(Time::ZERO).into())),
             armed: None,
@@ -85,6 +109,24 @@ impl<M: Machine> Driver<M> {
         if core.broken {
             return false;
         }
+        if !Arc::ptr_eq(&self.sockets, &core.sockets) {
+            self.sockets = core.sockets.clone();
+            let before = std::mem::take(&mut self.ports);
+            let kept = |socket: &Arc<Socket>| before.iter().any(|port| Arc::ptr_eq(&port.socket, socket));
+            let added: Vec<_> = self
+                .sockets
+                .iter()
+                .filter(|socket| !kept(socket))
+                .cloned()
+                .collect();
+            let current = |port: &Port| {
+                self.sockets
+                    .iter()
+                    .any(|socket| Arc::ptr_eq(socket, &port.socket))
+            };
+            self.ports = before.into_iter().filter(current).collect();
+            self.ports.extend(added.into_iter().map(Port::new));
+        }
         if core
             .machine
             .next_deadline()
@@ -98,7 +140,7 @@ impl<M: Machine> Driver<M> {
     /// Reads every socket once. True when one of them may have more.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut more = false;
-        for socket in &self.shared.sockets {
+        for socket in self.sockets.iter() {
             match socket.poll_receive(cx, &mut self.inbox) {
                 Poll::Pending => continue,
                 Poll::Ready(Ok(())) => more = true,
@@ -131,17 +173,19 @@ impl<M: Machine> Driver<M> {
         more
     }
 
-    /// Takes from the machine and sends, one outbox after the other.
+    /// Takes from the machine and sends, one round of outboxes after the other. A socket without room keeps what it has,
+    /// and the others go on.
     fn send(&mut self, cx: &mut Context<'_>) -> Sending {
         for _ in 0..SENDS_PER_ROUND {
-            if self.flush(cx).is_pending() {
+            self.flush(cx);
+            if !self.ports.is_empty() && self.ports.iter().all(|port| port.blocked) {
                 self.shared.lock().handle_events();
                 return Sending::Blocked;
             }
             if self.collect(cx) {
-                // The last datagrams. When the kernel has no room now, its notice wakes the task.
-                return if self.flush(cx).is_pending() {
-                    Sending::Blocked
+                // The last datagrams. Where the kernel has no room now, its notice wakes the task.
+                return if self.flush(cx) {
+                    Sending::More
                 } else {
                     Sending::Done
                 };
@@ -150,22 +194,29 @@ impl<M: Machine> Driver<M> {
         Sending::More
     }
 
-    /// Fills the outbox. True when the machine has no more; from then on handles wake the driver.
+    /// Fills the outboxes. True when the machine has no more; from then on handles wake the driver.
     fn collect(&mut self, cx: &mut Context<'_>) -> bool {
-        let max_segments = self
-            .shared
-            .sockets
-            .iter()
-            .map(Socket::max_segments)
-            .min()
-            .unwrap_or(1);
         let mut core = self.shared.lock();
         self.now = core.driver_wakes(self.now);
         let mut done = false;
-        while !done && self.outbox.has_room() {
+        while !done
+            && self
+                .ports
+                .iter()
+                .all(|port| port.blocked || port.outbox.has_room())
+        {
             done = !core.machine.poll_transmit(self.now, &mut self.datagram);
-            if !done {
-                self.outbox.push(&self.datagram, max_segments);
+            if done {
+                break;
+            }
+            let path = &self.datagram.path;
+            let port = self.ports.iter_mut().find(|port| port.socket.serves(path));
+            match port {
+                Some(port) if port.outbox.has_room() && path.remote.port() != 0 => {
+                    port.outbox.push(&self.datagram, port.socket.max_segments());
+                }
+                // Nobody's, or the queue of a blocked socket is full: lost, as in any queue.
+                _ => self.stats.send_drops += 1,
             }
         }
         // What events made the driver do may have to be sent.
@@ -177,41 +228,49 @@ impl<M: Machine> Driver<M> {
         done
     }
 
-    fn flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut blocked = false;
-        for batch in self.outbox.batches() {
-            if batch.is_sent() {
-                continue;
-            }
-            match self
-                .shared
-                .sockets
-                .iter()
-                .find(|socket| socket.serves(batch.path()))
-            {
-                Some(socket) if batch.path().remote.port() != 0 => {
-                    blocked |= socket.poll_send(cx, batch, &mut self.stats).is_pending();
-                }
-                _ => {
-                    self.stats.send_drops += batch.give_up();
+    /// Hands the outboxes to the kernel, and tells the machine which paths it refused. True when that may have made the
+    /// machine do something.
+    fn flush(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut refused: Vec<PathAddress> = Vec::new();
+        for Port {
+            socket,
+            outbox,
+            blocked,
+        } in &mut self.ports
+        {
+            *blocked = false;
+            for batch in outbox.batches().iter_mut().filter(|batch| !batch.is_sent()) {
+                *blocked |= socket.poll_send(cx, batch, &mut self.stats).is_pending();
+                if batch.is_refused() && !refused.contains(batch.path()) {
+                    refused.push(*batch.path());
                 }
             }
+            if !*blocked {
+                outbox.clear();
+            }
         }
-        if blocked {
-            return Poll::Pending;
+        if refused.is_empty() {
+            return false;
         }
-        self.outbox.clear();
-        Poll::Ready(())
+        self.stats.refusals += refused.len() as u64;
+        let mut core = self.shared.lock();
+        self.now = core.driver_wakes(self.now);
+        for path in refused {
+            core.machine.handle(self.now, Input::Refused(path));
+        }
+        true
     }
 
     /// The end of the driver, if it has come.
     fn is_over(&mut self) -> bool {
         let core = self.shared.lock();
-        if !core.is_over() || !self.outbox.is_empty() {
+        if !core.is_over() {
             return false;
         }
         let until = *self.linger_until.get_or_insert(self.now + LINGER);
-        core.machine.next_deadline().is_none() || self.now >= until
+        let idle =
+            core.machine.next_deadline().is_none() && self.ports.iter().all(|port| port.outbox.is_empty());
+        idle || self.now >= until
     }
 
     /// Sets the timer to the next deadline.

@@ -2,8 +2,11 @@
 
 use crate::connection::{ConnectError, Connection};
 use crate::driver::Driver;
+use crate::locals::{self, Local, Locals, makes_sense};
+use crate::netlink::Changes;
 use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
+use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use std::fmt;
@@ -65,10 +68,20 @@ impl Endpoint {
     ///
     /// # Errors
     /// Those of [`Endpoint::bind`], or when there is no address.
-    pub fn bind_all(local: &[SocketAddr], mut config: EndpointConfig) -> io::Result<Self> {
+    pub fn bind_all(local: &[SocketAddr], config: EndpointConfig) -> io::Result<Self> {
+        let locals: Vec<Local> = local.iter().copied().map(Local::Address).collect();
+        Self::bind_locals(&locals, config)
+    }
+
+    /// A ResTP host on addresses and interfaces. Where the kernel tells of changes (Linux), sockets follow the addresses
+    /// of the interfaces, and so do the paths of connections made by [`Endpoint::open_to`].
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::bind`], or when an interface has no address.
+    pub fn bind_locals(locals: &[Local], mut config: EndpointConfig) -> io::Result<Self> {
         config.initial_numbers = InitialNumbers::Keyed(random_key()?);
         config.cookies.key = random_key()?;
-        Self::with_machine(restp_proto::Endpoint::new(config), local)
+        Self::on_locals(restp_proto::Endpoint::new(config), locals)
     }
 
     /// The cookies that servers have given, to be kept in a file, say, and shown by a later endpoint. Whoever has one
@@ -105,30 +118,98 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// # Errors
     /// When an address cannot be bound, none is given, or there is no tokio runtime with I/O and time around.
     pub fn with_machine(machine: M, local: &[SocketAddr]) -> io::Result<Self> {
-        if local.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "an endpoint needs at least one local address",
-            ));
-        }
+        let locals: Vec<Local> = local.iter().copied().map(Local::Address).collect();
+        Self::on_locals(machine, &locals)
+    }
+
+    fn on_locals(machine: M, wanted: &[Local]) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-        let sockets = local
-            .iter()
-            .map(|address| Socket::bind(*address))
-            .collect::<io::Result<Vec<_>>>()?;
-        let shared = Shared::new(machine, sockets);
+        // Subscribed before the first look, so that nothing falls between.
+        let changes = Changes::subscribe();
+        let present = locals::present().unwrap_or_default();
+        let shared = Shared::new(machine, Locals::bind(wanted, &present)?);
         runtime.spawn(Driver::new(shared.clone()));
+        match changes {
+            Ok(changes) => drop(runtime.spawn(watch::follow(shared.clone(), changes))),
+            Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),
+        }
         Ok(Endpoint { shared })
     }
 
     /// The bound addresses, with the ports the system chose.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.shared.sockets.iter().map(Socket::local).collect()
+        let sockets = self.sockets();
+        sockets.iter().map(|socket| socket.local()).collect()
     }
 
-    /// The first bound address.
+    /// The first bound address; the unspecified one while this host has lost all that were bound.
     pub fn local_addr(&self) -> SocketAddr {
-        self.shared.sockets[0].local()
+        self.local_addrs()
+            .first()
+            .copied()
+            .unwrap_or(PathAddress::UNSET.local)
+    }
+
+    fn sockets(&self) -> Arc<[Arc<Socket>]> {
+        self.shared.lock().sockets.clone()
+    }
+
+    /// The pairs of a bound address and one of `remotes` that make sense: of one family, and from loopback to loopback
+    /// only. For a wildcard the routing table chooses the address now. In the order of `remotes`, so that each of them is
+    /// tried before any is tried twice.
+    pub fn paths_to(&self, remotes: &[SocketAddr]) -> Vec<PathAddress> {
+        let sockets = self.sockets();
+        let mut paths: Vec<(usize, PathAddress)> = Vec::new();
+        for &remote in remotes {
+            let same_family = |socket: &&Arc<Socket>| socket.local().is_ipv4() == remote.is_ipv4();
+            let sources = sockets.iter().filter(same_family);
+            let locals = sources.filter_map(|socket| socket.source_for(remote).ok());
+            let made = locals.filter(|local| makes_sense(*local, remote));
+            paths.extend(made.map(|local| PathAddress { local, remote }).enumerate());
+        }
+        paths.sort_by_key(|(turn, _)| *turn);
+        paths.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// Opens one connection over every pair of a bound address and one of `remotes` that makes sense
+    /// ([`Endpoint::paths_to`]), and returns at once. Addresses that an interface bound by [`Endpoint::bind_locals`] gets
+    /// later become paths as well.
+    ///
+    /// The first paths race, each 25 ms after the one before, so that a dead one delays nobody; then the others join.
+    ///
+    /// # Errors
+    /// When no local socket reaches any of `remotes`, or there are several pairs and the composition has one path.
+    pub fn open_to(&self, remotes: &[SocketAddr], port: u16) -> Result<Connection<M>, ConnectError> {
+        let connection = self.open_paths(&self.paths_to(remotes), port)?;
+        if let Some(state) = self.shared.lock().flows.get_mut(&connection.id()) {
+            state.remotes = remotes.to_vec();
+        }
+        Ok(connection)
+    }
+
+    /// The same over exactly these paths, in this order.
+    ///
+    /// # Errors
+    /// When there is none, a local address is not bound, or there are several and the composition has one path.
+    pub fn open_paths(&self, paths: &[PathAddress], port: u16) -> Result<Connection<M>, ConnectError> {
+        let Some((&first, others)) = paths.split_first() else {
+            return Err(ConnectError::NoPath);
+        };
+        let connection = self.open_on(first, port)?;
+        for &path in others {
+            connection.add_path(path, false)?;
+        }
+        Ok(connection)
+    }
+
+    /// [`Endpoint::open_to`], and waits until it is established.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::open_to`], and the reason when the connection ended before it began.
+    pub async fn connect_to(&self, remotes: &[SocketAddr], port: u16) -> Result<Connection<M>, ConnectError> {
+        let connection = self.open_to(remotes, port)?;
+        connection.established().await.map_err(ConnectError::Closed)?;
+        Ok(connection)
     }
 
     /// Opens a connection to the service `port` of the host at `remote` and returns at once: what is written now
@@ -139,9 +220,8 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// When no local socket reaches `remote` or the machine cannot open the flow.
     pub fn open(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
         let unreachable = |source| ConnectError::Unreachable { remote, source };
-        let socket = self
-            .shared
-            .sockets
+        let sockets = self.sockets();
+        let socket = sockets
             .iter()
             .find(|socket| socket.local().is_ipv4() == remote.is_ipv4());
         let socket = socket.ok_or_else(|| {
@@ -160,19 +240,12 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// # Errors
     /// When no socket is bound to the local address or the machine cannot open the flow.
     pub fn open_on(&self, path: PathAddress, port: u16) -> Result<Connection<M>, ConnectError> {
-        if !self.shared.sockets.iter().any(|socket| socket.serves(&path)) {
-            let source = io::Error::new(
-                io::ErrorKind::AddrNotAvailable,
-                format!("{} is not bound here", path.local),
-            );
-            return Err(ConnectError::Unreachable {
-                remote: path.remote,
-                source,
-            });
-        }
         let mut core = self.shared.lock();
         if core.stopped {
             return Err(ConnectError::Stopped);
+        }
+        if !core.sockets.iter().any(|socket| socket.serves(&path)) {
+            return Err(ConnectError::not_bound(path));
         }
         let now = core.now();
         let flow = core.machine.open(now, path, port)?;
@@ -242,7 +315,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
 impl<M: Machine> fmt::Debug for Endpoint<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("sockets", &self.shared.sockets)
+            .field("sockets", &self.shared.lock().sockets)
             .finish_non_exhaustive()
     }
 }

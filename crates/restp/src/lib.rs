@@ -4,9 +4,12 @@
 //! |---|---|
 //! | [`clock`] | the only reading of a clock |
 //! | `socket` | batches in and out, congestion marks, several local addresses |
+//! | `locals` | which addresses are bound, and what becomes of them when they come and go |
+//! | `netlink` | tells when links, addresses or routes of this host change |
 //! | `shared` | the machine behind the lock that driver and handles share |
 //! | `driver` | the loop of the simulator's host, over sockets: generic over [`Machine`](restp_base::machine::Machine) |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
+//! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
 
 //!
@@ -46,13 +49,18 @@ mod driver;
 #[cfg(unix)]
 pub mod emulator;
 pub mod endpoint;
+mod locals;
+mod netlink;
 mod shared;
 mod socket;
 pub mod stream;
+mod watch;
 
-pub use connection::{ConnectError, Connection, SendError};
+pub use connection::{ConnectError, Connection, PathEvent, SendError};
 pub use endpoint::Endpoint;
-pub use restp_base::flow::{CloseReason, FlowStats};
+pub use locals::{Local, LocalError};
+pub use restp_base::flow::{CloseReason, FlowStats, PathState, PathStats};
+pub use restp_base::machine::PathAddress;
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie};

@@ -2,27 +2,34 @@
 //! them, and who waits for what.
 
 use crate::clock::Clock;
+use crate::connection::PathEvent;
+use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
 use restp_base::flow::{CloseReason, FlowId, Read};
-use restp_base::machine::{Event, Machine};
+use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 
 /// Established flows that nobody has accepted yet; further ones are broken off.
 const MAX_BACKLOG: usize = 1024;
 
+/// News of paths kept for a handle that does not ask; the oldest go first.
+const MAX_PATH_EVENTS: usize = 256;
+
 /// What an application's handles and the driver share.
 pub(crate) struct Shared<M> {
     core: Mutex<Core<M>>,
-    pub(crate) sockets: Vec<Socket>,
 }
 
 impl<M: Machine> Shared<M> {
-    pub(crate) fn new(machine: M, sockets: Vec<Socket>) -> Arc<Self> {
+    pub(crate) fn new(machine: M, locals: Locals) -> Arc<Self> {
         let core = Core {
             machine,
+            sockets: locals.sockets(),
+            locals,
             clock: Clock::start(),
             now: Time::ZERO,
             flows: BTreeMap::new(),
@@ -37,7 +44,6 @@ impl<M: Machine> Shared<M> {
         };
         Arc::new(Shared {
             core: Mutex::new(core),
-            sockets,
         })
     }
 
@@ -59,6 +65,9 @@ impl<M: Machine> Shared<M> {
 /// The machine, its flows as the application sees them, and who waits for what.
 pub(crate) struct Core<M> {
     pub(crate) machine: M,
+    locals: Locals,
+    /// Those of `locals` that are open; another value whenever they change.
+    pub(crate) sockets: Arc<[Arc<Socket>]>,
     clock: Clock,
     now: Time,
     pub(crate) flows: BTreeMap<FlowId, FlowState>,
@@ -125,6 +134,28 @@ impl<M: Machine> Core<M> {
         if let Some(driver) = self.sleeping.take() {
             driver.wake();
         }
+    }
+
+    /// This host has the addresses `present`, or its routes have changed: sockets, the machine and flows that take
+    /// every path follow.
+    pub(crate) fn on_network_change(&mut self, present: &[Present]) {
+        let change = self.locals.update(present);
+        self.sockets = self.locals.sockets();
+        let now = self.now();
+        for (local, up) in change.notices {
+            self.machine.handle(now, Input::PathNotice { local, up });
+        }
+        for local in change.added {
+            for (flow, state) in &self.flows {
+                for &remote in state.remotes.iter().filter(|remote| makes_sense(local, **remote)) {
+                    // A flow that has become one of a single path stays so.
+                    let _ = self
+                        .machine
+                        .add_path(now, *flow, PathAddress { local, remote }, false);
+                }
+            }
+        }
+        self.wake_driver();
     }
 
     /// No new flows: those not accepted are broken off, and the driver ends with the last one.
@@ -206,7 +237,15 @@ impl<M: Machine> Core<M> {
                         state.writers.wake();
                     }
                 }
-                Event::Path(..) => {} // counted in the flow's statistics
+                Event::Path(flow, path, state) => {
+                    if let Some(known) = self.flows.get_mut(&flow) {
+                        known.news.push_back(PathEvent { path, state });
+                        if known.news.len() > MAX_PATH_EVENTS {
+                            known.news.pop_front();
+                        }
+                        known.path_watchers.wake();
+                    }
+                }
                 Event::Connected(flow) => {
                     if let Some(state) = self.flows.get_mut(&flow) {
                         state.established = true;
@@ -238,6 +277,11 @@ pub(crate) struct FlowState {
     pub(crate) writers: Wakers,
     /// Those who wait for the beginning or the end.
     pub(crate) watchers: Wakers,
+    /// What became of its paths, and who waits for that.
+    pub(crate) news: VecDeque<PathEvent>,
+    pub(crate) path_watchers: Wakers,
+    /// Where it takes every path to, those from later addresses of this host included.
+    pub(crate) remotes: Vec<SocketAddr>,
 }
 
 impl FlowState {
@@ -246,6 +290,7 @@ impl FlowState {
         self.readers.wake();
         self.writers.wake();
         self.watchers.wake();
+        self.path_watchers.wake();
     }
 }
 

@@ -392,6 +392,18 @@ impl Association {
         if !alive && !racing {
             return self.end(now, reason);
         }
+        // What is still being dialled then is as silent as the last path that worked was, and would be dialled for ever.
+        let works = self
+            .members
+            .iter()
+            .any(|member| member.connection.is_established());
+        if self.state == State::Established && !works && matches!(reason, CloseReason::TimedOut(_)) {
+            self.end(now, reason);
+            return self
+                .members
+                .iter_mut()
+                .for_each(|member| member.connection.abort(now));
+        }
         if self.state == State::Established
             && let Some(line) = line.and_then(|line| self.lines.get_mut(line))
         {

@@ -3,14 +3,17 @@
 //!
 //! | Module | Holds |
 //! |---|---|
+//! | `fault` | what an error of a send says about its path |
 //! | `inbox` | receive buffers that become payloads without a copy |
 //! | `outbox` | datagrams of one path packed into one buffer and one call |
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
 
+mod fault;
 mod inbox;
 mod outbox;
 
+pub(crate) use fault::Fault;
 pub(crate) use inbox::Inbox;
 pub(crate) use outbox::{Batch, Outbox};
 
@@ -35,6 +38,8 @@ pub struct SocketStats {
     /// Datagrams the kernel refused (no route, no buffer, too long, forbidden) or that no local socket could
     /// carry. To the protocol they are lost.
     pub send_drops: u64,
+    /// Times the machine was told that a path refuses what is sent on it.
+    pub refusals: u64,
     /// Times a send had to wait for room in the kernel's buffer.
     pub send_waits: u64,
     /// Datagrams received and handed to the protocol.
@@ -56,11 +61,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Binds `address` and registers with the current tokio runtime.
+    /// Binds `address` and registers with the current tokio runtime. With a `device`, datagrams leave and arrive there
+    /// whatever the routing table says, where the system permits that; otherwise its address alone decides.
     ///
     /// # Errors
     /// When the address is in use, not local or not allowed, or outside of a runtime with I/O.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
         let raw = socket2::Socket::new(
             socket2::Domain::for_address(address),
             socket2::Type::DGRAM,
@@ -70,6 +76,14 @@ impl Socket {
         let _ = raw.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
         let _ = raw.set_send_buffer_size(SOCKET_BUFFER_BYTES);
         raw.set_nonblocking(true)?;
+        #[cfg(target_os = "linux")]
+        if let Some(device) = device
+            && let Err(error) = raw.bind_device(Some(device.as_bytes()))
+        {
+            tracing::debug!(%error, device, "the address alone keeps datagrams on the device");
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = device;
         raw.bind(&address.into())?;
         let state = UdpSocketState::new((&raw).into())?;
         let io = tokio::net::UdpSocket::from_std(raw.into())?;

@@ -1,6 +1,6 @@
 //! Datagrams on their way out: those of one path and one size share a buffer and leave in one call.
 
-use super::SocketStats;
+use super::{Fault, SocketStats};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use std::io;
 use std::task::Poll;
@@ -28,6 +28,8 @@ pub(crate) struct Batch {
     bytes: Vec<u8>,
     sent_bytes: usize,
     sent_segments: usize,
+    /// What the kernel made of those it did not take.
+    fault: Option<Fault>,
 }
 
 impl Batch {
@@ -41,6 +43,7 @@ impl Batch {
             bytes: Vec::new(),
             sent_bytes: 0,
             sent_segments: 0,
+            fault: None,
         }
     }
 
@@ -53,6 +56,7 @@ impl Batch {
         self.bytes.clear();
         self.sent_bytes = 0;
         self.sent_segments = 0;
+        self.fault = None;
         self.append(datagram);
     }
 
@@ -95,6 +99,11 @@ impl Batch {
         self.sent_segments == self.segments
     }
 
+    /// The path refuses what is sent on it.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.fault == Some(Fault::Refusal)
+    }
+
     fn left(&self) -> usize {
         self.segments - self.sent_segments
     }
@@ -126,6 +135,7 @@ impl Batch {
                 Err(error) => {
                     tracing::debug!(%error, path = ?self.path, segments, "datagrams refused by the kernel");
                     stats.send_drops += segments as u64;
+                    self.fault = Some(Fault::of(&error));
                 }
             }
             self.sent_segments += segments;
@@ -363,5 +373,9 @@ mod tests {
         assert_eq!(batch.send(&mut stats, || 1, &mut call), Poll::Ready(()));
         assert_eq!(offered, [&b"abc"[..], b"def", b"def", b"g"]);
         assert_eq!((stats.sent_datagrams, stats.send_drops), (2, 1));
+        assert!(batch.is_refused(), "its path hears of it");
+        outbox.clear();
+        outbox.push(&datagram(7, b"", b"abc"), 64);
+        assert!(!outbox.batches()[0].is_refused(), "the next one is innocent");
     }
 }

@@ -1,0 +1,322 @@
+//! Associations over several paths on real sockets, each path through its own emulated line on loopback.
+
+use bytes::Bytes;
+use restp::emulator::{Attachment, Control, Emulator, NetConfig, Report};
+use restp::{
+    Acceptance, CloseReason, Composition, Connection, Endpoint, EndpointConfig, Local, PathAddress,
+    PathEvent, PathState, Preset,
+};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+const PORT: u16 = 7;
+
+/// Two lines a test can tell apart by their round-trip times, and slow enough to be cut in the middle.
+const LINE: &str = "rate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = { drop_tail = \"200 packets\" }";
+
+fn loopback(host: u8) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, host], 0))
+}
+
+fn config() -> EndpointConfig {
+    let mut composition: Composition = Preset::named("default").expect("a preset").composition();
+    for (key, choice) in [("paths", "spreading"), ("scheduling", "fastest-rtt")] {
+        composition.set(key, choice).expect("a choice");
+    }
+    EndpointConfig::new(composition.check().expect("valid"))
+}
+
+fn server(hosts: &[u8]) -> Endpoint {
+    let locals: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
+    Endpoint::bind_all(&locals, config().listen(PORT, Acceptance::Any)).expect("loopback")
+}
+
+fn client(hosts: &[u8]) -> Endpoint {
+    let locals: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
+    Endpoint::bind_all(&locals, config()).expect("loopback")
+}
+
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
+}
+
+fn noise(len: usize) -> Bytes {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Emulated lines, one to each of `to`.
+struct Lines {
+    addresses: Vec<SocketAddr>,
+    control: Control,
+    running: JoinHandle<Report>,
+}
+
+impl Lines {
+    fn start(to: &[SocketAddr]) -> Lines {
+        let path = |(number, to): (usize, &SocketAddr)| {
+            format!("[[path]]\nname = \"{number}\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n{LINE}\n")
+        };
+        let text: String = to.iter().enumerate().map(path).collect();
+        let network = NetConfig::parse(&text).expect("a network");
+        let emulator = Emulator::from_config(&network, Attachment::Udp).expect("loopback ports");
+        let addresses = emulator.ports().iter().map(|port| port.listen.expect("UDP"));
+        Lines {
+            addresses: addresses.collect(),
+            control: emulator.control(),
+            running: tokio::spawn(emulator.run(std::future::pending())),
+        }
+    }
+
+    fn cut(&self, number: usize) {
+        self.control
+            .execute(&format!("down {number}"))
+            .expect("a command");
+    }
+
+    fn heal(&self, number: usize) {
+        self.control.execute(&format!("up {number}")).expect("a command");
+    }
+
+    async fn stop(self) -> Report {
+        self.control.quit();
+        self.running.await.expect("no panic")
+    }
+}
+
+/// Each local address of `client` towards the line of the same number.
+fn pairs(client: &Endpoint, to: &[SocketAddr]) -> Vec<PathAddress> {
+    let pair = |(local, remote): (SocketAddr, &SocketAddr)| PathAddress {
+        local,
+        remote: *remote,
+    };
+    client.local_addrs().into_iter().zip(to).map(pair).collect()
+}
+
+/// Waits until path `local` is `state`.
+async fn until(connection: &Connection, local: SocketAddr, state: PathState) {
+    within(&format!("{local} {state:?}"), async {
+        while let Some(PathEvent { path, state: now }) = connection.path_event().await {
+            if path.local == local && now == state {
+                return;
+            }
+        }
+        panic!("the connection ended before {local} was {state:?}");
+    })
+    .await;
+}
+
+/// Sends `data` in pieces, and calls `at_half` after half of it.
+async fn send(connection: &Connection, data: &Bytes, at_half: impl FnOnce()) {
+    let mut at_half = Some(at_half);
+    for start in (0..data.len()).step_by(50_000) {
+        if start * 2 >= data.len()
+            && let Some(act) = at_half.take()
+        {
+            act();
+        }
+        let piece = data.slice(start..data.len().min(start + 50_000));
+        within("room to send", connection.send(piece))
+            .await
+            .expect("open");
+    }
+}
+
+/// Reads everything until the end.
+fn receive(connection: Connection) -> JoinHandle<(Vec<u8>, CloseReason)> {
+    tokio::spawn(async move {
+        let mut received = Vec::new();
+        while let Some(data) = connection.recv().await {
+            received.extend_from_slice(&data);
+        }
+        (received, connection.close().await)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_goes_on_over_one_line_when_the_other_dies_and_uses_both_when_it_returns() {
+    let server = server(&[1, 2]);
+    let lines = Lines::start(&server.local_addrs());
+    let client = client(&[3, 4]);
+    let paths = pairs(&client, &lines.addresses);
+    let connection = client.open_paths(&paths, PORT).expect("bound");
+    within("set-up", connection.established()).await.expect("served");
+    for path in &paths {
+        until(&connection, path.local, PathState::Up).await;
+    }
+    let received = receive(within("accept", server.accept()).await.expect("running"));
+    let data = noise(6_000_000);
+    send(&connection, &data, || lines.cut(0)).await;
+    until(&connection, paths[0].local, PathState::Down).await;
+    lines.heal(0);
+    until(&connection, paths[0].local, PathState::Up).await;
+    send(&connection, &data, || ()).await;
+    let stats = connection.stats();
+    assert_eq!(within("end", connection.close()).await, CloseReason::Finished);
+    let (bytes, end) = within("data", received).await.expect("no panic");
+    assert_eq!((bytes.len(), end), (2 * data.len(), CloseReason::Finished));
+    assert!(
+        bytes[..data.len()] == data && bytes[data.len()..] == data,
+        "not the same bytes"
+    );
+    assert_eq!(stats.paths.len(), 2, "{stats:?}");
+    for path in &stats.paths {
+        assert!(path.sent_bytes > 500_000 && path.srtt.is_some(), "{path:?}");
+        assert_eq!(path.down_events, u64::from(path.path == paths[0]), "{path:?}");
+    }
+    eprintln!("{}", lines.stop().await);
+}
+
+#[tokio::test]
+async fn every_pair_that_makes_sense_becomes_a_path() {
+    let server = server(&[1, 2]);
+    let client = client(&[3, 4]);
+    let remotes = server.local_addrs();
+    let connection = within("set-up", client.connect_to(&remotes, PORT))
+        .await
+        .expect("served");
+    let mut up = Vec::new();
+    while up.len() < 4 {
+        let event = within("a path", connection.path_event()).await.expect("open");
+        assert_eq!(event.state, PathState::Up);
+        assert!(!up.contains(&event.path));
+        up.push(event.path);
+    }
+    let expected = client.paths_to(&remotes);
+    assert!(expected.iter().all(|path| up.contains(path)));
+    assert_eq!(
+        expected[..2].iter().map(|path| path.remote).collect::<Vec<_>>(),
+        remotes
+    );
+}
+
+#[tokio::test]
+async fn a_dead_first_address_does_not_hold_up_the_set_up() {
+    let server = server(&[1]);
+    let silent = UdpSocket::bind(loopback(5)).await.expect("loopback");
+    let client = client(&[3]);
+    let remotes = [silent.local_addr().expect("bound"), server.local_addr()];
+    let connection = within("set-up", client.connect_to(&remotes, PORT))
+        .await
+        .expect("served");
+    assert_eq!(connection.path().expect("a path").remote, remotes[1]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_said() {
+    let client = client(&[3]);
+    let v6: SocketAddr = "[::1]:9".parse().expect("an address");
+    let why = client.open_to(&[v6], PORT).expect_err("no IPv6").to_string();
+    assert!(why.contains("same IP version"), "{why}");
+    let elsewhere = PathAddress {
+        local: loopback(9),
+        remote: loopback(1),
+    };
+    let why = client
+        .open_paths(&[elsewhere], PORT)
+        .expect_err("not bound")
+        .to_string();
+    assert!(why.contains("127.0.0.9") && why.contains("not bound"), "{why}");
+    let single = EndpointConfig::new(
+        Preset::named("default")
+            .expect("a preset")
+            .composition()
+            .check()
+            .expect("valid"),
+    );
+    let single = Endpoint::bind(loopback(3), single).expect("loopback");
+    let two = [loopback(1), loopback(2)].map(|mut address| {
+        address.set_port(9);
+        address
+    });
+    let why = single.open_to(&two, PORT).expect_err("one path").to_string();
+    assert!(why.contains("one path"), "{why}");
+    let nowhere = Local::Interface("nowhere0".into());
+    let why = Endpoint::bind_locals(&[nowhere], config())
+        .expect_err("no such interface")
+        .to_string();
+    assert!(why.contains("nowhere0"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vanished_peer_is_noticed_on_every_path() {
+    let server = server(&[1, 2]);
+    let lines = Lines::start(&server.local_addrs());
+    let mut composition: Composition = (*config().composition).clone();
+    composition.set("progress-timeout", "2 s").expect("a time");
+    let client = EndpointConfig::new(composition.check().expect("valid"));
+    let client = Endpoint::bind_all(&[loopback(3), loopback(4)], client).expect("loopback");
+    let paths = pairs(&client, &lines.addresses);
+    let connection = client.open_paths(&paths, PORT).expect("bound");
+    within("set-up", connection.established()).await.expect("served");
+    lines.cut(0);
+    lines.cut(1);
+    connection.send(noise(100_000)).await.expect("open");
+    let end = within("the end", connection.closed()).await;
+    assert!(matches!(end, CloseReason::TimedOut(_)), "{end}");
+    lines.stop().await;
+}
+
+/// A relay in front of `to` that gives its client another outside port whenever it is asked.
+async fn relay(to: SocketAddr, mut change: tokio::sync::mpsc::Receiver<()>) -> SocketAddr {
+    let inside = UdpSocket::bind(loopback(1)).await.expect("loopback");
+    let address = inside.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let mut outside = UdpSocket::bind(loopback(1)).await.expect("loopback");
+        let mut client = None;
+        let (mut there, mut back) = ([0; 2048], [0; 2048]);
+        loop {
+            tokio::select! {
+                Ok((len, from)) = inside.recv_from(&mut there) => {
+                    client = Some(from);
+                    let _ = outside.send_to(&there[..len], to).await;
+                }
+                Ok(len) = outside.recv(&mut back) => if let Some(client) = client {
+                    let _ = inside.send_to(&back[..len], client).await;
+                },
+                asked = change.recv() => match asked {
+                    Some(()) => outside = UdpSocket::bind(loopback(1)).await.expect("loopback"),
+                    None => return,
+                },
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_survives_a_translator_that_changes_its_port_in_mid_transfer() {
+    let server = server(&[1, 2]);
+    let (change, asked) = tokio::sync::mpsc::channel(1);
+    let direct = server.local_addrs();
+    let relayed = relay(direct[0], asked).await;
+    let client = client(&[3, 4]);
+    let paths = pairs(&client, &[relayed, direct[1]]);
+    let connection = client.open_paths(&paths, PORT).expect("bound");
+    within("set-up", connection.established()).await.expect("served");
+    for path in &paths {
+        until(&connection, path.local, PathState::Up).await;
+    }
+    let received = receive(within("accept", server.accept()).await.expect("running"));
+    let data = noise(20_000_000);
+    send(&connection, &data, || {
+        change.try_send(()).expect("the relay runs")
+    })
+    .await;
+    assert_eq!(within("end", connection.close()).await, CloseReason::Finished);
+    let (bytes, _) = within("data", received).await.expect("no panic");
+    assert!(bytes == data, "not the same bytes");
+    assert!(
+        server.endpoint_stats().rebound >= 1,
+        "{:?}",
+        server.endpoint_stats()
+    );
+}
