@@ -1,0 +1,123 @@
+//! Stories of paths that fail, are refused, return, or are given up (ResTP §3.4; OP-54).
+
+mod common;
+
+use common::lines::*;
+use common::*;
+use restp_base::flow::{CloseReason, PathState};
+use restp_base::machine::{Event, Input, Machine};
+
+#[test]
+fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    kill(&dead, 1);
+    let cut = pair.now;
+    let refused = line(&pair, 1);
+    for _ in 0..3 {
+        pair.ends[0].handle(cut, Input::Refused(refused));
+    }
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(first_rescue(&pair, 2, cut).expect("taken over") <= MS);
+    let down: Vec<_> = pair.events[0]
+        .iter()
+        .filter_map(|event| match event {
+            Event::Path(_, path, PathState::Down) => Some(*path),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(down, [refused], "said once, of that path");
+}
+
+#[test]
+fn a_refusal_on_the_only_path_that_works_is_left_to_its_timer() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    kill(&dead, 2);
+    stream(&mut pair, (flow, accepted), secs(5));
+    let refused = line(&pair, 1);
+    pair.ends[0].handle(pair.now, Input::Refused(refused));
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(carried(&pair, 1, from) > 100_000, "it goes on");
+}
+
+#[test]
+fn an_association_ends_when_its_last_path_is_given_up_while_others_are_still_dialled() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", &[SPREAD, &[("progress-timeout", "2 s")]].concat());
+    kill(&dead, 2); // it never joins, and is dialled for ever
+    pair.run_for(secs(1));
+    assert!(pair.events[0].contains(&Event::Connected(flow)));
+    kill(&dead, 1);
+    pair.write(0, flow, &noise(100_000));
+    pair.run_for(secs(4));
+    assert!(
+        matches!(pair.closed(0), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        pair.closed(0)
+    );
+}
+
+#[test]
+fn a_notice_moves_the_data_within_one_delay() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    kill(&dead, 1);
+    let cut = pair.now;
+    pair.ends[0].handle(
+        cut,
+        Input::PathNotice {
+            local: client(1),
+            up: false,
+        },
+    );
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(
+        first_rescue(&pair, 2, cut).expect("taken over") <= MS,
+        "one delay later it is there"
+    );
+    assert!(
+        pair.events[0]
+            .iter()
+            .any(|event| matches!(event, Event::Path(_, _, PathState::Down)))
+    );
+}
+
+#[test]
+fn a_path_that_returns_is_used_again() {
+    for notice in [false, true] {
+        let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+        let accepted = both_up(&mut pair);
+        stream(&mut pair, (flow, accepted), secs(1));
+        kill(&dead, 1);
+        stream(&mut pair, (flow, accepted), secs(20));
+        heal(&dead);
+        let now = pair.now;
+        if notice {
+            pair.ends[0].handle(
+                now,
+                Input::PathNotice {
+                    local: client(1),
+                    up: true,
+                },
+            );
+        }
+        stream(&mut pair, (flow, accepted), secs(2));
+        let from = pair.now;
+        stream(&mut pair, (flow, accepted), secs(1));
+        assert!(carried(&pair, 1, from) > 100_000, "notice {notice}");
+        let states: Vec<_> = pair.events[0]
+            .iter()
+            .filter_map(|event| match event {
+                Event::Path(_, path, state) if path.local == client(1) => Some(*state),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            states,
+            [PathState::Up, PathState::Suspect, PathState::Down, PathState::Up]
+        );
+    }
+}
