@@ -2,16 +2,21 @@
 //!
 //! A virtual clock, `free`, says when the line has sent everything accepted so far. It gives a packet's departure at
 //! the moment of its arrival, so that no event is needed when it leaves the queue, and keeps the long-run rate exact
-//! however late a real-time caller wakes.
+//! however late a real-time caller wakes. Only disciplines that decide on departure need the caller's help: see
+//! [`Verdict::Wait`].
 
 mod counters;
+mod departures;
+#[cfg(test)]
+mod tests;
 
 pub use counters::{Counters, DropReason};
 
-use crate::discipline::{Backlog, Discipline};
+use crate::discipline::{Admission, Arrival, Backlog, Discipline};
 use crate::error_model::{ErrorModel, Fate, Impairments, Outages};
 use crate::rule::{Offered, Rule, Ruling, first_ruling};
 use crate::spec::{DirectionSpec, MarkThreshold, SpecError};
+use departures::Departures;
 use restp_base::machine::Ecn;
 use restp_base::time::{Duration, Time};
 use std::fmt;
@@ -28,6 +33,7 @@ pub struct Direction {
     up: bool,
     discipline: Discipline,
     backlog: Backlog,
+    departures: Departures,
     mark: Option<MarkThreshold>,
     outages: Outages,
     impairments: Option<Box<Impairments>>,
@@ -43,9 +49,25 @@ struct Origin {
     loss_changes: u32,
 }
 
+/// A packet as a direction sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Its size on the line.
+    pub bytes: u32,
+    /// Whether it can be marked.
+    pub ecn: Ecn,
+    /// Packets of one flow share this number: its addresses and ports, say. Only FQ-CoDel asks.
+    pub flow: u64,
+    /// By which its owner knows it again when it is [decided on](Direction::decided) after a [`Verdict::Wait`].
+    pub tag: u64,
+}
+
 /// What happens to a packet offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The queue holds it and decides later, or has done so by now: take all verdicts from [`Direction::decided`], and
+    /// call [`Direction::decide`] at [`Direction::next_decision`]. Only CoDel and FQ-CoDel say so.
+    Wait,
     /// It does not arrive.
     Drop(DropReason),
     /// It arrives, unless the direction is [taken down](Direction::set_up) before.
@@ -70,14 +92,16 @@ impl Direction {
     /// When the description is impossible.
     pub fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Result<Self, SpecError> {
         spec.check()?;
+        let rate_bps = spec.rate.map_or(0, |rate| rate.as_bps());
         Ok(Direction {
             free: Time::ZERO,
             rounding: 0,
-            rate_bps: spec.rate.map_or(0, |rate| rate.as_bps()),
+            rate_bps,
             delay: spec.delay,
             up: true,
-            discipline: Discipline::DropTail(spec.queue),
+            discipline: Discipline::new(&spec.queue, rate_bps, seed, name),
             backlog: Backlog::default(),
+            departures: Departures::default(),
             mark: spec.mark,
             outages: Outages::new(&spec.outage),
             impairments: Impairments::new(spec, seed, name).map(Box::new),
@@ -91,18 +115,20 @@ impl Direction {
         })
     }
 
-    /// Offers a packet of `bytes` at `now`, and says at once what becomes of it.
+    /// Offers a packet at `now`, and says at once what becomes of it, unless it has to [wait](Verdict::Wait).
     ///
     /// In this order: outage on arrival, scripted faults, queue, serialiser, outage at departure and at delivery,
     /// loss, and then what else the wire does. The error models draw for every packet, also for one dropped
     /// before they are asked. A caller that holds a packet until it is due must ask [`Direction::release`] then.
-    pub fn offer(&mut self, now: Time, bytes: u32, ecn: Ecn) -> Verdict {
+    pub fn offer(&mut self, now: Time, parcel: Parcel) -> Verdict {
+        let bytes = parcel.bytes;
         self.counters.packets += 1;
         self.counters.bytes += u64::from(bytes);
         let fate = self
             .impairments
             .as_mut()
             .map_or_else(Fate::default, |chance| chance.draw(bytes));
+        let luck = self.discipline.draw();
         self.outages.advance(now);
         if !self.up || self.outages.covers(now) {
             return self.drop(DropReason::Outage);
@@ -119,9 +145,18 @@ impl Direction {
                 Ruling::Deliver(after) => return self.deliver(now + after, false, false, Fate::default()),
             }
         }
-        let Some((departure, mark_ce)) = self.send(now, bytes, ecn) else {
+        if self.holds() {
+            self.hold(now, parcel, fate);
+            return Verdict::Wait;
+        }
+        let Some((departure, mark_ce)) = self.send(now, parcel, luck) else {
             return self.drop(DropReason::Queue);
         };
+        self.cross(departure, mark_ce, fate)
+    }
+
+    /// A packet has left at `departure`: what the wire does to it.
+    fn cross(&mut self, departure: Time, mark_ce: bool, fate: Fate) -> Verdict {
         let at = departure + self.delay + fate.late_by.unwrap_or_default();
         if self.outages.covers(departure) || self.outages.covers(at) {
             return self.drop(DropReason::Outage);
@@ -182,24 +217,39 @@ impl Direction {
     }
 
     /// Queue and serialiser: when the last bit leaves, and whether the packet met congestion. `None`: no room.
-    fn send(&mut self, now: Time, bytes: u32, ecn: Ecn) -> Option<(Time, bool)> {
+    fn send(&mut self, now: Time, parcel: Parcel, luck: f64) -> Option<(Time, bool)> {
         if self.rate_bps == 0 {
             return Some((now, false));
         }
         self.backlog.advance(now);
-        let mut mark_ce = false;
-        if now < self.free {
-            if !self.discipline.admits(&self.backlog, bytes) {
-                return None;
-            }
-            mark_ce = ecn != Ecn::NotEct && self.congested();
-            self.wait(bytes);
-        } else if now > self.free {
+        let Parcel { bytes, ecn, .. } = parcel;
+        let idle = (now >= self.free).then(|| now.since(self.free));
+        let arrival = Arrival {
+            idle,
+            bytes,
+            ecn,
+            luck,
+        };
+        let admission = self.discipline.admit(arrival, &self.backlog);
+        if admission == Admission::Drop {
+            return None;
+        }
+        let mut mark_ce = admission == Admission::Mark;
+        if idle.is_none() {
+            mark_ce |= ecn != Ecn::NotEct && self.congested();
+            self.wait(now, bytes);
+        }
+        self.start_at(now);
+        self.serialise(bytes);
+        Some((self.free, mark_ce))
+    }
+
+    /// The line has nothing to send before `now`.
+    fn start_at(&mut self, now: Time) {
+        if now > self.free {
             self.free = now;
             self.rounding = 0;
         }
-        self.serialise(bytes);
-        Some((self.free, mark_ce))
     }
 
     fn congested(&self) -> bool {
@@ -210,11 +260,10 @@ impl Direction {
         }
     }
 
-    fn wait(&mut self, bytes: u32) {
+    fn wait(&mut self, now: Time, bytes: u32) {
         self.backlog.push(self.free, bytes);
-        let counters = &mut self.counters;
-        counters.largest_queue_packets = counters.largest_queue_packets.max(self.backlog.packets());
-        counters.largest_queue_bytes = counters.largest_queue_bytes.max(self.backlog.bytes());
+        self.counters.waited += self.free.since(now);
+        self.counters.queued(self.backlog.packets(), self.backlog.bytes());
     }
 
     /// Moves the virtual clock by one packet. The part of a nanosecond by which it runs ahead is given back to the
@@ -227,6 +276,7 @@ impl Direction {
         self.rounding = nanos.wrapping_mul(self.rate_bps).wrapping_sub(work);
         self.free += Duration::from_nanos(nanos);
         self.counters.busy += Duration::from_nanos(nanos);
+        self.counters.sent += 1;
     }
 
     fn deliver(&mut self, at: Time, in_order: bool, mark_ce: bool, fate: Fate) -> Verdict {
@@ -265,230 +315,5 @@ impl fmt::Debug for Direction {
             .field("up", up)
             .field("counters", counters)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::discipline::QueueLimit;
-    use crate::error_model::{BurstLoss, Corrupt, Duplicate, LossUnit, RateLoss, Reorder, Scripted};
-    use restp_base::units::Rate;
-    use std::ops::Range;
-
-    /// 8 Mbit/s: a byte takes a microsecond.
-    fn line(change: impl FnOnce(&mut DirectionSpec)) -> Direction {
-        let delay = Duration::from_millis(10);
-        let mut spec = DirectionSpec::new(Rate::from_bps(8_000_000), delay, QueueLimit::Packets(2));
-        change(&mut spec);
-        Direction::new(&spec, 1, "link/a/forward").expect("possible")
-    }
-
-    fn us(n: u64) -> Time {
-        Time::ZERO + Duration::from_micros(n)
-    }
-
-    fn arrival(verdict: Verdict) -> Option<Time> {
-        match verdict {
-            Verdict::Deliver { at, .. } => Some(at),
-            Verdict::Drop(_) => None,
-        }
-    }
-
-    #[test]
-    fn the_queue_holds_its_limit_beside_the_packet_being_sent() {
-        let mut line = line(|_| ());
-        let arrivals: Vec<_> = (0..4)
-            .map(|_| arrival(line.offer(us(0), 1000, Ecn::NotEct)))
-            .collect();
-        assert_eq!(
-            arrivals,
-            [Some(us(11_000)), Some(us(12_000)), Some(us(13_000)), None]
-        );
-        assert_eq!(
-            line.offer(us(999), 1000, Ecn::NotEct),
-            Verdict::Drop(DropReason::Queue)
-        );
-        // At 1000 µs the first has left, the second is being sent, and one waits.
-        assert_eq!(arrival(line.offer(us(1000), 1000, Ecn::NotEct)), Some(us(14_000)));
-        let counters = line.counters(us(2000));
-        assert_eq!((counters.dropped_queue, counters.largest_queue_packets), (2, 2));
-        assert_eq!(
-            counters.busy,
-            Duration::from_millis(2),
-            "the future is not counted"
-        );
-    }
-
-    #[test]
-    fn odd_rates_are_exact_in_the_long_run() {
-        for (bps, bytes) in [(3_000_001, 1499), (7, 1), (9_999_999_999, 53)] {
-            let mut line = line(|spec| {
-                (spec.rate, spec.queue) = (Some(Rate::from_bps(bps)), QueueLimit::Unlimited);
-            });
-            for _ in 0..1000 {
-                line.offer(us(0), bytes, Ecn::NotEct);
-            }
-            let exact = Rate::from_bps(bps).transmission_time(u64::from(bytes) * 1000);
-            assert_eq!(line.free, Time::ZERO + exact);
-        }
-    }
-
-    #[test]
-    fn without_a_rate_only_the_delay_remains() {
-        let mut line = line(|spec| (spec.rate, spec.queue) = (None, QueueLimit::Packets(0)));
-        for _ in 0..3 {
-            assert_eq!(arrival(line.offer(us(5), 1000, Ecn::NotEct)), Some(us(10_005)));
-        }
-    }
-
-    #[test]
-    fn an_outage_takes_what_is_offered_sent_or_due_in_it() {
-        let offered_at = |now: u64, outage: Range<u64>| {
-            let mut line = line(|spec| spec.outage = vec![us(outage.start)..us(outage.end)]);
-            line.offer(us(now), 1000, Ecn::NotEct)
-        };
-        let lost = Verdict::Drop(DropReason::Outage);
-        assert_eq!(offered_at(100, 100..200), lost, "offered");
-        assert_eq!(offered_at(100, 1100..1200), lost, "sent off");
-        assert_eq!(offered_at(100, 11_100..11_200), lost, "due");
-        assert_eq!(arrival(offered_at(100, 50..100)), Some(us(11_100)), "over");
-        assert_eq!(
-            arrival(offered_at(100, 2000..3000)),
-            Some(us(11_100)),
-            "already on the wire"
-        );
-        assert_eq!(
-            arrival(offered_at(100, 11_101..12_000)),
-            Some(us(11_100)),
-            "already there"
-        );
-    }
-
-    #[test]
-    fn a_direction_taken_down_swallows_what_is_offered_or_due() {
-        let mut line = line(|_| ());
-        assert!(arrival(line.offer(us(0), 1000, Ecn::NotEct)).is_some());
-        line.set_up(false);
-        assert!(!line.release());
-        assert_eq!(
-            line.offer(us(20_000), 1000, Ecn::NotEct),
-            Verdict::Drop(DropReason::Outage)
-        );
-        line.set_up(true);
-        assert!(arrival(line.offer(us(30_000), 1000, Ecn::NotEct)).is_some());
-        assert!(line.release());
-        let counters = line.counters(us(50_000));
-        assert_eq!(
-            (counters.packets, counters.delivered, counters.dropped_outage),
-            (3, 1, 2)
-        );
-    }
-
-    #[test]
-    fn a_lost_packet_has_used_its_share_of_the_line() {
-        let mut line = line(|spec| spec.loss = vec![ErrorModel::Scripted(Scripted { drop: vec![1] })]);
-        assert_eq!(
-            line.offer(us(0), 1000, Ecn::NotEct),
-            Verdict::Drop(DropReason::Error)
-        );
-        assert_eq!(arrival(line.offer(us(0), 1000, Ecn::NotEct)), Some(us(12_000)));
-    }
-
-    /// The pattern is a function of the packet's number alone: neither sizes, queue drops nor outages shift it.
-    #[test]
-    fn two_protocols_meet_the_same_losses_packet_by_packet() {
-        let impair = |spec: &mut DirectionSpec| {
-            spec.queue = QueueLimit::Unlimited;
-            spec.loss = vec![
-                ErrorModel::Rate(RateLoss {
-                    probability: 0.1,
-                    unit: LossUnit::Packet,
-                }),
-                ErrorModel::Burst(BurstLoss {
-                    probability: 0.02,
-                    sizes: 1..=4,
-                }),
-            ];
-            spec.corrupt = Some(Corrupt { probability: 0.1 });
-            spec.reorder = Some(Reorder {
-                probability: 0.1,
-                extra: Duration::from_millis(1),
-            });
-            spec.duplicate = Some(Duplicate { probability: 0.1 });
-        };
-        let fates = |line: &mut Direction, gap: u64, bytes: u32| -> Vec<Option<(bool, bool, bool)>> {
-            let fate = |n| match line.offer(us(n * gap), bytes, Ecn::NotEct) {
-                Verdict::Drop(DropReason::Error) => Some((true, false, false)),
-                Verdict::Drop(_) => None,
-                Verdict::Deliver {
-                    duplicate_at,
-                    in_order,
-                    ..
-                } => Some((false, duplicate_at.is_some(), in_order)),
-            };
-            (0..2000).map(fate).collect()
-        };
-        let reference = fates(&mut line(impair), 1000, 1000);
-        assert_eq!(
-            reference,
-            fates(&mut line(impair), 1, 40),
-            "other sizes, other times"
-        );
-        let mut cramped = line(|spec| {
-            impair(spec);
-            spec.queue = QueueLimit::Packets(1);
-            spec.outage = vec![us(100_000)..us(200_000)];
-        });
-        let seen = fates(&mut cramped, 700, 1000);
-        assert!(
-            seen.iter().filter(|fate| fate.is_none()).count() > 300,
-            "queue and outage drop many"
-        );
-        assert!(
-            seen.iter()
-                .zip(&reference)
-                .all(|(seen, fate)| seen.is_none() || seen == fate)
-        );
-    }
-
-    #[test]
-    fn a_growing_queue_marks_those_who_can_be_marked() {
-        let marks = |ecn| -> Vec<bool> {
-            let mut line = line(|spec| {
-                (spec.queue, spec.mark) = (QueueLimit::Unlimited, Some(MarkThreshold::Packets(2)));
-            });
-            let marked = |_| {
-                matches!(
-                    line.offer(us(0), 1000, ecn),
-                    Verdict::Deliver { mark_ce: true, .. }
-                )
-            };
-            (0..5).map(marked).collect()
-        };
-        assert_eq!(marks(Ecn::Ect0), [false, false, false, true, true]);
-        assert_eq!(marks(Ecn::NotEct), [false; 5]);
-    }
-
-    #[test]
-    fn loss_can_change_during_a_run() {
-        let mut line = line(|spec| spec.queue = QueueLimit::Unlimited);
-        let always = ErrorModel::Rate(RateLoss {
-            probability: 1.0,
-            unit: LossUnit::Packet,
-        });
-        line.set_loss(&[always]).expect("possible");
-        assert_eq!(
-            line.offer(us(0), 1, Ecn::NotEct),
-            Verdict::Drop(DropReason::Error)
-        );
-        line.set_loss(&[]).expect("possible");
-        assert!(arrival(line.offer(us(0), 1, Ecn::NotEct)).is_some());
-        let impossible = ErrorModel::Rate(RateLoss {
-            probability: 2.0,
-            unit: LossUnit::Packet,
-        });
-        assert!(line.set_loss(&[impossible]).is_err());
-        assert!(arrival(line.offer(us(0), 1, Ecn::NotEct)).is_some());
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`spec`] | [`LinkSpec`], [`DirectionSpec`]: a network as its user describes it, and what can be wrong with that |
 //! | [`direction`] | [`Direction`]: one way of one link; also usable alone, in real time, by an emulator |
-//! | [`discipline`] | who may wait in the queue: [`QueueLimit`], drop-tail |
+//! | [`discipline`] | who may wait in the queue, and who leaves it: [`Queue`]: drop-tail, RED, CoDel, FQ-CoDel |
 //! | [`error_model`] | what a wire does to packets: loss, corruption, reordering, duplication, outages |
 //! | [`rule`] | scripted faults for tests |
 //! | [`topology`] | nodes, routes, delays; constructors of common shapes |
@@ -26,8 +26,8 @@ pub mod topology;
 pub mod trace;
 pub mod world;
 
-pub use direction::{Counters, Direction, DropReason, Verdict};
-pub use discipline::QueueLimit;
+pub use direction::{Counters, Direction, DropReason, Parcel, Verdict};
+pub use discipline::{Codel, FqCodel, Queue, QueueLimit, Red};
 pub use error_model::ErrorModel;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
 pub use topology::{NodeId, Route, RouteError, Topology};

@@ -1,6 +1,6 @@
 //! A network as its user describes it. Nodes exist because links name them.
 
-use crate::discipline::QueueLimit;
+use crate::discipline::Queue;
 use crate::error_model::{Corrupt, Duplicate, ErrorModel, Reorder};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
@@ -49,7 +49,7 @@ pub struct DirectionSpec {
     /// Propagation, after the last bit has left.
     pub delay: Duration,
     /// What may wait while another packet is being sent. Without a rate nothing ever waits.
-    pub queue: QueueLimit,
+    pub queue: Queue,
     /// Loss behind the serialiser: a lost packet has used its share of the link. All models see every packet.
     pub loss: Vec<ErrorModel>,
     /// Black holes: what is offered, sent off or due in one of these times vanishes.
@@ -60,17 +60,18 @@ pub struct DirectionSpec {
     pub duplicate: Option<Duplicate>,
     /// Packets with one bit flipped.
     pub corrupt: Option<Corrupt>,
-    /// From which backlog on ECN-capable packets are marked (RFC 3168 §5).
+    /// From which backlog on ECN-capable packets are marked (RFC 3168 §5); with drop-tail only, the other disciplines
+    /// mark by rules of their own.
     pub mark: Option<MarkThreshold>,
 }
 
 impl DirectionSpec {
     /// A rate, a delay and a queue without faults.
-    pub fn new(rate: Rate, delay: Duration, queue: QueueLimit) -> Self {
+    pub fn new(rate: Rate, delay: Duration, queue: impl Into<Queue>) -> Self {
         DirectionSpec {
             rate: Some(rate),
             delay,
-            queue,
+            queue: queue.into(),
             ..DirectionSpec::default()
         }
     }
@@ -83,8 +84,9 @@ impl DirectionSpec {
         if self.rate == Some(Rate::from_bps(0)) {
             return Err(SpecError::NoRate);
         }
-        if self.queue == QueueLimit::Bdp {
-            return Err(SpecError::UnresolvedBdp);
+        self.queue.check()?;
+        if self.mark.is_some() && !matches!(self.queue, Queue::DropTail(_)) {
+            return Err(SpecError::TwoMarkers);
         }
         if let Some(window) = self.outage.iter().find(|window| window.is_empty()) {
             return Err(SpecError::EmptyOutage {
@@ -144,6 +146,41 @@ pub enum SpecError {
     /// The queue was left as "one bandwidth-delay product" without saying of which path.
     #[error("the queue is one bandwidth-delay product of an unknown path; resolve it to bytes first")]
     UnresolvedBdp,
+    /// A threshold to mark from beside a discipline that marks by itself.
+    #[error(
+        "a backlog to mark from goes with drop-tail only; the other disciplines mark by their own rules (ecn)"
+    )]
+    TwoMarkers,
+    /// RED's thresholds count different things, or the lower is not the lower one.
+    #[error(
+        "RED cannot work between {min:?} and {max:?}; write both in packets or both in bytes, min below max"
+    )]
+    RedThresholds {
+        /// The lower one.
+        min: MarkThreshold,
+        /// The upper one.
+        max: MarkThreshold,
+    },
+    /// CoDel's times are zero or the wrong way round.
+    #[error(
+        "CoDel cannot keep a target of {target} within an interval of {interval}; the target lies between 0 and the interval"
+    )]
+    CodelTimes {
+        /// Acceptable time in the queue.
+        target: Duration,
+        /// For how long it may be exceeded.
+        interval: Duration,
+    },
+    /// A count out of its range.
+    #[error("{value} {what} are impossible; write 1 to {most}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        value: u32,
+        /// The most.
+        most: u32,
+    },
     /// An outage that ends before it starts.
     #[error("the outage {start:?}..{end:?} is empty; its end must come after its start")]
     EmptyOutage {
@@ -235,6 +272,7 @@ pub enum NetworkError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::{Codel, FqCodel, QueueLimit, Red};
     use crate::error_model::{BurstLoss, LossUnit, RateLoss, Scripted};
 
     #[test]
@@ -245,7 +283,7 @@ mod tests {
             spec.check().expect_err("impossible").to_string()
         };
         assert!(broken(|s| s.rate = Some(Rate::from_bps(0))).contains("0 bit/s"));
-        assert!(broken(|s| s.queue = QueueLimit::Bdp).contains("resolve"));
+        assert!(broken(|s| s.queue = QueueLimit::Bdp.into()).contains("resolve"));
         assert!(broken(|s| s.outage.push(Time::from_nanos(5)..Time::from_nanos(5))).contains("empty"));
         assert!(
             broken(|s| s.corrupt = Some(Corrupt {
@@ -272,6 +310,36 @@ mod tests {
         );
         assert!(
             broken(|s| s.loss.push(ErrorModel::Scripted(Scripted { drop: vec![0] }))).contains("number 1")
+        );
+        assert!(broken(|s| s.queue = Queue::Red(Red::default())).contains("resolve"));
+        assert!(
+            broken(|s| s.queue = Queue::Red(Red {
+                limit: QueueLimit::Unlimited,
+                max: MarkThreshold::Bytes(9000),
+                ..Red::default()
+            }))
+            .contains("both in packets")
+        );
+        assert!(
+            broken(|s| s.queue = Queue::Codel(Codel {
+                target: Duration::from_secs(1),
+                ..Codel::default()
+            }))
+            .contains("1 s within an interval of 100 ms")
+        );
+        assert!(
+            broken(|s| s.queue = Queue::FqCodel(FqCodel {
+                queues: 0,
+                ..FqCodel::default()
+            }))
+            .contains("0 queues")
+        );
+        assert!(
+            broken(|s| {
+                s.queue = Queue::Codel(Codel::default());
+                s.mark = Some(MarkThreshold::Packets(1));
+            })
+            .contains("drop-tail only")
         );
         assert_eq!(DirectionSpec::default().check(), Ok(()));
     }

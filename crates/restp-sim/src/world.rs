@@ -26,7 +26,7 @@ mod stats;
 
 pub use stats::{LinkStats, Totals};
 
-use crate::direction::{Direction, DropReason, Verdict};
+use crate::direction::{Direction, DropReason, Parcel, Verdict};
 use crate::queue::{Agenda, Turn};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Route, Topology};
@@ -45,6 +45,8 @@ pub struct World {
     now: Time,
     agenda: Agenda,
     lines: Vec<Line>,
+    /// Lines whose queue decides on departure.
+    holding: Vec<u32>,
     hosts: Vec<Host>,
     pool: Pool,
     strays: Strays,
@@ -81,6 +83,8 @@ struct Line {
     in_flight: VecDeque<InFlight>,
     /// Where it ends.
     far_end: u32,
+    /// The source on the agenda of what its queue decides on departure.
+    departures: usize,
 }
 
 struct Host {
@@ -110,7 +114,8 @@ impl World {
     /// When the links are no network (see [`Topology::new`]) or one of them has an impossible value.
     pub fn new(links: &[LinkSpec], seed: u64) -> Result<World, NetworkError> {
         let topology = Topology::new(links)?;
-        let (mut lines, mut labels) = (Vec::new(), Vec::new());
+        let (mut lines, mut labels, mut holding) = (Vec::new(), Vec::new(), Vec::new());
+        let strays = 2 * links.len();
         for link in links {
             for way in Way::BOTH {
                 let stream = format!("link/{}/{way}", link.name);
@@ -122,10 +127,15 @@ impl World {
                     }
                 })?;
                 let far_end = topology.far_end(lines.len());
+                let departures = strays + 1 + holding.len();
+                if direction.holds() {
+                    holding.push(lines.len() as u32);
+                }
                 lines.push(Line {
                     direction,
                     in_flight: VecDeque::new(),
                     far_end,
+                    departures,
                 });
                 labels.push(Label {
                     link: link.name.clone(),
@@ -136,9 +146,10 @@ impl World {
         }
         Ok(World {
             now: Time::ZERO,
-            // Sources: the directions, then the strays, then the hosts.
-            agenda: Agenda::new(lines.len() + 1),
+            // Sources: the directions, then the strays, then the departures, then the hosts.
+            agenda: Agenda::new(strays + 1 + holding.len()),
             lines,
+            holding,
             hosts: Vec::new(),
             pool: Pool::default(),
             strays: Strays::default(),
@@ -221,8 +232,11 @@ impl World {
         timer.turn = self.agenda.turn();
         if at <= timer.scheduled && at != Time::MAX {
             timer.scheduled = at;
-            self.agenda
-                .set(self.lines.len() + 1 + host.0 as usize, at, timer.turn);
+            self.agenda.set(
+                self.lines.len() + 1 + self.holding.len() + host.0 as usize,
+                at,
+                timer.turn,
+            );
         }
     }
 
@@ -238,12 +252,17 @@ impl World {
             && at <= until
         {
             self.now = at;
-            let happening = if source < self.lines.len() {
+            let strays = self.lines.len();
+            let timers = strays + 1 + self.holding.len();
+            let happening = if source < strays {
                 self.line_due(source, arrived)
-            } else if source == self.lines.len() {
+            } else if source == strays {
                 self.stray_due(arrived)
+            } else if source < timers {
+                self.departure_due(self.holding[source - strays - 1] as usize);
+                None
             } else {
-                self.timer_due(source - self.lines.len() - 1)
+                self.timer_due(source - timers)
             };
             if let Some(happening) = happening {
                 return Some((at, happening));
@@ -260,7 +279,7 @@ impl World {
         self.now
     }
 
-    /// Events processed: packets at the end of a hop, and timers.
+    /// Events processed: packets at the end of a hop or decided on at its beginning, and timers.
     pub const fn events(&self) -> u64 {
         self.events
     }
@@ -344,9 +363,15 @@ impl World {
         }
     }
 
+    fn departure_due(&mut self, index: usize) {
+        self.events += 1;
+        self.lines[index].direction.decide(self.now);
+        self.settle(index);
+    }
+
     fn timer_due(&mut self, host: usize) -> Option<Happening> {
         let timer = &mut self.hosts[host];
-        let source = self.lines.len() + 1 + host;
+        let source = self.lines.len() + 1 + self.holding.len() + host;
         if timer.deadline > timer.scheduled {
             // It has moved to later, or was taken back, since it was put here.
             timer.scheduled = timer.deadline;
@@ -383,7 +408,40 @@ impl World {
         let slot = self.pool.packet(packet);
         let pinned = self.hosts[slot.from as usize].route.hop(slot.hops as usize);
         let index = pinned.unwrap_or_else(|| self.topology.next_hop(node, slot.goal)) as usize;
-        match self.lines[index].direction.offer(self.now, slot.bytes, slot.ecn) {
+        let parcel = Parcel {
+            bytes: slot.bytes,
+            ecn: slot.ecn,
+            flow: u64::from(slot.from) << 32 | u64::from(slot.to),
+            tag: u64::from(packet),
+        };
+        match self.lines[index].direction.offer(self.now, parcel) {
+            Verdict::Wait => self.settle(index),
+            verdict => self.conclude(packet, index, verdict),
+        }
+    }
+
+    /// Does what a queue has decided, and comes back for its next decision.
+    fn settle(&mut self, index: usize) {
+        while let Some((packet, verdict)) = self.lines[index].direction.decided() {
+            self.conclude(packet as u32, index, verdict);
+        }
+        let Line {
+            direction,
+            departures,
+            ..
+        } = &self.lines[index];
+        match direction.next_decision() {
+            Some(at) => {
+                let turn = self.agenda.turn();
+                self.agenda.set(*departures, at, turn);
+            }
+            None => self.agenda.clear(*departures),
+        }
+    }
+
+    fn conclude(&mut self, packet: u32, index: usize, verdict: Verdict) {
+        match verdict {
+            Verdict::Wait => {}
             Verdict::Drop(reason) => self.lose(packet, index, reason),
             Verdict::Deliver {
                 at,

@@ -60,17 +60,26 @@ fn direction(random: &mut Stream) -> DirectionSpec {
         }
         _ => vec![],
     };
+    let limit = match random.below(3) {
+        0 => QueueLimit::Unlimited,
+        1 => QueueLimit::Packets(random.below(50)),
+        _ => QueueLimit::Bytes(random.below(50_000)),
+    };
+    let queue = match random.below(6) {
+        0 => Queue::Red(Red::default()),
+        1 => Queue::Codel(Codel::default()),
+        2 => Queue::FqCodel(FqCodel::default()),
+        _ => Queue::default(),
+    };
+    let queue = queue.with_limit(limit);
+    let mark = random.chance(0.3).then_some(MarkThreshold::Bytes(10_000));
     let outage_start = Time::from_nanos(random.below(2_000_000_000));
     DirectionSpec {
         rate: random
             .chance(0.8)
             .then(|| Rate::from_bps(1_000_000 + random.below(20_000_000))),
         delay: Duration::from_micros(random.below(20_000)),
-        queue: match random.below(3) {
-            0 => QueueLimit::Unlimited,
-            1 => QueueLimit::Packets(random.below(50)),
-            _ => QueueLimit::Bytes(random.below(50_000)),
-        },
+        queue,
         loss,
         outage: if random.chance(0.3) {
             vec![outage_start..outage_start + Duration::from_millis(100)]
@@ -83,7 +92,7 @@ fn direction(random: &mut Stream) -> DirectionSpec {
         }),
         duplicate: random.chance(0.3).then_some(Duplicate { probability: 0.1 }),
         corrupt: random.chance(0.3).then_some(Corrupt { probability: 0.1 }),
-        mark: random.chance(0.3).then_some(MarkThreshold::Bytes(10_000)),
+        mark: mark.filter(|_| matches!(queue, Queue::DropTail(_))),
     }
 }
 

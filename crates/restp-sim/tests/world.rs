@@ -130,7 +130,7 @@ fn late_packets_are_overtaken_and_their_line_keeps_its_order() {
     };
     let mut pair = Pair::new(DirectionSpec {
         reorder: Some(reorder),
-        queue: QueueLimit::Unlimited,
+        queue: QueueLimit::Unlimited.into(),
         ..plain()
     });
     (0..50).for_each(|tag| pair.send(ms(0), tag));
@@ -344,7 +344,7 @@ fn time_stops_where_the_caller_says() {
 fn a_broken_link_is_named() {
     let error = World::new(
         &point_to_point(&DirectionSpec {
-            queue: QueueLimit::Bdp,
+            queue: QueueLimit::Bdp.into(),
             ..plain()
         }),
         1,
@@ -360,7 +360,7 @@ fn a_broken_link_is_named() {
 #[test]
 fn a_queue_of_one_bandwidth_delay_product_keeps_a_window_of_twice_that() {
     let topology = Topology::new(&point_to_point(&DirectionSpec {
-        queue: QueueLimit::Bdp,
+        queue: QueueLimit::Bdp.into(),
         ..plain()
     }));
     let topology = topology.expect("queues need not be resolved for routes");
@@ -369,7 +369,7 @@ fn a_queue_of_one_bandwidth_delay_product_keeps_a_window_of_twice_that() {
     let bdp = rate.bytes_in(topology.path_rtt(source, sink));
     assert_eq!(bdp, 12_500);
     let mut pair = Pair::new(DirectionSpec {
-        queue: QueueLimit::Bdp.resolve(bdp),
+        queue: QueueLimit::Bdp.resolve(bdp).into(),
         ..plain()
     });
     (0..20).for_each(|tag| pair.send(ms(0), tag));

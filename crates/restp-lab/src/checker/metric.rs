@@ -66,12 +66,13 @@ const PATH_FIELDS: [&str; 5] = [
     "srtt_ms",
     "down_events",
 ];
-const LINK_FIELDS: [&str; 6] = [
+const LINK_FIELDS: [&str; 7] = [
     "packets",
     "bytes",
     "dropped_queue",
     "dropped_error",
     "dropped_outage",
+    "queue_mean_ms",
     "utilisation",
 ];
 

@@ -13,12 +13,14 @@ pub struct LinkResult {
     pub packets: u64,
     /// Bytes offered.
     pub bytes: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped by the queue: it was full, or its discipline chose them.
     pub dropped_queue: u64,
     /// Packets lost to an error model.
     pub dropped_error: u64,
     /// Packets lost to an outage.
     pub dropped_outage: u64,
+    /// Mean time a packet waited before it was sent, in the direction where that was longer.
+    pub queue_mean_ms: f64,
     /// Share of the run in which the busier direction was sending.
     pub utilisation: f64,
 }
@@ -37,6 +39,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
         } else {
             (counters.busy.as_secs_f64() / span.as_secs_f64()).min(1.0)
         };
+        let queue_mean_ms = counters.waited.as_secs_f64() * 1e3 / counters.sent.max(1) as f64;
         match links.last_mut().filter(|_| *direction == Way::Reverse) {
             None => links.push(LinkResult {
                 name: name.clone(),
@@ -45,6 +48,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 dropped_queue: counters.dropped_queue,
                 dropped_error: counters.dropped_error,
                 dropped_outage: counters.dropped_outage,
+                queue_mean_ms,
                 utilisation,
             }),
             Some(link) => {
@@ -53,6 +57,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 link.dropped_queue += counters.dropped_queue;
                 link.dropped_error += counters.dropped_error;
                 link.dropped_outage += counters.dropped_outage;
+                link.queue_mean_ms = link.queue_mean_ms.max(queue_mean_ms);
                 link.utilisation = link.utilisation.max(utilisation);
             }
         }

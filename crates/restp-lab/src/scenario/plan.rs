@@ -172,9 +172,9 @@ fn resolve_queues(
                 Way::Forward => &mut link.forward,
                 Way::Reverse => &mut link.reverse,
             };
-            if direction.queue == QueueLimit::Bdp {
-                direction.queue =
-                    QueueLimit::Packets(packets(direction.rate.unwrap_or_default(), rtt).max(least));
+            if direction.queue.limit() == QueueLimit::Bdp {
+                let bdp = packets(direction.rate.unwrap_or_default(), rtt).max(least);
+                direction.queue = direction.queue.with_limit(QueueLimit::Packets(bdp));
             }
         }
     }

@@ -95,16 +95,16 @@ fn the_example_means_what_it_says() {
 /// 2 Mbit/s and 2 · 45.01 ms are 22.5 kB: 16 packets of 1500 bytes (ResTP experiments, E7 to E9).
 #[test]
 fn a_bdp_queue_holds_the_longest_round_trip_of_a_flow_and_at_least_one_packet() {
-    assert_eq!(plan(VALID).links[1].forward.queue, QueueLimit::Packets(16));
+    assert_eq!(plan(VALID).links[1].forward.queue, QueueLimit::Packets(16).into());
     assert_eq!(
         plan(&changed("100 packets", "bdp")).links[0].forward.queue,
-        QueueLimit::Packets(76)
+        QueueLimit::Packets(76).into()
     );
     let short = changed("\"45 ms\"", "\"10 us\"");
-    assert_eq!(plan(&short).links[1].forward.queue, QueueLimit::Packets(1));
+    assert_eq!(plan(&short).links[1].forward.queue, QueueLimit::Packets(1).into());
     assert_eq!(
         plan(&changed("100 packets", "64 KiB")).links[0].forward.queue,
-        QueueLimit::Bytes(65536)
+        QueueLimit::Bytes(65536).into()
     );
 }
 

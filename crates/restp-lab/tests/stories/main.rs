@@ -7,6 +7,7 @@ mod fairness;
 mod outage;
 mod paths;
 mod profiles;
+mod queues;
 mod results;
 mod schemes;
 mod voice;

@@ -64,12 +64,53 @@ macro_rules! link_table {
     };
 }
 
-/// `queue = { … }`: a discipline with its limit.
+/// `queue = { … }`: a discipline with its limit and parameters.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
     /// A size, or `bdp`.
     DropTail(Spanned<Written>),
+    /// Random early detection.
+    Red(Spanned<Red>),
+    /// Controlled delay.
+    Codel(Spanned<Codel>),
+    /// Controlled delay, flow by flow.
+    FqCodel(Spanned<FqCodel>),
+}
+
+/// `queue = { red = { … } }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    pub(super) limit: Option<Spanned<Written>>,
+    pub(super) min: Option<Spanned<Written>>,
+    pub(super) max: Option<Spanned<Written>>,
+    pub(super) max_p: Option<Spanned<f64>>,
+    pub(super) weight: Option<Spanned<f64>>,
+    pub(super) gentle: Option<bool>,
+    pub(super) ecn: Option<bool>,
+}
+
+/// `queue = { codel = { … } }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Codel {
+    pub(super) limit: Option<Spanned<Written>>,
+    pub(super) target: Option<Spanned<Written>>,
+    pub(super) interval: Option<Spanned<Written>>,
+    pub(super) ecn: Option<bool>,
+}
+
+/// `queue = { fq_codel = { … } }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FqCodel {
+    pub(super) limit: Option<Spanned<Written>>,
+    pub(super) target: Option<Spanned<Written>>,
+    pub(super) interval: Option<Spanned<Written>>,
+    pub(super) ecn: Option<bool>,
+    pub(super) quantum: Option<u32>,
+    pub(super) queues: Option<u32>,
 }
 
 /// `loss = { … }`: one or several models.

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `rate`, `delay` | `"10 Mbit/s"`, `"45 ms"` |
 //! | `reverse_rate`, `reverse_delay` | the same, from the second end to the first |
-//! | `queue` | `{ drop_tail = "100 packets" }`, `"64 KiB"` or `"bdp"` |
+//! | `queue` | `{ drop_tail = "100 packets" }`, `"64 KiB"` or `"bdp"`; `{ red = {} }`, `{ codel = {} }`, `{ fq_codel = {} }` with their parameters |
 //! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop` |
 //! | `outage` | `["20 s..30 s"]` |
 //! | `reorder`, `duplicate`, `corrupt` | `rate`, and for `reorder` the `delay` |
@@ -17,6 +17,7 @@
 mod fault;
 mod keys;
 mod quantity;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod wire;

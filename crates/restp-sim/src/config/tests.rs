@@ -2,7 +2,7 @@
 
 use super::Fault;
 use crate::error_model::{GilbertElliott, LossUnit};
-use crate::{DirectionSpec, ErrorModel, MarkThreshold, QueueLimit};
+use crate::{Codel, DirectionSpec, ErrorModel, FqCodel, MarkThreshold, Queue, QueueLimit, Red};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use serde::Deserialize;
@@ -65,7 +65,7 @@ fn every_key_has_its_meaning() {
         [forward.delay, reverse.delay],
         [10, 30].map(Duration::from_millis)
     );
-    assert_eq!(forward.queue, QueueLimit::Bytes(65536));
+    assert_eq!(forward.queue, QueueLimit::Bytes(65536).into());
     assert_eq!((forward.loss.len(), &forward.loss), (1, &reverse.loss));
     let outage = Time::ZERO + Duration::from_secs(20)..Time::ZERO + Duration::from_secs(30);
     assert_eq!(
@@ -93,7 +93,7 @@ fn every_key_has_its_meaning() {
 #[test]
 fn what_is_left_out_is_a_perfect_wire_with_a_queue_to_resolve() {
     let perfect = DirectionSpec {
-        queue: QueueLimit::Bdp,
+        queue: QueueLimit::Bdp.into(),
         ..DirectionSpec::default()
     };
     assert_eq!(directions("").unwrap(), [perfect.clone(), perfect]);
@@ -131,6 +131,44 @@ fn every_loss_model_can_be_written() {
     };
     assert_eq!(reverse.loss, [ErrorModel::GilbertElliott(model)]);
     assert_eq!(loss("rate = 0.1, drop = [2]")[0].loss.len(), 2);
+}
+
+#[test]
+fn every_queue_discipline_can_be_written() {
+    let queue = |text: &str| directions(&format!("queue = {{ {text} }}")).unwrap()[1].queue;
+    assert_eq!(queue("red = {}"), Queue::Red(Red::default()));
+    assert_eq!(queue("codel = {}"), Queue::Codel(Codel::default()));
+    assert_eq!(queue("fq_codel = {}"), Queue::FqCodel(FqCodel::default()));
+    let red = "red = { limit = \"100 packets\", min = \"10 kB\", max = \"30 kB\", max_p = 0.02, weight = 0.01, \
+               gentle = false, ecn = false }";
+    assert_eq!(
+        queue(red),
+        Queue::Red(Red {
+            limit: QueueLimit::Packets(100),
+            min: MarkThreshold::Bytes(10_000),
+            max: MarkThreshold::Bytes(30_000),
+            max_p: 0.02,
+            weight: 0.01,
+            gentle: false,
+            ecn: false,
+        })
+    );
+    let codel = Codel {
+        limit: QueueLimit::Bdp,
+        target: Duration::from_millis(10),
+        interval: Duration::from_millis(200),
+        ecn: false,
+    };
+    let times = "limit = \"bdp\", target = \"10 ms\", interval = \"200 ms\", ecn = false";
+    assert_eq!(queue(&format!("codel = {{ {times} }}")), Queue::Codel(codel));
+    assert_eq!(
+        queue(&format!("fq_codel = {{ {times}, quantum = 300, queues = 16 }}")),
+        Queue::FqCodel(FqCodel {
+            codel,
+            quantum: 300,
+            queues: 16
+        })
+    );
 }
 
 #[test]
@@ -231,6 +269,22 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
         (
             "corrupt = { rate = -1, direction = \"reverse\" }",
             &["corrupt.rate", "-1", "from 0 to 1"],
+        ),
+        (
+            "queue = { red = { min = \"20 packets\" } }",
+            &["cable.a.queue.red", "Packets(20)", "min below max"],
+        ),
+        (
+            "queue = { codel = { target = \"0 s\" } }",
+            &["cable.a.queue.codel", "between 0 and the interval"],
+        ),
+        (
+            "queue = { fq_codel = { queues = 0 } }",
+            &["cable.a.queue.fq_codel", "0 queues", "1 to 65536"],
+        ),
+        (
+            "queue = { codel = { tarjet = \"1 s\" } }",
+            &["cable.a.queue.codel.tarjet", "did you mean \"target\"?"],
         ),
         (
             "mark = \"10 ms\"",

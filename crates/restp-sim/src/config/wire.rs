@@ -57,7 +57,9 @@ impl Wire<'_> {
         Ok(DirectionSpec {
             rate: rate.map(positive_rate).transpose()?,
             delay: delay.map_or(Ok(Duration::ZERO), |written| read(written, units::duration))?,
-            queue: self.queue.map_or(Ok(QueueLimit::Bdp), queue)?,
+            queue: self
+                .queue
+                .map_or(Ok(QueueLimit::Bdp.into()), |queue| queue.read())?,
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
@@ -65,7 +67,7 @@ impl Wire<'_> {
             reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
             duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
             corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
-            mark: self.mark.map(mark).transpose()?,
+            mark: self.mark.map(threshold).transpose()?,
         })
     }
 }
@@ -74,29 +76,15 @@ fn positive_rate(written: &Spanned<Written>) -> Result<Rate, Fault> {
     positive(written, read(written, units::rate)?)
 }
 
-fn queue(Queue::DropTail(written): &Queue) -> Result<QueueLimit, Fault> {
-    let text = written.get_ref().as_str();
-    match (text, units::quantity(text)) {
-        ("bdp", _) => Ok(QueueLimit::Bdp),
-        (_, Ok(Quantity::Packets(n))) => positive(written, n).map(QueueLimit::Packets),
-        (_, Ok(Quantity::Bytes(n))) => positive(written, n).map(QueueLimit::Bytes),
-        (text, _) => Err(Fault::at(
-            written,
-            format!(
-                "\"{text}\" is not a queue length; write packets (\"100 packets\") or bytes (\"64 KiB\"), or \"bdp\""
-            ),
-        )),
-    }
-}
-
-fn mark(written: &Spanned<Written>) -> Result<MarkThreshold, Fault> {
+/// A backlog in packets or bytes.
+pub(super) fn threshold(written: &Spanned<Written>) -> Result<MarkThreshold, Fault> {
     match read(written, units::quantity)? {
         Quantity::Packets(n) => Ok(MarkThreshold::Packets(n)),
         Quantity::Bytes(n) => Ok(MarkThreshold::Bytes(n)),
         _ => Err(Fault::at(
             written,
             format!(
-                "\"{}\" is not a backlog to mark from; write packets (\"20 packets\") or bytes (\"30 kB\")",
+                "\"{}\" is not a backlog; write packets (\"20 packets\") or bytes (\"30 kB\")",
                 written.get_ref()
             ),
         )),
@@ -179,7 +167,7 @@ fn scripted(numbers: &[Spanned<u64>]) -> Result<Scripted, Fault> {
     })
 }
 
-fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
+pub(super) fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
     let value = *written.get_ref();
     if (0.0..=1.0).contains(&value) {
         return Ok(value);

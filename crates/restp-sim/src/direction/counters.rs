@@ -11,7 +11,7 @@ pub struct Counters {
     pub bytes: u64,
     /// Packets that arrived at the far end, copies included.
     pub delivered: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped by the queue: it was full, or its discipline chose them.
     pub dropped_queue: u64,
     /// Packets lost to an error model.
     pub dropped_error: u64,
@@ -27,6 +27,10 @@ pub struct Counters {
     pub reordered: u64,
     /// Packets marked as having met congestion.
     pub marked: u64,
+    /// Packets the line took to send.
+    pub sent: u64,
+    /// For how long these waited before, all together.
+    pub waited: Duration,
     /// Time the line was sending.
     pub busy: Duration,
     /// Most packets that waited at once.
@@ -39,6 +43,11 @@ impl Counters {
     /// Packets that did not arrive, for whatever reason.
     pub const fn dropped(&self) -> u64 {
         self.dropped_queue + self.dropped_error + self.dropped_outage + self.dropped_rule
+    }
+
+    pub(super) fn queued(&mut self, packets: u64, bytes: u64) {
+        self.largest_queue_packets = self.largest_queue_packets.max(packets);
+        self.largest_queue_bytes = self.largest_queue_bytes.max(bytes);
     }
 
     pub(super) fn drop(&mut self, reason: DropReason) {
@@ -54,7 +63,7 @@ impl Counters {
 /// Why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The queue was full.
+    /// The queue was full, or its discipline chose it.
     Queue,
     /// An error model hit it.
     Error,

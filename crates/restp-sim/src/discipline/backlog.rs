@@ -39,3 +39,19 @@ impl Backlog {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_wait_until_their_transmission_begins() {
+        let at = Time::from_nanos;
+        let mut waiting = Backlog::default();
+        waiting.push(at(10), 1500);
+        waiting.push(at(20), 500);
+        assert_eq!((waiting.packets(), waiting.bytes()), (2, 2000));
+        waiting.advance(at(10));
+        assert_eq!((waiting.packets(), waiting.bytes()), (1, 500));
+    }
+}

@@ -5,9 +5,9 @@ use super::report::DirectionReport;
 use bytes::{Bytes, BytesMut};
 use restp_base::machine::Ecn;
 use restp_base::time::{Duration, Time};
-use restp_sim::{Direction, DirectionSpec, ErrorModel, SpecError, Verdict};
+use restp_sim::{Direction, DirectionSpec, ErrorModel, Parcel, SpecError, Verdict};
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// Most bytes one direction holds; a rate of 1 Gbit/s over 2 s. Without a rate limit the delay alone would
 /// otherwise decide how much memory a flood takes.
@@ -17,15 +17,19 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 pub(super) struct Packet<T> {
     pub(super) bytes: Bytes,
     pub(super) ecn: Ecn,
+    /// Packets of one flow share this number.
+    pub(super) flow: u64,
     pub(super) to: T,
 }
 
 /// The packets of one direction.
 pub(super) struct Line<T> {
     direction: Direction,
+    /// Packets whose queue has yet to decide, by their number, with the bytes of their headers.
+    waiting: BTreeMap<u64, (Packet<T>, usize)>,
     held: BinaryHeap<Held<T>>,
     held_bytes: u64,
-    /// Keeps the order of packets due at the same time.
+    /// Of the packet that came last; keeps the order of packets due at the same time.
     number: u64,
     overflowed: u64,
     unsent: u64,
@@ -43,6 +47,7 @@ impl<T: Clone> Line<T> {
     pub(super) fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Result<Self, SpecError> {
         Ok(Line {
             direction: Direction::new(spec, seed, name)?,
+            waiting: BTreeMap::new(),
             held: BinaryHeap::new(),
             held_bytes: 0,
             number: 0,
@@ -54,22 +59,52 @@ impl<T: Clone> Line<T> {
     }
 
     /// Takes a packet at `now`. On the link it would be `header_bytes` longer than what is held here.
-    pub(super) fn offer(&mut self, now: Time, mut packet: Packet<T>, header_bytes: usize) {
+    pub(super) fn offer(&mut self, now: Time, packet: Packet<T>, header_bytes: usize) {
         let size = u32::try_from(packet.bytes.len() + header_bytes).unwrap_or(u32::MAX);
+        self.number += 1;
+        let parcel = Parcel {
+            bytes: size,
+            ecn: packet.ecn,
+            flow: packet.flow,
+            tag: self.number,
+        };
+        let verdict = self.direction.offer(now, parcel);
+        if let Verdict::Drop(_) = verdict {
+            return;
+        }
+        // A packet that waits without being held here is dropped whatever is decided on it.
+        let room = self.held_bytes + 2 * u64::from(size) <= MAX_HELD_BYTES;
+        self.overflowed += u64::from(!room);
+        if room && verdict == Verdict::Wait {
+            self.held_bytes += packet.bytes.len() as u64;
+            self.waiting.insert(self.number, (packet, header_bytes));
+        } else if room {
+            self.conclude(verdict, packet, header_bytes);
+        }
+        self.settle();
+    }
+
+    /// Does what the queue has decided on packets that waited.
+    fn settle(&mut self) {
+        while let Some((number, verdict)) = self.direction.decided() {
+            if let Some((packet, header_bytes)) = self.waiting.remove(&number) {
+                self.held_bytes -= packet.bytes.len() as u64;
+                self.conclude(verdict, packet, header_bytes);
+            }
+        }
+    }
+
+    fn conclude(&mut self, verdict: Verdict, mut packet: Packet<T>, header_bytes: usize) {
         let Verdict::Deliver {
             at,
             duplicate_at,
             flip_bit,
             mark_ce,
             ..
-        } = self.direction.offer(now, size, packet.ecn)
+        } = verdict
         else {
             return;
         };
-        if self.held_bytes + 2 * u64::from(size) > MAX_HELD_BYTES {
-            self.overflowed += 1;
-            return;
-        }
         if mark_ce {
             packet.ecn = Ecn::Ce;
         }
@@ -79,8 +114,8 @@ impl<T: Clone> Line<T> {
         if let Some(due) = duplicate_at {
             let copy = Packet {
                 bytes: packet.bytes.clone(),
-                ecn: packet.ecn,
                 to: packet.to.clone(),
+                ..packet
             };
             self.hold(at, packet);
             self.hold(due, copy);
@@ -89,14 +124,17 @@ impl<T: Clone> Line<T> {
         }
     }
 
-    /// When the next packet is due.
+    /// When the next packet is due, or its queue is to be asked.
     pub(super) fn due(&self) -> Option<Time> {
-        self.held.peek().map(|held| held.due)
+        let held = self.held.peek().map(|held| held.due);
+        held.into_iter().chain(self.direction.next_decision()).min()
     }
 
     /// Gives out everything due by `now`. `send` says whether the system took it.
     pub(super) fn release(&mut self, now: Time, mut send: impl FnMut(&Packet<T>) -> bool) {
-        while self.due().is_some_and(|due| due <= now)
+        self.direction.decide(now);
+        self.settle();
+        while self.held.peek().is_some_and(|held| held.due <= now)
             && let Some(Held { due, packet, .. }) = self.held.pop()
         {
             self.held_bytes -= packet.bytes.len() as u64;
@@ -181,6 +219,7 @@ mod tests {
         Packet {
             bytes: Bytes::from(vec![first; 972]),
             ecn: Ecn::Ect0,
+            flow: 0,
             to: (),
         }
     }
@@ -223,6 +262,25 @@ mod tests {
         );
         assert_eq!(report.max_lateness_us, 1_500.0);
         assert_eq!(report.mean_lateness_us, (1_500.0 + 500.0) / 3.0);
+    }
+
+    #[test]
+    fn a_queue_that_decides_on_departure_is_asked_in_time() {
+        let spec = DirectionSpec::new(
+            Rate::from_bps(8_000_000),
+            Duration::from_millis(5),
+            restp_sim::Queue::FqCodel(restp_sim::FqCodel::default()),
+        );
+        let mut line = Line::new(&spec, 1, "path/a/forward").unwrap();
+        for number in 1..=4 {
+            line.offer(Time::ZERO, packet(number), 28);
+        }
+        let other = Packet { flow: 1, ..packet(9) };
+        line.offer(at_us(500), other, 28);
+        assert_eq!(line.due(), Some(at_us(1_000)), "the line is free for the next");
+        assert_eq!(released(&mut line, at_us(7_000)), [1, 2]);
+        assert_eq!(released(&mut line, at_us(20_000)), [9, 3, 4]);
+        assert_eq!((line.due(), line.held_bytes), (None, 0));
     }
 
     #[test]
@@ -280,6 +338,7 @@ mod tests {
                 Packet {
                     bytes: large.clone(),
                     ecn: Ecn::NotEct,
+                    flow: 0,
                     to: (),
                 },
                 28,

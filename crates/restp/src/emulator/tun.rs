@@ -15,6 +15,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
@@ -136,6 +137,7 @@ impl TunEnds {
                     Packet {
                         bytes: Bytes::copy_from_slice(packet),
                         ecn: ecn(packet),
+                        flow: flow(packet),
                         to: None,
                     },
                     0,
@@ -151,6 +153,25 @@ impl TunEnds {
             .send(marked.as_ref().unwrap_or(&packet.bytes))
             .is_ok()
     }
+}
+
+/// Addresses, protocol and ports as one number (FNV-1a). Of a packet too short for them, what there is.
+fn flow(packet: &[u8]) -> u64 {
+    let (protocol, addresses, header) = match packet.first().map(|first| first >> 4) {
+        Some(6) => (6, 8..40, 40),
+        _ => (9, 12..20, usize::from(packet.first().unwrap_or(&0) & 0xf) * 4),
+    };
+    let part = |range: Range<usize>| packet.get(range).unwrap_or_default();
+    [
+        part(protocol..protocol + 1),
+        part(addresses),
+        part(header..header + 4),
+    ]
+    .into_iter()
+    .flatten()
+    .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// The congestion mark in the IP header. RFC 3168 §5, RFC 8200 §7.
@@ -214,6 +235,21 @@ mod tests {
         assert_eq!((ecn(&header(0b10)), ecn(&marked)), (Ecn::Ect0, Ecn::Ce));
         assert_eq!(check(&marked), 0xFFFF);
         assert_eq!(marked, header(0b11));
+    }
+
+    #[test]
+    fn a_flow_is_addresses_protocol_and_ports() {
+        let segment = |ports: [u8; 4], rest: u8| [&header(rest)[..], &ports, &[rest; 16]].concat();
+        let one = flow(&segment([0, 1, 0, 2], 0));
+        assert_eq!(one, flow(&segment([0, 1, 0, 2], 9)), "no other byte counts");
+        assert_ne!(one, flow(&segment([0, 1, 0, 3], 0)));
+        let mut elsewhere = segment([0, 1, 0, 2], 0);
+        elsewhere[19] ^= 1;
+        assert_ne!(one, flow(&elsewhere));
+        let mut six = vec![0x60; 44];
+        let first = flow(&six);
+        six[43] ^= 1;
+        assert_ne!(first, flow(&six));
     }
 
     #[test]

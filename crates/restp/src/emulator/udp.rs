@@ -184,6 +184,7 @@ fn offer(
             Packet {
                 bytes: part,
                 ecn: ecn_of(meta),
+                flow: u64::from(client.address.port()),
                 to: Some(client.clone()),
             },
             HEADER_BYTES,

@@ -176,7 +176,10 @@ mod tests {
         // 50 Mbit/s over 40 ms; 5 Mbit/s over 40 ms would be 25 kB, below the least.
         assert_eq!(
             (a.forward.queue, a.reverse.queue),
-            (QueueLimit::Bytes(250_000), QueueLimit::Bytes(48_000))
+            (
+                QueueLimit::Bytes(250_000).into(),
+                QueueLimit::Bytes(48_000).into()
+            )
         );
         assert_eq!((a.forward.loss.len(), a.reverse.loss.len()), (1, 1));
         assert_eq!(b.forward.rate, None);

@@ -60,7 +60,8 @@ impl RawPath {
         let rtt = forward.delay + reverse.delay;
         for direction in [&mut forward, &mut reverse] {
             let bdp_bytes = direction.rate.map_or(0, |rate| rate.bytes_in(rtt));
-            direction.queue = direction.queue.resolve(bdp_bytes.max(LEAST_BDP_BYTES));
+            let limit = direction.queue.limit().resolve(bdp_bytes.max(LEAST_BDP_BYTES));
+            direction.queue = direction.queue.with_limit(limit);
         }
         Ok(PathConfig {
             name: name.clone(),

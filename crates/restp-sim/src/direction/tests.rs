@@ -1,0 +1,241 @@
+//! One direction at work: queue, serialiser, faults.
+
+use super::*;
+use crate::discipline::QueueLimit;
+use crate::error_model::{BurstLoss, Corrupt, Duplicate, LossUnit, RateLoss, Reorder, Scripted};
+use restp_base::units::Rate;
+use std::ops::Range;
+
+/// 8 Mbit/s: a byte takes a microsecond.
+fn line(change: impl FnOnce(&mut DirectionSpec)) -> Direction {
+    let delay = Duration::from_millis(10);
+    let mut spec = DirectionSpec::new(Rate::from_bps(8_000_000), delay, QueueLimit::Packets(2));
+    change(&mut spec);
+    Direction::new(&spec, 1, "link/a/forward").expect("possible")
+}
+
+fn packet(bytes: u32, ecn: Ecn) -> Parcel {
+    Parcel {
+        bytes,
+        ecn,
+        flow: 0,
+        tag: 0,
+    }
+}
+
+fn us(n: u64) -> Time {
+    Time::ZERO + Duration::from_micros(n)
+}
+
+fn arrival(verdict: Verdict) -> Option<Time> {
+    match verdict {
+        Verdict::Deliver { at, .. } => Some(at),
+        Verdict::Drop(_) | Verdict::Wait => None,
+    }
+}
+
+#[test]
+fn the_queue_holds_its_limit_beside_the_packet_being_sent() {
+    let mut line = line(|_| ());
+    let arrivals: Vec<_> = (0..4)
+        .map(|_| arrival(line.offer(us(0), packet(1000, Ecn::NotEct))))
+        .collect();
+    assert_eq!(
+        arrivals,
+        [Some(us(11_000)), Some(us(12_000)), Some(us(13_000)), None]
+    );
+    assert_eq!(
+        line.offer(us(999), packet(1000, Ecn::NotEct)),
+        Verdict::Drop(DropReason::Queue)
+    );
+    // At 1000 µs the first has left, the second is being sent, and one waits.
+    assert_eq!(
+        arrival(line.offer(us(1000), packet(1000, Ecn::NotEct))),
+        Some(us(14_000))
+    );
+    let counters = line.counters(us(2000));
+    assert_eq!((counters.dropped_queue, counters.largest_queue_packets), (2, 2));
+    assert_eq!(
+        counters.busy,
+        Duration::from_millis(2),
+        "the future is not counted"
+    );
+}
+
+#[test]
+fn odd_rates_are_exact_in_the_long_run() {
+    for (bps, bytes) in [(3_000_001, 1499), (7, 1), (9_999_999_999, 53)] {
+        let mut line = line(|spec| {
+            (spec.rate, spec.queue) = (Some(Rate::from_bps(bps)), QueueLimit::Unlimited.into());
+        });
+        for _ in 0..1000 {
+            line.offer(us(0), packet(bytes, Ecn::NotEct));
+        }
+        let exact = Rate::from_bps(bps).transmission_time(u64::from(bytes) * 1000);
+        assert_eq!(line.free, Time::ZERO + exact);
+    }
+}
+
+#[test]
+fn without_a_rate_only_the_delay_remains() {
+    let mut line = line(|spec| (spec.rate, spec.queue) = (None, QueueLimit::Packets(0).into()));
+    for _ in 0..3 {
+        assert_eq!(
+            arrival(line.offer(us(5), packet(1000, Ecn::NotEct))),
+            Some(us(10_005))
+        );
+    }
+}
+
+#[test]
+fn an_outage_takes_what_is_offered_sent_or_due_in_it() {
+    let offered_at = |now: u64, outage: Range<u64>| {
+        let mut line = line(|spec| spec.outage = vec![us(outage.start)..us(outage.end)]);
+        line.offer(us(now), packet(1000, Ecn::NotEct))
+    };
+    let lost = Verdict::Drop(DropReason::Outage);
+    assert_eq!(offered_at(100, 100..200), lost, "offered");
+    assert_eq!(offered_at(100, 1100..1200), lost, "sent off");
+    assert_eq!(offered_at(100, 11_100..11_200), lost, "due");
+    assert_eq!(arrival(offered_at(100, 50..100)), Some(us(11_100)), "over");
+    assert_eq!(
+        arrival(offered_at(100, 2000..3000)),
+        Some(us(11_100)),
+        "already on the wire"
+    );
+    assert_eq!(
+        arrival(offered_at(100, 11_101..12_000)),
+        Some(us(11_100)),
+        "already there"
+    );
+}
+
+#[test]
+fn a_direction_taken_down_swallows_what_is_offered_or_due() {
+    let mut line = line(|_| ());
+    assert!(arrival(line.offer(us(0), packet(1000, Ecn::NotEct))).is_some());
+    line.set_up(false);
+    assert!(!line.release());
+    assert_eq!(
+        line.offer(us(20_000), packet(1000, Ecn::NotEct)),
+        Verdict::Drop(DropReason::Outage)
+    );
+    line.set_up(true);
+    assert!(arrival(line.offer(us(30_000), packet(1000, Ecn::NotEct))).is_some());
+    assert!(line.release());
+    let counters = line.counters(us(50_000));
+    assert_eq!(
+        (counters.packets, counters.delivered, counters.dropped_outage),
+        (3, 1, 2)
+    );
+}
+
+#[test]
+fn a_lost_packet_has_used_its_share_of_the_line() {
+    let mut line = line(|spec| spec.loss = vec![ErrorModel::Scripted(Scripted { drop: vec![1] })]);
+    assert_eq!(
+        line.offer(us(0), packet(1000, Ecn::NotEct)),
+        Verdict::Drop(DropReason::Error)
+    );
+    assert_eq!(
+        arrival(line.offer(us(0), packet(1000, Ecn::NotEct))),
+        Some(us(12_000))
+    );
+}
+
+/// The pattern is a function of the packet's number alone: neither sizes, queue drops nor outages shift it.
+#[test]
+fn two_protocols_meet_the_same_losses_packet_by_packet() {
+    let impair = |spec: &mut DirectionSpec| {
+        spec.queue = QueueLimit::Unlimited.into();
+        spec.loss = vec![
+            ErrorModel::Rate(RateLoss {
+                probability: 0.1,
+                unit: LossUnit::Packet,
+            }),
+            ErrorModel::Burst(BurstLoss {
+                probability: 0.02,
+                sizes: 1..=4,
+            }),
+        ];
+        spec.corrupt = Some(Corrupt { probability: 0.1 });
+        spec.reorder = Some(Reorder {
+            probability: 0.1,
+            extra: Duration::from_millis(1),
+        });
+        spec.duplicate = Some(Duplicate { probability: 0.1 });
+    };
+    let fates = |line: &mut Direction, gap: u64, bytes: u32| -> Vec<Option<(bool, bool, bool)>> {
+        let fate = |n| match line.offer(us(n * gap), packet(bytes, Ecn::NotEct)) {
+            Verdict::Drop(DropReason::Error) => Some((true, false, false)),
+            Verdict::Drop(_) | Verdict::Wait => None,
+            Verdict::Deliver {
+                duplicate_at,
+                in_order,
+                ..
+            } => Some((false, duplicate_at.is_some(), in_order)),
+        };
+        (0..2000).map(fate).collect()
+    };
+    let reference = fates(&mut line(impair), 1000, 1000);
+    assert_eq!(
+        reference,
+        fates(&mut line(impair), 1, 40),
+        "other sizes, other times"
+    );
+    let mut cramped = line(|spec| {
+        impair(spec);
+        spec.queue = QueueLimit::Packets(1).into();
+        spec.outage = vec![us(100_000)..us(200_000)];
+    });
+    let seen = fates(&mut cramped, 700, 1000);
+    assert!(
+        seen.iter().filter(|fate| fate.is_none()).count() > 300,
+        "queue and outage drop many"
+    );
+    assert!(
+        seen.iter()
+            .zip(&reference)
+            .all(|(seen, fate)| seen.is_none() || seen == fate)
+    );
+}
+
+#[test]
+fn a_growing_queue_marks_those_who_can_be_marked() {
+    let marks = |ecn| -> Vec<bool> {
+        let mut line = line(|spec| {
+            (spec.queue, spec.mark) = (QueueLimit::Unlimited.into(), Some(MarkThreshold::Packets(2)));
+        });
+        let marked = |_| {
+            matches!(
+                line.offer(us(0), packet(1000, ecn)),
+                Verdict::Deliver { mark_ce: true, .. }
+            )
+        };
+        (0..5).map(marked).collect()
+    };
+    assert_eq!(marks(Ecn::Ect0), [false, false, false, true, true]);
+    assert_eq!(marks(Ecn::NotEct), [false; 5]);
+}
+
+#[test]
+fn loss_can_change_during_a_run() {
+    let mut line = line(|spec| spec.queue = QueueLimit::Unlimited.into());
+    let always = ErrorModel::Rate(RateLoss {
+        probability: 1.0,
+        unit: LossUnit::Packet,
+    });
+    line.set_loss(&[always]).expect("possible");
+    assert_eq!(
+        line.offer(us(0), packet(1, Ecn::NotEct)),
+        Verdict::Drop(DropReason::Error)
+    );
+    line.set_loss(&[]).expect("possible");
+    assert!(arrival(line.offer(us(0), packet(1, Ecn::NotEct))).is_some());
+    let impossible = ErrorModel::Rate(RateLoss {
+        probability: 2.0,
+        unit: LossUnit::Packet,
+    });
+    assert!(line.set_loss(&[impossible]).is_err());
+    assert!(arrival(line.offer(us(0), packet(1, Ecn::NotEct))).is_some());
+}
