@@ -115,6 +115,40 @@ fn the_same_losses_are_repaired_without_the_timer_whatever_names_them() {
     }
 }
 
+/// A voice whose third segment is lost, and its repeat. A SNACK of one hole shows one later segment however many came;
+/// the duplicates tell of the others.
+#[test]
+fn a_slow_flow_finds_its_lost_repeat_by_later_segments_unless_it_is_told_to_wait() {
+    let timeouts = |set: &[(&str, &str)], rule: (&str, &str)| {
+        let set: Vec<_> = set.iter().copied().chain([rule]).collect();
+        let mut pair = Pair::new("ful-arq", &set);
+        let flows = pair.connect();
+        let mut data = Vec::new();
+        pair.rule = Box::new(move |seen| {
+            let number = seen.header.sequence.filter(|_| seen.is_data());
+            data.extend(number);
+            let copies = data.iter().filter(|sent| data.get(2) == Some(*sent)).count();
+            if number.is_some() && number == data.get(2).copied() && copies <= 2 {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        });
+        for _ in 0..40 {
+            pair.write(0, flows.0, &noise(160));
+            pair.run_for(Duration::from_millis(20));
+        }
+        pair.run_for(secs(2));
+        let stats = pair.ends[0].stats(flows.0).unwrap();
+        assert_eq!(stats.retransmitted_packets, 2, "{set:?}");
+        stats.timeouts
+    };
+    for set in [SACK, SNACK] {
+        assert_eq!(timeouts(set, ("lost-repeats", "evidence")), 0, "{set:?}");
+        assert_eq!(timeouts(set, ("lost-repeats", "timer")), 1, "{set:?}");
+    }
+}
+
 /// Half of the acknowledgements are lost and a tenth of the data: every scheme goes on, and those that show
 /// what arrived repeat little that was there.
 #[test]

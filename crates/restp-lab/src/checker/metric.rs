@@ -51,12 +51,13 @@ const FLOW_FIELDS: [&str; 28] = [
     "aborted",
     "stray_timeouts",
 ];
-const OUTAGE_FIELDS: [&str; 6] = [
+const OUTAGE_FIELDS: [&str; 7] = [
     "resume_s",
     "pause_s",
     "timeouts",
     "first_rto_s",
     "last_rto_s",
+    "rto_growth",
     "burst_share",
 ];
 const PATH_FIELDS: [&str; 5] = [

@@ -33,6 +33,8 @@ pub struct OutageResult {
     pub first_rto_s: Option<f64>,
     /// How long the last of them had been set for.
     pub last_rto_s: Option<f64>,
+    /// The last as a multiple of the first.
+    pub rto_growth: Option<f64>,
     /// Bytes sent in the first round trip after the first answer, as a share of the largest window in that time: above
     /// 1 the sender sent more than the window it had.
     pub burst_share: Option<f64>,
@@ -118,6 +120,8 @@ impl Watch {
                 .filter(|(at, _)| (outage.start..until).contains(at))
                 .map(|(_, rto)| *rto)
                 .collect();
+            let growth =
+                |first: &Duration| within.last().map(|last| last.as_secs_f64() / first.as_secs_f64());
             let restart = self.restarts.get(i).filter(|restart| restart.window > 0);
             OutageResult {
                 start_s: outage.start.as_secs_f64(),
@@ -127,6 +131,7 @@ impl Watch {
                 timeouts: within.len() as u64,
                 first_rto_s: within.first().map(|rto| rto.as_secs_f64()),
                 last_rto_s: within.last().map(|rto| rto.as_secs_f64()),
+                rto_growth: within.first().and_then(growth),
                 burst_share: restart.map(|restart| restart.sent as f64 / restart.window as f64),
             }
         };
@@ -190,6 +195,7 @@ mod tests {
             (outages[0].resume_s, outages[0].pause_s),
             (Some(1.74), Some(8.74))
         );
+        assert_eq!(outages[0].rto_growth, Some(4.0));
         assert_eq!(outages[0].burst_share, Some(600.0 / 500.0));
         assert_eq!(
             (outages[1].timeouts, outages[1].resume_s, outages[1].burst_share),

@@ -10,7 +10,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
-use restp_services::recovery::RecoveryChoice;
+use restp_services::recovery::{LostRepeats, RecoveryChoice};
 use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -216,6 +216,13 @@ pub static KEYS: &[Key] = &[
                 Detail::Pointer | Detail::Nak | Detail::Snack => None,
             },
         },
+    ),
+    parameter(
+        "lost-repeats",
+        "RFC 6675 §4",
+        "recovery = pipe",
+        named!(LostRepeats::ALL, |c| (c.recovery == RecoveryChoice::Pipe)
+            .then_some(&mut c.lost_repeats)),
     ),
     parameter(
         "flight-limit",

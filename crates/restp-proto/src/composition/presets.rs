@@ -14,7 +14,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use restp_services::recovery::{LostRepeats, RecoveryChoice, RtoParameters};
 use restp_services::reliability::{FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -161,6 +161,7 @@ fn plain() -> Composition {
         reliability: Reliability::Unreliable,
         ack: Acknowledgement::NONE,
         recovery: RecoveryChoice::Timer,
+        lost_repeats: LostRepeats::Evidence,
         loss_handling: LossHandling::Congestion,
         congestion: CongestionChoice::None {
             flight_limit_segments: 256,

@@ -9,7 +9,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{RecoveryChoice, RtoParameters};
+use restp_services::recovery::{LostRepeats, RecoveryChoice, RtoParameters};
 use restp_services::reliability::{FecParameters, LENGTH_BYTES, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -33,6 +33,8 @@ pub struct Composition {
     pub ack: Acknowledgement,
     /// Which packets are lost, and how we know (ResTP §3.5.8). Local: no header bit names it.
     pub recovery: RecoveryChoice,
+    /// How the pipe rule finds a repeat that is lost again (RFC 6675 §4). Local.
+    pub lost_repeats: LostRepeats,
     /// What a loss is taken for (ResTP §3.6). Local.
     pub loss_handling: LossHandling,
     /// What happens to the window (ResTP §3.5.6).

@@ -31,7 +31,7 @@ pub(super) fn report(header: &Header, first: u64) -> Option<AckReport> {
 /// encoded packet may still repair waits for more evidence than its name (ResTP §3.5.8).
 pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     let evidence = PipeParameters::new(composition.ack.detail);
-    if composition.reliability.repeats_at_once() {
+    let evidence = if composition.reliability.repeats_at_once() {
         evidence.in_time()
     } else if composition.reliability.encodes() {
         PipeParameters {
@@ -46,7 +46,8 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
         }
     } else {
         evidence
-    }
+    };
+    evidence.finding(composition.lost_repeats)
 }
 
 /// The receiver side of NAK. Absence of a hole in the header means that there is none (ResTP §3.4), so every

@@ -8,7 +8,7 @@ use restp_services::ack::{
 use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
-use restp_services::recovery::{Again, Holes, PipeParameters, RecoveryChoice, RtoParameters};
+use restp_services::recovery::{Again, Holes, LostRepeats, PipeParameters, RecoveryChoice, RtoParameters};
 use std::fmt::Display;
 use thiserror::Error;
 
@@ -29,6 +29,8 @@ pub struct TcpParameters {
     pub re_snack: bool,
     /// How losses are found. Default: by duplicates (RFC 6582).
     pub recovery: RecoveryChoice,
+    /// With the pipe rule: how a repeat that is lost again is found. Default by evidence; RFC 6675 §4 says by the timer.
+    pub lost_repeats: LostRepeats,
     /// Payload bytes of a full segment. Default 1400, as ResTP's.
     pub segment_bytes: u32,
     /// Receive window, in full segments. Default 8192.
@@ -58,7 +60,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-const NUMBERS: [&str; 24] = [
+const NUMBERS: [&str; 25] = [
     "segment",
     "window",
     "window-scaling",
@@ -71,6 +73,7 @@ const NUMBERS: [&str; 24] = [
     "nak-emission",
     "snack-immediate",
     "re-snack",
+    "lost-repeats",
     "flight-limit",
     "random-loss",
     "rate",
@@ -97,6 +100,7 @@ impl TcpParameters {
             snack_immediate: false,
             re_snack: false,
             recovery: RecoveryChoice::DuplicateAck,
+            lost_repeats: LostRepeats::Evidence,
             segment_bytes: 1400,
             window: WindowParameters::default(),
             window_scaling: true,
@@ -133,7 +137,7 @@ impl TcpParameters {
             evidence.again = Again::Late;
         }
         evidence.single = evidence.single.and(mode);
-        evidence
+        evidence.finding(self.lost_repeats)
     }
 
     /// The TCP called `name`, such as `newreno`, with every pair of `set`. Choices count before numbers, whatever
@@ -194,6 +198,10 @@ impl TcpParameters {
             }
             "snack-immediate" => self.snack_immediate = named(key, value, &SWITCH)?,
             "re-snack" => self.re_snack = named(key, value, &SWITCH)?,
+            "lost-repeats" if self.recovery != RecoveryChoice::Pipe => {
+                return Err(about(&"it belongs to recovery = \"pipe\"; choose that"));
+            }
+            "lost-repeats" => self.lost_repeats = named(key, value, &LostRepeats::ALL)?,
             "flight-limit" => match &mut self.congestion {
                 CongestionChoice::None {
                     flight_limit_segments,
@@ -255,6 +263,11 @@ impl TcpParameters {
             let message = "recovery \"pipe\" lives on what NAK, SACK or SNACK report; \
                            set ack = \"positive+sack\", or recovery = \"duplicate-ack\"";
             return Err(error("recovery", message.into()));
+        }
+        if self.re_snack && self.lost_repeats == LostRepeats::Timer {
+            let message = "re-snack asks for a lost repeat again, lost-repeats \"timer\" never does; \
+                           leave one of them out";
+            return Err(error("lost-repeats", message.into()));
         }
         Ok(())
     }
@@ -359,6 +372,7 @@ mod tests {
             ("ack-every", "1 packet"),
             ("ack-delay", "200 ms"),
             ("sack-blocks", "3"),
+            ("lost-repeats", "timer"),
             ("initial-window", "2 segments"),
             ("initial-threshold", "65535 B"),
             ("growth", "acks"),
@@ -431,6 +445,7 @@ mod tests {
             ([("segment", "0 B")], "segment", "1 to 65000"),
             ([("recovery", "pipe")], "recovery", "positive+sack"),
             ([("sack-blocks", "3")], "sack-blocks", "positive+sack"),
+            ([("lost-repeats", "timer")], "lost-repeats", "pipe"),
             ([("flight-limit", "3 packets")], "flight-limit", "none"),
             ([("data-attempts", "many")], "data-attempts", "\"many\""),
             ([("rto-floor", "90 s")], "rto-floor", "rto-ceiling"),
@@ -439,6 +454,8 @@ mod tests {
             assert_eq!(error.key, key, "{error}");
             assert!(error.message.contains(says), "{error}");
         }
+        let error = refused("snack", &[("re-snack", "on"), ("lost-repeats", "timer")]);
+        assert_eq!(error.key, "lost-repeats", "{error}");
         let error = refused("none", &[("growth", "acks")]);
         assert!(error.message.contains("\"none\" has no growth"), "{error}");
         assert!(

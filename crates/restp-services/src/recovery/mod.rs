@@ -16,7 +16,7 @@ mod scoreboard;
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
-pub use pipe::{Again, Holes, Pipe, PipeParameters};
+pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
 pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;

@@ -3,7 +3,7 @@
 //!
 //! - when three segments that left later are reported received. "Left later" is the order of transmission, so a
 //!   repeat that is lost again is found the same way, without waiting for the timer (RFC 6675 leaves that case to the
-//!   timer; RFC 8985 §1 explains why not to);
+//!   timer; RFC 8985 §1 explains why not to; [`LostRepeats`] has both);
 //! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
 use super::arrivals::Arrivals;
@@ -34,6 +34,23 @@ pub enum Again {
     Late,
     /// Just when the repeat is older than SRTT: one copy per hole and round trip (OP-49).
     RoundTrip,
+    /// Never: what is lost twice waits for the retransmission timer (RFC 6675 §4 NextSeg (1.a)).
+    Timer,
+}
+
+/// How a repeat that is lost again is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostRepeats {
+    /// From what is reported after it, as [`Again`] says.
+    Evidence,
+    /// By the retransmission timer: RFC 6675 to the letter, and the algorithms published with ResTP.
+    Timer,
+}
+
+impl LostRepeats {
+    /// Both with their names in compositions.
+    pub const ALL: [(&'static str, LostRepeats); 2] =
+        [("evidence", LostRepeats::Evidence), ("timer", LostRepeats::Timer)];
 }
 
 /// What the peer's reports are, and what they are taken for.
@@ -67,6 +84,17 @@ impl PipeParameters {
             holes: Holes::AtOnce,
             again: Again::RoundTrip,
             ..self
+        }
+    }
+
+    /// The same, with repeats that are lost found as chosen.
+    pub fn finding(self, lost_repeats: LostRepeats) -> Self {
+        match lost_repeats {
+            LostRepeats::Evidence => self,
+            LostRepeats::Timer => PipeParameters {
+                again: Again::Timer,
+                ..self
+            },
         }
     }
 }
@@ -104,7 +132,7 @@ impl Pipe {
 
     /// The lost segment `number` left again as transmission `order`.
     pub fn on_repeated(&mut self, order: u64, number: u64) {
-        if self.judges() {
+        if self.judges() && self.parameters.again != Again::Timer {
             self.repeats.push_back((order, number));
         }
     }
@@ -120,7 +148,8 @@ impl Pipe {
             self.named.remove_below(board.first());
         }
         self.arrivals.note(feedback);
-        if feedback.delivered > 0 && self.judges() {
+        let presumed = self.presume_behind_one_hole(board, evidence.report);
+        if (feedback.delivered > 0 || presumed) && self.judges() {
             findings.lost = self.judge(board);
         }
         match self.parameters.holes {
@@ -169,7 +198,7 @@ impl Pipe {
 
     /// What a timeout has repeated is not repaired yet, and repeats are judged by their age.
     fn repairs_timeout(&self, board: &Scoreboard) -> bool {
-        self.parameters.again != Again::Overtaken && board.first() < self.episode.recover
+        self.ages() && board.first() < self.episode.recover
     }
 
     /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it
@@ -182,6 +211,21 @@ impl Pipe {
         } else {
             0
         }
+    }
+
+    /// A SNACK of one hole has no vector: it shows one segment behind the hole, however many came (OP-16). Each duplicate
+    /// is one more, and with no other hole they lie in a row. Without this nothing would ever overtake a lost repeat.
+    /// True when something was presumed.
+    fn presume_behind_one_hole(&self, board: &mut Scoreboard, report: &AckReport) -> bool {
+        let [hole] = &report.missing[..] else { return false };
+        if self.parameters.holes == Holes::Overtaken || !self.judges() {
+            return false;
+        }
+        let unseen = self.arrivals.above().saturating_sub(board.arrived());
+        let behind = (hole.end..board.next()).filter(|number| !board.is_arrived(*number));
+        let in_a_row: Vec<u64> = behind.take(unseen as usize).collect();
+        in_a_row.iter().for_each(|number| board.presume(*number));
+        !in_a_row.is_empty()
     }
 
     /// A hole is reported: what was presumed of it was wrong. Where every hole is near certain to be reported, all
@@ -219,10 +263,15 @@ impl Pipe {
     /// Least age of a repeat that is repeated again because its hole is still reported.
     fn patience(&self, rtt: &RttEstimator) -> Option<Duration> {
         match self.parameters.again {
-            Again::Overtaken => None,
+            Again::Overtaken | Again::Timer => None,
             Again::Late => rtt.timeout(),
             Again::RoundTrip => rtt.smoothed(),
         }
+    }
+
+    /// Is a repeat judged by its age?
+    fn ages(&self) -> bool {
+        matches!(self.parameters.again, Again::Late | Again::RoundTrip)
     }
 
     /// Does overtaking tell? Not where most of what arrives is never reported: a NAK names two neighbours, no more.

@@ -329,13 +329,18 @@ impl Scoreboard {
             return; // which of its transmissions arrived, or when, is unknown
         }
         feedback.rtt = Some(now.since(entry.sent_at));
+        self.note_delivered(entry.order);
+    }
+
+    /// Of a segment that was sent once.
+    fn note_delivered(&mut self, order: u64) {
         let [a, b, c] = &mut self.latest_delivered;
-        if entry.order > *a {
-            (*a, *b, *c) = (entry.order, *a, *b);
-        } else if entry.order > *b {
-            (*b, *c) = (entry.order, *b);
-        } else if entry.order > *c {
-            *c = entry.order;
+        if order > *a {
+            (*a, *b, *c) = (order, *a, *b);
+        } else if order > *b {
+            (*b, *c) = (order, *b);
+        } else if order > *c {
+            *c = order;
         }
     }
 
@@ -389,17 +394,26 @@ impl Scoreboard {
             .map(|entry| (entry.sent_at, !entry.repeated))
     }
 
+    /// True when `number` is known or presumed to have arrived.
+    pub fn is_arrived(&self, number: u64) -> bool {
+        let arrived = |entry: &Entry| matches!(entry.fate, Fate::Delivered | Fate::Presumed);
+        number < self.first || self.entry(number).is_some_and(arrived)
+    }
+
     /// Reports on its neighbours leave no other conclusion than that `number` has arrived, if its fate is open.
     pub fn presume(&mut self, number: u64) {
         let Some(entry) = self.entry(number) else { return };
-        let (fate, bytes) = (entry.fate, u64::from(entry.bytes));
-        match fate {
+        let (entry, bytes) = (*entry, u64::from(entry.bytes));
+        match entry.fate {
             Fate::InFlight => {
                 self.in_flight -= 1;
                 self.in_flight_bytes -= bytes;
             }
             Fate::Lost => self.lost -= 1,
             Fate::Delivered | Fate::Presumed => return,
+        }
+        if !entry.repeated {
+            self.note_delivered(entry.order);
         }
         self.set_fate(number, Fate::Presumed);
         self.presumed += 1;

@@ -97,6 +97,77 @@ fn a_lost_repeat_is_found_by_three_later_transmissions() {
     assert!(ack(&mut board, &mut pipe, 18, &[]).ended);
 }
 
+/// To the letter of RFC 6675 a repeat is not sent again, neither for later reports nor for its age.
+#[test]
+fn with_the_literal_rule_only_the_timer_finds_a_lost_repeat() {
+    for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {
+        let parameters = PipeParameters::new(detail).finding(LostRepeats::Timer);
+        let (mut board, mut pipe) = sent_for(5, parameters); // 10 is lost, and its repeat
+        let missing: &[_] = if detail == Detail::Snack { &[10..11] } else { &[] };
+        let mut heard = |board: &mut Scoreboard, pipe: &mut Pipe, end| {
+            report(board, pipe, 900, &snack(10, &[11..end], missing)).lost
+        };
+        let first = [12, 13, 14, 15].map(|end| heard(&mut board, &mut pipe, end));
+        assert_eq!(first, [0, 0, 1, 0], "{detail:?}");
+        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+        for end in 16..25 {
+            board.on_sent(Time::ZERO, 1000);
+            assert_eq!(heard(&mut board, &mut pipe, end), 0, "{detail:?}");
+        }
+        assert!(
+            pipe.repeats.is_empty(),
+            "nothing waits for a judgement that does not come"
+        );
+        pipe.on_timeout(&board);
+        assert_eq!(board.mark_all_lost(), 1);
+        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    }
+}
+
+/// A SNACK without vector shows one later segment, however many came; each duplicate stands for one.
+#[test]
+fn a_lost_repeat_behind_the_only_hole_is_found_by_three_later_duplicates() {
+    let (mut board, mut pipe) = sent_for(5, PipeParameters::new(Detail::Snack)); // 10 is lost, and its repeat
+    let one_hole = snack(10, &[11..12], &[10..11]);
+    let mut heard = |board: &mut Scoreboard| report(board, &mut pipe, 0, &one_hole);
+    assert_eq!([heard(&mut board).began, heard(&mut board).began], [false; 2]);
+    assert!(heard(&mut board).began, "the third");
+    assert_eq!(heard(&mut board).lost, 0, "14");
+    assert_eq!((board.arrived(), board.in_flight()), (4, 0));
+    let order = board.on_repeated(Time::ZERO, 10).unwrap();
+    pipe.on_repeated(order, 10);
+    for _ in 0..3 {
+        board.on_sent(Time::ZERO, 1000);
+    }
+    let mut heard = |board: &mut Scoreboard| report(board, &mut pipe, 0, &one_hole);
+    assert_eq!([heard(&mut board).lost, heard(&mut board).lost], [0; 2]);
+    assert_eq!(
+        heard(&mut board).lost,
+        1,
+        "15, 16 and 17 have overtaken the repeat"
+    );
+    assert_eq!(board.next_lost(), Some(10));
+}
+
+/// A packet that the network doubles makes one duplicate too many.
+#[test]
+fn an_arrival_too_many_is_taken_back_when_a_hole_is_named() {
+    let (mut board, mut pipe) = sent_for(6, PipeParameters::new(Detail::Snack)); // 10 and 13 are lost, 12 comes twice
+    for _ in 0..3 {
+        report(&mut board, &mut pipe, 0, &snack(10, &[11..12], &[10..11]));
+    }
+    assert!(board.is_arrived(13), "presumed");
+    report(
+        &mut board,
+        &mut pipe,
+        0,
+        &snack(10, &[11..13, 14..15], &[10..11, 13..14]),
+    );
+    assert!(!board.is_arrived(13));
+    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
+    assert_eq!(repeated, [10, 13]);
+}
+
 #[test]
 fn reordering_by_less_than_three_is_not_loss() {
     let (mut board, mut pipe) = sent(6);
