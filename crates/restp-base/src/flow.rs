@@ -107,6 +107,9 @@ pub struct FlowStats {
     pub received_bytes: u64,
     /// Application bytes sent, repeats included.
     pub sent_payload_bytes: u64,
+    /// Segments that were out before the set-up was complete and were taken at once: what they carry came a round trip
+    /// earlier.
+    pub early_segments: u64,
     /// Application bytes handed to the reader.
     pub delivered_bytes: u64,
     /// Messages or segments handed to the reader.
@@ -166,6 +169,7 @@ impl FlowStats {
     /// Adds the counters of one path to those of the flow. Estimates are of one path only and are not added.
     pub fn add(&mut self, path: &FlowStats) {
         self.sent_packets += path.sent_packets;
+        self.early_segments += path.early_segments;
         self.received_packets += path.received_packets;
         self.sent_bytes += path.sent_bytes;
         self.received_bytes += path.received_bytes;

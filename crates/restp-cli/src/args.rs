@@ -71,6 +71,8 @@ pub struct Recv {
     /// Exit after one file: with code 0 when it is verified, 1 when its transfer breaks off
     #[arg(long)]
     pub once: bool,
+    #[command(flatten)]
+    pub composition: CompositionArgs,
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,

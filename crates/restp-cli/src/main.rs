@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod cookies;
 mod failure;
 mod interrupt;
 mod output;

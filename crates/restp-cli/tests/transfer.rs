@@ -29,6 +29,7 @@ fn check_result(result: &Value, content: &[u8]) {
         "sha256",
         "composition",
         "handshake_ms",
+        "early_packets",
         "paths",
     ];
     assert_eq!(keys, expected);

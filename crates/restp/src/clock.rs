@@ -1,7 +1,7 @@
 //! The only reading of a clock in the product. Everything below this crate is given the time.
 
 use restp_base::time::{Duration, Time};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// The time since a driver started, never going backwards.
 ///
@@ -48,6 +48,16 @@ impl Clock {
 )]
 fn read() -> Instant {
     Instant::now()
+}
+
+/// Seconds since 1970 by the civil clock, for what files keep from one run to the next; no protocol sees it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the monotonic clock means nothing to the next process"
+)]
+pub fn unix_seconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -37,9 +37,12 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
             "--dir {dir}: {error}; name a folder that exists and that you may write to"
         ))
     })?;
-    let mut composition = Composition::default();
-    bear(&mut composition, patience);
-    let config = EndpointConfig::new(plan::checked(composition)?).listen(SERVICE_PORT, Acceptance::Any);
+    let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
+        bear(composition, patience);
+    })?;
+    let composition = plan::checked(composition)?;
+    transfer::check_fitness(&composition).map_err(Failure::input)?;
+    let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
     run(async {
         let interrupt = Interrupt::watch()?;
         let endpoint = bind(&arguments.listen, config)?;

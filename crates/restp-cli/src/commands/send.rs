@@ -2,6 +2,7 @@
 
 use super::{GOODBYE, bear, run, std_duration};
 use crate::args::Send;
+use crate::cookies::CookieFile;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, span};
@@ -9,9 +10,10 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
-use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig};
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, KeptCookie};
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -31,16 +33,28 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     })?;
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
+    let early = composition.establishment.is_opportunistic();
+    let cookies = CookieFile::of_user().filter(|_| early);
     let config = EndpointConfig::new(composition);
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(bind(&addresses, config)?);
+        let known = cookies.as_ref().map_or_else(Vec::new, CookieFile::load);
+        known.iter().for_each(|kept| endpoint.keep_cookie(*kept));
         let result = tokio::select! {
-            result = deliver(&endpoint, &addresses, source, patience) => result,
+            result = deliver(&endpoint, &addresses, &known, &arguments.file, source, patience) => result,
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
+        if let Some(file) = &cookies
+            && let Err(error) = file.save(&endpoint.cookies())
+        {
+            let path = file.path().display();
+            crate::output::note(format!(
+                "{path}: {error}; the next transfer takes a round trip more"
+            ));
+        }
         // After a success both sides have ended, and the receiver waits for late repeats. Otherwise the connection has
         // just been broken off, and the receiver is to hear of it.
         if let (Err(_), Some(endpoint)) = (&result, Arc::into_inner(endpoint)) {
@@ -79,30 +93,67 @@ fn bind(to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> 
     Endpoint::bind_all(&local, config).map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
+/// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other addresses
+/// are tried, and the first that stands gets it from the beginning.
 async fn deliver(
     endpoint: &Arc<Endpoint>,
     addresses: &[SocketAddr],
+    known: &[KeptCookie],
+    file: &Path,
     source: Source,
     patience: Duration,
 ) -> Result<Outcome, Failure> {
     let clock = Clock::start();
-    let connection = dial(endpoint, addresses, patience).await?;
+    let is_known = |address: &&SocketAddr| {
+        let names = |kept: &KeptCookie| (kept.server, kept.port) == (**address, SERVICE_PORT);
+        known.iter().any(names)
+    };
+    let Some(&first) = addresses.iter().find(is_known) else {
+        let connection = dial(endpoint, addresses, patience).await?;
+        return transmit(&connection, source, clock).await;
+    };
+    let others: Vec<_> = addresses
+        .iter()
+        .copied()
+        .filter(|other| *other != first)
+        .collect();
+    let early = endpoint
+        .open(first, SERVICE_PORT)
+        .map_err(|error| Failure::operation(format!("no connection: {first}: {error}")))?;
+    let elsewhere = async {
+        let silent = timeout(HEAD_START, early.established()).await.is_err();
+        match others.as_slice() {
+            [_, ..] if silent => dial(endpoint, &others, patience).await.ok(),
+            _ => None,
+        }
+    };
+    let instead = tokio::select! {
+        outcome = transmit(&early, source, clock) => return outcome,
+        Some(instead) = elsewhere => instead,
+    };
+    early.abort();
+    transmit(&instead, Source::open(file).map_err(Failure::input)?, clock).await
+}
+
+/// Sends the file over a connection that is open or being opened.
+async fn transmit(connection: &Connection, source: Source, clock: Clock) -> Result<Outcome, Failure> {
     let peer = connection
         .path()
         .map_or_else(String::new, |path| path.remote.to_string());
     let (watch, progress) = (Watch::default(), Progress::new());
     let line = progress.line(source.name(), source.bytes());
     let sent = tokio::select! {
-        sent = transfer::send(&connection, source, &watch) => sent,
-        never = watch.run(&connection, |look| line.show(look)) => match never {},
+        sent = transfer::send(connection, source, &watch) => sent,
+        never = watch.run(connection, |look| line.show(look)) => match never {},
     };
     let seconds = clock.now().since(Time::ZERO).as_secs_f64();
     let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
-    let outcome = Outcome::new(&connection, &watch, seconds, digest);
+    let outcome = Outcome::new(connection, &watch, seconds, digest);
     // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
     let farewell = async {
         while connection.recv().await.is_some() {}
-        connection.close().await
+        connection.finish();
+        connection.closed().await
     };
     let _ = timeout(GOODBYE, farewell).await;
     Ok(outcome)

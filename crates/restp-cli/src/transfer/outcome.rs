@@ -23,6 +23,8 @@ pub struct Outcome {
     pub composition: BTreeMap<&'static str, String>,
     /// Until both sides knew of the connection.
     pub handshake_ms: Option<f64>,
+    /// Datagrams with data that did not wait for that.
+    pub early_packets: u64,
     /// Every path used.
     pub paths: Vec<PathOutcome>,
 }
@@ -69,6 +71,7 @@ impl Outcome {
                 .map(|(service, choice, _)| (service, choice))
                 .collect(),
             handshake_ms: stats.handshake.map(milliseconds),
+            early_packets: stats.early_segments,
             paths: vec![PathOutcome {
                 local: stats.path.map(|path| path.local),
                 remote: stats.path.map(|path| path.remote),

@@ -41,14 +41,28 @@ impl Running {
     }
 
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Running {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_restp"))
-            .args(arguments)
-            .current_dir(folder)
+        Self::spawn(
+            Command::new(env!("CARGO_BIN_EXE_restp"))
+                .args(arguments)
+                .current_dir(folder),
+        )
+    }
+
+    /// With the cache directory `cache`.
+    pub fn start_caching(cache: &Path, arguments: &[&str]) -> Running {
+        Self::spawn(
+            Command::new(env!("CARGO_BIN_EXE_restp"))
+                .args(arguments)
+                .env("XDG_CACHE_HOME", cache),
+        )
+    }
+
+    fn spawn(command: &mut Command) -> Running {
+        let command = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Running { child, lines }
     }

@@ -110,6 +110,8 @@ impl Connection {
         self.given = header.cookie().copied();
         if self.given.is_some() {
             self.out.board.mark_all_lost(); // the early data was not taken (OP-30)
+        } else {
+            self.counters.early_segments = self.out.board.next() - self.out.origin;
         }
         if proved {
             self.on_established(now, packet);
@@ -187,6 +189,7 @@ impl Connection {
         {
             Some(number) => {
                 self.heard_at = now;
+                self.counters.early_segments += 1;
                 self.on_segment(now, number, Some(packet.payload));
             }
             None => self.counters.rejected_packets += 1,
