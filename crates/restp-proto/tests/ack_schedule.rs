@@ -86,6 +86,35 @@ fn losses_are_repaired_from_one_report_per_period() {
     assert_eq!((stats.retransmitted_packets, stats.timeouts), (4, 0));
 }
 
+/// Counted from the loss: half a round trip there, a period at most, half a round trip back.
+#[test]
+fn a_hole_that_is_named_is_repeated_after_one_period() {
+    for ack in ["delayed+nak", "delayed+snack"] {
+        let period = [("ack", ack), ("ack-period", "100 ms")];
+        let mut pair = Pair::new("3wh-arq", &[DELAYED, &period].concat());
+        let flows = pair.connect();
+        let (mut count, mut lost) = (0, None);
+        pair.rule = Box::new(move |seen| {
+            count += u32::from(seen.is_data() && seen.from == 0);
+            if count == 40 && lost.is_none() {
+                lost = seen.header.sequence;
+                return Verdict::Drop;
+            }
+            Verdict::Pass
+        });
+        assert!(pair.transfer(0, flows, &noise(400_000), Duration::from_secs(20)));
+        let data: Vec<_> = pair.log.iter().filter(|seen| seen.is_data()).collect();
+        let sent = |number| data.iter().filter(move |seen| seen.header.sequence == number);
+        let repeated = data.iter().find(|seen| sent(seen.header.sequence).count() == 2);
+        let number = repeated.expect("the one that was lost").header.sequence;
+        let times: Vec<_> = sent(number).map(|seen| seen.at).collect();
+        let most = pair.delay * 2 + ms(100);
+        let took = times[1].since(times[0]);
+        assert!(took <= most, "{ack}: {took:?}, at most {most:?}");
+        assert_eq!(pair.ends[0].stats(flows.0).unwrap().timeouts, 0, "{ack}");
+    }
+}
+
 #[test]
 fn a_period_longer_than_the_timer_of_the_path_is_no_timeout() {
     let mut pair = Pair::new("3wh-arq", &[DELAYED, &[("ack-period", "1 s")]].concat());

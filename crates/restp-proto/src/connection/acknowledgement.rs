@@ -5,7 +5,7 @@ use crate::composition::Composition;
 use crate::wire::{Header, Snack, Tail, sack, snack};
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
-use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter};
+use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter, Schedule};
 use restp_services::recovery::{Again, Holes, PipeParameters};
 
 /// Bytes of one SACK block, and of a NAK.
@@ -30,7 +30,12 @@ pub(super) fn report(header: &Header, first: u64) -> Option<AckReport> {
 /// What reports are taken for. When a hole is repeated follows from reliability, not from the format (OP-44); what an
 /// encoded packet may still repair waits for more evidence than its name (ResTP §3.5.8).
 pub(super) fn evidence(composition: &Composition) -> PipeParameters {
-    let evidence = PipeParameters::new(composition.ack.detail);
+    let mut evidence = PipeParameters::new(composition.ack.detail);
+    let named = matches!(composition.ack.detail, Detail::Nak | Detail::Snack);
+    if named && matches!(composition.ack.schedule, Schedule::Delayed(_)) {
+        // Three duplicates would be three periods, and what was only reordered has mostly come within one.
+        evidence.holes = Holes::AtOnce;
+    }
     let evidence = if composition.reliability.repeats_at_once() {
         evidence.in_time()
     } else if composition.reliability.encodes() {
