@@ -104,7 +104,7 @@ fn with_the_literal_rule_only_the_timer_finds_a_lost_repeat() {
         let parameters = PipeParameters::new(detail).finding(LostRepeats::Timer);
         let (mut board, mut pipe) = sent_for(5, parameters); // 10 is lost, and its repeat
         let missing: &[_] = if detail == Detail::Snack { &[10..11] } else { &[] };
-        let mut heard = |board: &mut Scoreboard, pipe: &mut Pipe, end| {
+        let heard = |board: &mut Scoreboard, pipe: &mut Pipe, end| {
             report(board, pipe, 900, &snack(10, &[11..end], missing)).lost
         };
         let first = [12, 13, 14, 15].map(|end| heard(&mut board, &mut pipe, end));
