@@ -1,6 +1,9 @@
-//! Commands to a running emulator, one a line: `down NAME`, `up NAME`, `set NAME loss=0.05`, `stats`, `quit`.
+//! Commands to a running emulator, one a line: `down NAME`, `up NAME`, `set NAME loss=0.05`, `set NAME drop=1`, `stats`,
+//! `quit`.
 
 use super::report::Report;
+use restp_sim::ErrorModel;
+use restp_sim::error_model::{LossUnit, RateLoss, Scripted};
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -14,14 +17,14 @@ pub enum Command {
     Down(String),
     /// The end of it.
     Up(String),
-    /// Another loss rate per packet, in place of all loss models of these directions.
+    /// Other losses, in place of all loss models of these directions. Scripted ones count packets from now on.
     SetLoss {
         /// The path.
         path: String,
         /// For packets forward, unless it stays.
-        forward: Option<f64>,
+        forward: Option<ErrorModel>,
         /// For packets back, unless it stays.
-        reverse: Option<f64>,
+        reverse: Option<ErrorModel>,
     },
     /// The counters, please.
     Stats,
@@ -34,7 +37,8 @@ pub enum Command {
 pub enum CommandError {
     /// Nobody knows it.
     #[error(
-        "\"{0}\" is no command; write down NAME, up NAME, set NAME loss=0.05 (or reverse_loss=), stats or quit"
+        "\"{0}\" is no command; write down NAME, up NAME, set NAME loss=0.05 (or drop=1, reverse_loss=, reverse_drop=), \
+         stats or quit"
     )]
     Unknown(String),
     /// There is no such path.
@@ -77,8 +81,10 @@ impl std::str::FromStr for Command {
                 let (mut forward, mut reverse) = (None, None);
                 for setting in settings {
                     match setting.split_once('=').ok_or_else(unknown)? {
-                        ("loss", value) => forward = Some(probability(value)?),
-                        ("reverse_loss", value) => reverse = Some(probability(value)?),
+                        ("loss", value) => forward = Some(rate(value)?),
+                        ("drop", value) => forward = Some(script(value)?),
+                        ("reverse_loss", value) => reverse = Some(rate(value)?),
+                        ("reverse_drop", value) => reverse = Some(script(value)?),
                         _ => return Err(unknown()),
                     }
                 }
@@ -93,13 +99,25 @@ impl std::str::FromStr for Command {
     }
 }
 
-fn probability(text: &str) -> Result<f64, CommandError> {
+fn rate(text: &str) -> Result<ErrorModel, CommandError> {
     let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
-    value.ok_or_else(|| {
+    let probability = value.ok_or_else(|| {
         CommandError::Value(format!(
             "\"{text}\" is no probability; write 0 to 1 (1 % is 0.01)"
         ))
-    })
+    })?;
+    let unit = LossUnit::Packet;
+    Ok(ErrorModel::Rate(RateLoss { probability, unit }))
+}
+
+fn script(text: &str) -> Result<ErrorModel, CommandError> {
+    let numbers: Result<Vec<u64>, _> = text.split(',').map(str::parse).collect();
+    match numbers {
+        Ok(drop) if !drop.contains(&0) => Ok(ErrorModel::Scripted(Scripted { drop })),
+        _ => Err(CommandError::Value(format!(
+            "\"{text}\" are no packets; write their numbers, such as 1,3: 1 is the next packet"
+        ))),
+    }
 }
 
 /// A handle for commands; clones reach the same emulator.
@@ -213,10 +231,13 @@ mod tests {
         assert_eq!(" stats ".parse(), Ok(Command::Stats));
         let both = Command::SetLoss {
             path: "a".into(),
-            forward: Some(0.05),
-            reverse: Some(1.0),
+            forward: Some(ErrorModel::Rate(RateLoss {
+                probability: 0.05,
+                unit: LossUnit::Packet,
+            })),
+            reverse: Some(ErrorModel::Scripted(Scripted { drop: vec![1, 3] })),
         };
-        assert_eq!("set a loss=0.05 reverse_loss=1".parse(), Ok(both));
+        assert_eq!("set a loss=0.05 reverse_drop=1,3".parse(), Ok(both));
         for wrong in [
             "",
             "down",
@@ -225,6 +246,8 @@ mod tests {
             "fly a",
             "set a loss=2",
             "set a loss=x",
+            "set a drop=0",
+            "set a drop=1,",
         ] {
             let error = wrong.parse::<Command>().expect_err(wrong).to_string();
             assert!(error.contains("write"), "{error}");

@@ -11,7 +11,6 @@ use super::udp::{Client, UdpEnds};
 use super::{ConfigError, EmulatorError, PathConfig};
 use crate::clock::Clock;
 use restp_base::time::Time;
-use restp_sim::error_model::{LossUnit, RateLoss};
 use restp_sim::{ErrorModel, Way};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -92,14 +91,10 @@ impl Route {
         }
     }
 
-    fn set_loss(&mut self, index: usize, probability: Option<f64>) -> Result<(), CommandError> {
-        let Some(probability) = probability else {
+    fn set_loss(&mut self, index: usize, model: Option<ErrorModel>) -> Result<(), CommandError> {
+        let Some(model) = model else {
             return Ok(());
         };
-        let model = ErrorModel::Rate(RateLoss {
-            probability,
-            unit: LossUnit::Packet,
-        });
         self.lines[index]
             .set_loss(&[model])
             .map_err(|error| CommandError::Value(error.to_string()))
