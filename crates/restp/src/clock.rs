@@ -5,8 +5,8 @@ use std::time::{Instant, SystemTime};
 
 /// The time since a driver started, never going backwards.
 ///
-/// A driver reads it once per wake-up and hands the same value to everything it does in that wake-up: cheaper
-/// than a reading per packet, and what the engine computes cannot depend on how long the engine took.
+/// A driver reads it once per batch that it takes from a socket or collects for one, and hands the same value to all of
+/// it: cheaper than a reading per packet, and never earlier than a packet came.
 ///
 /// ```
 /// use restp::clock::Clock;

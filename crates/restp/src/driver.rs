@@ -97,8 +97,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// The one reading of the clock of this wake-up, and the deadline if it has come. False when the machine is
-    /// not to be called any more.
+    /// Reads the clock, and hands over the deadline if it has come. False when the machine is not to be called any more.
     fn wake_up(&mut self) -> bool {
         self.now = self.clock.now();
         if self.armed.is_some_and(|armed| armed <= self.now) {
@@ -151,6 +150,9 @@ impl<M: Machine> Driver<M> {
                 }
             }
             self.stats.receive_calls += 1;
+            // These may have come after the last reading, by as long as the system withheld the processor since: with that
+            // time a round trip would look shorter than the path allows, and nothing forgets a shortest round trip soon.
+            self.now = self.clock.now();
             for (meta, mut bytes) in self.inbox.messages() {
                 if meta.stride == 0 || meta.addr.port() == 0 {
                     self.stats.receive_drops += 1;
@@ -196,6 +198,7 @@ impl<M: Machine> Driver<M> {
 
     /// Fills the outboxes. True when the machine has no more; from then on handles wake the driver.
     fn collect(&mut self, cx: &mut Context<'_>) -> bool {
+        self.now = self.clock.now();
         let mut core = self.shared.lock();
         self.now = core.driver_wakes(self.now);
         let mut done = false;

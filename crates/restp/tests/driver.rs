@@ -352,3 +352,33 @@ async fn a_fault_in_the_machine_ends_its_endpoint_and_leaves_nobody_waiting() {
 fn an_endpoint_outside_of_a_runtime_is_an_error() {
     assert!(Endpoint::with_machine(Toy::default(), &[loopback()]).is_err());
 }
+
+/// The machine is busy for a while, as if the system had withheld the processor, and a datagram comes meanwhile. Its time is
+/// not one before it was sent: round trips would look shorter than the path allows.
+#[tokio::test]
+async fn a_datagram_is_never_older_than_the_moment_it_was_sent() {
+    const BUSY: Duration = Duration::from_millis(30);
+    let (seen, times) = std::sync::mpsc::channel();
+    let peer = std::net::UdpSocket::bind(loopback()).expect("loopback");
+    let late = peer.try_clone().expect("a socket");
+    let (tell, address) = std::sync::mpsc::channel::<SocketAddr>();
+    let mut first = true;
+    let mut toy = Toy::default();
+    toy.observer = Some(Box::new(move |now| {
+        if std::mem::take(&mut first) {
+            std::thread::sleep(BUSY);
+            let to = address.recv().expect("told");
+            late.send_to(&[2], to).expect("loopback");
+        }
+        let _ = seen.send(now);
+    }));
+    let server = Endpoint::with_machine(toy, &[loopback()]).expect("loopback can be bound");
+    tell.send(server.local_addr()).expect("waits");
+    peer.send_to(&[1], server.local_addr()).expect("loopback");
+    let waiting = tokio::task::spawn_blocking(move || [times.recv(), times.recv()].map(Result::unwrap));
+    let [busy_since, came] = within("both datagrams", waiting).await.expect("no panic");
+    assert!(
+        came.since(busy_since).as_nanos() >= BUSY.as_nanos() as u64,
+        "{came:?} is less than {BUSY:?} after {busy_since:?}"
+    );
+}

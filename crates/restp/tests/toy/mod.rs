@@ -36,7 +36,11 @@ pub struct Toy {
     dirty: VecDeque<Key>,
     replies: VecDeque<Datagram>,
     events: VecDeque<Event>,
+    /// Is told when a datagram came that is too short to be one of ours.
+    pub observer: Option<Observer>,
 }
+
+pub type Observer = Box<dyn FnMut(Time) + Send>;
 
 struct Conn {
     id: FlowId,
@@ -161,6 +165,9 @@ impl Toy {
         let path = datagram.path;
         let mut body = std::mem::take(&mut datagram.body);
         if body.len() < HEADER_BYTES {
+            if let Some(observer) = &mut self.observer {
+                observer(now);
+            }
             return;
         }
         let head = body.split_to(HEADER_BYTES);
