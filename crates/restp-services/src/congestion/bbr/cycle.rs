@@ -147,7 +147,7 @@ impl Bbr {
             }
         }
         let sent = sample.sent_in_flight_bytes;
-        if self.is_too_much(sample.lost_bytes, sent, view) {
+        if self.is_too_much(sample.lost_bytes, sent) {
             if self.cycle.probing {
                 self.lower_upper_bound(sent, sample.application_limited, view.now);
             }

@@ -41,7 +41,7 @@ impl Default for BbrParams {
 
 /// LossThresh: more than this, in percent, is too much where a queue is seen.
 const LOSS_THRESHOLD_PERCENT: u64 = 2;
-/// A round trip longer than the shortest by more than this share shows a queue. ProbeBW_UP fills a quarter on purpose.
+/// When no round trip of late is shorter than the shortest and this share, there is a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
 /// First window in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
@@ -164,16 +164,16 @@ impl Bbr {
         self.upper.saturating_sub(headroom).max(self.least_window())
     }
 
-    fn sees_queue(&self, view: &PathView<'_>) -> bool {
-        match (view.latest_rtt, self.round_trip.shortest) {
-            (Some(latest), Some(shortest)) => latest > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
+    fn sees_queue(&self) -> bool {
+        match (self.round_trip.of_late(), self.round_trip.shortest) {
+            (Some(of_late), Some(shortest)) => of_late > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
             _ => true,
         }
     }
 
     /// Are `lost` bytes too much for `sent`, by the threshold that holds now?
-    fn is_too_much(&self, lost: u64, sent: u64, view: &PathView<'_>) -> bool {
-        let percent = if self.sees_queue(view) {
+    fn is_too_much(&self, lost: u64, sent: u64) -> bool {
+        let percent = if self.sees_queue() {
             LOSS_THRESHOLD_PERCENT
         } else {
             self.random_loss_percent()
@@ -188,11 +188,11 @@ impl Bbr {
     /// §5.5.10: a loss in ProbeBW_UP may end it, a loss at other times lowers the short-term bounds.
     fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView<'_>) {
         self.delivered = self.delivered.max(lost.delivered_total);
-        let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes, view);
+        let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes);
         let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
         let random = part(lost.sent_in_flight_bytes, (self.random_loss_percent(), 100));
         // A queue that is being drained is our own probe's; the upper bound has its lesson.
-        if lost.lost_bytes > random || (self.sees_queue(view) && !drains) {
+        if lost.lost_bytes > random || (self.sees_queue() && !drains) {
             self.lower.on_lost(lost.bytes, lost.delivered_total);
         }
         if too_much && self.cycle.probing {
@@ -237,7 +237,7 @@ impl Bbr {
         if let Some(sample) = &sample {
             self.update_cycle(sample, bytes, view);
         }
-        self.round_trip.on_sample(now, rtt);
+        self.round_trip.on_sample(now, rtt, self.rounds.started);
         self.check_probe_rtt(view);
         if let Some(sample) = &sample {
             let speed = Rate::of(sample.delivered_bytes, sample.interval).as_bps();

@@ -48,16 +48,23 @@ pub(super) struct RoundTrip {
     recent_at: Time,
     /// None as short as the recent one was seen for so long that the queue has to be emptied to see one.
     pub stale: bool,
+    /// The shortest of this round and of the one before.
+    this_round: Option<Duration>,
+    last_round: Option<Duration>,
 }
 
 impl RoundTrip {
     /// A sample refreshes when it is as short as the known one, not only when it is shorter: a path whose queue is
     /// empty anyhow need not be probed.
-    pub fn on_sample(&mut self, now: Time, rtt: Option<Duration>) {
+    pub fn on_sample(&mut self, now: Time, rtt: Option<Duration>, round_started: bool) {
+        if round_started && self.this_round.is_some() {
+            self.last_round = self.this_round.take();
+        }
         self.stale = self.recent.is_some() && now.since(self.recent_at) > ROUND_TRIP_FRESH;
         let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero()) else {
             return;
         };
+        self.this_round = Some(self.this_round.map_or(rtt, |shortest| shortest.min(rtt)));
         if self.stale || self.recent.is_none_or(|recent| rtt <= recent) {
             (self.recent, self.recent_at) = (Some(rtt), now);
         }
@@ -68,6 +75,10 @@ impl RoundTrip {
     }
     pub fn probed(&mut self, now: Time) {
         self.recent_at = now;
+    }
+    /// The shortest of late. A standing queue is in every sample; what an end or its processor adds is not.
+    pub fn of_late(&self) -> Option<Duration> {
+        [self.this_round, self.last_round].into_iter().flatten().min()
     }
 }
 
@@ -193,4 +204,22 @@ pub(super) fn part(value: u64, share: (u64, u64)) -> u64 {
 /// Beta of a bound.
 pub(super) fn beta(value: u64) -> u64 {
     part(value, BETA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Delay that an end adds is not in every sample of a round; a standing queue is.
+    #[test]
+    fn one_late_acknowledgement_is_no_queue() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let mut trip = RoundTrip::default();
+        trip.on_sample(Time::ZERO, ms(50), true);
+        trip.on_sample(Time::ZERO, ms(90), false);
+        trip.on_sample(Time::ZERO, ms(90), true);
+        assert_eq!(trip.of_late(), ms(50));
+        trip.on_sample(Time::ZERO, ms(70), true);
+        assert_eq!(trip.of_late(), ms(70));
+    }
 }
