@@ -23,6 +23,15 @@ fn presets_have_the_bits_of_section_17() {
             1,
         ),
         (
+            "resilient",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Single,
+            14,
+            1,
+        ),
+        (
             "unrel",
             Order::Unordered,
             Setup::Connectionless,
