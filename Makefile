@@ -44,6 +44,9 @@ chaos: ## 20 000 random compositions, networks and faults, with every assertion 
 experiments: ## only the experiments, about a minute of computing; exit code 1 if a claim does not hold
 	python3 bench/experiments.py
 
+bench-path: ## measure against kernel TCP and QUIC across an emulated path (root); writes docs/results/paths.md
+	python3 bench/path.py
+
 fuzz: ## fuzz the wire format, ten million inputs; fuzz/run.sh TARGET takes another one
 	./fuzz/run.sh
 

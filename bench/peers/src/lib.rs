@@ -139,7 +139,11 @@ pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn from_hex(text: &str) -> anyhow::Result<Vec<u8>> {
+/// The bytes of hexadecimal digits.
+///
+/// # Errors
+/// They are no digits, or an odd number of them.
+pub fn from_hex(text: &str) -> anyhow::Result<Vec<u8>> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         bail!("--certificate takes an even number of hexadecimal digits");
     }

@@ -1,0 +1,74 @@
+//! ResTP, with the composition that the command line describes.
+
+use crate::arguments::Arguments;
+use crate::channel::Channel;
+use anyhow::Context;
+use peers::announce;
+use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
+use std::net::{Ipv4Addr, SocketAddr};
+
+const PORT: u16 = 7;
+
+pub struct Client {
+    endpoint: Endpoint,
+    to: SocketAddr,
+    keeps_boundaries: bool,
+}
+
+impl Client {
+    pub fn new(arguments: &Arguments) -> anyhow::Result<Self> {
+        let (config, keeps_boundaries) = config(arguments)?;
+        Ok(Client {
+            endpoint: Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), config)?,
+            to: arguments.address,
+            keeps_boundaries,
+        })
+    }
+
+    pub fn open(&self) -> anyhow::Result<Channel> {
+        Ok(channel(self.endpoint.open(self.to, PORT)?, self.keeps_boundaries))
+    }
+}
+
+pub struct Server {
+    endpoint: Endpoint,
+    keeps_boundaries: bool,
+}
+
+impl Server {
+    pub fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
+        let (config, keeps_boundaries) = config(arguments)?;
+        let endpoint = Endpoint::bind(arguments.address, config.listen(PORT, Acceptance::Any))?;
+        announce(endpoint.local_addr(), &[]);
+        Ok(Server {
+            endpoint,
+            keeps_boundaries,
+        })
+    }
+
+    pub async fn accept(&mut self) -> anyhow::Result<Channel> {
+        let connection = self.endpoint.accept().await.context("the socket has failed")?;
+        Ok(channel(connection, self.keeps_boundaries))
+    }
+}
+
+fn config(arguments: &Arguments) -> anyhow::Result<(EndpointConfig, bool)> {
+    let pairs = arguments
+        .set
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    let composition = Composition::from_pairs(Composition::default(), pairs)?;
+    let keeps_boundaries = composition
+        .services()
+        .iter()
+        .any(|(key, choice, _)| (*key, choice.as_str()) == ("framing", "fixed"));
+    Ok((EndpointConfig::new(composition.check()?), keeps_boundaries))
+}
+
+fn channel(connection: Connection, keeps_boundaries: bool) -> Channel {
+    Channel {
+        stream: Box::new(connection.into_stream()),
+        keeps_boundaries,
+        _keep: None,
+    }
+}
