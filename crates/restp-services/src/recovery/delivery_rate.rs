@@ -355,7 +355,7 @@ mod tests {
             board.mark_all_lost();
             board.on_repeated(at(ms), 0);
             let second = AckReport {
-                received: vec![1..2].into(),
+                received: std::iter::once(1..2).collect(),
                 ..AckReport::pointer(0)
             };
             board.acknowledge(at(ms), &second).unwrap();
