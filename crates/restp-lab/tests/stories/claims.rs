@@ -94,6 +94,16 @@ fn a_hole_is_worth_waiting_for_as_long_as_a_repeat_takes() {
 
 /// E7 at three of its ten error rates: within 1 % of 1.12 · (1 - PER) Mbit/s, and no difference to UDP in any run.
 #[test]
+fn opportunistic_set_up_saves_a_round_trip_over_several_paths_too() {
+    small("e3.toml", &[("link.*.delay", "[\"20 ms\", \"100 ms\"]")], &[], 30);
+}
+
+#[test]
+fn a_path_that_dies_is_left_within_the_bound() {
+    small("e6-switch.toml", &[("runs", "10"), ("duration", "12 s")], &[], 11);
+}
+
+#[test]
 fn unreliable_restp_delivers_what_udp_delivers() {
     small(
         "e7.toml",
