@@ -220,6 +220,21 @@ pub trait Flow {
     /// When there is no room, the message is too large, or the flow is closed for writing.
     fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError>;
 
+    /// The same, on a path of the application's choice. While that path does not answer another carries the data; where a
+    /// flow has one path only, that is the path.
+    ///
+    /// # Errors
+    /// As [`write`](Flow::write).
+    fn write_on(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        data: Bytes,
+        _path: PathAddress,
+    ) -> Result<(), WriteError> {
+        self.write(now, flow, data)
+    }
+
     /// Takes the next data in order of delivery.
     fn read(&mut self, now: Time, flow: FlowId) -> Read;
 

@@ -373,6 +373,17 @@ impl Flow for Endpoint {
             .unwrap_or(Err(WriteError::Closed))
     }
 
+    fn write_on(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        data: Bytes,
+        path: PathAddress,
+    ) -> Result<(), WriteError> {
+        self.with(flow, |session| session.write_on(now, data, path))
+            .unwrap_or(Err(WriteError::Closed))
+    }
+
     fn read(&mut self, _now: Time, flow: FlowId) -> Read {
         let Some(index) = self.table.index(flow) else {
             return Read::End;

@@ -132,8 +132,14 @@ fn a_path_that_dies_without_notice_is_survived_within_the_bound() {
         let cut = pair.now;
         let (times, after) = stream(&mut pair, (flow, accepted), secs(2));
         // RTT 20 ms: 40 ms of silence, the last answer came 20 ms after the cut at most, then 20 ms on the other path.
+        // Where only answers are lost the data was there: what then waits is the shared window, for an answer to the
+        // repeat and one more delay.
+        let window = if ways == [1] { 20 + 20 } else { 0 };
         let gap = longest_gap(&times, cut);
-        assert!(gap <= MS * (20 + 40 + 20 + 2), "{gap:?} with {ways:?} dead");
+        assert!(
+            gap <= MS * (20 + 40 + 20 + window + 2),
+            "{gap:?} with {ways:?} dead"
+        );
         let all = [before, after].concat();
         let expected: Vec<u8> = noise(5600).into_iter().cycle().take(all.len()).collect();
         assert!(all == expected, "nothing lost, nothing twice");

@@ -31,3 +31,178 @@ fn windows_of_a_coupled_flow_grow_by_the_sum_of_all() {
         "{coupled} and {uncoupled} segments"
     );
 }
+
+/// Ten seconds of bulk; mean Mbit/s, and those of each second.
+fn ten_seconds(links: &[Link], preset: &str, set: &[(&str, &str)]) -> (f64, Vec<f64>) {
+    let (mut pair, flow) = over(links, preset, set);
+    let bins = bulk(&mut pair, flow, SECOND * 10, SECOND);
+    let total = mbit(bins.iter().sum(), SECOND * 10);
+    (total, bins.iter().map(|bytes| mbit(*bytes, SECOND)).collect())
+}
+
+/// Payload that the links carry in ten seconds is 95.6 Mbit/s. Handshakes, slow start from ten segments and the last
+/// half round trip cost 1.4 % of it; BBR leaves another 1 % of the rate unused on purpose.
+#[test]
+fn two_equal_paths_carry_the_sum_of_both() {
+    let links = [link(50, 20), link(50, 40)];
+    let ceiling = links.iter().map(Link::ceiling).sum::<f64>() / 1e6;
+    for (congestion, least) in [("cubic", 0.985), ("bbr", 0.97)] {
+        let (total, bins) = ten_seconds(&links, "multipath", &[("congestion", congestion)]);
+        assert!(
+            total >= least * ceiling,
+            "{congestion}: {total:.1} of {ceiling:.1}: {bins:.1?}"
+        );
+    }
+}
+
+/// A path with a tenth of the rate and ten times the round trip adds what it carries, and nothing waits for it.
+#[test]
+fn a_slow_path_adds_its_share_and_costs_the_fast_one_nothing() {
+    let (alone, alone_bins) = ten_seconds(&[link(50, 20)], "multipath", &[]);
+    let (total, bins) = ten_seconds(&[link(50, 20), link(5, 200)], "multipath", &[]);
+    assert!(total >= alone + 3.5, "{total:.1} against {alone:.1}: {bins:.1?}");
+    for (both, alone) in bins.iter().zip(&alone_bins).skip(1) {
+        assert!(*both >= alone * 0.98, "{bins:.1?} against {alone_bins:.1?}");
+    }
+}
+
+#[test]
+fn random_loss_on_one_path_costs_about_that_loss() {
+    let links = [link(50, 20).losing(0.01), link(50, 40)];
+    let (total, bins) = ten_seconds(&links, "multipath", &[]);
+    assert!(total >= 92.0, "{total:.1}: {bins:.1?}");
+}
+
+/// With 64 segments the fast path alone fills the shared window, and each segment on the slow one shuts it.
+#[test]
+fn where_the_window_is_small_the_guard_is_as_good_as_the_best_path_alone() {
+    let small = [("window", "64 segments")];
+    let (alone, _) = ten_seconds(&[link(50, 20)], "multipath", &small);
+    let links = [link(50, 20), link(5, 200)];
+    let (guard, bins) = ten_seconds(&links, "multipath", &small);
+    assert!(guard >= 0.97 * alone, "{guard:.1} against {alone:.1}: {bins:.1?}");
+}
+
+#[test]
+fn weights_share_out_the_bytes() {
+    let set = [
+        ("scheduling", "weighted"),
+        ("weights", "3:1"),
+        ("send-buffer", "20 KiB"),
+    ];
+    let (mut pair, flow) = over(&[link(50, 20), link(50, 20)], "geo-spread", &set);
+    pair.run_for(SECOND);
+    let accepted = pair.accepted().expect("accepted");
+    pair.log.clear();
+    // A seventh of what one path carries: neither is ever full.
+    for _ in 0..1000 {
+        pair.write(0, flow, &common::noise(1400));
+        pair.run_for(Duration::from_millis(2));
+        pair.read_all(1, accepted);
+    }
+    let on = |n| {
+        pair.log
+            .iter()
+            .filter(|seen| seen.is_data() && seen.path.local == client(n))
+            .count()
+    };
+    let share = on(1) as f64 / (on(1) + on(2)) as f64;
+    assert!((0.73..0.77).contains(&share), "{} and {}", on(1), on(2));
+}
+
+/// Milliseconds from a write of 200 bytes to its delivery, for one message every 20 ms, sorted.
+fn latencies(links: &[Link], set: &[(&str, &str)]) -> Vec<u64> {
+    let (mut pair, flow) = over(links, "multipath", set);
+    pair.run_for(SECOND);
+    let accepted = pair.accepted().expect("accepted");
+    let (mut written, mut read, mut found) = (Vec::new(), 0, Vec::new());
+    for step in 0..60_000 {
+        if step % 20 == 0 && step < 59_000 {
+            pair.write(0, flow, &common::noise(200));
+            written.push(pair.now);
+        }
+        pair.run_for(Duration::from_millis(1));
+        for data in pair.read_all(1, accepted) {
+            let before = read / 200;
+            read += data.len();
+            found.extend((before..read / 200).map(|message| pair.now.since(written[message]).as_millis()));
+        }
+        pair.log.clear();
+    }
+    assert_eq!(found.len(), written.len());
+    found.sort_unstable();
+    found
+}
+
+/// Of every hundred messages five are lost on each of the paths, one in four hundred on both.
+#[test]
+fn a_copy_on_every_path_hides_losses() {
+    let set = [("scheduling", "redundant"), ("ack-every", "1 packets")];
+    let clean = latencies(&[link(50, 20)], &set);
+    let lossy = latencies(&[link(50, 20).losing(0.05), link(50, 20).losing(0.05)], &set);
+    let at = |list: &[u64]| list[list.len() * 99 / 100];
+    assert!(
+        at(&lossy) as f64 <= 1.05 * at(&clean) as f64,
+        "{} against {} ms",
+        at(&lossy),
+        at(&clean)
+    );
+    let single = latencies(&[link(50, 20).losing(0.05)], &set);
+    assert!(
+        at(&single) > 2 * at(&clean),
+        "losses have to hurt one path, or nothing is shown"
+    );
+}
+
+/// The slow path is chosen for every third message; when it dies, the fast one takes those too.
+#[test]
+fn a_message_takes_the_path_that_was_chosen_for_it_while_that_answers() {
+    let (mut pair, flow) = over(
+        &[link(50, 20), link(50, 60)],
+        "multipath",
+        &[("scheduling", "fastest-rtt")],
+    );
+    pair.run_for(SECOND);
+    let accepted = pair.accepted().expect("accepted");
+    let slow = restp_base::machine::PathAddress {
+        local: client(2),
+        remote: pair.path(0).remote,
+    };
+    let send = |pair: &mut common::Pair, count: u8| {
+        let begin = pair.now;
+        for message in 0..count {
+            let data = vec![message; 100].into();
+            let path = (message % 3 == 0).then_some(slow);
+            let written = match path {
+                Some(path) => pair.ends[0].write_on(pair.now, flow, data, path),
+                None => pair.ends[0].write(pair.now, flow, data),
+            };
+            written.expect("room");
+            pair.run_for(Duration::from_millis(20));
+        }
+        pair.run_for(SECOND);
+        let got: Vec<u8> = pair.read_all(1, accepted).concat();
+        let expected: Vec<u8> = (0..count).flat_map(|message| [message; 100]).collect();
+        assert!(got == expected, "{} bytes since {begin:?}", got.len());
+    };
+    pair.log.clear();
+    send(&mut pair, 30);
+    let chosen = |seen: &common::Seen| seen.payload[0] % 3 == 0;
+    for seen in pair.log.iter().filter(|seen| seen.is_data()) {
+        assert_eq!(
+            chosen(seen),
+            seen.path.local == client(2),
+            "{:?}",
+            seen.payload[0]
+        );
+    }
+    pair.rule = Box::new(|seen| {
+        let ends = [seen.path.local, seen.path.remote];
+        if ends.contains(&client(2)) {
+            common::Verdict::Drop
+        } else {
+            common::Verdict::Pass
+        }
+    });
+    send(&mut pair, 30);
+}

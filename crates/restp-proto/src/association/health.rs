@@ -126,26 +126,4 @@ impl Association {
             }
         }
     }
-
-    /// The lowest number outstanding holds up everything after it. When a slower path has lost it, the fastest one
-    /// repeats it as well.
-    pub(super) fn repeat_head_elsewhere(&mut self, ordinal: usize) {
-        let Some(head) = self.members[ordinal].connection.first_lost() else {
-            return;
-        };
-        if head != self.out.first || self.out.again.contains(&head) {
-            return;
-        }
-        let own = self.members[ordinal].connection.smoothed_rtt();
-        let faster = |(other, member): (usize, &Member)| {
-            other != ordinal
-                && member.connection.is_established()
-                && member.health.verdict() == Health::Good
-                && member.connection.smoothed_rtt() < own
-                && !member.connection.carries(head)
-        };
-        if self.members.iter().enumerate().any(faster) {
-            self.out.again.insert(head);
-        }
-    }
 }

@@ -51,7 +51,6 @@ impl Association {
             self.on_said(now, ordinal, said);
         }
         self.on_answers(now, ordinal);
-        self.repeat_head_elsewhere(ordinal);
         self.conclude(now);
     }
 
@@ -130,6 +129,7 @@ impl Association {
         if let Some(number) = number.filter(|number| *number > self.out.first) {
             self.out.first = number;
             self.out.buffer.release_below(number);
+            self.out.places.release_below(number);
             self.out.again = self.out.again.split_off(&number);
             self.release.acknowledged(number);
         }

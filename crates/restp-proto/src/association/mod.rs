@@ -7,6 +7,7 @@
 //! | `dial` | paths to try, the race of the first ones, joins |
 //! | `intake` | what a packet means for the association |
 //! | `outlet` | which path sends what |
+//! | `pins` | what belongs on a path that the application chose |
 //! | `health` | suspicion, failure, return; data of a path that went silent |
 //! | `timers` | the earliest deadline |
 
@@ -14,17 +15,20 @@ mod dial;
 mod health;
 mod intake;
 mod outlet;
+mod pins;
 mod timers;
 
 pub(crate) use dial::Dial;
 
 use dial::Line;
+use pins::Pins;
 
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Setup};
 use crate::wire::Services;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowStats, PathState, Read, WriteError};
+use restp_base::machine::PathAddress;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{EARLY_SEGMENTS, Key, Keys, Notice, Release, first_number};
@@ -33,7 +37,7 @@ use restp_services::framing::SendQueue;
 use restp_services::ordering::{Inbox, Reassembly};
 use restp_services::path_management::{Health, PathHealth};
 use restp_services::reliability::TransmitBuffer;
-use restp_services::scheduling::Scheduler;
+use restp_services::scheduling::{Places, Scheduler};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -59,15 +63,22 @@ struct Member {
 #[derive(Debug)]
 struct Outbound {
     queue: SendQueue,
-    /// Lowest number the peer has not acknowledged, and the next new one.
+    /// The first number of all, the lowest that the peer has not acknowledged, and the next new one.
+    origin: u64,
     first: u64,
     next: u64,
     buffer: TransmitBuffer,
+    /// Which path carries each of them.
+    places: Places,
+    pins: Pins,
     window: SendWindow,
-    /// Numbers that went to a path that is now silent: they are placed again before anything new.
+    /// Numbers to be placed before anything new: they went to a path that is now silent, or a slower path took later ones.
     again: BTreeSet<u64>,
     /// The first of them leaves at once.
     urgent: bool,
+    /// The peer's window was shut at the last look although data waits, and how often it came to that.
+    stalled: bool,
+    stalls: u64,
     writer_waits: bool,
     /// The peer's window is shut: when the next segment asks.
     probe_at: Option<Time>,
@@ -151,9 +162,14 @@ impl Association {
             turn: 0,
             out: Outbound {
                 queue: SendQueue::new(composition.framing),
+                origin: first,
                 first,
                 next: first,
                 buffer: TransmitBuffer::new(first),
+                places: Places::new(first),
+                pins: Pins::default(),
+                stalled: false,
+                stalls: 0,
                 window: SendWindow::initial(first, EARLY_SEGMENTS),
                 again: BTreeSet::new(),
                 urgent: false,
@@ -239,8 +255,8 @@ impl Association {
         Some(connection)
     }
 
-    /// Takes data to send. See [`restp_base::flow::Flow::write`].
-    pub(crate) fn write(&mut self, data: Bytes) -> Result<(), WriteError> {
+    /// Takes data to send, on `path` if the application chose one. See [`restp_base::flow::Flow::write_on`].
+    pub(crate) fn write(&mut self, data: Bytes, path: Option<PathAddress>) -> Result<(), WriteError> {
         if self.release.is_wanted() || self.state == State::Over {
             return Err(WriteError::Closed);
         }
@@ -257,6 +273,9 @@ impl Association {
         if self.out.queue.bytes() >= self.composition.send_buffer_bytes {
             self.out.writer_waits = true;
             return Err(WriteError::Blocked);
+        }
+        if let Some(path) = path {
+            self.out.pins.add(self.out.queue.bytes(), data.len(), path);
         }
         self.out.queue.push(data);
         Ok(())
@@ -364,6 +383,7 @@ impl Association {
         self.out.queue.clear();
         self.out.buffer.clear();
         self.out.again.clear();
+        (self.out.places, self.out.pins) = (Places::new(self.out.next), Pins::default());
         (self.out.fin_at, self.out.probe_at) = (None, None);
     }
 
@@ -385,6 +405,7 @@ impl Association {
     /// A path is gone. The association goes with the last one, unless another is being dialled.
     fn on_path_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
         self.rescue(ordinal);
+        self.out.places.forget_path(ordinal);
         self.tell(ordinal, PathState::Closed);
         let line = self.members[ordinal].line;
         let alive = self.members.iter().any(|member| !member.connection.is_over());
@@ -443,7 +464,11 @@ impl Association {
             .reassembly
             .as_ref()
             .map_or(0, |reassembly| reassembly.held_bytes());
-        let kept = self.out.queue.bytes() + self.out.buffer.bytes() + held + self.inn.inbox.bytes();
+        let kept = self.out.queue.bytes()
+            + self.out.buffer.bytes()
+            + self.out.places.memory()
+            + held
+            + self.inn.inbox.bytes();
         total.memory_bytes += (size_of::<Association>() + kept) as u64;
         total
     }

@@ -2,11 +2,23 @@
 //! data (ResTP §3.3.2, §3.5.10; OP-54, OP-55).
 
 use super::{Association, Member, State};
+use bytes::Bytes;
 use restp_base::machine::Datagram;
+use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_services::connection_management::Notice;
 use restp_services::path_management::Health;
-use restp_services::scheduling::{Candidate, Placement, Queue, Schedule};
+use restp_services::scheduling::{Candidate, Copy, Place, Placement, Queue, Schedule, lead_segments};
+use smallvec::SmallVec;
+
+/// A segment to be placed.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    number: u64,
+    bytes: u64,
+    /// The path that the application chose for it.
+    path: Option<PathAddress>,
+}
 
 impl Association {
     /// Writes the next datagram into `out`; `false` when there is nothing to send now.
@@ -58,39 +70,137 @@ impl Association {
 
     /// Gives the next segment to the path, or paths, that shall carry it.
     fn place(&mut self, now: Time) -> Placement {
-        let Some((number, bytes)) = self.next_segment() else {
-            return Placement::new();
-        };
-        if number < self.out.next && self.out.urgent {
-            let chosen = self.rescue_first(now, number);
+        let next = self.next_segment();
+        if let Some(next) = next
+            && next.number < self.out.next
+            && self.out.urgent
+        {
+            let chosen = self.rescue_first(now, next.number);
             if !chosen.is_empty() {
                 return chosen;
             }
         }
-        let chosen = self.choose(now, bytes);
-        if chosen.is_empty() {
+        if next.is_none() && !self.out.places.is_watched() {
+            self.members
+                .iter_mut()
+                .for_each(|member| member.connection.set_fed(false));
+            return Placement::new();
+        }
+        let bytes = next.map_or(u64::from(self.composition.segment_bytes), |next| next.bytes);
+        let candidates = self.candidates(now, bytes);
+        let chosen = self.repeat_elsewhere(now, &candidates, next.is_none());
+        if !chosen.is_empty() {
             return chosen;
         }
-        let payload = if number < self.out.next {
-            self.out.again.remove(&number);
-            self.out.buffer.get(number).cloned()
-        } else {
-            let payload = self
-                .out
-                .queue
-                .next_segment(self.composition.segment_bytes as usize);
-            self.out.buffer.push(payload.clone());
-            self.out.next += 1;
-            self.wake_writer();
-            payload
-        };
-        let payload = payload.unwrap_or_default();
-        for ordinal in &chosen {
-            self.members[*ordinal]
-                .connection
-                .assign(now, number, payload.clone());
+        let chosen = next
+            .map(|next| self.choose(now, next, &candidates))
+            .unwrap_or_default();
+        if let ([path], Some(next)) = (chosen.as_slice(), next)
+            && self.is_covered(now, next.number, *path, &candidates)
+        {
+            self.out.again.remove(&next.number);
+            return self.place(now); // one fewer
         }
+        for candidate in &candidates {
+            // A path that gets nothing although it has room is not limited by its window.
+            let starves = next.is_none() || (chosen.is_empty() && candidate.has_room);
+            self.members[candidate.path].connection.set_fed(!starves);
+        }
+        let Some(next) = next.filter(|_| !chosen.is_empty()) else {
+            return chosen;
+        };
+        let number = match chosen.as_slice() {
+            [path] if next.path.is_none() => self.lead(next, *path, &candidates),
+            _ => next.number,
+        };
+        let payload = if number < self.out.next {
+            if number == next.number {
+                self.out.again.remove(&number); // one that leads is sent again, unless it arrives before its turn
+            }
+            self.out.buffer.get(number).cloned().unwrap_or_default()
+        } else {
+            self.number_next(next.bytes as usize)
+        };
+        self.give(now, number, &payload, &chosen, next.path.is_some());
         chosen
+    }
+
+    /// The number that `path` takes: the next one, or a later one if it is slow. What it leaves out is numbered and waits.
+    fn lead(&mut self, next: Next, path: usize, candidates: &[Candidate]) -> u64 {
+        let segment_bytes = self.composition.segment_bytes as usize;
+        let chosen = candidates.iter().find(|candidate| candidate.path == path);
+        let lead = chosen.map_or(0, |chosen| {
+            lead_segments(chosen, candidates, segment_bytes as u64)
+        });
+        if lead == 0 || !self.out.pins.is_empty() {
+            return next.number;
+        }
+        let wanted = next.number + lead;
+        while self.out.next <= wanted && !self.out.queue.is_empty() && self.out.window.allows(self.out.next) {
+            self.out.again.insert(self.out.next);
+            self.number_next(segment_bytes);
+        }
+        let free = |number: &&u64| !self.out.places.is_given(**number);
+        let later = self.out.again.range(wanted..).find(free);
+        let sooner = || self.out.again.range(..wanted).rev().find(free);
+        later.or_else(sooner).copied().unwrap_or(next.number)
+    }
+
+    fn is_covered(&self, now: Time, number: u64, path: usize, candidates: &[Candidate]) -> bool {
+        let fate = |copy: Copy| self.members[copy.path].connection.fate(copy.number);
+        self.out.places.is_covered(now, number, path, candidates, fate)
+    }
+
+    /// Takes the next segment from the queue and numbers it.
+    fn number_next(&mut self, most: usize) -> Bytes {
+        let payload = self.out.queue.next_segment(most);
+        self.out.pins.take(payload.as_ref().map_or(0, Bytes::len));
+        self.out.buffer.push(payload.clone());
+        self.out.next += 1;
+        self.wake_writer();
+        payload.unwrap_or_default()
+    }
+
+    /// Gives the segment `number` to every path of `chosen`; `settled`: no other repeats it while they answer.
+    fn give(&mut self, now: Time, number: u64, payload: &Bytes, chosen: &[usize], settled: bool) {
+        let copies = chosen.iter().map(|path| Copy {
+            path: *path,
+            number: self.members[*path]
+                .connection
+                .assign(now, number, payload.clone()),
+        });
+        let copies: SmallVec<[Copy; 2]> = copies.collect();
+        if self.out.places.is_given(number) {
+            for copy in copies {
+                self.out.places.add_copy(number, now, copy);
+            }
+            return;
+        }
+        let place = Place {
+            copies,
+            at: now,
+            settled,
+        };
+        self.out.places.record(number, place);
+    }
+
+    /// A faster path repeats what a slower one has lost, is late with, or would bring later than an idle one.
+    fn repeat_elsewhere(&mut self, now: Time, candidates: &[Candidate], idle: bool) -> Placement {
+        let (places, members) = (&mut self.out.places, &self.members);
+        let fate = |copy: Copy| members[copy.path].connection.fate(copy.number);
+        let Some((number, path)) = places.to_repeat(now, candidates, idle, fate) else {
+            return Placement::new();
+        };
+        let Some(payload) = self.out.buffer.get(number).cloned() else {
+            return Placement::new();
+        };
+        let copy = Copy {
+            path,
+            number: self.members[path].connection.assign(now, number, payload),
+        };
+        self.out.places.add_copy(number, now, copy);
+        self.out.again.remove(&number);
+        Placement::from_slice(&[path])
     }
 
     /// The first number of a failed path leaves on the best one, full or not: everything after it waits for it.
@@ -103,41 +213,71 @@ impl Association {
         }
         self.out.urgent = false;
         self.out.again.remove(&number);
-        self.members[best].connection.rescue(now, number, payload);
+        self.give(now, number, &payload, &[best], false);
+        self.members[best].connection.rescue();
         Placement::from_slice(&[best])
     }
 
-    /// Number and size of the segment to place next.
-    fn next_segment(&mut self) -> Option<(u64, u64)> {
+    /// The segment to place next.
+    fn next_segment(&mut self) -> Option<Next> {
+        let fate = |copy: Copy| self.members[copy.path].connection.fate(copy.number);
         while let Some(&number) = self.out.again.first() {
+            if self.out.places.has_arrived(number, fate) {
+                self.out.again.remove(&number);
+                continue;
+            }
             if let Some(payload) = self.out.buffer.get(number) {
-                return Some((number, payload.len() as u64));
+                return Some(Next {
+                    number,
+                    bytes: payload.len() as u64,
+                    path: None,
+                });
             }
             self.out.again.remove(&number);
         }
+        if self.out.queue.is_empty() {
+            return None;
+        }
+        let open = self.out.window.allows(self.out.next);
+        let newly_shut = !open && !std::mem::replace(&mut self.out.stalled, !open);
+        self.out.stalls += u64::from(newly_shut);
+        self.out.stalled = !open;
         let waiting = self
             .out
             .queue
             .bytes()
             .min(self.composition.segment_bytes as usize);
-        let open = waiting > 0 && self.out.window.allows(self.out.next);
-        open.then_some((self.out.next, waiting as u64))
+        let (bytes, path) = self.out.pins.next(waiting);
+        open.then_some(Next {
+            number: self.out.next,
+            bytes: bytes as u64,
+            path,
+        })
     }
 
-    /// The paths that take a segment of `bytes`, by mode.
-    fn choose(&mut self, now: Time, bytes: u64) -> Placement {
+    /// The paths that take a segment: the one the application chose while data may use it, or those of the scheduler.
+    fn choose(&mut self, now: Time, next: Next, candidates: &[Candidate]) -> Placement {
+        let members = &self.members;
+        let is_pinned = |path: &&Candidate| Some(members[path.path].connection.address()) == next.path;
+        if let Some(pinned) = candidates.iter().find(is_pinned) {
+            return pinned.has_room.then_some(pinned.path).into_iter().collect();
+        }
+        let segment = u64::from(self.composition.segment_bytes);
         let queue = Queue {
-            segment_bytes: bytes,
+            segment_bytes: next.bytes,
             queued_bytes: self.out.queue.bytes() as u64,
             window_segments: self.out.window.edge().saturating_sub(self.out.next),
+            outstanding_segments: self.out.next - self.out.first,
+            acknowledged_bytes: (self.out.first - self.out.origin) * segment,
+            stalls: self.out.stalls,
+            now,
         };
-        let candidates = self.candidates(now, bytes);
-        self.scheduler.choose(&candidates, &queue)
+        self.scheduler.choose(candidates, &queue)
     }
 
     /// Every path that data may use: the good ones; of these, backups only when there is no other; the suspect ones only
     /// when none is good.
-    fn candidates(&mut self, now: Time, bytes: u64) -> smallvec::SmallVec<[Candidate; 4]> {
+    fn candidates(&mut self, now: Time, bytes: u64) -> SmallVec<[Candidate; 4]> {
         let rank = |member: &Member| match (member.health.verdict(), member.backup) {
             _ if member.vacant || !member.connection.is_open() => None,
             (Health::Good, false) => Some(0),
@@ -146,12 +286,16 @@ impl Association {
             (Health::Failed, _) => None,
         };
         let Some(best) = self.members.iter().filter_map(rank).min() else {
-            return smallvec::SmallVec::new();
+            return SmallVec::new();
         };
         let members = self.members.iter_mut().enumerate();
         let usable = members.filter(|(_, member)| rank(member) == Some(best));
+        let shares = self.composition.scheduling;
         usable
-            .map(|(ordinal, member)| member.connection.candidate(now, ordinal, bytes))
+            .map(|(ordinal, member)| Candidate {
+                weight: shares.map_or(1, |shares| shares.weight(member.line.unwrap_or(ordinal))),
+                ..member.connection.candidate(now, ordinal, bytes)
+            })
             .collect()
     }
 
@@ -166,15 +310,10 @@ impl Association {
                 return None;
             }
             self.out.probe_at = None;
-            let payload = self
-                .out
-                .queue
-                .next_segment(self.composition.segment_bytes as usize);
-            self.out.buffer.push(payload.clone());
-            self.members[best]
-                .connection
-                .assign_probe(now, self.out.next, payload.unwrap_or_default());
-            self.out.next += 1;
+            let number = self.out.next;
+            let payload = self.number_next(self.composition.segment_bytes as usize);
+            self.give(now, number, &payload, &[best], true);
+            self.members[best].connection.set_probe();
             return Some(best);
         }
         self.out.probe_at = None;
@@ -208,6 +347,7 @@ impl Association {
         let due = *self.out.resend_at.get_or_insert(now + wait) <= now;
         if due {
             self.out.resend_at = None;
+            self.out.places.forget(self.out.first);
             self.out.again.insert(self.out.first);
         }
         due

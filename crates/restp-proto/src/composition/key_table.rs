@@ -12,7 +12,7 @@ use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{LostRepeats, RecoveryChoice};
 use restp_services::reliability::{FecCode, FecParameters, Reliability};
-use restp_services::scheduling::Scheduling;
+use restp_services::scheduling::{Scheduling, Weights};
 
 /// A choice among names: the array of pairs it is taken from, and the field.
 macro_rules! named {
@@ -113,7 +113,20 @@ pub static KEYS: &[Key] = &[
     service(
         "scheduling",
         "ResTP §3.5.10",
-        named!(SCHEDULING, |c| Some(&mut c.scheduling)),
+        Access::Choice {
+            choices: || {
+                let names = Scheduling::ALL.iter().map(|(name, _)| *name);
+                std::iter::once("none").chain(names).collect()
+            },
+            read: |c| Some(c.scheduling.map_or("none", Scheduling::name).into()),
+            write: |c, value| {
+                c.scheduling = match value {
+                    "none" => None,
+                    name => Some(Scheduling::from_name(name)?),
+                };
+                Some(())
+            },
+        },
     ),
     number("segment", "OP-18", Unit::Bytes, |c| Some(&mut c.segment_bytes)),
     parameter(
@@ -125,6 +138,25 @@ pub static KEYS: &[Key] = &[
             slot: |c| match &mut c.flow_control {
                 FlowControl::Window(window) => Some(&mut window.segments),
                 FlowControl::None => None,
+            },
+        },
+    ),
+    parameter(
+        "weights",
+        "ResTP §3.5.10",
+        "scheduling = weighted",
+        Access::Choice {
+            choices: || vec!["shares in the order of the paths such as \"3:1\""],
+            read: |c| match c.scheduling {
+                Some(Scheduling::Weighted(weights)) => Some(weights.to_string()),
+                _ => None,
+            },
+            write: |c, value| match &mut c.scheduling {
+                Some(Scheduling::Weighted(weights)) => {
+                    *weights = Weights::parse(value)?;
+                    Some(())
+                }
+                _ => None,
             },
         },
     ),
@@ -441,12 +473,6 @@ const WESTWOOD_FILTERS: [(&str, WestwoodFilter); 2] = [
 const WESTWOOD_PLUS_FILTERS: [(&str, WestwoodPlusFilter); 2] = [
     ("const", WestwoodPlusFilter::Const),
     ("pub", WestwoodPlusFilter::Pub),
-];
-
-const SCHEDULING: [(&str, Option<Scheduling>); 3] = [
-    ("none", None),
-    (Scheduling::ALL[0].0, Some(Scheduling::ALL[0].1)),
-    (Scheduling::ALL[1].0, Some(Scheduling::ALL[1].1)),
 ];
 
 /// The techniques that make sense; SACK and SNACK at once do not, because SAK and NAK together mean SNACK

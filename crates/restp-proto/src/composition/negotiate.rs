@@ -40,13 +40,14 @@ impl Services {
                 (PathMode::Single, _) => Paths::Single,
                 // The two variants of hot-standby are local policy (OP-54).
                 (PathMode::HotStandby | PathMode::Overflow, _) => Paths::HotStandby,
-                (PathMode::Spreading, None) => Paths::Spreading(Scheduler::Undeclared),
                 (PathMode::Spreading, Some(Scheduling::RoundRobin)) => {
                     Paths::Spreading(Scheduler::RoundRobin)
                 }
                 (PathMode::Spreading, Some(Scheduling::FastestRtt)) => {
                     Paths::Spreading(Scheduler::FastestRtt)
                 }
+                // Every other scheduler is local policy: each end chooses for what it sends.
+                (PathMode::Spreading, _) => Paths::Spreading(Scheduler::Undeclared),
             },
             congestion: c.congestion.code(code_space(c.paths)).unwrap_or(CONG_NONE),
             flow_control: match c.flow_control {
@@ -139,7 +140,8 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         crc: bits.error.has(ErrorControl::CRC),
         paths,
         scheduling: match bits.paths {
-            Paths::Single | Paths::HotStandby | Paths::Spreading(Scheduler::Undeclared) => None,
+            Paths::Single | Paths::HotStandby => None,
+            Paths::Spreading(Scheduler::Undeclared) => Some(undeclared(local.scheduling)),
             Paths::Spreading(Scheduler::RoundRobin) => Some(Scheduling::RoundRobin),
             Paths::Spreading(Scheduler::FastestRtt) => Some(Scheduling::FastestRtt),
         },
@@ -159,6 +161,14 @@ fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, R
         return Ok(local.congestion);
     }
     CongestionChoice::from_code(code, space).ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno"))
+}
+
+/// What this end schedules by when the peer leaves it open: its own choice, unless a header bit would have named that.
+fn undeclared(local: Option<Scheduling>) -> Scheduling {
+    match local {
+        None | Some(Scheduling::RoundRobin | Scheduling::FastestRtt) => Scheduling::Guard,
+        Some(other) => other,
+    }
 }
 
 /// What the codes of the congestion field mean in a path mode (OP-6).

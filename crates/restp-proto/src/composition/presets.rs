@@ -70,6 +70,19 @@ pub static PRESETS: &[Preset] = &[
         make: resilient,
     },
     Preset {
+        name: "multipath",
+        section: "project",
+        purpose: "file transfer over several paths at once, never worse than the best of them: BBR, guard",
+        make: || Composition {
+            congestion: CongestionChoice::Bbr(BbrParams::default()),
+            paths: PathMode::Spreading,
+            scheduling: Some(Scheduling::Guard),
+            // What a slower path takes ahead has to be there: 300 ms at 50 Mbit/s.
+            send_buffer_bytes: 2 << 20,
+            ..Composition::default()
+        },
+    },
+    Preset {
         name: "unrel",
         section: "ResTP §4.5",
         purpose: "datagrams as with UDP: voice where only timeliness counts, constant bit rate",

@@ -412,9 +412,13 @@ impl Connection {
     /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
     fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
         let segment = u64::from(self.composition.segment_bytes);
+        let starves = match &self.subflow {
+            Some(subflow) => !subflow.fed,
+            None => self.out.queue.is_empty() || !self.out.window.allows(self.out.board.next()),
+        };
         in_flight_bytes + segment <= self.path.controller.window_bytes()
             && self.out.board.lost() == 0
-            && (self.out.queue.is_empty() || !self.out.window.allows(self.out.board.next()))
+            && starves
     }
 
     /// Writes the next datagram into `out`; `false` when there is nothing to send now.

@@ -16,7 +16,7 @@ use restp_services::flow_control::{ReceiveWindow, SendWindow};
 use restp_services::framing::SendQueue;
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::Mapping;
-use restp_services::scheduling::Candidate;
+use restp_services::scheduling::{Candidate, Fate};
 use restp_services::view::Sibling;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,6 +69,8 @@ pub(crate) struct Subflow {
     /// Paths in use, or the ordinal of this one while it is set up (OP-20).
     k: u8,
     payload_crc: bool,
+    /// Data waits that the association would place here, were there room.
+    pub(super) fed: bool,
     /// From the peer, not yet taken by the association.
     arrived: Vec<(u32, Bytes)>,
     said: Option<Said>,
@@ -101,6 +103,7 @@ impl Subflow {
             fin_due: None,
             k,
             payload_crc,
+            fed: false,
             arrived: Vec::new(),
             said: None,
             arriving: None,
@@ -379,8 +382,9 @@ impl Connection {
         !self.out.queue.is_empty() || self.out.board.lost() > 0 || !self.is_established()
     }
 
-    /// The association gives it the segment `number`. It leaves with the next packet.
-    pub(crate) fn assign(&mut self, now: Time, number: u64, payload: Bytes) {
+    /// The association gives it the segment `number`. It leaves with the next packet, under the path's number that this
+    /// returns.
+    pub(crate) fn assign(&mut self, now: Time, number: u64, payload: Bytes) -> u64 {
         if self.out.board.is_empty() {
             self.progress_at = now;
         }
@@ -388,11 +392,29 @@ impl Connection {
         if let Some(subflow) = &mut self.subflow {
             subflow.queued.push_back(number);
         }
+        self.out.board.next() + self.out.queue.frames() as u64 - 1
     }
 
-    /// The association asks with the segment `number` whether the peer's window is still shut.
-    pub(crate) fn assign_probe(&mut self, now: Time, number: u64, payload: Bytes) {
-        self.assign(now, number, payload);
+    /// What became of the segment with this number of the path's.
+    pub(crate) fn fate(&self, number: u64) -> Fate {
+        match self.out.board.in_flight_since(number) {
+            Some((_, true)) => Fate::Open,
+            Some((_, false)) => Fate::Lost,
+            None if self.out.board.is_lost(number) => Fate::Lost,
+            None if number >= self.out.board.next() => Fate::Open,
+            None => Fate::Arrived,
+        }
+    }
+
+    /// Data waits that the association would place here, were there room.
+    pub(crate) fn set_fed(&mut self, fed: bool) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.fed = fed;
+        }
+    }
+
+    /// What was assigned last asks whether the peer's window is still shut.
+    pub(crate) fn set_probe(&mut self) {
         self.out.window_probe = true;
     }
 
@@ -492,15 +514,6 @@ impl Connection {
     pub(crate) fn carried(&self) -> impl Iterator<Item = u64> + '_ {
         self.subflow.iter().flat_map(|subflow| subflow.carried())
     }
-    pub(crate) fn carries(&self, number: u64) -> bool {
-        self.carried().any(|carried| carried == number)
-    }
-    /// Connection number of the lowest segment declared lost here and not sent again.
-    pub(crate) fn first_lost(&mut self) -> Option<u64> {
-        let number = self.out.board.next_lost()?;
-        self.subflow.as_ref()?.mapping.carried_by(number)
-    }
-
     /// The association is this one connection: what was written belongs to it.
     pub(crate) fn adopt(&mut self, queue: SendQueue, composition: Arc<ValidComposition>) {
         self.out.queue = queue;
@@ -512,9 +525,9 @@ impl Connection {
         self.composition = composition;
     }
 
-    /// The same, at once: whatever the window says, as with the first repeat of a loss (RFC 5681 §3.2 (2)).
-    pub(crate) fn rescue(&mut self, now: Time, number: u64, payload: Bytes) {
-        self.assign(now, number, payload);
+    /// What was assigned last leaves at once, whatever the window says, as with the first repeat of a loss (RFC 5681
+    /// §3.2 (2)).
+    pub(crate) fn rescue(&mut self) {
         self.out.rescue_at_once = true;
     }
 

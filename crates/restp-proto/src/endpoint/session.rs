@@ -67,7 +67,13 @@ impl Session {
     pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
         match self {
             Session::One(connection) => connection.write(now, data),
-            Session::Several(association) => association.write(data),
+            Session::Several(association) => association.write(data, None),
+        }
+    }
+    pub(super) fn write_on(&mut self, now: Time, data: Bytes, path: PathAddress) -> Result<(), WriteError> {
+        match self {
+            Session::One(connection) => connection.write(now, data), // it has no other
+            Session::Several(association) => association.write(data, Some(path)),
         }
     }
     pub(super) fn read(&mut self) -> Read {

@@ -400,6 +400,11 @@ impl Scoreboard {
         number < self.first || self.entry(number).is_some_and(arrived)
     }
 
+    /// `number` is declared lost, and not sent again yet.
+    pub fn is_lost(&self, number: u64) -> bool {
+        self.entry(number).is_some_and(|entry| entry.fate == Fate::Lost)
+    }
+
     /// Reports on its neighbours leave no other conclusion than that `number` has arrived, if its fate is open.
     pub fn presume(&mut self, number: u64) {
         let Some(entry) = self.entry(number) else { return };

@@ -68,6 +68,15 @@ fn presets_have_the_bits_of_section_17() {
             1,
         ),
         (
+            "multipath",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Spreading(Scheduler::Undeclared),
+            14,
+            1,
+        ),
+        (
             "mp-opt",
             Order::Full,
             Setup::Opportunistic,

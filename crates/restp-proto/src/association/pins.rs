@@ -1,0 +1,77 @@
+//! Which of what waits to be sent belongs on a path that the application chose: stretches of the queue, counted in bytes
+//! since the association began.
+
+use restp_base::machine::PathAddress;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+#[derive(Debug, Default)]
+pub(super) struct Pins {
+    /// Bytes taken from the queue so far.
+    taken: u64,
+    list: VecDeque<(Range<u64>, PathAddress)>,
+}
+
+impl Pins {
+    /// `size` bytes are appended to `queued` that wait, for `path`.
+    pub(super) fn add(&mut self, queued: usize, size: usize, path: PathAddress) {
+        let start = self.taken + queued as u64;
+        self.list.push_back((start..start + size as u64, path));
+    }
+
+    /// The application has chosen no path for anything that waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many of the next `most` bytes belong together, and on which path if on one.
+    pub(super) fn next(&self, most: usize) -> (usize, Option<PathAddress>) {
+        let Some((range, path)) = self.list.front() else {
+            return (most, None);
+        };
+        let until = |end: u64| most.min((end - self.taken) as usize);
+        if range.start > self.taken {
+            (until(range.start), None)
+        } else {
+            (until(range.end), Some(*path))
+        }
+    }
+
+    /// `size` bytes were taken.
+    pub(super) fn take(&mut self, size: usize) {
+        self.taken += size as u64;
+        while self
+            .list
+            .front()
+            .is_some_and(|(range, _)| range.end <= self.taken)
+        {
+            self.list.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_end_where_a_pin_begins_or_ends() {
+        let at = |host: u8| std::net::SocketAddr::from(([10, 0, 0, host], 0));
+        let path = PathAddress {
+            local: at(1),
+            remote: at(2),
+        };
+        let mut pins = Pins::default();
+        assert_eq!(pins.next(1400), (1400, None));
+        pins.add(2000, 1000, path);
+        assert_eq!(pins.next(1400), (1400, None));
+        pins.take(1400);
+        assert_eq!(pins.next(1400), (600, None));
+        pins.take(600);
+        assert_eq!(pins.next(700), (700, Some(path)));
+        pins.take(700);
+        assert_eq!(pins.next(700), (300, Some(path)));
+        pins.take(300);
+        assert_eq!(pins.next(700), (700, None));
+    }
+}

@@ -1,0 +1,304 @@
+//! Where each outstanding segment of the association is, and which of them another path should repeat.
+//!
+//! The lowest number outstanding holds up everything after it. On its own path a slow path repairs it slowly, and when
+//! the shared window is shut, or nothing more is to be sent, a faster path idles meanwhile. It then carries a copy
+//! (opportunistic retransmission, Raiciu and others, NSDI 2012 §4.2). A number is copied once; a copy that comes too late
+//! costs one segment.
+
+use super::Candidate;
+use restp_base::time::Time;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// One segment on one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Ordinal of the path.
+    pub path: usize,
+    /// The path's own number for it.
+    pub number: u64,
+}
+
+/// A segment of the association that was given to a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Who carries it.
+    pub copies: SmallVec<[Copy; 2]>,
+    /// When it was given to the last of them.
+    pub at: Time,
+    /// It is not to be repeated elsewhere: it was, or the application chose its path.
+    pub settled: bool,
+}
+
+/// The record of outstanding segments, by number.
+#[derive(Debug)]
+pub struct Places {
+    first: u64,
+    list: VecDeque<Place>,
+    /// Everything below needs no copy, or has one.
+    seen: u64,
+}
+
+/// What became of a copy on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// On its way, as far as the path knows.
+    Open,
+    /// Declared lost, even if its path repeats it by now.
+    Lost,
+    /// It has arrived.
+    Arrived,
+}
+
+/// Numbers looked at per call: slow paths have one of several.
+const LOOK_AHEAD: usize = 32;
+
+impl Places {
+    /// Nothing is outstanding; the first number will be `first`.
+    pub fn new(first: u64) -> Self {
+        Places {
+            first,
+            list: VecDeque::new(),
+            seen: first,
+        }
+    }
+
+    /// `number` was given to a path, for the first time or after others have failed.
+    pub fn record(&mut self, number: u64, place: Place) {
+        while self.first + (self.list.len() as u64) < number {
+            // It leads: those before it are given later, or carry no data.
+            self.list.push_back(Place {
+                copies: SmallVec::new(),
+                at: place.at,
+                settled: true,
+            });
+        }
+        let index = (number - self.first) as usize;
+        match self.list.get_mut(index) {
+            Some(known) => *known = place,
+            None => self.list.push_back(place),
+        }
+    }
+
+    /// `number` has a further copy.
+    pub fn add_copy(&mut self, number: u64, now: Time, copy: Copy) {
+        let index = number.checked_sub(self.first);
+        let place = index.and_then(|index| self.list.get_mut(index as usize));
+        if let Some(place) = place {
+            place.copies.push(copy);
+            (place.at, place.settled) = (now, true);
+        }
+    }
+
+    fn get(&self, number: u64) -> Option<&Place> {
+        self.list.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// Some path carries `number`.
+    pub fn is_given(&self, number: u64) -> bool {
+        self.get(number).is_some_and(|place| !place.copies.is_empty())
+    }
+
+    /// A copy of `number` has arrived, as far as its path knows.
+    pub fn has_arrived(&self, number: u64, mut fate: impl FnMut(Copy) -> Fate) -> bool {
+        let place = self.get(number);
+        place.is_some_and(|place| place.copies.iter().any(|copy| fate(*copy) == Fate::Arrived))
+    }
+
+    /// Nothing is gained by giving `number` to the path `chosen` now: it has it, or a copy elsewhere, whose answer is not
+    /// due yet on an empty path, will be there before.
+    pub fn is_covered(
+        &self,
+        now: Time,
+        number: u64,
+        chosen: usize,
+        paths: &[Candidate],
+        mut fate: impl FnMut(Copy) -> Fate,
+    ) -> bool {
+        let of = |path: usize| paths.iter().find(|candidate| candidate.path == path);
+        let (Some(place), Some(chosen)) = (self.get(number), of(chosen)) else {
+            return false;
+        };
+        place.copies.iter().any(|copy| {
+            let comes_first = |carrier: &Candidate| {
+                let arrives = place.at + carrier.smoothed_rtt / 2;
+                now < place.at + carrier.min_rtt && arrives <= now + chosen.smoothed_rtt / 2
+            };
+            let elsewhere = of(copy.path).is_some_and(comes_first) && fate(*copy) == Fate::Open;
+            copy.path == chosen.path || elsewhere
+        })
+    }
+
+    /// What became of `number` on its path is not to be believed.
+    pub fn forget(&mut self, number: u64) {
+        let index = number.checked_sub(self.first);
+        if let Some(place) = index.and_then(|index| self.list.get_mut(index as usize)) {
+            place.copies.clear();
+        }
+    }
+
+    /// The path has ended: what it carried is carried by nobody.
+    pub fn forget_path(&mut self, path: usize) {
+        for place in &mut self.list {
+            place.copies.retain(|copy| copy.path != path);
+        }
+    }
+
+    /// The peer has everything below `number`.
+    pub fn release_below(&mut self, number: u64) {
+        let count = number.saturating_sub(self.first).min(self.list.len() as u64);
+        self.list.drain(..count as usize);
+        self.first = self.first.max(number);
+        self.seen = self.seen.max(number);
+        if self.list.is_empty() && self.list.capacity() > 64 {
+            self.list = VecDeque::new();
+        }
+    }
+
+    /// Something outstanding may still be worth a copy.
+    pub fn is_watched(&self) -> bool {
+        self.seen < self.first + self.list.len() as u64
+    }
+
+    /// Bytes of memory the record takes.
+    pub fn memory(&self) -> usize {
+        self.list.capacity() * size_of::<Place>()
+    }
+
+    /// The number that a faster path should repeat now, and that path. `idle`: nothing else can be sent. `fate` tells what
+    /// a path knows of a copy.
+    pub fn to_repeat(
+        &mut self,
+        now: Time,
+        paths: &[Candidate],
+        idle: bool,
+        mut fate: impl FnMut(Copy) -> Fate,
+    ) -> Option<(u64, usize)> {
+        let fastest = paths.iter().filter(|path| path.has_room);
+        let fastest = fastest.min_by_key(|path| (path.smoothed_rtt, path.path))?;
+        for _ in 0..LOOK_AHEAD {
+            let place = self.list.get((self.seen - self.first) as usize)?;
+            let slower = |copy: &Copy| {
+                let carrier = paths.iter().find(|path| path.path == copy.path);
+                carrier.filter(|carrier| carrier.smoothed_rtt > fastest.smoothed_rtt)
+            };
+            let copy = match place.copies.as_slice() {
+                [] => return None, // not given yet
+                [copy] if !place.settled => *copy,
+                _ => {
+                    self.seen += 1;
+                    continue;
+                }
+            };
+            let fate = fate(copy);
+            let Some(carrier) = slower(&copy).filter(|_| fate != Fate::Arrived) else {
+                self.seen += 1;
+                continue;
+            };
+            let expected = place.at + carrier.smoothed_rtt;
+            let overdue = expected + carrier.rtt_variation * 4 < now;
+            // Not for a path that is only slowed down for the moment: its queue is in front of both.
+            let sooner = idle && now + fastest.smoothed_rtt < place.at + carrier.min_rtt;
+            if fate == Fate::Lost || overdue || sooner {
+                let number = self.seen;
+                self.seen += 1;
+                return Some((number, fastest.path));
+            }
+            return None; // and nothing after it is more urgent
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidate;
+    use super::*;
+    use restp_base::time::Duration;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Number 10 on the fast path, 11 and 12 on the slow one, given at 0 ms.
+    fn three() -> Places {
+        let mut places = Places::new(10);
+        for (number, path) in [(10, 0), (11, 1), (12, 1)] {
+            let copies = SmallVec::from_slice(&[Copy { path, number }]);
+            let place = Place {
+                copies,
+                at: at(0),
+                settled: false,
+            };
+            places.record(number, place);
+        }
+        places
+    }
+
+    fn paths(fast_has_room: bool) -> [Candidate; 2] {
+        [candidate(0, 20, fast_has_room), candidate(1, 100, true)]
+    }
+
+    #[test]
+    fn what_a_slower_path_lost_or_is_late_with_is_repeated_once() {
+        let ask =
+            |places: &mut Places, ms, idle, fate| places.to_repeat(at(ms), &paths(true), idle, |_| fate);
+        assert_eq!(ask(&mut three(), 100, false, Fate::Open), None, "not late yet");
+        assert_eq!(ask(&mut three(), 101, false, Fate::Open), Some((11, 0)));
+        assert_eq!(ask(&mut three(), 50, false, Fate::Lost), Some((11, 0)));
+        assert_eq!(ask(&mut three(), 200, false, Fate::Arrived), None);
+        let mut places = three();
+        assert_eq!(ask(&mut places, 101, false, Fate::Open), Some((11, 0)));
+        assert_eq!(ask(&mut places, 101, false, Fate::Open), Some((12, 0)));
+        assert_eq!(ask(&mut places, 101, false, Fate::Open), None);
+    }
+
+    #[test]
+    fn an_idle_path_repeats_what_it_would_bring_sooner() {
+        let ask = |ms, paths: &[Candidate]| three().to_repeat(at(ms), paths, true, |_| Fate::Open);
+        assert_eq!(ask(79, &paths(true)), Some((11, 0)));
+        assert_eq!(ask(80, &paths(true)), None, "the answers would come together");
+        assert_eq!(ask(0, &paths(false)), None, "only slower paths have room");
+    }
+
+    /// The slow path got 11 at 0 ms and brings it at 50 ms; its answer is due at 100 ms.
+    #[test]
+    fn a_copy_on_its_way_covers_until_its_answer_is_due() {
+        let covered = |ms, path, fate| three().is_covered(at(ms), 11, path, &paths(true), |_| fate);
+        assert!(!covered(39, 0, Fate::Open), "the fast path is sooner");
+        assert!(covered(40, 0, Fate::Open) && covered(99, 0, Fate::Open));
+        assert!(!covered(100, 0, Fate::Open) && !covered(40, 0, Fate::Lost));
+        assert!(covered(0, 1, Fate::Open), "it has it");
+        let mut places = three();
+        places.forget_path(1);
+        assert!(places.is_given(10) && !places.is_given(11));
+    }
+
+    #[test]
+    fn what_is_acknowledged_or_chosen_by_the_application_is_left_alone() {
+        let mut places = three();
+        places.release_below(12);
+        let late = places.to_repeat(at(500), &paths(true), false, |copy| {
+            assert_eq!(copy.number, 12);
+            Fate::Open
+        });
+        assert_eq!(late, Some((12, 0)));
+        places.release_below(20);
+        assert_eq!(
+            places.to_repeat(at(500), &paths(true), true, |_| Fate::Lost),
+            None
+        );
+        places.record(
+            22,
+            Place {
+                copies: SmallVec::from_slice(&[Copy { path: 1, number: 30 }]),
+                at: at(500),
+                settled: true,
+            },
+        );
+        assert_eq!(
+            places.to_repeat(at(900), &paths(true), true, |_| Fate::Lost),
+            None
+        );
+    }
+}
