@@ -172,7 +172,7 @@ fn a_message_takes_the_path_that_was_chosen_for_it_while_that_answers() {
         let begin = pair.now;
         for message in 0..count {
             let data = vec![message; 100].into();
-            let path = (message % 3 == 0).then_some(slow);
+            let path = message.is_multiple_of(3).then_some(slow);
             let written = match path {
                 Some(path) => pair.ends[0].write_on(pair.now, flow, data, path),
                 None => pair.ends[0].write(pair.now, flow, data),
@@ -187,7 +187,7 @@ fn a_message_takes_the_path_that_was_chosen_for_it_while_that_answers() {
     };
     pair.log.clear();
     send(&mut pair, 30);
-    let chosen = |seen: &common::Seen| seen.payload[0] % 3 == 0;
+    let chosen = |seen: &common::Seen| seen.payload[0].is_multiple_of(3);
     for seen in pair.log.iter().filter(|seen| seen.is_data()) {
         assert_eq!(
             chosen(seen),
