@@ -157,12 +157,25 @@ pub struct PathStats {
     pub sent_packets: u64,
     /// Transport bytes sent on it, headers included.
     pub sent_bytes: u64,
+    /// Transport bytes received on it, headers included.
+    pub received_bytes: u64,
     /// Segments declared lost on it.
     pub lost_packets: u64,
     /// Its smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Times it was taken for dead.
     pub down_events: u64,
+}
+
+impl PathStats {
+    fn add(&mut self, later: &PathStats) {
+        self.sent_packets += later.sent_packets;
+        self.sent_bytes += later.sent_bytes;
+        self.received_bytes += later.received_bytes;
+        self.lost_packets += later.lost_packets;
+        self.srtt = later.srtt.or(self.srtt);
+        self.down_events += later.down_events;
+    }
 }
 
 impl FlowStats {
@@ -184,7 +197,13 @@ impl FlowStats {
         self.congestion_window_bytes += path.congestion_window_bytes;
         self.memory_bytes += path.memory_bytes;
         self.in_flight_segments += path.in_flight_segments;
-        self.paths.extend(path.paths.iter().cloned());
+        for path in &path.paths {
+            // A pair of addresses that was given up and dialled again is still one path.
+            match self.paths.iter_mut().find(|known| known.path == path.path) {
+                Some(known) => known.add(path),
+                None => self.paths.push(path.clone()),
+            }
+        }
     }
 }
 
@@ -250,4 +269,50 @@ pub trait Flow {
 
     /// Counters of one flow, while it exists.
     fn stats(&self, flow: FlowId) -> Option<FlowStats>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn of(host: u8, sent_bytes: u64, srtt: Option<u64>) -> FlowStats {
+        let at = |host| SocketAddr::from(([10, 0, 0, host], 1));
+        let path = PathStats {
+            path: PathAddress {
+                local: at(host),
+                remote: at(9),
+            },
+            sent_packets: 1,
+            sent_bytes,
+            received_bytes: 0,
+            lost_packets: 0,
+            srtt: srtt.map(Duration::from_millis),
+            down_events: 1,
+        };
+        FlowStats {
+            sent_bytes,
+            paths: vec![path],
+            ..FlowStats::default()
+        }
+    }
+
+    #[test]
+    fn a_path_that_was_dialled_again_is_counted_as_one() {
+        let mut total = FlowStats::default();
+        for stats in [of(1, 100, Some(7)), of(2, 10, None), of(1, 1000, None)] {
+            total.add(&stats);
+        }
+        let paths: Vec<_> = total
+            .paths
+            .iter()
+            .map(|path| (path.sent_bytes, path.down_events))
+            .collect();
+        assert_eq!((total.sent_bytes, paths), (1110, vec![(1100, 2), (10, 1)]));
+        assert_eq!(
+            total.paths[0].srtt,
+            Some(Duration::from_millis(7)),
+            "the last that was known"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 use clap::{Args, Parser, Subcommand};
+use restp::Local;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -56,6 +57,8 @@ Examples:
   restp recv                                    into this folder, until Ctrl-C
   restp recv --dir inbox --once                 one file, then exit
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
+  restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
+                                                two paths: the ticket holds both, and the sender uses both
 
 Files appear under their names only when they are complete and verified. What exists is not overwritten unless
 --overwrite is given.";
@@ -90,6 +93,8 @@ Examples:
   restp send video.mkv 192.0.2.1:4000           to an address
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
+  restp send video.mkv restp1-... --bind wlan0 --bind wwan0
+                                                over two interfaces at once; `--bind all`: over every one
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone
 
@@ -105,6 +110,9 @@ pub struct Send {
     /// Address in the place of the ticket's; may be repeated
     #[arg(long, value_name = "ADDR", value_parser = destination)]
     pub address: Vec<SocketAddr>,
+    /// Address or interface of this host to send from, or "all"; may be repeated [default: as the routing table says]
+    #[arg(long, value_name = "ADDR-or-INTERFACE")]
+    pub bind: Vec<Local>,
     #[command(flatten)]
     pub composition: CompositionArgs,
     /// Give the receiver up after this long without progress

@@ -60,6 +60,16 @@ pub fn composition(
     Composition::from_pairs(base, borrowed(&set)).map_err(|error| Failure::input(format!("--set {error}")))
 }
 
+/// What a transfer over several paths is made of unless a profile says otherwise: the default, spread over all of them, the
+/// fastest that has room first.
+///
+/// # Errors
+/// Never, as long as these choices exist.
+pub fn over_several_paths() -> Result<Composition, Failure> {
+    let spread = [("paths", "spreading"), ("scheduling", "fastest-rtt")];
+    Composition::from_pairs(Composition::default(), spread).map_err(Failure::operation)
+}
+
 /// Checks a composition and prints what to beware of.
 ///
 /// # Errors

@@ -1,9 +1,14 @@
 //! Progress on a terminal; nothing where standard error is no terminal.
 
-use crate::output;
-use crate::transfer::Look;
+use crate::output::{self, Output};
+use crate::transfer::{Look, News};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use restp::{PathAddress, PathStats};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
 /// The lines below the cursor, one per transfer.
 #[derive(Clone)]
@@ -12,8 +17,18 @@ pub struct Progress {
     terminal: bool,
 }
 
-/// One line; it goes away with the value.
-pub struct Line(ProgressBar);
+/// One line, and one for each of several paths below it; they go away with the value.
+pub struct Line {
+    bar: ProgressBar,
+    lines: MultiProgress,
+    paths: Mutex<BTreeMap<PathAddress, PathLine>>,
+}
+
+/// The line of one path, and how many bytes it had carried at the last look.
+struct PathLine {
+    bar: ProgressBar,
+    bytes: u64,
+}
 
 const TEMPLATE: &str =
     "{prefix:.bold} {wide_bar} {percent:>3} % of {total_bytes}, {bytes_per_sec}, {eta} left {msg}";
@@ -40,14 +55,18 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_prefix(what.to_owned());
-        Line(bar)
+        Line {
+            bar,
+            lines: self.lines.clone(),
+            paths: Mutex::default(),
+        }
     }
 
     /// A line for `what` that counts steps.
     pub fn steps(&self, what: &str, total: u64) -> Line {
         let line = self.line(what, total);
         if let Ok(style) = ProgressStyle::with_template("{prefix:.bold} {wide_bar} {pos}/{len}, {eta} left") {
-            line.0.set_style(style);
+            line.bar.set_style(style);
         }
         line
     }
@@ -70,22 +89,90 @@ impl Progress {
 impl Line {
     /// Shows what was seen.
     pub fn show(&self, look: Look) {
-        self.0.set_position(look.bytes);
-        self.0.set_message(match look.down_for {
+        self.bar.set_position(look.bytes);
+        self.bar.set_message(match look.down_for {
             Some(span) => format!("(no answer for {:.0} s)", span.as_secs_f64()),
-            None if Some(look.bytes) == self.0.length() => "(waiting for the other side)".into(),
+            None if Some(look.bytes) == self.bar.length() => "(waiting for the other side)".into(),
             None => String::new(),
         });
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in &look.paths {
+            let line = paths.entry(path.path).or_insert_with(|| self.path_line(path));
+            line.show(path);
+        }
+    }
+
+    fn path_line(&self, path: &PathStats) -> PathLine {
+        let bar = self.lines.add(ProgressBar::no_length());
+        if let Ok(style) = ProgressStyle::with_template("  {prefix} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(format!("{} - {}", path.path.local, path.path.remote));
+        PathLine { bar, bytes: 0 }
     }
 
     /// One step done.
     pub fn step(&self) {
-        self.0.inc(1);
+        self.bar.inc(1);
+    }
+}
+
+impl PathLine {
+    fn show(&mut self, path: &PathStats) {
+        let bytes = path.sent_bytes + path.received_bytes;
+        let moved = bytes - std::mem::replace(&mut self.bytes, bytes).min(bytes);
+        let rtt = path.srtt.map_or_else(String::new, |srtt| {
+            format!(", round trip {:.1} ms", srtt.as_secs_f64() * 1e3)
+        });
+        let down = match path.down_events {
+            0 => String::new(),
+            times => format!(", down {times} times"),
+        };
+        self.bar.set_message(format!(
+            "{:.1} MB{}{rtt}{down}",
+            bytes as f64 / 1e6,
+            if moved == 0 { ", silent" } else { "" }
+        ));
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for line in paths.values() {
+            line.bar.finish_and_clear();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// News of a path as a JSON line.
+#[derive(Serialize)]
+struct PathNews {
+    event: &'static str,
+    local: SocketAddr,
+    remote: SocketAddr,
+    state: &'static str,
+    seconds: f64,
+}
+
+impl News {
+    /// Tells programs on standard output and people on standard error.
+    pub fn tell(&self, progress: &Progress, output: Output) {
+        let PathAddress { local, remote } = self.event.path;
+        let (state, seconds) = (self.state(), self.seconds);
+        if output.json {
+            let news = PathNews {
+                event: "path",
+                local,
+                remote,
+                state,
+                seconds,
+            };
+            // Nobody reads it: the result will say so.
+            let _ = progress.aside(|| output.result(&news, |_| String::new()));
+        } else {
+            progress.note(format!("{seconds:.2} s: path {local} - {remote} is {state}"));
+        }
     }
 }

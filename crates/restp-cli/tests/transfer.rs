@@ -30,6 +30,7 @@ fn check_result(result: &Value, content: &[u8]) {
         "composition",
         "handshake_ms",
         "early_packets",
+        "longest_stall_ms",
         "paths",
     ];
     assert_eq!(keys, expected);

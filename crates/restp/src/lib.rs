@@ -63,6 +63,6 @@ pub use restp_base::flow::{CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
-pub use restp_proto::{Cookie, KeptCookie};
+pub use restp_proto::{Cookie, KeptCookie, PathMode};
 pub use socket::SocketStats;
 pub use stream::Stream;

@@ -211,6 +211,35 @@ async fn a_dead_first_address_does_not_hold_up_the_set_up() {
 }
 
 #[tokio::test]
+async fn a_pair_that_the_kernel_refuses_costs_the_others_nothing() {
+    let server = server(&[1]);
+    let client = client(&[3, 4]);
+    // Broadcasts are forbidden, or there is no route to them.
+    let nowhere = SocketAddr::from(([255, 255, 255, 255], 9));
+    let paths = pairs(&client, &[nowhere, server.local_addr()]);
+    let connection = client.open_paths(&paths, PORT).expect("bound");
+    within("set-up", connection.established()).await.expect("served");
+    let received = receive(within("accept", server.accept()).await.expect("running"));
+    let data = noise(1_000_000);
+    send(&connection, &data, || ()).await;
+    assert_eq!(within("end", connection.close()).await, CloseReason::Finished);
+    assert!(within("data", received).await.expect("no panic").0 == data);
+    let stats = client.socket_stats();
+    assert!(stats.refusals > 0 && stats.send_drops > 0, "{stats:?}");
+}
+
+#[tokio::test]
+async fn an_interface_is_bound_with_every_address_it_has() {
+    let server = server(&[1]);
+    let client = Endpoint::bind_locals(&[Local::Interface("lo".into())], config()).expect("loopback");
+    let connection = within("set-up", client.connect_to(&[server.local_addr()], PORT))
+        .await
+        .expect("served");
+    let path = connection.path().expect("a path");
+    assert!(path.local.ip().is_loopback() && client.local_addrs().contains(&path.local));
+}
+
+#[tokio::test]
 async fn what_cannot_be_opened_is_said() {
     let client = client(&[3]);
     let v6: SocketAddr = "[::1]:9".parse().expect("an address");

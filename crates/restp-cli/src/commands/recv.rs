@@ -52,6 +52,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
                 folder,
                 patience,
                 progress: Progress::new(),
+                output,
             }),
             output,
             once: arguments.once,
@@ -93,7 +94,12 @@ fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), 
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
         .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
         .unwrap_or_default();
-    let ticket = Ticket::new(reachable(&endpoint.local_addrs(), &own));
+    let bound = endpoint.local_addrs();
+    let ticket = if bound.iter().any(|address| address.ip().is_unspecified()) {
+        Ticket::new(reachable(&bound, &own))
+    } else {
+        Ticket::of_paths(bound)
+    };
     crate::output::note(format!(
         "receiving into {}; send with: restp send FILE {ticket}",
         folder.path().display()
@@ -133,6 +139,7 @@ struct Service {
     folder: Folder,
     patience: Duration,
     progress: Progress,
+    output: Output,
 }
 
 /// How a transfer ended, and who sent.
@@ -243,7 +250,7 @@ impl Service {
                 if let Some(line) = line.get() {
                     line.show(look);
                 }
-            }) => match never {},
+            }, |news| news.tell(&self.progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
         let result = match received {

@@ -10,7 +10,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
-use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, KeptCookie};
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, KeptCookie, Local, PathMode};
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -28,23 +28,43 @@ const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
 pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let patience = plan::timeout(&arguments.timeout)?;
     let addresses = addresses(arguments)?;
-    let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
+    let several = asks_for_several(arguments, &addresses);
+    let base = if several {
+        plan::over_several_paths()?
+    } else {
+        Composition::default()
+    };
+    let composition = plan::composition(base, &arguments.composition, |composition| {
         bear(composition, patience);
     })?;
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
     let cookies = CookieFile::of_user().filter(|_| early);
+    let all_paths = composition.paths != PathMode::Single;
+    if several && !all_paths {
+        crate::output::note(
+            "this profile uses one path: the first that works (choose paths = spreading for all of them)",
+        );
+    }
     let config = EndpointConfig::new(composition);
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
-        let endpoint = Arc::new(bind(&addresses, config)?);
+        let endpoint = Arc::new(bind(&arguments.bind, &addresses, config)?);
         let known = cookies.as_ref().map_or_else(Vec::new, CookieFile::load);
         known.iter().for_each(|kept| endpoint.keep_cookie(*kept));
+        let plan = Plan {
+            addresses,
+            known,
+            file: &arguments.file,
+            all_paths,
+            patience,
+            output,
+        };
         let result = tokio::select! {
-            result = deliver(&endpoint, &addresses, &known, &arguments.file, source, patience) => result,
+            result = plan.deliver(&endpoint, source) => result,
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
         if let Some(file) = &cookies
@@ -82,7 +102,29 @@ fn addresses(arguments: &Send) -> Result<Vec<SocketAddr>, Failure> {
     Ok(addresses)
 }
 
-fn bind(to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+/// Did the user name more than one path?
+fn asks_for_several(arguments: &Send, addresses: &[SocketAddr]) -> bool {
+    let interface = |local: &Local| !matches!(local, Local::Address(_));
+    let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
+    let there = if arguments.address.is_empty() {
+        let mut tickets = arguments.to.iter().map(|word| word.parse::<Ticket>());
+        arguments.to.len() > 1 || tickets.any(|ticket| ticket.is_ok_and(|ticket| ticket.has_paths()))
+    } else {
+        true
+    };
+    several_here || (there || !arguments.bind.is_empty()) && addresses.len() > 1
+}
+
+fn bind(from: &[Local], to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+    if !from.is_empty() {
+        return Endpoint::bind_locals(from, config).map_err(|error| {
+            let list: Vec<_> = from.iter().map(Local::to_string).collect();
+            Failure::input(format!(
+                "--bind {}: {error}; name addresses or interfaces of this host",
+                list.join(", ")
+            ))
+        });
+    }
     let mut local: Vec<SocketAddr> = Vec::new();
     if to.iter().any(SocketAddr::is_ipv4) {
         local.push((Ipv4Addr::UNSPECIFIED, 0).into());
@@ -93,79 +135,117 @@ fn bind(to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> 
     Endpoint::bind_all(&local, config).map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other addresses
-/// are tried, and the first that stands gets it from the beginning.
-async fn deliver(
-    endpoint: &Arc<Endpoint>,
-    addresses: &[SocketAddr],
-    known: &[KeptCookie],
-    file: &Path,
-    source: Source,
+/// How a file is to get there.
+struct Plan<'a> {
+    addresses: Vec<SocketAddr>,
+    /// Cookies of earlier transfers.
+    known: Vec<KeptCookie>,
+    file: &'a Path,
+    /// One connection over every path, or one over the first that works.
+    all_paths: bool,
     patience: Duration,
-) -> Result<Outcome, Failure> {
-    let clock = Clock::start();
-    let is_known = |address: &&SocketAddr| {
-        let names = |kept: &KeptCookie| (kept.server, kept.port) == (**address, SERVICE_PORT);
-        known.iter().any(names)
-    };
-    let Some(&first) = addresses.iter().find(is_known) else {
-        let connection = dial(endpoint, addresses, patience).await?;
-        return transmit(&connection, source, clock).await;
-    };
-    let others: Vec<_> = addresses
-        .iter()
-        .copied()
-        .filter(|other| *other != first)
-        .collect();
-    let early = endpoint
-        .open(first, SERVICE_PORT)
-        .map_err(|error| Failure::operation(format!("no connection: {first}: {error}")))?;
-    let elsewhere = async {
-        let silent = timeout(HEAD_START, early.established()).await.is_err();
-        match others.as_slice() {
-            [_, ..] if silent => dial(endpoint, &others, patience).await.ok(),
-            _ => None,
-        }
-    };
-    let instead = tokio::select! {
-        outcome = transmit(&early, source, clock) => return outcome,
-        Some(instead) = elsewhere => instead,
-    };
-    early.abort();
-    transmit(&instead, Source::open(file).map_err(Failure::input)?, clock).await
+    output: Output,
 }
 
-/// Sends the file over a connection that is open or being opened.
-async fn transmit(connection: &Connection, source: Source, clock: Clock) -> Result<Outcome, Failure> {
-    let peer = connection
-        .path()
-        .map_or_else(String::new, |path| path.remote.to_string());
-    let (watch, progress) = (Watch::default(), Progress::new());
-    let line = progress.line(source.name(), source.bytes());
-    let sent = tokio::select! {
-        sent = transfer::send(connection, source, &watch) => sent,
-        never = watch.run(connection, |look| line.show(look)) => match never {},
-    };
-    let seconds = clock.now().since(Time::ZERO).as_secs_f64();
-    let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
-    let outcome = Outcome::new(connection, &watch, seconds, digest);
-    // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
-    let farewell = async {
-        while connection.recv().await.is_some() {}
-        connection.finish();
-        connection.closed().await
-    };
-    let _ = timeout(GOODBYE, farewell).await;
-    Ok(outcome)
+impl Plan<'_> {
+    /// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other
+    /// addresses are tried, and the first that stands gets it from the beginning. Several paths race by themselves.
+    async fn deliver(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
+        let clock = Clock::start();
+        let is_known = |address: &&SocketAddr| {
+            let names = |kept: &KeptCookie| (kept.server, kept.port) == (**address, SERVICE_PORT);
+            self.known.iter().any(names)
+        };
+        let Some(&first) = self.addresses.iter().find(is_known) else {
+            let connection = self.connect(endpoint, &self.addresses).await?;
+            return self.transmit(&connection, source, clock).await;
+        };
+        let unreachable = |error| Failure::operation(format!("no connection: {first}: {error}"));
+        if self.all_paths {
+            let early = endpoint
+                .open_to(&self.addresses, SERVICE_PORT)
+                .map_err(unreachable)?;
+            return self.transmit(&early, source, clock).await;
+        }
+        let others = self.addresses.iter().copied().filter(|other| *other != first);
+        let others: Vec<_> = others.collect();
+        let early = endpoint.open(first, SERVICE_PORT).map_err(unreachable)?;
+        let elsewhere = async {
+            let silent = timeout(HEAD_START, early.established()).await.is_err();
+            match others.as_slice() {
+                [_, ..] if silent => self.connect(endpoint, &others).await.ok(),
+                _ => None,
+            }
+        };
+        let instead = tokio::select! {
+            outcome = self.transmit(&early, source, clock) => return outcome,
+            Some(instead) = elsewhere => instead,
+        };
+        early.abort();
+        let again = Source::open(self.file).map_err(Failure::input)?;
+        self.transmit(&instead, again, clock).await
+    }
+
+    /// Sends the file over a connection that is open or being opened.
+    async fn transmit(
+        &self,
+        connection: &Connection,
+        source: Source,
+        clock: Clock,
+    ) -> Result<Outcome, Failure> {
+        let peer = connection
+            .path()
+            .map_or_else(String::new, |path| path.remote.to_string());
+        let (watch, progress) = (Watch::default(), Progress::new());
+        let line = progress.line(source.name(), source.bytes());
+        let sent = tokio::select! {
+            sent = transfer::send(connection, source, &watch) => sent,
+            never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
+        };
+        let seconds = clock.now().since(Time::ZERO).as_secs_f64();
+        let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
+        let outcome = Outcome::new(connection, &watch, seconds, digest);
+        // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
+        let farewell = async {
+            while connection.recv().await.is_some() {}
+            connection.finish();
+            connection.closed().await
+        };
+        let _ = timeout(GOODBYE, farewell).await;
+        Ok(outcome)
+    }
+
+    /// Waits for a connection to one of `addresses`, or to all, as long as patience lasts.
+    async fn connect(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        addresses: &[SocketAddr],
+    ) -> Result<Connection, Failure> {
+        let connected = async {
+            if self.all_paths {
+                let connected = endpoint.connect_to(addresses, SERVICE_PORT).await;
+                connected.map_err(|error| error.to_string())
+            } else {
+                first_of(endpoint, addresses).await
+            }
+        };
+        match timeout(std_duration(self.patience), connected).await {
+            Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
+            Err(_) => {
+                let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+                Err(Failure::operation(format!(
+                    "nobody answered at {} within {}; {CHECK}",
+                    tried.join(", "),
+                    span(self.patience)
+                )))
+            }
+        }
+    }
 }
 
 /// Opens connections to all addresses, each a little after the one before, and takes the first that stands.
-async fn dial(
-    endpoint: &Arc<Endpoint>,
-    addresses: &[SocketAddr],
-    patience: Duration,
-) -> Result<Connection, Failure> {
-    let mut attempts = JoinSet::new();
+async fn first_of(endpoint: &Arc<Endpoint>, addresses: &[SocketAddr]) -> Result<Connection, String> {
+    let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
     for (place, &address) in (0..).zip(addresses) {
         let endpoint = endpoint.clone();
         attempts.spawn(async move {
@@ -175,33 +255,17 @@ async fn dial(
         });
     }
     let mut failures = Vec::new();
-    let race = async {
-        while let Some(attempt) = attempts.join_next().await {
-            match attempt {
-                Ok(Ok(connection)) => return Some(connection),
-                Ok(Err(failure)) => failures.push(failure),
-                Err(error) => failures.push(error.to_string()),
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(connection)) => {
+                attempts.shutdown().await;
+                return Ok(connection);
             }
-        }
-        None
-    };
-    let winner = timeout(std_duration(patience), race).await;
-    attempts.shutdown().await;
-    match winner {
-        Ok(Some(connection)) => Ok(connection),
-        Ok(None) => Err(Failure::operation(format!(
-            "no connection: {}",
-            failures.join("; ")
-        ))),
-        Err(_) => {
-            let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-            Err(Failure::operation(format!(
-                "nobody answered at {} within {}; {CHECK}",
-                tried.join(", "),
-                span(patience)
-            )))
+            Ok(Err(failure)) => failures.push(failure),
+            Err(error) => failures.push(error.to_string()),
         }
     }
+    Err(failures.join("; "))
 }
 
 const CHECK: &str = "check that `restp recv` runs there, that the ticket is its latest, and that firewalls let UDP \
@@ -234,6 +298,7 @@ mod tests {
             file: "x".into(),
             to: to.iter().map(|text| (*text).to_owned()).collect(),
             address: address.collect(),
+            bind: Vec::new(),
             composition: Default::default(),
             timeout: "30 s".into(),
         }
@@ -247,5 +312,35 @@ mod tests {
         let replaced = addresses(&arguments(&to, &["127.0.0.1:3"])).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
         assert!(addresses(&arguments(&["nonsense"], &[])).is_err());
+    }
+
+    #[test]
+    fn several_paths_are_used_when_they_are_named() {
+        let own: Vec<SocketAddr> = ["10.0.0.1:5", "10.0.1.1:5"]
+            .map(|text| text.parse().expect("an address"))
+            .to_vec();
+        let (guesses, paths) = (
+            Ticket::new(own.clone()).to_string(),
+            Ticket::of_paths(own).to_string(),
+        );
+        let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
+            let mut arguments = arguments(to, address);
+            arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
+            let addresses = addresses(&arguments).expect("addresses");
+            asks_for_several(&arguments, &addresses)
+        };
+        assert!(!asks(&["10.0.0.1:5"], &[], &[]));
+        assert!(
+            !asks(&[&guesses], &[], &[]),
+            "a receiver at every address is tried at each of them"
+        );
+        assert!(asks(&[&paths], &[], &[]));
+        assert!(!asks(&[&paths], &["10.0.0.9:5"], &[]), "replaced by one");
+        assert!(asks(&[&guesses], &["10.0.0.9:5", "10.0.0.8:5"], &[]));
+        assert!(asks(&["10.0.0.1:5", "10.0.1.1:5"], &[], &[]));
+        assert!(!asks(&["10.0.0.1:5"], &[], &["10.0.0.2"]));
+        assert!(asks(&["10.0.0.1:5"], &[], &["10.0.0.2", "10.0.1.2"]));
+        assert!(asks(&[&guesses], &[], &["10.0.0.2"]));
+        assert!(asks(&["10.0.0.1:5"], &[], &["all"]) && asks(&["10.0.0.1:5"], &[], &["eth0"]));
     }
 }

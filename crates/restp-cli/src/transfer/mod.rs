@@ -40,7 +40,7 @@ pub use sender::{SendError, send};
 pub use source::Source;
 pub use target::Folder;
 pub use ticket::{Ticket, TicketError};
-pub use watch::{Look, Watch};
+pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.
 pub const SERVICE_PORT: u16 = 7070;

@@ -1,7 +1,7 @@
 //! The result of a transfer: the same fields at both ends.
 
 use super::{Digest, Watch, hex};
-use restp::Connection;
+use restp::{Connection, PathStats};
 use restp_base::time::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub handshake_ms: Option<f64>,
     /// Datagrams with data that did not wait for that.
     pub early_packets: u64,
+    /// At the receiver, the longest time without new data while the file came in.
+    pub longest_stall_ms: Option<f64>,
     /// Every path used.
     pub paths: Vec<PathOutcome>,
 }
@@ -33,9 +35,9 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathOutcome {
     /// Address here.
-    pub local: Option<SocketAddr>,
+    pub local: SocketAddr,
     /// Address there.
-    pub remote: Option<SocketAddr>,
+    pub remote: SocketAddr,
     /// Transport bytes sent from here, headers and repeats included.
     pub bytes_sent: u64,
     /// Datagrams sent from here.
@@ -44,7 +46,8 @@ pub struct PathOutcome {
     pub packets_lost: u64,
     /// Smoothed round-trip time.
     pub srtt_ms: Option<f64>,
-    /// Times the path went silent for a second or longer while an answer was due.
+    /// Times the path was taken for dead; where there is one only, was silent for a second or longer while an answer was
+    /// due.
     pub down_events: u64,
 }
 
@@ -53,10 +56,18 @@ impl Outcome {
     /// engine: ask before it is released.
     pub fn new(connection: &Connection, watch: &Watch, seconds: f64, digest: Digest) -> Self {
         let stats = connection.stats();
-        let milliseconds = |span: Duration| span.as_secs_f64() * 1e3;
         let composition = connection.composition().map(|composition| composition.services());
         let composition = composition.unwrap_or_default();
         let bytes = watch.bytes();
+        // Of a single path nobody but the watch says when it was silent.
+        let single = stats.paths.len() == 1;
+        let down = |path: &PathStats| {
+            if single {
+                watch.down_events()
+            } else {
+                path.down_events
+            }
+        };
         Outcome {
             bytes,
             seconds,
@@ -72,17 +83,32 @@ impl Outcome {
                 .collect(),
             handshake_ms: stats.handshake.map(milliseconds),
             early_packets: stats.early_segments,
-            paths: vec![PathOutcome {
-                local: stats.path.map(|path| path.local),
-                remote: stats.path.map(|path| path.remote),
-                bytes_sent: stats.sent_bytes,
-                packets_sent: stats.sent_packets,
-                packets_lost: stats.lost_packets,
-                srtt_ms: stats.srtt.map(milliseconds),
-                down_events: watch.down_events(),
-            }],
+            longest_stall_ms: watch.longest_stall().map(milliseconds),
+            paths: stats
+                .paths
+                .iter()
+                .map(|path| PathOutcome::new(path, down(path)))
+                .collect(),
         }
     }
+}
+
+impl PathOutcome {
+    fn new(path: &PathStats, down_events: u64) -> Self {
+        PathOutcome {
+            local: path.path.local,
+            remote: path.path.remote,
+            bytes_sent: path.sent_bytes,
+            packets_sent: path.sent_packets,
+            packets_lost: path.lost_packets,
+            srtt_ms: path.srtt.map(milliseconds),
+            down_events,
+        }
+    }
+}
+
+fn milliseconds(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
 }
 
 impl fmt::Display for Outcome {
@@ -100,10 +126,11 @@ impl fmt::Display for Outcome {
             crate::output::bytes(*bytes),
             goodput_bps / 1e6
         )?;
+        if let Some(stall) = self.longest_stall_ms {
+            write!(f, "\n  longest stall {stall:.0} ms")?;
+        }
         for path in &self.paths {
-            let (Some(local), Some(remote)) = (path.local, path.remote) else {
-                continue;
-            };
+            let (local, remote) = (path.local, path.remote);
             let lost = 100.0 * path.packets_lost as f64 / path.packets_sent.max(1) as f64;
             write!(
                 f,

@@ -153,7 +153,7 @@ async fn body(
         };
         let length = pieces.iter().map(|piece| piece.len() as u64).sum();
         left -= length;
-        watch.add(length);
+        watch.take_in(length);
         if !target.put(pieces).await {
             return Err(target.failure().await.into());
         }

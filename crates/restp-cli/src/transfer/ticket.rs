@@ -3,6 +3,9 @@
 //! ```text
 //! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | CRC-32 of all before )
 //! ```
+//!
+//! The high bit of the count says that the receiver was told to listen at each of these addresses: then they are paths to
+//! use at once, and not guesses at how it can be reached.
 
 use super::message::printable;
 use data_encoding::BASE32_NOPAD;
@@ -20,7 +23,11 @@ const IPV6: u8 = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
+    several: bool,
 }
+
+/// In the count: each address is a path.
+const SEVERAL: u8 = 0x80;
 
 /// Why a word is no ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -52,7 +59,24 @@ impl Ticket {
     /// A ticket of these addresses.
     pub fn new(mut addresses: Vec<SocketAddr>) -> Self {
         addresses.truncate(Self::MAX_ADDRESSES);
-        Ticket { addresses }
+        Ticket {
+            addresses,
+            several: false,
+        }
+    }
+
+    /// A ticket whose addresses are paths to use at once.
+    pub fn of_paths(addresses: Vec<SocketAddr>) -> Self {
+        let ticket = Ticket::new(addresses);
+        Ticket {
+            several: ticket.addresses.len() > 1,
+            ..ticket
+        }
+    }
+
+    /// Are its addresses paths to use at once?
+    pub fn has_paths(&self) -> bool {
+        self.several
     }
 
     /// Where to try, in this order.
@@ -73,19 +97,23 @@ impl Ticket {
             return Err(TicketError::Version(version));
         }
         let count = rest.number()?;
-        let addresses: Vec<_> = (0..count)
+        let addresses: Vec<_> = (0..count & !SEVERAL)
             .map(|_| reachable(rest.address()?))
             .collect::<Result<_, _>>()?;
         if addresses.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
         }
-        Ok(Ticket::new(addresses))
+        Ok(match count & SEVERAL {
+            0 => Ticket::new(addresses),
+            _ => Ticket::of_paths(addresses),
+        })
     }
 }
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut content = vec![VERSION, self.addresses.len() as u8];
+        let several = if self.several { SEVERAL } else { 0 };
+        let mut content = vec![VERSION, self.addresses.len() as u8 | several];
         for address in &self.addresses {
             match address.ip() {
                 IpAddr::V4(ip) => {
@@ -183,6 +211,14 @@ mod tests {
         assert!(word.starts_with(PREFIX) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'));
         assert_eq!(word.parse(), Ok(ticket()));
         assert_eq!(format!(" {}\n", word.to_uppercase()).parse(), Ok(ticket()));
+    }
+
+    #[test]
+    fn a_ticket_says_whether_its_addresses_are_paths() {
+        let paths = Ticket::of_paths(ticket().addresses().to_vec());
+        assert!(paths.has_paths() && !ticket().has_paths());
+        assert_eq!(paths.to_string().parse(), Ok(paths.clone()));
+        assert!(!Ticket::of_paths(paths.addresses()[..1].to_vec()).has_paths());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a transfer looks like while it runs, by regular looks at its counters: progress for eyes, and outages of
 //! the path.
 
-use restp::{Connection, FlowStats};
-use restp_base::time::Duration;
+use restp::clock::Clock;
+use restp::{Connection, FlowStats, PathEvent, PathState, PathStats};
+use restp_base::time::{Duration, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Between two looks.
@@ -13,25 +14,69 @@ const INTERVAL: Duration = Duration::from_millis(200);
 const DOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// Counters that both a transfer and its observer use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watch {
     bytes: AtomicU64,
     down_events: AtomicU64,
+    clock: Clock,
+    /// When data last arrived, and the longest time between two arrivals, in nanoseconds; zero before there are any.
+    arrived_at: AtomicU64,
+    longest_stall: AtomicU64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch {
+            bytes: AtomicU64::new(0),
+            down_events: AtomicU64::new(0),
+            clock: Clock::start(),
+            arrived_at: AtomicU64::new(0),
+            longest_stall: AtomicU64::new(0),
+        }
+    }
 }
 
 /// One look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// Data bytes handed to or taken from the connection.
     pub bytes: u64,
     /// The path is down since.
     pub down_for: Option<Duration>,
+    /// Each path by itself, when there are several.
+    pub paths: Vec<PathStats>,
+}
+
+/// What became of a path, and when since the transfer began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct News {
+    pub event: PathEvent,
+    pub seconds: f64,
 }
 
 impl Watch {
-    /// `bytes` more have been handed to, or taken from, the connection.
+    /// `bytes` more have been handed to the connection.
     pub fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// `bytes` more have come out of the connection, just now.
+    pub fn take_in(&self, bytes: u64) {
+        self.add(bytes);
+        let now = self.clock.now().since(Time::ZERO).as_nanos();
+        match self.arrived_at.swap(now, Ordering::Relaxed) {
+            0 => {}
+            before => {
+                self.longest_stall
+                    .fetch_max(now.saturating_sub(before), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The longest time between two arrivals; none where nothing arrives.
+    pub fn longest_stall(&self) -> Option<Duration> {
+        let stall = Duration::from_nanos(self.longest_stall.load(Ordering::Relaxed));
+        (self.arrived_at.load(Ordering::Relaxed) > 0).then_some(stall)
     }
 
     /// Data bytes so far.
@@ -44,21 +89,47 @@ impl Watch {
         self.down_events.load(Ordering::Relaxed)
     }
 
-    /// Looks until it is dropped.
-    pub async fn run(&self, connection: &Connection, each: impl Fn(Look)) -> std::convert::Infallible {
+    /// Looks until it is dropped; hears of paths as soon as there is news.
+    pub async fn run(
+        &self,
+        connection: &Connection,
+        each: impl Fn(Look),
+        news: impl Fn(News),
+    ) -> std::convert::Infallible {
         let mut ticks = tokio::time::interval(std::time::Duration::from_nanos(INTERVAL.as_nanos()));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut silence = Silence::default();
         loop {
-            ticks.tick().await;
-            let down_for = silence.look(&connection.stats());
-            if down_for == Some(DOWN_AFTER) {
-                self.down_events.fetch_add(1, Ordering::Relaxed);
+            tokio::select! {
+                Some(event) = connection.path_event() => news(News {
+                    event,
+                    seconds: self.clock.now().since(Time::ZERO).as_secs_f64(),
+                }),
+                _ = ticks.tick() => {
+                    let stats = connection.stats();
+                    let down_for = silence.look(&stats);
+                    if down_for == Some(DOWN_AFTER) {
+                        self.down_events.fetch_add(1, Ordering::Relaxed);
+                    }
+                    each(Look {
+                        bytes: self.bytes(),
+                        down_for,
+                        paths: if stats.paths.len() > 1 { stats.paths } else { Vec::new() },
+                    });
+                }
             }
-            each(Look {
-                bytes: self.bytes(),
-                down_for,
-            });
+        }
+    }
+}
+
+impl News {
+    /// The state as results spell it.
+    pub fn state(&self) -> &'static str {
+        match self.event.state {
+            PathState::Up => "up",
+            PathState::Suspect => "suspect",
+            PathState::Down => "down",
+            PathState::Closed => "closed",
         }
     }
 }

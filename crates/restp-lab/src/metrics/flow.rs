@@ -202,6 +202,7 @@ fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathRes
         path: attempts[0].path,
         sent_packets: sent.sent_packets,
         sent_bytes: sent.sent_bytes,
+        received_bytes: sent.received_bytes,
         lost_packets: sent.lost_packets,
         srtt: sent.srtt,
         down_events: 0,

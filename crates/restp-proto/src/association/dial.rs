@@ -6,6 +6,7 @@ use super::{Association, Member, State};
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Packet, Ports, Setup, hash_of};
 use crate::wire::{self, MpCapable, MpJoin, MpSetup, Services};
+use restp_base::flow::FlowStats;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{Cookie, Exchange, HandshakeParameters, Key, Nonce};
@@ -241,7 +242,12 @@ impl Association {
         let ordinal = self.members.iter().position(ended)?;
         let member = &mut self.members[ordinal];
         member.vacant = true;
-        self.past.add(&member.connection.stats());
+        self.past.add(&FlowStats {
+            congestion_window_bytes: 0,
+            memory_bytes: 0,
+            in_flight_segments: 0,
+            ..member.stats()
+        });
         Some((ordinal, member.connection.address(), member.connection.ports()))
     }
 

@@ -59,6 +59,16 @@ struct Member {
     down_events: u64,
 }
 
+impl Member {
+    fn stats(&self) -> FlowStats {
+        let mut stats = self.connection.stats();
+        for path in &mut stats.paths {
+            path.down_events = self.down_events;
+        }
+        stats
+    }
+}
+
 /// What is numbered by the association and travels from here to the peer.
 #[derive(Debug)]
 struct Outbound {
@@ -445,12 +455,7 @@ impl Association {
     pub(crate) fn stats(&self) -> FlowStats {
         let mut total = self.past.clone();
         for member in self.members.iter().filter(|member| !member.vacant) {
-            let mut stats = member.connection.stats();
-            stats
-                .paths
-                .iter_mut()
-                .for_each(|path| path.down_events = member.down_events);
-            total.add(&stats);
+            total.add(&member.stats());
         }
         // Deliveries are the association's: paths hand nothing to a reader.
         total.delivered_bytes = self.past.delivered_bytes;

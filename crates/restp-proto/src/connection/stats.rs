@@ -114,6 +114,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
             path: c.path.address,
             sent_packets: n.sent_packets,
             sent_bytes: n.sent_bytes,
+            received_bytes: n.received_bytes,
             lost_packets: n.lost_packets,
             srtt: c.path.rtt.smoothed(),
             down_events: 0,
