@@ -1,11 +1,19 @@
 //! Nodes, and the routes between them.
 
+mod challenge;
 mod dumbbell;
+mod earth;
+mod geodiverse;
+mod graph;
 mod point_to_point;
 mod route;
 mod routes;
 
+pub use challenge::Challenge;
 pub use dumbbell::dumbbell;
+pub use earth::{NoPlace, Position};
+pub use geodiverse::{NoPaths, PathRequest};
+pub use graph::{Graph, GraphError, NodePath};
 pub use point_to_point::point_to_point;
 pub use route::{Route, RouteError};
 
