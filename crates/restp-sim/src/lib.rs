@@ -7,7 +7,7 @@
 //! | [`discipline`] | who may wait in the queue, and who leaves it: [`Queue`]: drop-tail, RED, CoDel, FQ-CoDel |
 //! | [`error_model`] | what a wire does to packets: loss, corruption, reordering, duplication, outages |
 //! | [`rule`] | scripted faults for tests |
-//! | [`topology`] | nodes, routes, delays; constructors of common shapes |
+//! | [`topology`] | nodes, routes, delays; constructors of common shapes; maps, geodiverse paths, regional challenges |
 //! | [`world`] | [`World`]: nodes, links, hosts, and the only loop |
 //! | [`trace`] | every step of every packet, for a sink of the caller |
 //! | [`config`] | a link as a TOML file describes it, for every file that describes one |

@@ -11,6 +11,7 @@ use crate::traffic::Traffic;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_sim::config::{Fault, positive, read};
+use restp_sim::topology::Graph;
 use restp_sim::{LinkSpec, Topology};
 use std::ops::Range;
 use std::path::Path;
@@ -61,6 +62,7 @@ impl FlowPlan {
 /// What a flow is read against.
 pub(super) struct Surroundings<'a> {
     pub topology: &'a Topology,
+    pub map: &'a Graph,
     pub links: &'a [LinkSpec],
     pub duration: Duration,
     pub profile: Option<&'static Profile>,

@@ -6,7 +6,7 @@ use restp_sim::LinkSpec;
 use restp_sim::config::Fault;
 use toml::Spanned;
 
-/// The links `table` stands for; a queue of one bandwidth-delay product is still to be resolved.
+/// The links `table` stands for; a delay may still have to come from the map, and a queue of one bandwidth-delay product is still to be resolved.
 pub(super) fn links(table: &Spanned<RawLink>) -> Result<Vec<LinkSpec>, Fault> {
     let raw = table.get_ref();
     let [from, to] = &raw.between.get_ref()[..] else {
@@ -15,10 +15,8 @@ pub(super) fn links(table: &Spanned<RawLink>) -> Result<Vec<LinkSpec>, Fault> {
         return Err(Fault::at(&raw.between, sentence));
     };
     let wire = raw.wire();
-    for (key, written) in [("rate", wire.rate), ("delay", wire.delay)] {
-        if written.is_none() {
-            return Err(Fault::at(table, format!("missing field \"{key}\"")));
-        }
+    if wire.rate.is_none() {
+        return Err(Fault::at(table, "missing field \"rate\""));
     }
     let [forward, reverse] = wire.directions()?;
     copies(&raw.name, raw.count.as_ref())?

@@ -8,6 +8,7 @@ mod document;
 mod error;
 mod flow;
 mod link;
+mod map;
 mod names;
 mod path;
 mod plan;

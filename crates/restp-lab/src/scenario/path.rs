@@ -1,8 +1,9 @@
 //! The `paths` of a flow, validated: which links each one takes, there and back, and when it is down.
 
 use super::flow::Surroundings;
+use super::map::{disjoint, geodiverse};
 use super::names::{Copy, expand};
-use super::raw::{RawFlow, RawPaths};
+use super::raw::RawFlow;
 use crate::registry::Transport;
 use restp_base::time::{Duration, Time};
 use restp_sim::config::Fault;
@@ -40,7 +41,7 @@ pub(super) fn paths(
 ) -> Result<Vec<PathPlan>, Fault> {
     let topology = surroundings.topology;
     let backups = raw.backups.as_ref().map_or(0, |count| *count.get_ref());
-    let Some(written) = &raw.paths else {
+    let Some(routes) = asked(raw, copy, (from, to), surroundings)? else {
         if let Some(count) = raw.backups.as_ref().filter(|_| backups > 0) {
             return Err(Fault::at(
                 count,
@@ -50,47 +51,73 @@ pub(super) fn paths(
         let (there, back) = (topology.shortest(from, to), topology.shortest(to, from));
         return Ok(vec![path(there, back, false, surroundings)]);
     };
-    let count = written.get_ref().len();
-    check_count(written, transport)?;
+    let count = routes.get_ref().len();
+    check_count(count, transport).map_err(|message| Fault::at(&routes, message))?;
     if let Some(place) = raw.backups.as_ref().filter(|_| backups >= count as u64) {
         let sentence = format!("{backups} of {count} paths cannot be backups; the first one never is");
         return Err(Fault::at(place, sentence));
     }
-    let one = |(index, links): (usize, &Spanned<Vec<Spanned<String>>>)| {
-        let names: Vec<String> = links
-            .get_ref()
-            .iter()
-            .map(|link| expand(link, copy))
-            .collect::<Result<_, _>>()?;
-        let there = topology.along(from, to, &names).map_err(|error| {
-            Fault::at(
-                links,
-                format!("{error}; write the links of one path in the order of travel"),
-            )
-        })?;
+    let one = |(index, there): (usize, Route)| {
         let backup = (count - index) as u64 <= backups;
-        Ok(path(there.clone(), there.reversed(), backup, surroundings))
+        path(there.clone(), there.reversed(), backup, surroundings)
     };
-    written.get_ref().iter().enumerate().map(one).collect()
+    Ok(routes.into_inner().into_iter().enumerate().map(one).collect())
 }
 
-fn check_count(written: &Spanned<RawPaths>, transport: &Transport) -> Result<(), Fault> {
-    let name = transport.name();
-    match written.get_ref().len() {
-        0 => Err(Fault::at(
-            written,
-            "a flow without a path goes nowhere; name one, or leave paths out",
-        )),
-        1 => Ok(()),
-        _ if !transport.takes_several_paths() => {
-            let sentence = format!(
-                "{name} has one path; name one, or choose a transport with several, such as restp:geo-spread"
-            );
-            Err(Fault::at(written, sentence))
+/// The routes that the flow names or asks the map for, and where it does so.
+fn asked(
+    raw: &RawFlow,
+    copy: Copy,
+    (from, to): (NodeId, NodeId),
+    surroundings: &Surroundings<'_>,
+) -> Result<Option<Spanned<Vec<Route>>>, Fault> {
+    let (topology, map) = (surroundings.topology, surroundings.map);
+    let ends = [topology.name(from), topology.name(to)];
+    let (place, paths) = match (&raw.paths, &raw.disjoint, &raw.geodiverse) {
+        (None, None, None) => return Ok(None),
+        (Some(written), None, None) => {
+            let route = |links: &Spanned<Vec<Spanned<String>>>| {
+                let names = links.get_ref().iter().map(|link| expand(link, copy));
+                let names: Vec<String> = names.collect::<Result<_, _>>()?;
+                topology.along(from, to, &names).map_err(|error| {
+                    Fault::at(
+                        links,
+                        format!("{error}; write the links of one path in the order of travel"),
+                    )
+                })
+            };
+            let routes = written.get_ref().iter().map(route).collect::<Result<_, _>>()?;
+            return Ok(Some(Spanned::new(written.span(), routes)));
         }
-        n if n > MOST_PATHS => Err(Fault::at(
-            written,
-            format!("{n} paths are too many; one flow has at most {MOST_PATHS}"),
+        (None, Some(count), None) => (count.span(), disjoint(map, ends, count)?),
+        (None, None, Some(request)) => (request.span(), geodiverse(map, ends, request)?),
+        _ => {
+            return Err(Fault::at(
+                &raw.name,
+                "paths, disjoint and geodiverse exclude each other; keep one of them",
+            ));
+        }
+    };
+    let route = |links: &Vec<String>| {
+        topology.along(from, to, links).map_err(|error| Fault {
+            span: place.clone(),
+            message: error.to_string(),
+        })
+    };
+    let routes = paths.iter().map(route).collect::<Result<_, _>>()?;
+    Ok(Some(Spanned::new(place, routes)))
+}
+
+fn check_count(count: usize, transport: &Transport) -> Result<(), String> {
+    let name = transport.name();
+    match count {
+        0 => Err("a flow without a path goes nowhere; name one, or leave paths out".into()),
+        1 => Ok(()),
+        _ if !transport.takes_several_paths() => Err(format!(
+            "{name} has one path; name one, or choose a transport with several, such as restp:geo-spread"
+        )),
+        n if n > MOST_PATHS => Err(format!(
+            "{n} paths are too many; one flow has at most {MOST_PATHS}"
         )),
         _ => Ok(()),
     }

@@ -3,12 +3,14 @@
 use super::document::Document;
 use super::flow::{FlowPlan, Surroundings, flows};
 use super::link::links;
+use super::map::{challenge, lay, map};
 use super::names::MOST;
 use super::profiles::Profile;
 use super::raw::{RawLink, RawScenario};
 use restp_base::time::Duration;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};
+use restp_sim::topology::Graph;
 use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,9 +60,10 @@ impl Plan {
         }
 
         let profile = raw.profile.as_ref().map(Profile::named).transpose()?;
-        let (mut links, topology) = network(&raw)?;
+        let (mut links, topology, map) = network(&raw)?;
         let surroundings = Surroundings {
             topology: &topology,
+            map: &map,
             links: &links,
             duration,
             profile,
@@ -80,14 +83,16 @@ impl Plan {
     }
 }
 
-fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
+fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology, Graph), Fault> {
+    let mut map = map(&raw.node)?;
     let mut all: Vec<LinkSpec> = Vec::new();
     let mut written = BTreeMap::new();
     for table in &raw.link {
-        for link in links(table)? {
+        for mut link in links(table)? {
             if written.insert(link.name.clone(), table).is_some() {
                 return Err(taken(&table.get_ref().name, "link", &link.name));
             }
+            lay(&mut map, &mut link, table)?;
             all.push(link);
         }
         if all.len() as u64 > MOST {
@@ -109,7 +114,8 @@ fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology), Fault> {
         }
         _ => blame(raw.link.first(), &error),
     })?;
-    Ok((all, topology))
+    challenge(raw, &map, &mut all)?;
+    Ok((all, topology, map))
 }
 
 fn all_flows(raw: &RawScenario, surroundings: &Surroundings<'_>) -> Result<Vec<FlowPlan>, Fault> {

@@ -9,8 +9,19 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 10] = [
-    "id", "title", "duration", "seed", "runs", "profile", "link", "flow", "sweep", "check",
+pub(super) const TOP: [&str; 12] = [
+    "id",
+    "title",
+    "duration",
+    "seed",
+    "runs",
+    "profile",
+    "node",
+    "link",
+    "challenge",
+    "flow",
+    "sweep",
+    "check",
 ];
 
 /// A point: the keys of [`TOP`], known to be no others, without `sweep` and `check`.
@@ -24,9 +35,45 @@ pub(super) struct RawScenario {
     pub runs: Option<Spanned<u64>>,
     pub profile: Option<Spanned<String>>,
     #[serde(default)]
+    pub node: Vec<RawNode>,
+    #[serde(default)]
     pub link: Vec<Spanned<RawLink>>,
     #[serde(default)]
+    pub challenge: Vec<RawChallenge>,
+    #[serde(default)]
     pub flow: Vec<RawFlow>,
+}
+
+/// A node with its place on the map.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNode {
+    pub name: Spanned<String>,
+    pub latitude: Spanned<f64>,
+    pub longitude: Spanned<f64>,
+}
+
+/// A disc on the map during a span of time.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawChallenge {
+    pub during: Spanned<Written>,
+    pub centre: Spanned<[f64; 2]>,
+    pub moves_to: Option<Spanned<[f64; 2]>>,
+    pub radius_km: Spanned<f64>,
+    pub grows_to_km: Option<Spanned<f64>>,
+}
+
+/// Paths by what is asked of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGeodiverse {
+    pub paths: Option<u64>,
+    pub separation_km: Option<f64>,
+    pub failures: Option<u64>,
+    pub radius_km: Option<f64>,
+    pub stretch: Option<u64>,
+    pub skew: Option<Spanned<Written>>,
 }
 
 restp_sim::link_table! {
@@ -57,6 +104,8 @@ pub(super) struct RawFlow {
     pub start_spread: Option<Spanned<Written>>,
     pub bins: Option<Spanned<Written>>,
     pub paths: Option<Spanned<RawPaths>>,
+    pub disjoint: Option<Spanned<u64>>,
+    pub geodiverse: Option<Spanned<RawGeodiverse>>,
     pub backups: Option<Spanned<u64>>,
     #[serde(default)]
     pub notice: bool,

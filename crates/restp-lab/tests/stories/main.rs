@@ -4,6 +4,7 @@ mod claims;
 mod common;
 mod determinism;
 mod fairness;
+mod maps;
 mod outage;
 mod paths;
 mod profiles;

@@ -25,4 +25,4 @@ mod wire;
 pub use fault::Fault;
 pub use keys::{Flaw, Loss, Queue, Reordering};
 pub use quantity::{Outages, Written, positive, read};
-pub use wire::Wire;
+pub use wire::{Wire, span};

@@ -63,7 +63,7 @@ impl Wire<'_> {
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
-            outage: self.outage.0.iter().map(outage).collect::<Result<_, _>>()?,
+            outage: self.outage.0.iter().map(span).collect::<Result<_, _>>()?,
             reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
             duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
             corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
@@ -178,8 +178,11 @@ pub(super) fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
     ))
 }
 
-/// Reads `"20 s..30 s"`.
-fn outage(written: &Spanned<Written>) -> Result<Range<Time>, Fault> {
+/// Reads a span of time, `"20 s..30 s"`.
+///
+/// # Errors
+/// When it is not understood, or ends before it starts.
+pub fn span(written: &Spanned<Written>) -> Result<Range<Time>, Fault> {
     let text = written.get_ref().as_str();
     let Some((start, end)) = text.split_once("..") else {
         return Err(Fault::at(

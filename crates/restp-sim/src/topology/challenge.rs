@@ -4,6 +4,7 @@
 use super::earth::Position;
 use super::graph::Graph;
 use restp_base::time::{Duration, Time};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A disc during one span of time. Centre and radius change evenly from its start to its end.
@@ -56,16 +57,13 @@ impl Challenge {
 }
 
 impl Graph {
-    /// When each link is down under all `challenges`, in the order of the links.
-    pub fn outages(&self, challenges: &[Challenge]) -> Vec<Vec<Range<Time>>> {
-        self.links()
-            .map(|(_, [a, b])| {
-                challenges
-                    .iter()
-                    .flat_map(|challenge| challenge.touches(self.place(a), self.place(b)))
-                    .collect()
-            })
-            .collect()
+    /// When each link is down under all `challenges`, by its name.
+    pub fn outages(&self, challenges: &[Challenge]) -> BTreeMap<&str, Vec<Range<Time>>> {
+        let down = |[a, b]: [usize; 2]| {
+            let touches = |challenge: &Challenge| challenge.touches(self.place(a), self.place(b));
+            challenges.iter().flat_map(touches).collect()
+        };
+        self.links().map(|(name, ends)| (name, down(ends))).collect()
     }
 }
 
@@ -73,6 +71,10 @@ impl Graph {
 mod tests {
     use super::super::graph::tests::graph;
     use super::*;
+
+    fn outages(graph: &Graph, challenge: Challenge) -> Vec<Vec<Range<Time>>> {
+        graph.outages(&[challenge]).into_values().collect()
+    }
 
     fn at(latitude: f64, longitude: f64) -> Position {
         Position::new(latitude, longitude).expect("a place")
@@ -95,13 +97,13 @@ mod tests {
             radius_km: [radius; 2],
         };
         let down = [vec![s(20.0)..s(40.0)], vec![]];
-        assert_eq!(graph.outages(&[still(2.0, 5.0, 223.0)]), down);
+        assert_eq!(outages(&graph, still(2.0, 5.0, 223.0)), down);
         assert_eq!(
-            graph.outages(&[still(2.0, 5.0, 222.0)]),
+            outages(&graph, still(2.0, 5.0, 222.0)),
             [vec![], vec![]],
             "not quite"
         );
-        let both = graph.outages(&[still(0.0, 10.0, 1.0)]);
+        let both = outages(&graph, still(0.0, 10.0, 1.0));
         assert!(
             both.iter().all(|spans| *spans == down[0]),
             "a node takes its links with it"
@@ -117,14 +119,14 @@ mod tests {
             centre: [at(1.0, 5.0); 2],
             radius_km: [0.0, 200.0],
         };
-        assert_eq!(graph.outages(std::slice::from_ref(&grows)), [[s(11.2)..s(20.0)]]);
+        assert_eq!(outages(&graph, grows), [[s(11.2)..s(20.0)]]);
         let moves = Challenge {
             during: s(20.0)..s(40.0),
             centre: [at(1.0, 5.0), at(3.0, 5.0)],
             radius_km: [200.0; 2],
         };
         assert_eq!(
-            graph.outages(&[moves]),
+            outages(&graph, moves),
             [[s(20.0)..s(28.0)]],
             "200 km are 1.8 degrees"
         );

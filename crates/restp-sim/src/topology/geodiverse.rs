@@ -30,6 +30,28 @@ pub struct PathRequest {
     pub skew: Option<Duration>,
 }
 
+/// What a set of paths must survive (ResTP §3.4, OP-56).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreatModel {
+    /// Challenges at the same time, each of which may take a path.
+    pub simultaneous_failures: usize,
+    /// Radius of each.
+    pub challenge_radius_km: f64,
+}
+
+impl ThreatModel {
+    /// OP-56: k = simultaneous failures + 1, d = 2 × challenge radius, so that no challenge meets two paths.
+    #[must_use]
+    pub const fn request(&self) -> PathRequest {
+        PathRequest {
+            paths: self.simultaneous_failures.saturating_add(1),
+            separation_km: 2.0 * self.challenge_radius_km,
+            stretch_hops: None,
+            skew: None,
+        }
+    }
+}
+
 /// Why there are no such paths.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoPaths {
@@ -304,6 +326,15 @@ mod tests {
         assert_eq!(skew(2700).expect("paths"), ["smt", "spqt"]);
         assert_eq!(skew(2600).expect("paths"), ["snt", "spqt"]);
         assert!(skew(2000).is_err());
+    }
+
+    #[test]
+    fn a_threat_model_asks_for_one_path_more_than_may_fail_and_twice_the_radius() {
+        let threat = ThreatModel {
+            simultaneous_failures: 2,
+            challenge_radius_km: 50.0,
+        };
+        assert_eq!(threat.request(), request(3, 100.0));
     }
 
     #[test]

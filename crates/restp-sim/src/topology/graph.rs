@@ -112,6 +112,17 @@ impl Graph {
             .fold(Duration::ZERO, |total, hop| total + self.delay(hop[0], hop[1]))
     }
 
+    /// The links of a path, each the first between its two nodes.
+    pub fn links_of(&self, path: &[usize]) -> Vec<String> {
+        let first = |hop: &[usize]| {
+            let mut neighbours = self.neighbours[hop[0]].iter();
+            neighbours
+                .find(|&&(node, _)| node == hop[1])
+                .map(|&(_, link)| self.links[link].0.clone())
+        };
+        path.windows(2).filter_map(first).collect()
+    }
+
     /// Neighbours of a node, in the order of the links.
     pub(super) fn neighbours(&self, node: usize) -> impl Iterator<Item = usize> {
         self.neighbours[node].iter().map(|&(neighbour, _)| neighbour)

@@ -1,4 +1,4 @@
-//! Nodes, and the routes between them.
+//! Nodes, and the routes between them; places on a map, and paths that keep apart there.
 
 mod challenge;
 mod dumbbell;
@@ -12,7 +12,7 @@ mod routes;
 pub use challenge::Challenge;
 pub use dumbbell::dumbbell;
 pub use earth::{NoPlace, Position};
-pub use geodiverse::{NoPaths, PathRequest};
+pub use geodiverse::{NoPaths, PathRequest, ThreatModel};
 pub use graph::{Graph, GraphError, NodePath};
 pub use point_to_point::point_to_point;
 pub use route::{Route, RouteError};
