@@ -21,12 +21,8 @@ const STEPS: u64 = 60;
 /// patience in seconds, not milliseconds.
 const NUMBERS: f64 = 0.15;
 
-/// The compositions of client and server: the same services, and numbers and local choices that may differ; none
-/// that is not `fit` for the network.
-pub fn draw(
-    draw: &mut Stream,
-    fit: impl Fn(&ValidComposition) -> bool,
-) -> (ValidComposition, ValidComposition) {
+/// The compositions of client and server: the same services, and numbers and local choices that may differ.
+pub fn draw(draw: &mut Stream) -> (ValidComposition, ValidComposition) {
     let services: Vec<&Key> = KEYS.iter().filter(|key| key.service).collect();
     let mut client = start(draw);
     for _ in 0..draw.below(STEPS) {
@@ -37,10 +33,10 @@ pub fn draw(
         }
         keep(&mut client, changed);
     }
-    numbers(&mut client, draw, &fit);
+    numbers(&mut client, draw);
     let mut server = client.clone();
     if draw.chance(0.5) {
-        numbers(&mut server, draw, &fit);
+        numbers(&mut server, draw);
         for key in &services {
             let mut changed = Composition::clone(&server);
             set(&mut changed, key, draw);
@@ -67,13 +63,12 @@ fn start(draw: &mut Stream) -> ValidComposition {
     built[draw.below(built.len() as u64) as usize].clone()
 }
 
-fn numbers(chosen: &mut ValidComposition, draw: &mut Stream, fit: impl Fn(&ValidComposition) -> bool) {
+fn numbers(chosen: &mut ValidComposition, draw: &mut Stream) {
     for key in KEYS.iter().filter(|key| !key.service) {
         let mut changed = Composition::clone(chosen);
         set(&mut changed, key, draw);
         if draw.chance(NUMBERS)
             && let Ok(valid) = changed.check()
-            && fit(&valid)
         {
             *chosen = valid;
         }
@@ -142,7 +137,7 @@ mod tests {
     fn every_choice_that_is_built_is_drawn_sooner_or_later() {
         let drawn: BTreeSet<(&str, String)> = (0..3_000)
             .flat_map(|seed| {
-                let (client, _) = draw(&mut Stream::named(seed, "swarm"), |_| true);
+                let (client, _) = draw(&mut Stream::named(seed, "swarm"));
                 client
                     .services()
                     .into_iter()
@@ -170,7 +165,7 @@ mod tests {
     #[test]
     fn choices_are_the_composition() {
         for seed in 0..300 {
-            let (client, server) = draw(&mut Stream::named(seed, "swarm"), |_| true);
+            let (client, server) = draw(&mut Stream::named(seed, "swarm"));
             for valid in [client, server] {
                 assert_eq!(composition(&choices(&valid)).as_ref(), Ok(&valid));
             }

@@ -12,7 +12,7 @@ use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::{EARLY_SEGMENTS, Establishment, Exchange};
-use restp_services::loss_handling::Finding;
+use restp_services::loss_handling::{Acknowledged, Finding, Silence};
 use restp_services::recovery::{Evidence, Feedback};
 
 /// A received packet after the codec: everything a connection looks at.
@@ -272,6 +272,10 @@ impl Connection {
             self.out.unconfirmed_answers -= 1; // each SYN-ACK is acknowledged; that repeats nothing said of data
             feedback.duplicate = false;
         }
+        if feedback.duplicate && report.cumulative == self.out.probed.0 && self.out.probed.1 > 0 {
+            self.out.probed.1 -= 1; // each probe is acknowledged, too
+            feedback.duplicate = false;
+        }
         let evidence = Evidence {
             now,
             report: &report,
@@ -281,13 +285,15 @@ impl Connection {
         let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
         self.counters.lost_packets += findings.lost;
         self.out.repeat_at_once |= findings.urgent;
-        let outage_ended = self.out.outage.on_answer();
-        if outage_ended {
-            feedback.rtt = None; // it acknowledges what arrived before the outage: the silence is no round trip
+        if self.out.outage.is_active() {
+            feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }
+        let silence = self.silence(now, &feedback);
         self.on_progress(now, &feedback);
-        if outage_ended {
-            self.resume(now);
+        match silence {
+            Some(Silence::Outage) => self.resume(now),
+            Some(Silence::Spurious) => self.path.rto.restart(now, &self.path.rtt),
+            None => {}
         }
         let reaction = self.composition.loss_handling.reaction(Finding::Feedback);
         let load = self.load(self.out.board.in_flight_bytes());
@@ -297,6 +303,20 @@ impl Connection {
         self.on_echo(now, header, outstanding);
         self.release.acknowledged(self.out.board.first());
         true
+    }
+
+    /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51).
+    fn silence(&mut self, now: Time, feedback: &Feedback) -> Option<Silence> {
+        let acknowledged = if !feedback.is_progress() {
+            Acknowledged::Nothing
+        } else if self.out.board.has_last_arrived() {
+            Acknowledged::Probe
+        } else {
+            Acknowledged::Earlier
+        };
+        self.out
+            .outage
+            .on_answer(now, acknowledged, self.path.rtt.minimum())
     }
 
     /// Flow control: where the peer's window ends now.
@@ -341,6 +361,7 @@ impl Connection {
         if self.out.board.is_empty() {
             self.path.rto.stop();
         } else {
+            self.out.probed.1 = 0; // the others were lost with the rest
             self.path.rto.restart(now, &self.path.rtt);
         }
     }

@@ -66,6 +66,8 @@ struct Outbound {
     advertised: u16,
     /// SYN-ACKs sent whose acknowledgement has not come.
     unconfirmed_answers: u32,
+    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
+    probed: (u64, u32),
     /// The next repeat leaves whatever the window says.
     repeat_at_once: bool,
     /// So does the next segment: it was on a path that has failed.
@@ -266,6 +268,7 @@ impl Connection {
                 window: SendWindow::initial(first, allowed),
                 advertised: 0,
                 unconfirmed_answers: 0,
+                probed: (0, 0),
                 repeat_at_once: false,
                 rescue_at_once: false,
                 one_at_a_time: false,

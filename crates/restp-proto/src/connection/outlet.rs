@@ -163,6 +163,12 @@ impl Connection {
         if self.out.outage.take_due() && !self.out.board.is_empty() {
             let number = self.out.board.next() - 1;
             self.out.board.on_probed(number);
+            let before = if self.out.probed.0 == number + 1 {
+                self.out.probed.1
+            } else {
+                0
+            };
+            self.out.probed = (number + 1, before + 1);
             let payload = self.out.buffer.get(number).cloned();
             self.counters.retransmitted_packets += 1;
             self.counters.sent_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;

@@ -99,7 +99,9 @@ impl Connection {
     /// Both directions may be over: linger or close.
     pub(super) fn conclude(&mut self, now: Time) {
         if self.state == State::Established && self.release.is_complete() {
-            let next = if self.release.must_linger() {
+            // The peer may have got our FIN by repair, and with it no acknowledgement of its own.
+            let repaired = self.has_feedback() && self.out.encoder.is_some();
+            let next = if self.release.must_linger() || repaired {
                 State::TimeWait {
                     until: now + TIME_WAIT,
                 }

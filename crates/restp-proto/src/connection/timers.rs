@@ -105,7 +105,7 @@ impl Connection {
         }
         if self.composition.loss_handling.probes() || self.out.outage.is_active() {
             self.counters.timeouts += 1;
-            self.out.outage.on_timeout();
+            self.out.outage.on_timeout(now);
             return self.path.rto.restart(now, &self.path.rtt);
         }
         let outstanding = self.out.board.in_flight_bytes();
@@ -195,7 +195,7 @@ impl Connection {
                 self.out.outage.give_up();
                 return self.path.rto.stop();
             }
-            self.out.outage.on_link_up();
+            self.out.outage.on_link_up(now);
             self.path.rto.restart(now, &self.path.rtt);
         } else if self.path.rto.expiries() > 0 && self.composition.reliability.repeats() {
             self.path.rto.on_progress();

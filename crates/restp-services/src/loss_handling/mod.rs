@@ -3,7 +3,7 @@
 
 mod outage;
 
-pub use outage::ProbeState;
+pub use outage::{Acknowledged, ProbeState, Silence};
 
 /// Cause to which losses are attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

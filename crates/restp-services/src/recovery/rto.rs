@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 pub struct RtoParameters {
     /// Smallest value (OP-58: 200 ms; 1 s reproduces published runs).
     pub floor: Duration,
-    /// Largest value, back-off included (OP-58).
+    /// Largest value, back-off included (OP-58), unless a round trip is longer.
     pub ceiling: Duration,
     /// Timeouts in a row before the sender gives up (OP-51).
     pub attempts: u32,
@@ -67,8 +67,9 @@ impl RtoTimer {
             .timeout()
             .unwrap_or(self.unmeasured)
             .max(self.parameters.floor);
-        base.scaled(1 << self.backoff.min(30), 1)
-            .min(self.parameters.ceiling)
+        // A ceiling below the round trip would repeat everything before it can be answered.
+        let ceiling = self.parameters.ceiling.max(rtt.smoothed().unwrap_or_default());
+        base.scaled(1 << self.backoff.min(30), 1).min(ceiling)
     }
 
     /// A packet of the set-up was repeated, so it gave no sample, and the round trip may be longer than its timer (5.7).
@@ -141,6 +142,23 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(narrow.allowing(Duration::from_secs(1)).floor, narrow.ceiling);
+    }
+
+    #[test]
+    fn a_ceiling_below_the_round_trip_gives_way_to_it() {
+        let mut rtt = RttEstimator::default();
+        let timer = RtoTimer::new(RtoParameters {
+            floor: Duration::from_millis(1),
+            ceiling: Duration::from_millis(50),
+            ..Default::default()
+        });
+        assert_eq!(
+            timer.value(&rtt),
+            Duration::from_millis(50),
+            "nothing is known of the path"
+        );
+        rtt.sample(Duration::from_millis(300));
+        assert_eq!(timer.value(&rtt), Duration::from_millis(300));
     }
 
     #[test]

@@ -130,6 +130,12 @@ impl Scoreboard {
     pub fn arrived(&self) -> u64 {
         self.delivered + self.presumed
     }
+    /// Is the highest number sent known to have arrived?
+    pub fn has_last_arrived(&self) -> bool {
+        self.entries
+            .back()
+            .is_none_or(|entry| entry.fate == Fate::Delivered)
+    }
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
         let encodings = self.encodings.as_ref().map_or(0, Encodings::memory);
