@@ -295,6 +295,13 @@ fn profiles_are_listed_shown_and_explained() {
         invalid.code == Some(2) && invalid.stderr.contains("choose ack"),
         "{invalid:?}"
     );
+    let nearest = "the nearest valid one: --set \"ack=positive+sack\"";
+    assert!(invalid.stderr.contains(nearest), "{invalid:?}");
+    let hinted = restp(&["profiles", "par-arq"]);
+    assert!(
+        hinted.stdout.contains("hint: ") && hinted.stdout.contains("choose connection = opportunistic"),
+        "{hinted:?}"
+    );
 }
 
 #[test]

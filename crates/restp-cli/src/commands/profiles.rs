@@ -24,10 +24,26 @@ pub fn execute(arguments: &Profiles, output: Output) -> Result<(), Failure> {
     };
     let composition = plan::composition(Composition::default(), &wanted, |_| {})?;
     let name = arguments.name.as_deref().unwrap_or("default");
-    let valid = composition
-        .check()
-        .map_err(|refusal| Failure::input(format!("{name} cannot be used: {refusal}")))?;
+    let valid = composition.clone().check().map_err(|refusal| {
+        let nearest = nearest(&composition);
+        Failure::input(format!("{name} cannot be used: {refusal}{nearest}"))
+    })?;
     output.result(&Shown::of(name, &valid), Shown::describe)
+}
+
+/// How to change `composition` into the nearest valid one.
+fn nearest(composition: &Composition) -> String {
+    let Some(mended) = composition.mended() else {
+        return String::new();
+    };
+    let before = composition.services().into_iter().chain(composition.numbers());
+    let before: Vec<_> = before.map(|(key, value, _)| (key, value)).collect();
+    let after = mended.services().into_iter().chain(mended.numbers());
+    let changes: Vec<_> = after
+        .filter(|(key, value, _)| before.iter().any(|(old, was)| old == key && was != value))
+        .map(|(key, value, _)| format!("--set \"{key}={value}\""))
+        .collect();
+    format!("; the nearest valid one: {}", changes.join(" "))
 }
 
 /// One preset in the list.
@@ -100,6 +116,7 @@ struct Shown {
     header: String,
     fields: Vec<ShownField>,
     warnings: Vec<String>,
+    hints: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -138,6 +155,7 @@ impl Shown {
             header,
             fields,
             warnings: valid.warnings().iter().map(ToString::to_string).collect(),
+            hints: valid.hints().iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -165,6 +183,9 @@ impl Shown {
         }));
         for warning in &self.warnings {
             text += &format!("\nwarning: {warning}\n");
+        }
+        for hint in &self.hints {
+            text += &format!("\nhint: {hint}\n");
         }
         text
     }

@@ -102,6 +102,7 @@ fn the_rules_are_listed() {
             Verdict::Impossible => "impossible",
             Verdict::Forbidden => "forbidden",
             Verdict::Discouraged => "discouraged",
+            Verdict::Recommended => "hint",
         };
         let instead = rule
             .instead

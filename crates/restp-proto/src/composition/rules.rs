@@ -3,6 +3,7 @@
 //! ResTP §14 asks for sequence numbers beside ordering, congestion control, windows and FEC. That needs no rule:
 //! the header carries numbers whenever one of these is on (OP-14).
 
+mod hints;
 mod numbers;
 mod services;
 
@@ -22,6 +23,8 @@ pub enum Verdict {
     Forbidden,
     /// It works badly: allowed with a warning.
     Discouraged,
+    /// It works, and in some circumstances another choice works better: a hint.
+    Recommended,
 }
 
 /// One rule.
@@ -42,9 +45,11 @@ pub struct Rule {
     pub broken: fn(&Composition) -> bool,
 }
 
-/// Every rule: services, numbers.
+/// Every rule: services, numbers, hints.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    [services::RULES, numbers::RULES].into_iter().flatten()
+    [services::RULES, numbers::RULES, hints::RULES]
+        .into_iter()
+        .flatten()
 }
 
 /// True when somebody uses acknowledgements. What the header shows of the ACK module is just this.

@@ -63,6 +63,23 @@ impl Composition {
         })
     }
 
+    /// The nearest valid composition: the way out of the first broken rule, until none is broken. `None` where the ways
+    /// out lead nowhere, which no combination of services does.
+    pub fn mended(&self) -> Option<ValidComposition> {
+        let mut attempt = self.clone();
+        for _ in 0..MOST_STEPS {
+            match attempt.clone().check() {
+                Ok(valid) => return Some(valid),
+                Err(Refusal::Broken(breaches)) => {
+                    let instead = breaches.first()?.rule.instead.iter().copied();
+                    attempt = Composition::from_pairs(attempt, instead).ok()?;
+                }
+                Err(Refusal::Code { .. }) => return None,
+            }
+        }
+        None
+    }
+
     /// The broken rules among those with one of `verdicts`, in the order of the table.
     fn breaches(&self, verdicts: &[Verdict]) -> Vec<Breach> {
         rules()
@@ -84,6 +101,11 @@ impl ValidComposition {
     /// The discouraged choices in it.
     pub fn warnings(&self) -> &[Breach] {
         &self.warnings
+    }
+
+    /// What works better in some circumstances.
+    pub fn hints(&self) -> Vec<Breach> {
+        self.composition.breaches(&[Verdict::Recommended])
     }
 
     /// The plain value, to change and check again.
@@ -114,6 +136,9 @@ impl ValidComposition {
         changed
     }
 }
+
+/// More ways out than any composition needs.
+const MOST_STEPS: u32 = 16;
 
 /// Longest wait of a lone packet for its acknowledgement on one of several paths.
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);

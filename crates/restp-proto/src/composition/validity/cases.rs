@@ -140,6 +140,40 @@ pub(super) const INTERACTIONS: &[Row] = &[
     ),
 ];
 
+/// What ResTP §12.2 and §16 recommend, and the hints that say so where it was not chosen.
+pub(super) const RECOMMENDED: &[Row] = &[
+    (
+        "delayed + SNACK",
+        "arq-only",
+        &[("ack", "delayed+sack+repeat"), ("recovery", "pipe")],
+        &["vector-when-delayed"],
+    ),
+    (
+        "SACK or SNACK + long delay or several losses per window",
+        "3wh-arq",
+        &[("ack", "positive+repeat")],
+        &["selective-on-long-paths"],
+    ),
+    (
+        "SNACK + lossy, narrow or asymmetric reverse path",
+        "default",
+        &[("ack", "positive+sack+repeat")],
+        &["vector-on-narrow-return"],
+    ),
+    (
+        "duplicate ACK + noisy reverse path",
+        "default",
+        &[("ack", "positive+snack")],
+        &["repeat-on-noisy-return"],
+    ),
+    (
+        "lower start latency: opportunistic",
+        "par-arq",
+        &[("ack", "positive+snack+repeat")],
+        &["sooner-start"],
+    ),
+];
+
 /// ResTP §14, every cell that says yes, and those that say no.
 pub(super) const NEEDS: &[Row] = &[
     (
