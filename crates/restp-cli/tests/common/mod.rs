@@ -121,9 +121,10 @@ impl Drop for Running {
 }
 
 impl Ended {
-    /// Its only line of standard output.
+    /// Its last line of standard output: the result, after news of paths if there were any.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        let last = self.stdout.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 

@@ -8,6 +8,9 @@
 
 use restp_base::time::{Duration, Time};
 
+/// Silence beyond this is an outage whatever the first answer says: a set-up would not wait longer for a path (OP-32).
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(3);
+
 /// Is the link taken for down, and is a probe due?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeState {
@@ -70,6 +73,8 @@ impl ProbeState {
     ) -> Option<Silence> {
         let waited = now.since(self.probed_at?);
         let silence = match acknowledged {
+            // So long is no round trip: what is acknowledged now had arrived, and its acknowledgements were lost.
+            _ if waited >= LONGEST_ROUND_TRIP => Silence::Outage,
             Acknowledged::Earlier if !self.earlier => {
                 (self.earlier, self.due) = (true, true);
                 return None;
@@ -118,6 +123,14 @@ mod tests {
         }
         assert_eq!(answer(&mut state), Some(Silence::Outage));
         assert!(!state.is_active() && !state.take_due());
+    }
+
+    #[test]
+    fn silence_longer_than_any_round_trip_is_an_outage_at_the_first_answer() {
+        let mut state = ProbeState::default();
+        state.on_timeout(at(50));
+        let answer = state.on_answer(at(3_050), Acknowledged::Earlier, Some(ms(300)));
+        assert_eq!(answer, Some(Silence::Outage));
     }
 
     #[test]
