@@ -163,6 +163,8 @@ pub struct PathStats {
     pub lost_packets: u64,
     /// Its smoothed round-trip time.
     pub srtt: Option<Duration>,
+    /// Times it was silent for too long, and what it carried was repeated elsewhere.
+    pub suspicions: u64,
     /// Times it was taken for dead.
     pub down_events: u64,
 }
@@ -174,6 +176,7 @@ impl PathStats {
         self.received_bytes += later.received_bytes;
         self.lost_packets += later.lost_packets;
         self.srtt = later.srtt.or(self.srtt);
+        self.suspicions += later.suspicions;
         self.down_events += later.down_events;
     }
 }
@@ -288,6 +291,7 @@ mod tests {
             received_bytes: 0,
             lost_packets: 0,
             srtt: srtt.map(Duration::from_millis),
+            suspicions: 0,
             down_events: 1,
         };
         FlowStats {

@@ -60,11 +60,12 @@ const OUTAGE_FIELDS: [&str; 7] = [
     "rto_growth",
     "burst_share",
 ];
-const PATH_FIELDS: [&str; 5] = [
+const PATH_FIELDS: [&str; 6] = [
     "bytes_sent",
     "packets_sent",
     "packets_lost",
     "srtt_ms",
+    "suspicions",
     "down_events",
 ];
 const LINK_FIELDS: [&str; 7] = [

@@ -97,6 +97,8 @@ pub struct PathResult {
     pub packets_lost: u64,
     /// Smoothed round-trip time at the end.
     pub srtt_ms: Option<f64>,
+    /// Times it was silent for too long, and the sender repeated elsewhere what it carried.
+    pub suspicions: u64,
     /// Times the sender took it for dead.
     pub down_events: u64,
 }
@@ -205,6 +207,7 @@ fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathRes
         received_bytes: sent.received_bytes,
         lost_packets: sent.lost_packets,
         srtt: sent.srtt,
+        suspicions: 0,
         down_events: 0,
     };
     let known = if sent.paths.is_empty() {
@@ -225,6 +228,7 @@ fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathRes
                 .filter_map(|stats| stats.srtt)
                 .next_back()
                 .map(|srtt| srtt.as_nanos() as f64 / 1e6),
+            suspicions: own().map(|stats| stats.suspicions).sum(),
             down_events: own().map(|stats| stats.down_events).sum(),
         }
     };

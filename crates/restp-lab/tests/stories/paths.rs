@@ -87,7 +87,7 @@ fn a_notice_shortens_the_pause_of_hot_standby() {
     };
     let ((with_notice, told), (without, _)) = (pause("true"), pause("false"));
     assert_eq!(told, 1);
-    // Silence has to last two round trips first; what is repeated begins with what the reader has, in both cases.
+    // Silence has to last two round trips first. A path that has been idle begins with ten segments in both cases.
     assert!(without > with_notice + 0.02, "{with_notice} {without}");
 }
 

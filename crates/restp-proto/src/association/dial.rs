@@ -221,6 +221,7 @@ impl Association {
             line,
             vacant: false,
             answers: 0,
+            suspicions: 0,
             down_events: 0,
         };
         if ordinal < self.members.len() {

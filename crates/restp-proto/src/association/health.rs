@@ -1,4 +1,4 @@
-//! Paths that go silent, fail and come back (OP-54): what was on them is placed on the others at once.
+//! Paths that go silent, fail and come back (OP-54).
 
 use super::{Association, Member};
 use restp_base::flow::PathState;
@@ -13,23 +13,33 @@ impl Association {
             if member.vacant || !member.connection.is_established() {
                 return None;
             }
-            let since = member.connection.unanswered_since();
-            member.health.suspect_at(since, member.connection.smoothed_rtt())
+            self.overdue_at(member)
         };
         self.members.iter().filter_map(of).min()
+    }
+
+    fn overdue_at(&self, member: &Member) -> Option<Time> {
+        let connection = &member.connection;
+        let ack_wait = self.composition.ack.unmeasured_wait();
+        member
+            .health
+            .suspect_at(connection.unanswered(), connection.smoothed_rtt(), ack_wait)
     }
 
     /// Time has passed: who is silent for too long, whose timer ran out too often?
     pub(super) fn judge(&mut self, now: Time) {
         for ordinal in 0..self.members.len() {
-            let member = &mut self.members[ordinal];
+            let member = &self.members[ordinal];
             if member.vacant || !member.connection.is_established() {
                 continue;
             }
-            let since = member.connection.unanswered_since();
-            let at = member.health.suspect_at(since, member.connection.smoothed_rtt());
-            if at.is_some_and(|at| at <= now) {
+            let overdue = self.overdue_at(member).is_some_and(|at| at <= now);
+            let timed_out = member.connection.timeouts_in_row() > 0;
+            if overdue || timed_out && member.health.verdict() == Health::Good {
+                let member = &mut self.members[ordinal];
                 member.health.on_silence();
+                member.connection.ask(); // one packet that was lost is no failure
+                member.suspicions += 1;
                 self.rescue(ordinal);
                 self.tell(ordinal, PathState::Suspect);
             }
@@ -46,6 +56,7 @@ impl Association {
         member.connection.probe(now);
         member.down_events += 1;
         self.tell(ordinal, PathState::Down);
+        self.acknowledge_soon(); // answers of ours may have gone down with it
     }
 
     /// The path has been answered since the last look.
@@ -99,31 +110,9 @@ impl Association {
     }
 
     /// Is there another path that is good?
-    fn works_beside(&self, ordinal: usize) -> bool {
+    pub(super) fn works_beside(&self, ordinal: usize) -> bool {
         self.members.iter().enumerate().any(|(other, member)| {
             other != ordinal && member.connection.is_established() && member.health.verdict() == Health::Good
         })
-    }
-
-    /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
-    pub(super) fn rescue(&mut self, ordinal: usize) {
-        if !self.works_beside(ordinal) {
-            return;
-        }
-        let first = self.out.first;
-        let carried = self.members[ordinal].connection.carried();
-        self.out.again.extend(carried.filter(|number| *number >= first));
-        self.members[ordinal].connection.unassign();
-        self.out.urgent = !self.out.again.is_empty();
-    }
-
-    /// A path has come up: it takes over from those that are silent.
-    pub(super) fn rescue_all(&mut self) {
-        for ordinal in 0..self.members.len() {
-            let member = &self.members[ordinal];
-            if !member.vacant && member.health.verdict() != Health::Good {
-                self.rescue(ordinal);
-            }
-        }
     }
 }

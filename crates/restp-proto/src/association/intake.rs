@@ -131,6 +131,7 @@ impl Association {
             self.out.buffer.release_below(number);
             self.out.places.release_below(number);
             self.out.again = self.out.again.split_off(&number);
+            self.out.rescue.on_pointer(number);
             self.release.acknowledged(number);
         }
         if let Some(window) = said.window

@@ -8,7 +8,8 @@
 //! | `intake` | what a packet means for the association |
 //! | `outlet` | which path sends what |
 //! | `pins` | what belongs on a path that the application chose |
-//! | `health` | suspicion, failure, return; data of a path that went silent |
+//! | `health` | suspicion, failure, return |
+//! | `rescue` | data of a path that went silent |
 //! | `timers` | the earliest deadline |
 
 mod dial;
@@ -16,12 +17,14 @@ mod health;
 mod intake;
 mod outlet;
 mod pins;
+mod rescue;
 mod timers;
 
 pub(crate) use dial::Dial;
 
 use dial::Line;
 use pins::Pins;
+use rescue::Rescue;
 
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Setup};
@@ -56,6 +59,7 @@ struct Member {
     vacant: bool,
     /// Answers counted at the last look.
     answers: u64,
+    suspicions: u64,
     down_events: u64,
 }
 
@@ -63,7 +67,7 @@ impl Member {
     fn stats(&self) -> FlowStats {
         let mut stats = self.connection.stats();
         for path in &mut stats.paths {
-            path.down_events = self.down_events;
+            (path.suspicions, path.down_events) = (self.suspicions, self.down_events);
         }
         stats
     }
@@ -84,8 +88,8 @@ struct Outbound {
     window: SendWindow,
     /// Numbers to be placed before anything new: they went to a path that is now silent, or a slower path took later ones.
     again: BTreeSet<u64>,
-    /// The first of them leaves at once.
-    urgent: bool,
+    /// Which of them goes first.
+    rescue: Rescue,
     /// The peer's window was shut at the last look although data waits, and how often it came to that.
     stalled: bool,
     stalls: u64,
@@ -182,7 +186,7 @@ impl Association {
                 stalls: 0,
                 window: SendWindow::initial(first, EARLY_SEGMENTS),
                 again: BTreeSet::new(),
-                urgent: false,
+                rescue: Rescue::default(),
                 writer_waits: false,
                 probe_at: None,
                 resend_at: None,

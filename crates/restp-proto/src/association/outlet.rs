@@ -7,8 +7,10 @@ use restp_base::machine::Datagram;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_services::connection_management::Notice;
-use restp_services::path_management::Health;
-use restp_services::scheduling::{Candidate, Copy, Place, Placement, Queue, Schedule, lead_segments};
+use restp_services::path_management::{Health, PathMode};
+use restp_services::scheduling::{
+    Candidate, Copy, Place, Placement, Queue, Schedule, Scheduling, lead_segments,
+};
 use smallvec::SmallVec;
 
 /// A segment to be placed.
@@ -73,7 +75,7 @@ impl Association {
         let next = self.next_segment();
         if let Some(next) = next
             && next.number < self.out.next
-            && self.out.urgent
+            && self.out.rescue.is_urgent()
         {
             let chosen = self.rescue_first(now, next.number);
             if !chosen.is_empty() {
@@ -88,9 +90,11 @@ impl Association {
         }
         let bytes = next.map_or(u64::from(self.composition.segment_bytes), |next| next.bytes);
         let candidates = self.candidates(now, bytes);
-        let chosen = self.repeat_elsewhere(now, &candidates, next.is_none());
-        if !chosen.is_empty() {
-            return chosen;
+        if self.composition.paths != PathMode::HotStandby {
+            let chosen = self.repeat_elsewhere(now, &candidates, next.is_none());
+            if !chosen.is_empty() {
+                return chosen;
+            }
         }
         let chosen = next
             .map(|next| self.choose(now, next, &candidates))
@@ -162,7 +166,8 @@ impl Association {
     }
 
     /// Gives the segment `number` to every path of `chosen`; `settled`: no other repeats it while they answer.
-    fn give(&mut self, now: Time, number: u64, payload: &Bytes, chosen: &[usize], settled: bool) {
+    pub(super) fn give(&mut self, now: Time, number: u64, payload: &Bytes, chosen: &[usize], settled: bool) {
+        self.out.rescue.on_given();
         let copies = chosen.iter().map(|path| Copy {
             path: *path,
             number: self.members[*path]
@@ -203,37 +208,14 @@ impl Association {
         Placement::from_slice(&[path])
     }
 
-    /// The first number of a failed path leaves on the best one, full or not: everything after it waits for it.
-    fn rescue_first(&mut self, now: Time, number: u64) -> Placement {
-        let (Some(best), Some(payload)) = (self.best(), self.out.buffer.get(number).cloned()) else {
-            return Placement::new();
-        };
-        if self.members[best].connection.is_busy() {
-            return Placement::new(); // its own repairs come first
-        }
-        self.out.urgent = false;
-        self.out.again.remove(&number);
-        self.give(now, number, &payload, &[best], false);
-        self.members[best].connection.rescue();
-        Placement::from_slice(&[best])
-    }
-
     /// The segment to place next.
     fn next_segment(&mut self) -> Option<Next> {
-        let fate = |copy: Copy| self.members[copy.path].connection.fate(copy.number);
-        while let Some(&number) = self.out.again.first() {
-            if self.out.places.has_arrived(number, fate) {
-                self.out.again.remove(&number);
-                continue;
-            }
-            if let Some(payload) = self.out.buffer.get(number) {
-                return Some(Next {
-                    number,
-                    bytes: payload.len() as u64,
-                    path: None,
-                });
-            }
-            self.out.again.remove(&number);
+        if let Some((number, bytes)) = self.next_again() {
+            return Some(Next {
+                number,
+                bytes,
+                path: None,
+            });
         }
         if self.out.queue.is_empty() {
             return None;
@@ -276,11 +258,13 @@ impl Association {
     }
 
     /// Every path that data may use: the good ones; of these, backups only when there is no other; the suspect ones only
-    /// when none is good.
+    /// when none is good, or for copies, which nobody waits for.
     fn candidates(&mut self, now: Time, bytes: u64) -> SmallVec<[Candidate; 4]> {
+        let copies = self.composition.scheduling == Some(Scheduling::Redundant);
         let rank = |member: &Member| match (member.health.verdict(), member.backup) {
             _ if member.vacant || !member.connection.is_open() => None,
             (Health::Good, false) => Some(0),
+            (Health::Suspect, false) if copies => Some(0),
             (Health::Good, true) => Some(1),
             (Health::Suspect, _) => Some(2),
             (Health::Failed, _) => None,

@@ -2,12 +2,12 @@
 
 use super::rules::{Rule, Verdict, rules};
 use super::{Composition, KEYS};
-use restp_base::time::Duration;
 use restp_services::ack::Schedule;
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::ordering::Ordering;
+use restp_services::path_management::LONGEST_ACK_DELAY;
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
@@ -139,9 +139,6 @@ impl ValidComposition {
 
 /// More ways out than any composition needs.
 const MOST_STEPS: u32 = 16;
-
-/// Longest wait of a lone packet for its acknowledgement on one of several paths.
-const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
 
 impl Deref for ValidComposition {
     type Target = Composition;

@@ -10,6 +10,7 @@ use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
+use restp_services::ack::Detail;
 use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::{EARLY_SEGMENTS, Establishment, Exchange};
 use restp_services::loss_handling::{Acknowledged, Finding, Silence};
@@ -275,6 +276,11 @@ impl Connection {
         if feedback.duplicate && report.cumulative == self.out.probed.0 && self.out.probed.1 > 0 {
             self.out.probed.1 -= 1; // each probe is acknowledged, too
             feedback.duplicate = false;
+        }
+        // Without blocks a repeated pointer is all that tells of later arrivals.
+        let blind = matches!(self.composition.ack.detail, Detail::Pointer | Detail::Nak);
+        if feedback.is_progress() || blind && feedback.duplicate {
+            self.answered_at = now;
         }
         let evidence = Evidence {
             now,

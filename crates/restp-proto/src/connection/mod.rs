@@ -146,6 +146,8 @@ pub(crate) struct Connection {
     /// When the peer was last heard, and when data was last acknowledged or first outstanding.
     heard_at: Time,
     progress_at: Time,
+    /// When feedback last spoke of anything sent, be it a repeat of what it said before.
+    answered_at: Time,
     keepalive_at: Option<Time>,
     keepalive_due: bool,
     /// A keep-alive is out and nothing was heard since.
@@ -302,6 +304,7 @@ impl Connection {
             announced: true,
             heard_at: now,
             progress_at: now,
+            answered_at: now,
             keepalive_at: None,
             keepalive_due: false,
             asked_at: None,

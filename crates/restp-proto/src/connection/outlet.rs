@@ -68,10 +68,11 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     }
     if let Some(bytes) = c.next_segment_bytes()
         && c.out.window.allows(c.out.board.next())
-        && (std::mem::take(&mut c.out.rescue_at_once)
-            || c.keeps_flight_limit(bytes) && c.has_room(now, bytes))
+        && (c.out.rescue_at_once || c.keeps_flight_limit(bytes) && c.has_room(now, bytes))
     {
-        return c.send_new(now, out);
+        let sent = c.send_new(now, out);
+        c.out.rescue_at_once &= !c.out.queue.is_empty();
+        return sent;
     }
     if c.window_probe_is_due(now) {
         c.out.window_probe = true;

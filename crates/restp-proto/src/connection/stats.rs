@@ -117,6 +117,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
             received_bytes: n.received_bytes,
             lost_packets: n.lost_packets,
             srtt: c.path.rtt.smoothed(),
+            suspicions: 0,
             down_events: 0,
         }],
     }

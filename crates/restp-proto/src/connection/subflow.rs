@@ -15,7 +15,7 @@ use restp_services::connection_management::{JoinHash, Key, Keys, Nonce};
 use restp_services::flow_control::{ReceiveWindow, SendWindow};
 use restp_services::framing::SendQueue;
 use restp_services::ordering::Reassembly;
-use restp_services::path_management::Mapping;
+use restp_services::path_management::{Mapping, Unanswered};
 use restp_services::scheduling::{Candidate, Fate};
 use restp_services::view::Sibling;
 use std::collections::VecDeque;
@@ -377,11 +377,6 @@ impl Connection {
             && self.has_room(now, bytes)
     }
 
-    /// It has segments to repeat, or one that was assigned and has not left.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.out.queue.is_empty() || self.out.board.lost() > 0 || !self.is_established()
-    }
-
     /// The association gives it the segment `number`. It leaves with the next packet, under the path's number that this
     /// returns.
     pub(crate) fn assign(&mut self, now: Time, number: u64, payload: Bytes) -> u64 {
@@ -485,6 +480,9 @@ impl Connection {
     pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
         self.path.rtt.smoothed()
     }
+    pub(crate) fn minimum_rtt(&self) -> Option<Duration> {
+        self.path.rtt.minimum()
+    }
     pub(crate) fn timeout(&self) -> Duration {
         self.path.rto.value(&self.path.rtt)
     }
@@ -525,7 +523,7 @@ impl Connection {
         self.composition = composition;
     }
 
-    /// What was assigned last leaves at once, whatever the window says, as with the first repeat of a loss (RFC 5681
+    /// What was assigned leaves at once, whatever the window says, as with the first repeat of a loss (RFC 5681
     /// §3.2 (2)).
     pub(crate) fn rescue(&mut self) {
         self.out.rescue_at_once = true;
@@ -539,13 +537,32 @@ impl Connection {
         }
     }
 
-    /// Since when an answer has been due that did not come.
-    pub(crate) fn unanswered_since(&self) -> Option<Time> {
-        if self.out.board.is_empty() {
+    /// The answer that is due first.
+    pub(crate) fn unanswered(&self) -> Option<Unanswered> {
+        let since = if self.out.board.is_empty() {
             self.asked_at
         } else {
-            Some(self.progress_at)
-        }
+            self.out.board.unanswered_since()
+        };
+        Some(Unanswered {
+            since: since?,
+            last_answer: self.answered_at,
+        })
+    }
+
+    /// The first connection number that left here at `from` or later and is not answered.
+    pub(crate) fn first_sent_since(&self, from: Time) -> Option<u64> {
+        let board = &self.out.board;
+        let later = |number: u64| board.in_flight_since(number).is_some_and(|(at, _)| at >= from);
+        let mut outstanding = self.subflow.as_ref()?.mapping.outstanding();
+        outstanding
+            .find(|(number, _)| later(*number))
+            .map(|(_, carried)| carried)
+    }
+
+    /// The peer is asked for an answer now, whatever is outstanding.
+    pub(crate) fn ask(&mut self) {
+        self.keepalive_due = true;
     }
 
     /// Timeouts in a row, or probing already: nothing comes back.

@@ -1,6 +1,9 @@
 //! Is a path alive (OP-54)? Silence while an answer is due makes it suspect: its data is repeated elsewhere at once,
 //! which costs little when the suspicion is wrong. Two timeouts in a row, or a notice of the lower layer, make it
 //! failed: it is probed until three answers in a row bring it back.
+//!
+//! An answer that comes within two round trips is on time. Where a queue grows it comes later, but then others flow: so
+//! long as the last one is less than a round trip old the path lives.
 
 use restp_base::time::{Duration, Time};
 
@@ -18,10 +21,21 @@ pub enum Health {
 /// Longest silence that a short path is allowed: schedulers of operating systems and delayed acknowledgements are this
 /// coarse.
 const LEAST_PATIENCE: Duration = Duration::from_millis(30);
+/// Longest wait of a lone packet for its acknowledgement on one of several paths: well below that patience.
+pub const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
 /// Timeouts in a row that make a path failed (OP-54).
 const TIMEOUTS: u32 = 2;
 /// Answers in a row that bring a failed path back (OP-54).
 const GOOD_PROBES: u32 = 3;
+
+/// An answer that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// When the first packet left of those that are not answered.
+    pub since: Time,
+    /// When the last answer came to one before it.
+    pub last_answer: Time,
+}
 
 /// The verdict on one path, and what it rests on.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +59,18 @@ impl PathHealth {
         self.health
     }
 
-    /// When a path that is silent since `since`, while an answer is due, becomes suspect: after two round trips, or
-    /// 30 ms.
-    pub fn suspect_at(&self, since: Option<Time>, smoothed_rtt: Option<Duration>) -> Option<Time> {
-        let patience = (smoothed_rtt? * 2).max(LEAST_PATIENCE);
-        (self.health == Health::Good).then_some(since? + patience)
+    /// When a path on which an answer is due becomes suspect. An answer may wait `ack_wait` at the peer.
+    pub fn suspect_at(
+        &self,
+        due: Option<Unanswered>,
+        smoothed_rtt: Option<Duration>,
+        ack_wait: Duration,
+    ) -> Option<Time> {
+        let (due, round_trip) = (due?, smoothed_rtt?);
+        let overdue = due.since + (round_trip * 2).max(LEAST_PATIENCE);
+        // The answer before it may have waited, so the whole silence is no longer than two round trips.
+        let silent = due.last_answer + round_trip.saturating_sub(LONGEST_ACK_DELAY);
+        (self.health == Health::Good).then_some(overdue.max(silent) + ack_wait)
     }
 
     /// The time of [`PathHealth::suspect_at`] has come.
@@ -96,26 +117,38 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn suspect_at(path: &PathHealth, last_answer: u64, rtt: u64) -> Option<u64> {
+        let due = Unanswered {
+            since: Time::ZERO + MS * 1000,
+            last_answer: Time::ZERO + MS * last_answer,
+        };
+        let at = path.suspect_at(Some(due), Some(MS * rtt), Duration::ZERO)?;
+        Some(at.since(Time::ZERO).as_millis())
+    }
+
     #[test]
     fn silence_of_two_round_trips_makes_suspect_and_one_answer_clears() {
         let mut path = PathHealth::default();
-        let since = Some(Time::ZERO);
-        assert_eq!(
-            path.suspect_at(since, Some(MS * 100)),
-            Some(Time::ZERO + MS * 200)
-        );
-        assert_eq!(path.suspect_at(since, Some(MS)), Some(Time::ZERO + MS * 30));
-        assert_eq!(
-            (path.suspect_at(None, Some(MS)), path.suspect_at(since, None)),
-            (None, None)
-        );
+        assert_eq!(suspect_at(&path, 900, 100), Some(1200));
+        assert_eq!(suspect_at(&path, 900, 1), Some(1030));
+        assert_eq!(path.suspect_at(None, Some(MS), Duration::ZERO), None);
         path.on_silence();
         assert_eq!(
-            (path.verdict(), path.suspect_at(since, Some(MS))),
+            (path.verdict(), suspect_at(&path, 900, 1)),
             (Health::Suspect, None)
         );
         assert!(path.on_answer() && !path.on_answer());
         assert_eq!(path.verdict(), Health::Good);
+    }
+
+    /// What left before the first unanswered packet was answered after a round trip and the longest wait: that changes
+    /// nothing. Later answers mean that a queue grows.
+    #[test]
+    fn a_path_that_answers_late_but_steadily_is_not_suspect() {
+        let path = PathHealth::default();
+        assert_eq!(suspect_at(&path, 1105, 100), Some(1200));
+        assert_eq!(suspect_at(&path, 1106, 100), Some(1201));
+        assert_eq!(suspect_at(&path, 1190, 100), Some(1285));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod mapping;
 mod pacer;
 mod path;
 
-pub use health::{Health, PathHealth};
+pub use health::{Health, LONGEST_ACK_DELAY, PathHealth, Unanswered};
 pub use mapping::Mapping;
 pub use pacer::Pacer;
 pub use path::{Load, Path};

@@ -56,6 +56,8 @@ pub struct Scoreboard {
     departed: u64,
     /// Nothing below this number awaits retransmission.
     lost_from: u64,
+    /// Nothing from this number on is reported delivered.
+    unanswered_from: u64,
     /// Highest `order`s reported delivered, the highest first.
     latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
     rate: DeliveryRate,
@@ -79,6 +81,7 @@ impl Scoreboard {
             presumed: 0,
             departed: 0,
             lost_from: first,
+            unanswered_from: first,
             latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
             rate: DeliveryRate::new(),
             losses: Vec::new(),
@@ -287,6 +290,8 @@ impl Scoreboard {
                 }
             }
         }
+        let answered = report.received.iter().map(|range| range.end);
+        self.unanswered_from = answered.fold(self.unanswered_from.max(report.cumulative), u64::max);
         for number in report.lost.start.max(self.first)..report.lost.end {
             let once = self.order_and_once(number).is_some_and(|(_, once)| once);
             feedback.reported += u64::from(once && self.mark_lost(number));
@@ -398,6 +403,14 @@ impl Scoreboard {
         self.entry(number)
             .filter(|entry| entry.fate == Fate::InFlight)
             .map(|entry| (entry.sent_at, !entry.repeated))
+    }
+
+    /// When the segment left to which an answer is due first: the lowest after all that are known to have arrived, or
+    /// else the repeat that goes first. None while there is none, or it waits to be repeated.
+    pub fn unanswered_since(&self) -> Option<Time> {
+        let first = [self.unanswered_from.max(self.first), self.first];
+        let due = first.into_iter().find_map(|number| self.in_flight_since(number));
+        due.map(|(sent_at, _)| sent_at)
     }
 
     /// True when `number` is known or presumed to have arrived.
