@@ -216,13 +216,19 @@ Examples:
   restp profiles                                every preset, service and choice
   restp profiles 3wh-arq                        what it is made of, with its header bits
   restp profiles default --set congestion=newreno --set \"segment=1200 B\"
-                                                a changed one: is it valid?";
+                                                a changed one: is it valid?
+  restp profiles --for reliability=partial --for \"deadline=160 ms\"
+                                                what a call needs, and the profile file that gives it";
 
 #[derive(Debug, Args)]
 pub struct Profiles {
     /// Preset or profile file to show
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "needs")]
     pub name: Option<String>,
+    /// What the application needs, or its paths may suffer: reliability, ordering, deadline, frame, early-start, bandwidth,
+    /// loss, failures; may be repeated
+    #[arg(long = "for", value_name = "NEED=VALUE")]
+    pub needs: Vec<String>,
     /// Change one service or number of it; may be repeated
     #[arg(long, value_name = "SERVICE=CHOICE")]
     pub set: Vec<String>,

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use restp::{Composition, Preset, ValidComposition};
 use restp_base::time::Duration;
 use restp_base::units;
+use restp_proto::composition::Needs;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
@@ -17,13 +18,32 @@ pub type Pairs = Vec<(String, String)>;
 /// # Errors
 /// When one has no `=`.
 pub fn settings(arguments: &[String]) -> Result<Pairs, Failure> {
+    pairs("--set", arguments, "congestion=newreno")
+}
+
+/// Reads the arguments of an option that takes `KEY=VALUE`.
+fn pairs(option: &str, arguments: &[String], example: &str) -> Result<Pairs, Failure> {
     let pair = |argument: &String| match argument.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
         None => Err(Failure::input(format!(
-            "--set \"{argument}\" has no \"=\"; write KEY=VALUE, such as congestion=newreno"
+            "{option} \"{argument}\" has no \"=\"; write KEY=VALUE, such as {example}"
         ))),
     };
     arguments.iter().map(pair).collect()
+}
+
+/// What `--for KEY=VALUE` arguments ask for.
+///
+/// # Errors
+/// When one is not understood, with what may be asked for.
+pub fn needs(arguments: &[String]) -> Result<Needs, Failure> {
+    let mut needs = Needs::default();
+    for (key, value) in pairs("--for", arguments, "reliability=partial")? {
+        needs
+            .set(&key, &value)
+            .map_err(|error| Failure::input(format!("--for {error}")))?;
+    }
+    Ok(needs)
 }
 
 /// Reads a span of time that is longer than nothing.

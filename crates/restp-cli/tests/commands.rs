@@ -305,6 +305,61 @@ fn profiles_are_listed_shown_and_explained() {
 }
 
 #[test]
+fn needs_become_a_profile_that_can_be_used() {
+    let voice = [
+        "profiles",
+        "--for",
+        "reliability=partial",
+        "--for",
+        "deadline=160 ms",
+    ];
+    let shown = restp(&[&voice[..], &["--json"]].concat());
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let profile = &lines(&shown.stdout)[0]["profile"];
+    assert_eq!(profile["paths"], 1);
+    let file: Vec<_> = profile["file"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|line| line.as_str())
+        .collect();
+    assert_eq!(file, ["preset = \"par-arq\"", "deadline = \"160 ms\""]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "voice.toml", file.join("\n").as_bytes());
+    let again = restp(&["profiles", file.to_str().unwrap(), "--json"]);
+    assert_eq!(
+        lines(&again.stdout)[0]["numbers"],
+        lines(&shown.stdout)[0]["numbers"],
+        "{again:?}"
+    );
+
+    let spare = restp(&["profiles", "--for", "failures=1"]);
+    assert!(spare.stdout.contains("It needs 2 paths"), "{spare:?}");
+    for (need, said) in [
+        ("speed=high", "is no need"),
+        ("reliability", "has no \"=\""),
+        ("deadline=160 ms", "has no meaning here"),
+    ] {
+        let refused = restp(&["profiles", "--for", need]);
+        assert!(
+            refused.code == Some(2) && refused.stderr.contains(said),
+            "{refused:?}"
+        );
+    }
+    let contradiction = restp(&[
+        "profiles",
+        "--for",
+        "reliability=partial",
+        "--for",
+        "ordering=full",
+    ]);
+    assert!(
+        contradiction.code == Some(2) && contradiction.stderr.contains("partial-needs-partial-order"),
+        "{contradiction:?}"
+    );
+}
+
+#[test]
 fn an_emulator_says_when_it_is_ready_and_what_it_did() {
     let (path, _) = emulate("127.0.0.1:9", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n");
     path.signal(Signal::SIGINT);

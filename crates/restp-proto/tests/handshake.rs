@@ -101,6 +101,48 @@ fn a_lost_final_acknowledgement_is_made_good_by_data() {
 }
 
 #[test]
+fn the_final_acknowledgement_leaves_alone_and_before_the_data_that_waits() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    let flow = pair.open();
+    pair.write(0, flow, b"early");
+    pair.run_for(Duration::from_millis(35));
+    let opener = pair.log.iter().filter(|seen| seen.from == 0);
+    let sent: Vec<_> = opener.map(|seen| (seen.header.flags, seen.is_data())).collect();
+    assert_eq!(sent, [(SYN, false), (Flags::ACK, false), (Flags::ACK, true)]);
+    let accepted = pair.accepted().expect("accepted");
+    let srtt = pair.ends[1].stats(accepted).unwrap().srtt;
+    assert_eq!(srtt, Some(Duration::from_millis(20)));
+}
+
+/// Karn's rule: data that completes the set-up left later than the acknowledgement that was lost, or is a repeat.
+#[test]
+fn a_lost_final_acknowledgement_gives_no_round_trip() {
+    for (written_after, lost) in [(500, 1), (0, 1), (0, 2)] {
+        let mut pair = Pair::new("3wh-arq", &[("ack-every", "1 packet")]);
+        pair.rule = drop_times(Flags::ACK, lost);
+        let flow = pair.open();
+        pair.run_for(Duration::from_millis(20 + written_after));
+        pair.write(0, flow, b"x");
+        pair.run_for(Duration::from_millis(300));
+        let accepted = pair.accepted().expect("completed by the data");
+        assert_eq!(pair.read_all(1, accepted), [&b"x"[..]]);
+        assert_eq!(
+            pair.ends[1].stats(accepted).unwrap().srtt,
+            None,
+            "{written_after}, {lost}"
+        );
+        pair.write(1, accepted, b"y");
+        pair.run_for(Duration::from_millis(100));
+        let srtt = pair.ends[1].stats(accepted).unwrap().srtt;
+        assert_eq!(
+            srtt,
+            Some(Duration::from_millis(20)),
+            "the first sample is data's"
+        );
+    }
+}
+
+#[test]
 fn a_duplicated_handshake_makes_one_connection() {
     let mut pair = Pair::new("3wh-arq", &[]);
     pair.rule = Box::new(|_| Verdict::Twice);

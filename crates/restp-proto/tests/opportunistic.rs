@@ -26,8 +26,8 @@ fn response_after(connection: &str, lost: [&'static [u64]; 2]) -> u64 {
     Web::open(pair, b"request", b"response").run(7_000).answered_at()
 }
 
-/// ResTP §8.4: what each loss costs, in milliseconds. Opportunistic: 1 is the SYN, 2 the request; 1 is the SYN-ACK, 2
-/// the response. Fast open: 1 is both of the client's.
+/// ResTP §8.4: what each loss costs, in milliseconds. Opportunistic: 1 is the SYN, 2 the request, 3 the final ACK; 1 is
+/// the SYN-ACK, 2 the response. Three-way: 2 is the final ACK, 3 the request. Fast open: 1 is both of the client's.
 #[test]
 fn the_survival_table_holds_to_the_millisecond() {
     let (opportunistic, three_way, fast_open) = ("opportunistic", "three-way", "fast-open");
@@ -47,7 +47,9 @@ fn the_survival_table_holds_to_the_millisecond() {
         ("SYN and SYN-ACK", fast_open, [&[1], &[1]], 3_000 + once),
         // The first timer of data after a sample of 20 ms is the floor of 200 ms.
         ("first data", opportunistic, [&[2], &[]], once + 200 + once),
-        ("first data", three_way, [&[2], &[]], once + 200 + once),
+        ("first data", three_way, [&[3], &[]], once + 200 + once),
+        ("final ACK", opportunistic, [&[3], &[]], once),
+        ("final ACK", three_way, [&[2], &[]], 2 * once),
         ("SYN and first data", opportunistic, [&[1, 2], &[]], 3_000 + once),
         (
             "SYN-ACK and response",

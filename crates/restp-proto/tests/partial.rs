@@ -17,6 +17,9 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
+/// What may report the holes of a partially reliable flow (ResTP §3.7).
+const SELECTIVE: [&str; 2] = ["positive+sack", "positive+snack"];
+
 /// Somebody speaks from side 0, and somebody listens.
 struct Call {
     pair: Pair,
@@ -28,8 +31,9 @@ struct Call {
 }
 
 impl Call {
-    fn with(set: &[(&str, &str)]) -> Self {
-        let mut pair = Pair::new("par-arq", set);
+    /// `par-arq` with these acknowledgements, changed by `set`.
+    fn with(ack: &str, set: &[(&str, &str)]) -> Self {
+        let mut pair = Pair::new("par-arq", &[&[("ack", ack)], set].concat());
         pair.delay = ONE_WAY;
         let (flow, accepted) = pair.connect();
         let began = pair.now;
@@ -89,168 +93,229 @@ fn lose(frame: u64, mut copies: u32) -> Rule {
 
 #[test]
 fn one_later_arrival_is_enough_to_repeat_in_time() {
-    let mut call = Call::with(VOICE);
-    call.pair.rule = lose(3, 1);
-    call.speak(10);
-    assert_eq!(call.frames(), (0..10).collect::<Vec<_>>());
-    let worst = call.heard.iter().map(|(_, delay)| *delay).max();
-    assert_eq!(
-        worst,
-        Some(ms(20 + 32 + 64)),
-        "noticed 20 ms later, back and here again"
-    );
-    assert_eq!(call.copies(3), 2);
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        call.pair.rule = lose(3, 1);
+        call.speak(10);
+        assert_eq!(call.frames(), (0..10).collect::<Vec<_>>());
+        let worst = call.heard.iter().map(|(_, delay)| *delay).max();
+        assert_eq!(
+            worst,
+            Some(ms(20 + 32 + 64)),
+            "noticed 20 ms later, back and here again"
+        );
+        assert_eq!(call.copies(3), 2);
+    }
 }
 
 #[test]
 fn a_frame_lost_twice_is_skipped_in_time_for_what_comes_after_it() {
-    let mut call = Call::with(VOICE);
-    call.pair.rule = lose(3, 2);
-    call.speak(10);
-    assert_eq!(call.frames(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
-    assert!(
-        call.heard.iter().all(|(_, delay)| *delay <= ms(160)),
-        "{:?}",
-        call.heard
-    );
-    let listener = call.pair.ends[1].stats(call.accepted).unwrap();
-    assert_eq!((listener.skipped_segments, listener.duplicate_packets), (1, 0));
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        call.pair.rule = lose(3, 2);
+        call.speak(10);
+        assert_eq!(call.frames(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+        assert!(
+            call.heard.iter().all(|(_, delay)| *delay <= ms(160)),
+            "{:?}",
+            call.heard
+        );
+        let listener = call.pair.ends[1].stats(call.accepted).unwrap();
+        assert_eq!((listener.skipped_segments, listener.duplicate_packets), (1, 0));
+    }
 }
 
 #[test]
 fn the_sender_tries_once_per_round_trip_until_the_pointer_passes() {
-    let set = &[("hold", "1 s"), ("rto-floor", "5 s")];
-    let mut call = Call::with(set);
-    call.pair.rule = lose(3, u32::MAX);
-    call.speak(120);
-    // Held from the arrival of 4 on, which is 1 s; a copy takes 64 ms and up to 20 ms for a later frame to leave.
-    let copies = call.copies(3) - 1;
-    assert!((11..=16).contains(&copies), "{copies} repeats in a second");
-    assert_eq!(call.heard.len(), 119);
-    let speaker = call.pair.ends[0].stats(call.flow).unwrap();
-    assert_eq!(
-        (speaker.in_flight_segments, speaker.timeouts),
-        (0, 0),
-        "3 counts as acknowledged"
-    );
-    let before = call.pair.log.len();
-    call.listen(ms(1000));
-    assert_eq!(call.pair.log.len(), before, "nothing is tried any more");
+    for ack in SELECTIVE {
+        let set = &[("hold", "1 s"), ("rto-floor", "5 s")];
+        let mut call = Call::with(ack, set);
+        call.pair.rule = lose(3, u32::MAX);
+        call.speak(120);
+        // Held from the arrival of 4 on, which is 1 s; a copy takes 64 ms and up to 20 ms for a later frame to leave.
+        let copies = call.copies(3) - 1;
+        assert!((11..=16).contains(&copies), "{copies} repeats in a second");
+        assert_eq!(call.heard.len(), 119);
+        let speaker = call.pair.ends[0].stats(call.flow).unwrap();
+        assert_eq!(
+            (speaker.in_flight_segments, speaker.timeouts),
+            (0, 0),
+            "3 counts as acknowledged"
+        );
+        let before = call.pair.log.len();
+        call.listen(ms(1000));
+        assert_eq!(call.pair.log.len(), before, "nothing is tried any more");
+    }
 }
 
 #[test]
 fn all_holes_of_a_burst_leave_at_once() {
-    let mut call = Call::with(VOICE);
-    let mut seen_first = 0;
-    call.pair.rule = Box::new(move |seen| {
-        seen_first += u64::from(seen.is_data());
-        if seen.is_data() && (4..=6).contains(&seen_first) {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
-    call.speak(20);
-    assert_eq!(call.heard.len(), 20);
-    let repeats: Vec<_> = (3..6)
-        .map(|frame| {
-            let copies = call.pair.log.iter();
-            let mut copies = copies.filter(|seen| seen.is_data() && seen.payload[7] == frame);
-            copies.nth(1).expect("a repeat").at
-        })
-        .collect();
-    assert!(repeats.iter().all(|at| *at == repeats[0]), "{repeats:?}");
-}
-
-#[test]
-fn an_arrival_after_its_hole_was_skipped_is_late_and_the_sender_learns_where_the_pointer_is() {
-    let mut call = Call::with(VOICE);
-    call.pair.rule = Box::new(|seen| {
-        if seen.is_data() && seen.payload[7] == 3 {
-            Verdict::Late(ms(400))
-        } else {
-            Verdict::Pass
-        }
-    });
-    call.speak(40);
-    assert_eq!(call.heard.len(), 39);
-    assert!(call.is_in_order());
-    let listener = call.pair.ends[1].stats(call.accepted).unwrap();
-    assert_eq!(listener.late_packets as usize, call.copies(3));
-    assert_eq!(listener.duplicate_packets, 0);
-}
-
-#[test]
-fn the_pointer_that_skipped_is_told_at_once() {
-    let mut call = Call::with(VOICE);
-    call.pair.rule = lose(3, u32::MAX);
-    call.speak(5);
-    let tail = call
-        .pair
-        .log
-        .iter()
-        .rfind(|seen| seen.from == 1)
-        .expect("an acknowledgement");
-    assert_eq!(tail.header.flags, Flags::ACK);
-    assert_eq!(tail.header.tail, Tail::None, "nothing is missing any more");
-    // 4 was here 32 ms after it was spoken; its predecessor is waited for 160 − 32 − 20 ms.
-    assert_eq!(tail.at, call.began + FRAME * 4 + ms(32 + 108));
-}
-
-#[test]
-fn the_age_of_what_was_skipped_is_no_round_trip() {
-    let set = &[
-        ("ordering", "partial"),
-        ("ack", "positive+sack"),
-        ("recovery", "pipe"),
-        ("reliability", "unreliable"),
-    ];
-    let mut call = Call::with(&[VOICE, set].concat());
-    call.pair.rule = lose(3, 1);
-    call.speak(12);
-    assert_eq!(call.heard.len(), 11);
-    let srtt = call.pair.ends[0].stats(call.flow).unwrap().srtt.unwrap();
-    assert!(srtt <= ms(72), "{srtt}; 3 was skipped 192 ms after it left");
-}
-
-#[test]
-fn an_end_behind_a_skipped_hole_is_reached() {
-    let mut call = Call::with(VOICE);
-    call.pair.rule = lose(4, u32::MAX);
-    call.speak(4);
-    call.pair.write(0, call.flow, &[0, 0, 0, 0, 0, 0, 0, 4]);
-    call.pair.ends[0].finish(call.pair.now, call.flow);
-    call.pair.ends[1].finish(call.pair.now, call.accepted);
-    call.pair.run_for(Duration::from_secs(100));
-    assert_eq!(call.pair.closed(0), Some(&CloseReason::Finished));
-    assert_eq!(call.pair.closed(1), Some(&CloseReason::Finished));
-}
-
-/// What ResTP §4.5 measured: two per cent lost on the way there and back, 99 s of talk.
-#[test]
-fn voice_over_two_per_cent_loss_keeps_its_deadline() {
-    let (mut lost, mut late, mut in_network) = (0, 0, 0);
-    for seed in 0..3 {
-        let mut call = Call::with(VOICE);
-        let mut draw = Stream::named(seed, "loss");
-        call.pair.rule = Box::new(move |_| {
-            if draw.chance(0.02) {
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        let mut seen_first = 0;
+        call.pair.rule = Box::new(move |seen| {
+            seen_first += u64::from(seen.is_data());
+            if seen.is_data() && (4..=6).contains(&seen_first) {
                 Verdict::Drop
             } else {
                 Verdict::Pass
             }
         });
-        call.speak(4949);
-        assert!(call.is_in_order());
-        let dropped = |seen: &&Seen| seen.is_data() && seen.verdict == Verdict::Drop;
-        in_network += call.pair.log.iter().filter(dropped).count();
-        lost += 4949 - call.heard.len();
-        late += call.heard.iter().filter(|(_, delay)| *delay > ms(160)).count();
+        call.speak(20);
+        assert_eq!(call.heard.len(), 20);
+        let repeats: Vec<_> = (3..6)
+            .map(|frame| {
+                let copies = call.pair.log.iter();
+                let mut copies = copies.filter(|seen| seen.is_data() && seen.payload[7] == frame);
+                copies.nth(1).expect("a repeat").at
+            })
+            .collect();
+        assert!(repeats.iter().all(|at| *at == repeats[0]), "{repeats:?}");
     }
-    assert!(in_network > 200, "{in_network} lost in the network");
-    assert!(10 * lost <= in_network, "{lost} of {in_network} lost for good");
+}
+
+/// The first report after two separate losses names both; each hole leaves again once.
+#[test]
+fn one_snack_asks_for_every_hole() {
+    let mut call = Call::with("positive+snack", VOICE);
+    let (mut third, mut fifth) = (lose(3, 1), lose(5, 1));
+    call.pair.rule = Box::new(move |seen| {
+        // What the listener says of 4 is lost, so that its report of 6 is the first.
+        match (third(seen), fifth(seen)) {
+            (Verdict::Pass, Verdict::Pass)
+                if seen.from == 1
+                    && matches!(&seen.header.tail, Tail::Snack(snack) if snack.vector.is_empty()) =>
+            {
+                Verdict::Drop
+            }
+            (Verdict::Pass, verdict) | (verdict, _) => verdict,
+        }
+    });
+    call.speak(10);
+    let vectors = call
+        .pair
+        .log
+        .iter()
+        .filter(|seen| matches!(&seen.header.tail, Tail::Snack(snack) if !snack.vector.is_empty()));
+    let first = vectors.map(|seen| seen.at).next().expect("a report of two holes");
+    let repeated = |frame: u8| {
+        let is_copy = |seen: &&Seen| seen.is_data() && seen.payload[7] == frame;
+        call.pair.log.iter().filter(is_copy).nth(1).expect("a repeat").at
+    };
+    assert_eq!([repeated(3), repeated(5)], [first + ONE_WAY; 2]);
+    assert_eq!([call.copies(3), call.copies(5)], [2, 2]);
+    assert_eq!(call.frames(), (0..10).collect::<Vec<_>>());
+}
+
+/// A NAK names one hole in each acknowledgement: too few to beat the reader to all of them (ResTP §3.7).
+#[test]
+fn holes_named_one_by_one_are_too_few_for_partial_reliability() {
+    let refusal = composition("par-arq", &[("ack", "positive+nak")]).check();
+    let sentence = refusal.expect_err("refused").to_string();
     assert!(
-        1000 * (lost + late) <= 6 * 3 * 4949,
-        "{lost} lost and {late} late"
+        sentence.contains("rule partial-needs-selective") && sentence.contains("choose ack = positive+sack"),
+        "{sentence}"
     );
+}
+
+#[test]
+fn an_arrival_after_its_hole_was_skipped_is_late_and_the_sender_learns_where_the_pointer_is() {
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        call.pair.rule = Box::new(|seen| {
+            if seen.is_data() && seen.payload[7] == 3 {
+                Verdict::Late(ms(400))
+            } else {
+                Verdict::Pass
+            }
+        });
+        call.speak(40);
+        assert_eq!(call.heard.len(), 39);
+        assert!(call.is_in_order());
+        let listener = call.pair.ends[1].stats(call.accepted).unwrap();
+        assert_eq!(listener.late_packets as usize, call.copies(3));
+        assert_eq!(listener.duplicate_packets, 0);
+    }
+}
+
+#[test]
+fn the_pointer_that_skipped_is_told_at_once() {
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        call.pair.rule = lose(3, u32::MAX);
+        call.speak(5);
+        let tail = call
+            .pair
+            .log
+            .iter()
+            .rfind(|seen| seen.from == 1)
+            .expect("an acknowledgement");
+        assert_eq!(tail.header.flags, Flags::ACK);
+        assert_eq!(tail.header.tail, Tail::None, "nothing is missing any more");
+        // 4 was here 32 ms after it was spoken; its predecessor is waited for 160 − 32 − 20 ms.
+        assert_eq!(tail.at, call.began + FRAME * 4 + ms(32 + 108));
+    }
+}
+
+#[test]
+fn the_age_of_what_was_skipped_is_no_round_trip() {
+    for ack in ["positive+sack", "positive+nak", "positive+snack"] {
+        let set = &[
+            ("ordering", "partial"),
+            ("recovery", "pipe"),
+            ("reliability", "unreliable"),
+        ];
+        let mut call = Call::with(ack, &[VOICE, set].concat());
+        call.pair.rule = lose(3, 1);
+        call.speak(12);
+        assert_eq!(call.heard.len(), 11);
+        let srtt = call.pair.ends[0].stats(call.flow).unwrap().srtt.unwrap();
+        assert!(srtt <= ms(72), "{srtt}; 3 was skipped 192 ms after it left");
+    }
+}
+
+#[test]
+fn an_end_behind_a_skipped_hole_is_reached() {
+    for ack in SELECTIVE {
+        let mut call = Call::with(ack, VOICE);
+        call.pair.rule = lose(4, u32::MAX);
+        call.speak(4);
+        call.pair.write(0, call.flow, &[0, 0, 0, 0, 0, 0, 0, 4]);
+        call.pair.ends[0].finish(call.pair.now, call.flow);
+        call.pair.ends[1].finish(call.pair.now, call.accepted);
+        call.pair.run_for(Duration::from_secs(100));
+        assert_eq!(call.pair.closed(0), Some(&CloseReason::Finished));
+        assert_eq!(call.pair.closed(1), Some(&CloseReason::Finished));
+    }
+}
+
+/// What ResTP §4.5 measured: two per cent lost on the way there and back, 99 s of talk.
+#[test]
+fn voice_over_two_per_cent_loss_keeps_its_deadline() {
+    for ack in SELECTIVE {
+        let (mut lost, mut late, mut in_network) = (0, 0, 0);
+        for seed in 0..3 {
+            let mut call = Call::with(ack, VOICE);
+            let mut draw = Stream::named(seed, "loss");
+            call.pair.rule = Box::new(move |_| {
+                if draw.chance(0.02) {
+                    Verdict::Drop
+                } else {
+                    Verdict::Pass
+                }
+            });
+            call.speak(4949);
+            assert!(call.is_in_order());
+            let dropped = |seen: &&Seen| seen.is_data() && seen.verdict == Verdict::Drop;
+            in_network += call.pair.log.iter().filter(dropped).count();
+            lost += 4949 - call.heard.len();
+            late += call.heard.iter().filter(|(_, delay)| *delay > ms(160)).count();
+        }
+        assert!(in_network > 200, "{in_network} lost in the network");
+        assert!(10 * lost <= in_network, "{lost} of {in_network} lost for good");
+        assert!(
+            1000 * (lost + late) <= 6 * 3 * 4949,
+            "{lost} lost and {late} late"
+        );
+    }
 }

@@ -1,18 +1,17 @@
 //! The emulator against a wall clock. The machine may be shared and withhold the processor, so assertions are on
 //! medians and counts, and a run in which the emulator itself says that it was held up is repeated.
 
+mod common;
 mod toy;
 
 use bytes::Bytes;
+use common::Line;
 use restp::clock::Clock;
-use restp::emulator::{
-    Answer, Attachment, CommandError, Control, DirectionReport, Emulator, NetConfig, Report,
-};
+use restp::emulator::{Answer, CommandError, DirectionReport};
 use restp::{CloseReason, Endpoint};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
-use tokio::task::JoinHandle;
 use toy::Toy;
 
 /// IP and UDP headers occupy the link as well.
@@ -23,35 +22,9 @@ const MAX_MEAN_LATENESS_US: f64 = 200.0;
 
 const ATTEMPTS: usize = 5;
 
-struct Running {
-    address: SocketAddr,
-    control: Control,
-    task: JoinHandle<Report>,
-}
-
-impl Running {
-    /// One path with `keys` towards `to`.
-    fn start(to: SocketAddr, keys: &str) -> Running {
-        let text = format!("[[path]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n{keys}\n");
-        let config = NetConfig::parse(&text).expect("a good network");
-        let emulator = Emulator::from_config(&config, Attachment::Udp).expect("loopback ports");
-        let (address, control) = (
-            emulator.ports()[0].listen.expect("a UDP path"),
-            emulator.control(),
-        );
-        Running {
-            address,
-            control,
-            task: tokio::spawn(emulator.run(std::future::pending())),
-        }
-    }
-
-    async fn stop(self) -> DirectionReport {
-        self.control.quit();
-        self.task.await.expect("the emulator ends").paths[0]
-            .forward
-            .clone()
-    }
+/// Ends the only path; what its packets forward met.
+async fn stopped(line: Line) -> DirectionReport {
+    line.stop().await.paths[0].forward.clone()
 }
 
 async fn socket() -> UdpSocket {
@@ -113,7 +86,7 @@ fn check(ok: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
 async fn the_delay_is_right_within_a_millisecond() {
     accurate(|| async {
         let echo = socket().await;
-        let running = Running::start(
+        let running = Line::start(
             echo.local_addr().expect("bound"),
             "delay = \"10 ms\"\nreverse_delay = \"15 ms\"",
         );
@@ -143,7 +116,7 @@ async fn the_delay_is_right_within_a_millisecond() {
         answering.abort();
         round_trips.sort_by(f64::total_cmp);
         let median = round_trips[50];
-        let report = running.stop().await;
+        let report = stopped(running).await;
         eprintln!("median round trip {median:.3} ms of 25 ms set; {report}");
         (
             report,
@@ -160,7 +133,7 @@ async fn rate_within_two_percent(megabits: u64, bytes: usize) {
         let sink = socket().await;
         let keys =
             format!("rate = \"{megabits} Mbit/s\"\ndelay = \"5 ms\"\nqueue = {{ drop_tail = \"300 kB\" }}");
-        let running = Running::start(sink.local_addr().expect("bound"), &keys);
+        let running = Line::start(sink.local_addr().expect("bound"), &keys);
         let (address, clock) = (running.address, Clock::start());
         // A quarter more than the link carries, for one second.
         let size = bytes as u64 + HEADER_BYTES;
@@ -170,7 +143,7 @@ async fn rate_within_two_percent(megabits: u64, bytes: usize) {
         sending.await.expect("sent");
         let span = arrivals[arrivals.len() - 1].0 - arrivals[0].0;
         let measured = (arrivals.len() as u64 - 1) as f64 * (size * 8) as f64 * 1e3 / span as f64;
-        let report = running.stop().await;
+        let report = stopped(running).await;
         eprintln!("{measured:.2} of {megabits} Mbit/s; {report}");
         let error = (measured / megabits as f64 - 1.0).abs();
         let whole = report.dropped_queue > 0 && report.delivered_packets == arrivals.len() as u64;
@@ -195,12 +168,12 @@ async fn the_loss_is_right_within_three_sigma_and_repeats_with_its_seed() {
     let mut patterns = Vec::new();
     for _ in 0..2 {
         let sink = socket().await;
-        let running = Running::start(sink.local_addr().expect("bound"), "loss = { rate = 0.05 }");
+        let running = Line::start(sink.local_addr().expect("bound"), "loss = { rate = 0.05 }");
         let (address, clock) = (running.address, Clock::start());
         let sending = tokio::spawn(send(address, 20_000, 100, 40));
         let arrivals = collect(&sink, clock, Duration::from_millis(500)).await;
         sending.await.expect("sent");
-        let report = running.stop().await;
+        let report = stopped(running).await;
         assert_eq!(
             report.offered_packets,
             report.delivered_packets + report.dropped_error,
@@ -228,7 +201,7 @@ async fn the_loss_is_right_within_three_sigma_and_repeats_with_its_seed() {
 #[tokio::test]
 async fn commands_change_a_running_path() {
     let sink = socket().await;
-    let running = Running::start(sink.local_addr().expect("bound"), "delay = \"1 ms\"");
+    let running = Line::start(sink.local_addr().expect("bound"), "delay = \"1 ms\"");
     let control = running.control.clone();
     let clock = Clock::start();
     let count = |arrivals: Vec<(u64, u32)>| arrivals.len();
@@ -264,14 +237,14 @@ async fn commands_change_a_running_path() {
     );
     assert!(matches!(execute("down b").await, Err(CommandError::NoPath { known, .. }) if known == "a"));
     assert!(matches!(execute("dance").await, Err(CommandError::Unknown(_))));
-    let stopped = running.stop().await;
+    let stopped = stopped(running).await;
     assert_eq!(stopped.offered_packets, 30);
     assert_eq!(execute("up a").await, Err(CommandError::Ended));
 }
 
 #[tokio::test]
 async fn commands_are_read_line_by_line_until_quit() {
-    let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 9)), "");
+    let running = Line::start(SocketAddr::from(([127, 0, 0, 1], 9)), "");
     let control = running.control.clone();
     let lines = "down a\n\nfly a\nstats\nquit\nup a\n";
     let serving = tokio::task::spawn_blocking(move || {
@@ -284,18 +257,18 @@ async fn commands_are_read_line_by_line_until_quit() {
         &answers[..],
         [Ok(Answer::Done(_)), Err(CommandError::Unknown(line)), Ok(Answer::Stats(_)), Ok(Answer::Stats(_))] if line == "fly a"
     ));
-    assert_eq!(running.task.await.expect("ended by quit").paths.len(), 1);
+    assert_eq!(running.running.await.expect("ended by quit").paths.len(), 1);
 }
 
 #[tokio::test]
 async fn an_outage_by_schedule_ends_by_itself() {
     let sink = socket().await;
-    let running = Running::start(sink.local_addr().expect("bound"), "outage = [\"0 ms..300 ms\"]");
+    let running = Line::start(sink.local_addr().expect("bound"), "outage = [\"0 ms..300 ms\"]");
     let (address, clock) = (running.address, Clock::start());
     let sending = tokio::spawn(send(address, 300, 100, 1));
     let arrivals = collect(&sink, clock, Duration::from_secs(1)).await;
     sending.await.expect("sent");
-    let report = running.stop().await;
+    let report = stopped(running).await;
     assert!(
         report.dropped_outage > 0 && report.delivered_packets > 0,
         "{report}"
@@ -310,7 +283,7 @@ async fn an_outage_by_schedule_ends_by_itself() {
 #[tokio::test]
 async fn answers_find_their_way_back_to_each_client() {
     let server = socket().await;
-    let running = Running::start(server.local_addr().expect("bound"), "delay = \"2 ms\"");
+    let running = Line::start(server.local_addr().expect("bound"), "delay = \"2 ms\"");
     let clients = [socket().await, socket().await, socket().await];
     for (number, client) in clients.iter().enumerate() {
         client
@@ -328,7 +301,7 @@ async fn answers_find_their_way_back_to_each_client() {
         let (len, from) = answer.expect("an answer").expect("loopback");
         assert_eq!((&buffer[..len], from), (&[number as u8][..], running.address));
     }
-    running.stop().await;
+    stopped(running).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -338,7 +311,7 @@ async fn a_transport_crosses_a_path_that_loses_reorders_and_duplicates() {
     let client = Endpoint::with_machine(Toy::default(), &[loopback]).expect("loopback");
     let keys = "delay = \"2 ms\"\nloss = { rate = 0.02, direction = \"both\" }\n\
                 reorder = { rate = 0.05, delay = \"1 ms\" }\nduplicate = { rate = 0.05, direction = \"both\" }";
-    let running = Running::start(server.local_addr(), keys);
+    let running = Line::start(server.local_addr(), keys);
     let address = running.address;
     let sending = tokio::spawn(async move {
         let connection = client.connect(address, 7).await.expect("through the emulator");
@@ -362,7 +335,7 @@ async fn a_transport_crosses_a_path_that_loses_reorders_and_duplicates() {
         .await
         .expect("within a minute");
     assert_eq!(end, CloseReason::Finished);
-    let report = running.stop().await;
+    let report = stopped(running).await;
     assert!(
         report.dropped_error > 0 && report.reordered > 0 && report.duplicated > 0,
         "{report:?}"
@@ -371,9 +344,9 @@ async fn a_transport_crosses_a_path_that_loses_reorders_and_duplicates() {
 
 #[tokio::test]
 async fn dropping_the_run_ends_the_thread_and_frees_the_port() {
-    let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 9)), "");
+    let running = Line::start(SocketAddr::from(([127, 0, 0, 1], 9)), "");
     let (address, control) = (running.address, running.control.clone());
-    running.task.abort();
+    running.running.abort();
     let freed = async {
         while UdpSocket::bind(address).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;

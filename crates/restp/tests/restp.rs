@@ -1,17 +1,12 @@
 //! ResTP itself over real sockets, also through emulated paths.
 
+mod common;
+
 use bytes::Bytes;
-use restp::emulator::{Attachment, Emulator, NetConfig, Report};
+use common::{Line, PORT, loopback, noise, within};
+use restp::emulator::Report;
 use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset};
-use std::net::SocketAddr;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-const PORT: u16 = 7;
-
-fn loopback() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
-}
 
 fn config(preset: &str) -> EndpointConfig {
     let composition = Preset::named(preset).expect("a preset").composition();
@@ -24,21 +19,6 @@ fn pair(preset: &str) -> (Endpoint, Endpoint) {
         bind(config(preset)),
         bind(config(preset).listen(PORT, Acceptance::Any)),
     )
-}
-
-async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future)
-        .await
-        .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
-}
-
-fn noise(len: usize) -> Bytes {
-    let mut state = 1u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    (0..len).map(|_| next()).collect()
 }
 
 /// Sends `data` one way as a stream and returns what arrived, and how the sender's connection ended.
@@ -82,16 +62,9 @@ async fn a_file_arrives_unchanged() {
 /// Runs a transfer over one emulated path and returns seconds and the counters.
 async fn through(path: &str, preset: &str, len: usize) -> (f64, Report) {
     let (client, server) = pair(preset);
-    let keys = format!(
-        "[[path]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\nto = \"{}\"\n{path}",
-        server.local_addr()
-    );
-    let network = NetConfig::parse(&keys).expect("a network");
-    let emulator = Emulator::from_config(&network, Attachment::Udp).expect("loopback ports");
-    let (address, control) = (emulator.ports()[0].listen.expect("UDP"), emulator.control());
-    let running = tokio::spawn(emulator.run(std::future::pending()));
+    let line = Line::start(server.local_addr(), path);
     let clock = restp::clock::Clock::start();
-    let connection = within("connect", client.connect(address, PORT))
+    let connection = within("connect", client.connect(line.address, PORT))
         .await
         .expect("served");
     let accepted = within("accept", server.accept()).await.expect("running");
@@ -102,8 +75,7 @@ async fn through(path: &str, preset: &str, len: usize) -> (f64, Report) {
         "{} bytes, {end}",
         received.len()
     );
-    control.quit();
-    (seconds, running.await.expect("no panic"))
+    (seconds, line.stop().await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

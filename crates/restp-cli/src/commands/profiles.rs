@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::plan;
 use restp::{Composition, ValidComposition};
 use restp_lab::report;
-use restp_proto::composition::{KEYS, PRESETS, Preset};
+use restp_proto::composition::{KEYS, NEEDS, Needs, PRESETS, Preset};
 use restp_proto::wire::{self, Field, Header, Services};
 use serde::Serialize;
 
@@ -15,20 +15,60 @@ use serde::Serialize;
 /// # Errors
 /// Exit code 2 for unknown names, and for a composition that is invalid, with the reason and the nearest valid one.
 pub fn execute(arguments: &Profiles, output: Output) -> Result<(), Failure> {
-    if arguments.name.is_none() && arguments.set.is_empty() {
+    if arguments.name.is_none() && arguments.set.is_empty() && arguments.needs.is_empty() {
         return list(output);
     }
+    let needs = plan::needs(&arguments.needs)?;
+    let base = needs
+        .composition()
+        .map_err(|error| Failure::input(format!("--for {error}")))?;
     let wanted = CompositionArgs {
         profile: arguments.name.clone(),
         set: arguments.set.clone(),
     };
-    let composition = plan::composition(Composition::default(), &wanted, |_| {})?;
-    let name = arguments.name.as_deref().unwrap_or("default");
+    let composition = plan::composition(base, &wanted, |_| {})?;
+    let asked = !arguments.needs.is_empty();
+    let name = match &arguments.name {
+        Some(name) => name,
+        None if asked => "what is needed",
+        None => "default",
+    };
     let valid = composition.clone().check().map_err(|refusal| {
         let nearest = nearest(&composition);
         Failure::input(format!("{name} cannot be used: {refusal}{nearest}"))
     })?;
-    output.result(&Shown::of(name, &valid), Shown::describe)
+    let profile = asked.then(|| Profile::of(&needs));
+    output.result(&Shown::of(name, profile, &valid), Shown::describe)
+}
+
+/// What meets needs: the lines of a profile file, and how many paths to give it.
+#[derive(Serialize)]
+struct Profile {
+    file: Vec<String>,
+    paths: u64,
+}
+
+impl Profile {
+    fn of(needs: &Needs) -> Self {
+        let lines = needs.profile().into_iter();
+        Profile {
+            file: lines.map(|(key, value)| format!("{key} = \"{value}\"")).collect(),
+            paths: needs.paths(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let mut text = "\n\nProfile file\n".to_owned();
+        text += &self
+            .file
+            .iter()
+            .map(|line| format!("  {line}\n"))
+            .collect::<String>();
+        if self.paths > 1 {
+            text += &format!("\nIt needs {} paths that do not fail together.", self.paths);
+        }
+        text.trim_end().to_owned()
+    }
 }
 
 /// How to change `composition` into the nearest valid one.
@@ -102,6 +142,12 @@ fn list(output: Output) -> Result<(), Failure> {
                 .map(|key| [key.key.into(), key.section.into(), key.allowed.join(", ")]),
         );
     }
+    text += "\nNeeds (--for NEED=VALUE)\n";
+    text += &table(
+        NEEDS
+            .iter()
+            .map(|(need, allowed)| [(*need).into(), (*allowed).into()]),
+    );
     output.text(&text)
 }
 
@@ -111,6 +157,8 @@ struct Shown {
     name: String,
     section: Option<&'static str>,
     purpose: Option<&'static str>,
+    /// With `--for`.
+    profile: Option<Profile>,
     services: Vec<Setting>,
     numbers: Vec<Setting>,
     header: String,
@@ -137,7 +185,7 @@ struct ShownField {
 }
 
 impl Shown {
-    fn of(name: &str, valid: &ValidComposition) -> Self {
+    fn of(name: &str, profile: Option<Profile>, valid: &ValidComposition) -> Self {
         let settings = |values: Vec<(&'static str, String, &'static str)>| {
             let settings = values
                 .into_iter()
@@ -150,6 +198,7 @@ impl Shown {
             name: name.into(),
             section: preset.map(|preset| preset.section),
             purpose: preset.map(|preset| preset.purpose),
+            profile,
             services: settings(valid.services()),
             numbers: settings(valid.numbers()),
             header,
@@ -164,6 +213,7 @@ impl Shown {
         if let (Some(section), Some(purpose)) = (self.section, self.purpose) {
             text += &format!(" ({section}): {purpose}");
         }
+        text += &self.profile.as_ref().map(Profile::describe).unwrap_or_default();
         for (title, settings) in [("Services", &self.services), ("Numbers", &self.numbers)] {
             text += &format!("\n\n{title}\n");
             text += table(
@@ -240,7 +290,7 @@ mod tests {
             let Ok(valid) = preset.composition().check() else {
                 continue;
             };
-            let shown = Shown::of(preset.name, &valid);
+            let shown = Shown::of(preset.name, None, &valid);
             assert!(!shown.fields.is_empty(), "{}", preset.name);
             assert!(shown.describe().contains("congestion"));
         }

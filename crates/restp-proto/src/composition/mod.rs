@@ -14,10 +14,12 @@
 //! | `rules` | the table of rules: what does not go together, why, and what to choose instead |
 //! | `validity` | the check, its refusal and its warnings |
 //! | `presets` | the named compositions of ResTP §17, and `default` |
+//! | `needs` | what an application needs and its paths may suffer, to a preset and changes (OP-56) |
 //! | `negotiate` | header bits from a composition and back (OP-27) |
 
 mod key_table;
 mod keys;
+mod needs;
 mod negotiate;
 mod presets;
 mod rules;
@@ -31,6 +33,7 @@ mod every;
 
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
+pub use needs::{Arrival, Bandwidth, NEEDS, NeedError, Needs, Order};
 pub use negotiate::accept;
 pub use presets::{PRESETS, Preset};
 pub use rules::{Rule, Verdict, rules};

@@ -106,8 +106,9 @@ impl Connection {
         self.learn_peer_number(&packet);
         self.ecn.agreed =
             self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
-        self.establish(now, header.acknowledgement);
+        self.establish(now, header.acknowledgement, packet.payload.is_empty());
         self.inn.ack.on_urgent();
+        self.confirmation_due = true;
         self.given = header.cookie().copied();
         if self.given.is_some() {
             self.out.board.mark_all_lost(); // the early data was not taken (OP-30)
@@ -167,7 +168,8 @@ impl Connection {
             self.counters.rejected_packets += 1; // whoever joins has to prove itself first (OP-36)
             return;
         }
-        self.establish(now, header.acknowledgement);
+        let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
+        self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
             self.inn.ack.on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
         }

@@ -150,6 +150,9 @@ pub(crate) struct Connection {
     answered_at: Time,
     keepalive_at: Option<Time>,
     keepalive_due: bool,
+    /// The third packet of the set-up has to leave, by itself and before any data (ResTP §3.5.5): what the peer measures
+    /// by it is a round trip.
+    confirmation_due: bool,
     /// A keep-alive is out and nothing was heard since.
     asked_at: Option<Time>,
     /// Feedback with news, and answers to keep-alives, so far.
@@ -307,6 +310,7 @@ impl Connection {
             answered_at: now,
             keepalive_at: None,
             keepalive_due: false,
+            confirmation_due: false,
             asked_at: None,
             answers: 0,
             subflow: None,

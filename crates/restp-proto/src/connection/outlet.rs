@@ -57,6 +57,9 @@ fn poll_early(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> b
 
 fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     c.out.paced_until = None;
+    if std::mem::take(&mut c.confirmation_due) {
+        return pdu::acknowledgement(c, out, c.out.board.next());
+    }
     if c.send_encoded(now, out) {
         return true;
     }

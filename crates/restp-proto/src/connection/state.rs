@@ -67,19 +67,22 @@ impl State {
 
 impl Connection {
     /// The exchange is complete. `acknowledged`: what the packet that completed it acknowledges. When that is our SYN
-    /// alone, and it left once, the time between is a round trip; data has its own.
-    pub(super) fn establish(&mut self, now: Time, acknowledged: Option<u32>) {
+    /// alone, and it left once, the time between is a round trip; data has its own. `bare`: it carries nothing else. Data
+    /// completes an exchange whose own packet was lost, later by as much as nobody knows, or as a repeat (Karn's rule,
+    /// RFC 6298 §3).
+    pub(super) fn establish(&mut self, now: Time, acknowledged: Option<u32>, bare: bool) {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
         let of_syn = acknowledged.is_none_or(|number| number == sequence::truncate(self.out.origin));
-        if of_syn && !handshake.is_repeated() {
-            self.path.rtt.sample(now.since(self.counters.opened_at));
+        let took = now.since(self.counters.opened_at);
+        if of_syn && bare && !handshake.is_repeated() {
+            self.path.rtt.sample(took);
         }
         if handshake.is_repeated() {
             self.path.rto.on_repeated_set_up();
         }
-        self.counters.handshake = Some(now.since(self.counters.opened_at));
+        self.counters.handshake = Some(took);
         self.state = State::Established;
         self.progress_at = now;
         if !self.out.board.is_empty() {

@@ -5,10 +5,11 @@ mod outage;
 
 pub use outage::{Acknowledged, ProbeState, Silence};
 
-/// Cause to which losses are attributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Cause to which losses are attributed. Default congestion (ResTP §3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossHandling {
     /// As TCP: reduce the window, back off the timer.
+    #[default]
     Congestion,
     /// Repeat at an unchanged rate, no back-off of the timer; abort by elapsed time (OP-50).
     Corruption,

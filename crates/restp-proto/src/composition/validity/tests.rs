@@ -2,6 +2,7 @@ use super::cases::{INTERACTIONS, NEEDS, OWN, RECOMMENDED, Row};
 use super::*;
 use crate::composition::every::combinations;
 use crate::composition::{PRESETS, Preset};
+use restp_services::reliability::Reliability;
 
 /// The preset `name` with some keys changed.
 fn with(name: &str, pairs: &[(&str, &str)]) -> Composition {
@@ -86,7 +87,7 @@ fn a_discouraged_choice_is_allowed_with_a_warning() {
 }
 
 #[test]
-fn what_is_not_built_is_said_only_of_what_would_be_valid() {
+fn several_paths_are_judged_like_one() {
     let refusal = with("mp-opt", &[("recovery", "pipe")]).check().unwrap_err();
     let Refusal::Broken(breaches) = refusal else {
         panic!("{refusal}")
@@ -159,14 +160,33 @@ fn the_real_time_profile_is_valid_in_all_its_variants() {
     }
 }
 
+/// How many combinations are valid, by congestion control and, in the order of their list, reliability: 61 948 of
+/// 3 732 480. A rule that is added, lifted or widened changes a number here, and the change says why. An algorithm that
+/// decides a rate needs pacing, which these combinations have together with ECN, so it has half of what a window
+/// algorithm has; while no such algorithm was built, it had none.
+const VALID: [(&str, [u64; 5]); 4] = [
+    ("none", [880, 876, 5184, 1728, 240]),
+    ("newreno", [3456, 3456, 10368, 3456, 480]),
+    ("bic", [3456, 3456, 10368, 3456, 480]),
+    ("rate", [1728, 1728, 5184, 1728, 240]),
+];
+
 #[test]
 fn every_combination_is_valid_or_refused_and_following_the_hints_mends_it() {
-    let (mut count, mut valid) = (0_u64, 0_u64);
-    combinations(&["none", "newreno", "bic", "rate"], |composition| {
+    let names = VALID.map(|(congestion, _)| congestion);
+    let (mut count, mut valid) = (0_u64, VALID.map(|(congestion, _)| (congestion, [0; 5])));
+    combinations(&names, |composition| {
         count += 1;
         let refuses = |verdict| matches!(verdict, Verdict::Impossible | Verdict::Forbidden);
-        let refused = rules().any(|rule| refuses(rule.verdict) && (rule.broken)(composition));
-        valid += u64::from(!refused);
+        if !rules().any(|rule| refuses(rule.verdict) && (rule.broken)(composition)) {
+            let congestion = names
+                .iter()
+                .position(|name| *name == composition.congestion.name());
+            let reliability = Reliability::ALL
+                .iter()
+                .position(|(_, it)| *it == composition.reliability);
+            valid[congestion.unwrap()].1[reliability.unwrap()] += 1;
+        }
         // Mending all of them takes twenty seconds; 97 shares no factor with the numbers of choices.
         if !count.is_multiple_of(97) {
             return;
@@ -175,5 +195,5 @@ fn every_combination_is_valid_or_refused_and_following_the_hints_mends_it() {
         assert!(mended.is_some(), "the ways out do not mend {composition:?}");
     });
     assert_eq!(count, 3_732_480);
-    assert!(valid > 50 && valid < count / 50, "{valid}");
+    assert_eq!(valid, VALID);
 }
