@@ -2,9 +2,10 @@
 
 mod common;
 
+use common::links::{Link, link, over};
 use common::*;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use restp_proto::wire::{Fec, Flags};
 use restp_proto::{Acceptance, InitialNumbers};
 
@@ -414,4 +415,35 @@ fn plain_segments_leave_room_for_the_length() {
         .find(|seen| seen.is_encoded())
         .expect("an encoded packet");
     assert_eq!(encoded.payload.len(), 100);
+}
+
+/// Slow start fills a queue of 50 packets at 2 Mbit/s, and half of what it sends then is lost, encoded packets and the
+/// repeats of whole ranges too. A repeat that is lost in its turn is found when the pointer stops at it: the end of the file
+/// sends nothing more that three duplicates could come from.
+#[test]
+fn a_queue_that_overflows_costs_no_timeout() {
+    for rtt_ms in [2, 20, 90] {
+        let line = Link {
+            queue: ms(288),
+            ..link(2, rtt_ms)
+        };
+        let (mut pair, flow) = over(&[line], "3wh-harq", &[("send-buffer", "1 MiB")]);
+        let data = noise(500_000);
+        pair.write(0, flow, &data);
+        let mut read = Vec::new();
+        while read.len() < data.len() {
+            pair.run_for(ms(5));
+            let Some(accepted) = pair.accepted() else { continue };
+            read.extend(pair.read_all(1, accepted).concat());
+            assert!(
+                pair.now < Time::ZERO + ms(20_000),
+                "{rtt_ms} ms: {} bytes came",
+                read.len()
+            );
+        }
+        assert!(read == data);
+        let stats = pair.ends[0].stats(flow).unwrap();
+        assert!(stats.lost_packets > 50, "{rtt_ms} ms: the queue did overflow");
+        assert_eq!(stats.timeouts, 0, "{rtt_ms} ms: {} lost", stats.lost_packets);
+    }
 }

@@ -204,10 +204,7 @@ async fn hold_back_the_first(relay: UdpSocket, server: SocketAddr) {
                 .await
                 .expect("loopback");
             if let Some(syn) = held.take_if(|_| datagram.ends_with(b"request")) {
-                relay
-                    .send_to(&Vec::<u8>::from(syn), server)
-                    .await
-                    .expect("loopback");
+                relay.send_to(&syn, server).await.expect("loopback");
             }
         } else if client.replace(from).is_none() {
             held = Some(datagram.to_vec());

@@ -67,11 +67,11 @@ impl DuplicateAck {
                 FastRecovery::NewReno => self.episode.end(board),
             };
             if self.episode.active {
-                // A partial acknowledgement names the next hole (RFC 6582 §3.2 (5)).
+                // A partial acknowledgement names the next hole (RFC 6582 §3.2 (5)), unless what may repair that left
+                // later than what filled the last one, and is still under way.
                 let hole = board.first();
-                self.spared = board
-                    .may_be_repaired_after(self.episode.after, hole)
-                    .then_some(hole);
+                let passed = self.episode.after.max(feedback.filled_by.saturating_sub(1));
+                self.spared = board.may_be_repaired_after(passed, hole).then_some(hole);
                 findings.lost += u64::from(self.spared.is_none() && board.mark_lost(hole));
                 findings.urgent = findings.lost > 0;
             }
@@ -254,6 +254,32 @@ mod tests {
         }
         let found = ack(&mut board, &mut recovery, 5);
         assert_eq!((found.lost, found.began, found.urgent), (1, false, true));
+    }
+
+    /// A reported range was repeated, and both repeats were lost. The first left once more: when that arrives, nothing
+    /// under way can fill the hole behind it.
+    #[test]
+    fn a_partial_acknowledgement_names_a_hole_whose_repeat_was_overtaken() {
+        let (mut board, mut recovery) = (
+            Scoreboard::coded(1),
+            DuplicateAck::new(FastRecovery::NewReno, true),
+        );
+        (0..4).for_each(|_| {
+            board.on_sent(Time::ZERO, 1000);
+        });
+        board.on_encoded();
+        let report = AckReport {
+            lost: 1..3,
+            ..AckReport::pointer(1)
+        };
+        let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
+        assert_eq!(recovery.on_feedback(&mut board, &feedback).lost, 2);
+        (1..3).for_each(|number| assert!(board.on_repeated(Time::ZERO, number).is_some()));
+        board.mark_lost(1);
+        board.on_repeated(Time::ZERO, 1);
+        let found = ack(&mut board, &mut recovery, 2);
+        assert_eq!((found.lost, found.began, found.urgent), (1, false, true));
+        assert_eq!(board.next_lost(), Some(2));
     }
 
     #[test]

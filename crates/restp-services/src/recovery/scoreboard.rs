@@ -260,6 +260,9 @@ impl Scoreboard {
         }
         feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
         feedback.advanced = report.cumulative - self.first;
+        if feedback.advanced > 0 {
+            feedback.filled_by = self.entries.front().map_or(0, |entry| entry.order);
+        }
         let mut waited = false;
         for _ in 0..feedback.advanced {
             let Some(entry) = self.entries.pop_front() else {
