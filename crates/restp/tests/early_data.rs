@@ -193,7 +193,7 @@ async fn a_syn_that_comes_after_the_answer_changes_nothing() {
 
 /// Carries datagrams between one client and `server`; the first of the client arrives after the first data of the server.
 async fn hold_back_the_first(relay: UdpSocket, server: SocketAddr) {
-    let (mut held, mut client) = (None, None);
+    let (mut held, mut client): (Option<Vec<u8>>, _) = (None, None);
     let mut buffer = [0; 2048];
     loop {
         let (len, from) = relay.recv_from(&mut buffer).await.expect("loopback");
