@@ -1,0 +1,51 @@
+//! Requests that carry no data (ResTP §3.5.5): a layer below may have to hand one on twice.
+
+use restp_base::machine::Datagram;
+
+/// Bits of the second byte.
+const ACK: u8 = 0x10;
+const RST: u8 = 0x04;
+const SYN: u8 = 0x02;
+const FIN: u8 = 0x01;
+
+/// Does this datagram ask for a flow or a path, and nothing else? Handed on twice it does no harm: the second time it is
+/// a repeat of the first.
+pub fn is_bare_request(datagram: &Datagram) -> bool {
+    let head = if datagram.head.is_empty() {
+        &datagram.body[..]
+    } else {
+        &datagram.head[..]
+    };
+    let Some(base) = head.first_chunk::<12>() else {
+        return false;
+    };
+    let length = 4 * usize::from(base[6] & 0xF0 | base[0] & 0x0F);
+    base[1] & (SYN | ACK | RST | FIN) == SYN && length == datagram.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datagram(head: &[u8], body: &'static [u8]) -> Datagram {
+        Datagram {
+            head: head.into(),
+            body: body.into(),
+            ..Datagram::empty()
+        }
+    }
+
+    #[test]
+    fn a_syn_without_data_and_nothing_else() {
+        let syn = [0x03, 0x02, 0x10, 0, 0, 1, 0, 0, 0xC3, 0x50, 0, 0x50];
+        assert!(is_bare_request(&datagram(&syn, b"")));
+        assert!(!is_bare_request(&datagram(&syn, b"data")));
+        assert!(!is_bare_request(&datagram(&syn[..11], b"")));
+        assert!(!is_bare_request(&datagram(b"", b"")));
+        for flags in [0x00, 0x12, 0x06, 0x03, 0x10] {
+            let mut other = syn;
+            other[1] = flags;
+            assert!(!is_bare_request(&datagram(&other, b"")), "{flags:#04x}");
+        }
+    }
+}

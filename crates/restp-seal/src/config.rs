@@ -1,0 +1,54 @@
+//! What a user sets.
+
+use crate::keys::{PublicKey, SecretKey};
+use restp_base::machine::Datagram;
+use std::collections::BTreeSet;
+
+/// Whom a host serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Clients {
+    /// Everybody.
+    #[default]
+    All,
+    /// Those with these keys.
+    Only(BTreeSet<PublicKey>),
+}
+
+/// Configuration of a sealed endpoint.
+#[derive(Clone, Debug)]
+pub struct SealConfig {
+    /// This host's name.
+    pub secret: SecretKey,
+    /// All chance comes from it: 32 bytes of the operating system for each endpoint, or of a simulation's stream.
+    pub seed: [u8; 32],
+    /// Whom this host serves.
+    pub clients: Clients,
+    /// May a host be talked to whose key is not known yet? What it says then is its key.
+    pub first_use: bool,
+    /// This processor has instructions for AES; where one end has none, ChaCha20-Poly1305 is faster.
+    pub fast_aes: bool,
+    /// Handshakes begun by peers and not finished, at most. From half of them on, a peer must prove its address first.
+    pub max_half_open: usize,
+    /// Sessions at once; when all are in use further requests are dropped and counted.
+    pub max_sessions: usize,
+    /// May this datagram of the machine be taken twice without harm? Such ones (a SYN) travel in the first message of a
+    /// handshake; others wait for the session, or are early data.
+    pub harmless: fn(&Datagram) -> bool,
+}
+
+impl SealConfig {
+    /// A host named by `secret` that serves everybody and talks to everybody. `seed` as [`SealConfig::seed`],
+    /// `harmless` as [`SealConfig::harmless`].
+    pub fn new(secret: SecretKey, seed: [u8; 32], harmless: fn(&Datagram) -> bool) -> Self {
+        SealConfig {
+            secret,
+            seed,
+            clients: Clients::All,
+            first_use: true,
+            fast_aes: true,
+            max_half_open: 1_024,
+            max_sessions: 65_536,
+            harmless,
+        }
+    }
+}

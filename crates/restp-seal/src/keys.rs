@@ -1,0 +1,140 @@
+//! Keys of hosts (X25519, RFC 7748) and their text: base 32 (RFC 4648 §6) without padding, which people can copy.
+
+use crate::entropy::Entropy;
+use data_encoding::BASE32_NOPAD;
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Bytes of either key.
+pub const KEY_BYTES: usize = 32;
+
+/// What a secret key begins with in its file.
+const SECRET_PREFIX: &str = "restp-secret1-";
+
+/// Names a host, and nobody else can speak for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey(pub [u8; KEY_BYTES]);
+
+/// What a host proves its name with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey([u8; KEY_BYTES]);
+
+/// Why a text is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// Characters were lost or changed.
+    #[error("it is not a key of 52 letters and digits; copy all of it")]
+    Public,
+    /// Not what `restp keygen` writes.
+    #[error("it does not hold a secret key; write one with `restp keygen`")]
+    Secret,
+}
+
+impl SecretKey {
+    /// The key of these bytes.
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        SecretKey(bytes)
+    }
+
+    /// A new key from 32 bytes of chance.
+    pub fn from_chance(seed: [u8; KEY_BYTES]) -> Self {
+        SecretKey(Entropy::new(seed).array())
+    }
+
+    /// The name that goes with it.
+    pub fn public(&self) -> PublicKey {
+        let mut public = [0; KEY_BYTES];
+        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
+            dh.set(&self.0);
+            public.copy_from_slice(dh.pubkey());
+        }
+        PublicKey(public)
+    }
+
+    /// The text for its file.
+    pub fn to_text(&self) -> String {
+        format!("{SECRET_PREFIX}{}\n", text(&self.0))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+impl FromStr for SecretKey {
+    type Err = KeyError;
+
+    fn from_str(word: &str) -> Result<Self, KeyError> {
+        let encoded = word.trim().strip_prefix(SECRET_PREFIX);
+        encoded.and_then(bytes).map(SecretKey).ok_or(KeyError::Secret)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(word: &str) -> Result<Self, KeyError> {
+        bytes(word.trim()).map(PublicKey).ok_or(KeyError::Public)
+    }
+}
+
+fn text(bytes: &[u8; KEY_BYTES]) -> String {
+    BASE32_NOPAD.encode(bytes).to_lowercase()
+}
+
+fn bytes(word: &str) -> Option<[u8; KEY_BYTES]> {
+    let bytes = BASE32_NOPAD.decode(word.to_uppercase().as_bytes()).ok()?;
+    bytes.try_into().ok()
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text(&self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_key_is_that_of_rfc_7748() {
+        // §5.2: the base point as secret, after one iteration.
+        let mut secret = [0; 32];
+        secret[0] = 9;
+        let public = data_encoding::HEXLOWER.encode(&SecretKey::from_bytes(secret).public().0);
+        assert_eq!(
+            public,
+            "422c8e7a6227d7bca1350b3e2bb7279f7897b87bb6854b783c60e80311ae3079"
+        );
+    }
+
+    #[test]
+    fn keys_read_back_and_damage_is_noticed() {
+        let secret = SecretKey::from_chance([7; 32]);
+        assert_eq!(secret.to_text().parse(), Ok(secret.clone()));
+        let word = secret.public().to_string();
+        assert_eq!(word.len(), 52);
+        assert_eq!(word.to_uppercase().parse(), Ok(secret.public()));
+        for cut in 0..word.len() {
+            assert_eq!(word[..cut].parse::<PublicKey>(), Err(KeyError::Public));
+        }
+        assert_eq!(word.parse::<SecretKey>(), Err(KeyError::Secret));
+        assert_eq!(format!("{secret:?}"), "SecretKey", "never shown");
+    }
+}

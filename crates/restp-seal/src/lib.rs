@@ -1,0 +1,41 @@
+//! Sealed datagrams: a layer under any [`Machine`](restp_base::machine::Machine) that authenticates and encrypts what it
+//! sends, and lets in only what its peers sealed. `docs/protocol/sealed.md` has the bytes, the key schedule and the threat
+//! model; as everything below the drivers it has no clock, no socket and no chance of its own.
+//!
+//! ```text
+//! socket ─► packet::parse ─► incoming ─► session::Opener ─► machine
+//! machine ─► outgoing ─► session::Sealer ─► packet ─► socket
+//! ```
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`keys`] | public and secret keys, and their text |
+//! | [`config`] | what a user sets |
+//! | `entropy` | chance from one seed |
+//! | `noise` | the two messages of a handshake |
+//! | [`schedule`] | from a shared secret to the key of each packet |
+//! | [`replay`] | which numbers were here |
+//! | [`packet`] | the bytes |
+//! | `session` | sealing and opening between two hosts, path by path |
+//! | `pass` | proof of an address, and early data once |
+//! | `peers` | whom datagrams go to and come from |
+//! | [`machine`] | [`Sealed`]: the machine around a machine |
+
+pub mod config;
+mod entropy;
+mod incoming;
+pub mod keys;
+pub mod machine;
+mod noise;
+mod outgoing;
+pub mod packet;
+mod pass;
+mod peers;
+pub mod replay;
+pub mod schedule;
+mod session;
+
+pub use config::{Clients, SealConfig};
+pub use keys::{KeyError, PublicKey, SecretKey};
+pub use machine::{Fault, SealStats, Sealed};
+pub use pass::Pass;

@@ -1,0 +1,268 @@
+//! From the machine to the network: with a session sealed in one step, otherwise in or behind a request for one.
+
+use crate::machine::Sealed;
+use crate::noise::{Handshake, Pattern};
+use crate::packet::{self, OVERHEAD, Request as Payload};
+use crate::peers::{Id, Owner, Request};
+use crate::schedule::Suite;
+use crate::session::Sealer;
+use restp_base::machine::{Datagram, Ecn, Head, Machine, PathAddress};
+use restp_base::time::{Duration, Time};
+
+/// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
+const STALE: Duration = Duration::from_secs(5);
+
+/// Requests in flight to one peer; each path that is tried has one.
+const MAX_REQUESTS: usize = 16;
+
+/// Datagrams that wait for a session, in one request.
+const MAX_HELD: usize = 64;
+
+/// First wait before a request that nothing else repeats is sent again, and how often it is.
+pub(crate) const REPEAT: Duration = Duration::from_secs(1);
+const MAX_REPEATS: u32 = 5;
+
+/// An address that is not proved gets at most so many times what came from it (RFC 9000 §8.1).
+const AMPLIFICATION: usize = 3;
+
+/// An answer and a packet share a datagram up to this size; larger ones would not pass where full segments just do.
+const MAX_SHARED: usize = 1_280;
+
+impl<M: Machine> Sealed<M> {
+    /// Seals what the machine has just written into `scratch`. False when there is nothing to send now.
+    pub(crate) fn dispatch(&mut self, now: Time, out: &mut Datagram) -> bool {
+        let Some(id) = self.peers.routes.get(&self.scratch.path.remote).copied() else {
+            self.stats.unsent += 1;
+            return false;
+        };
+        let Some(peer) = self.peers.peers.get(&id) else {
+            return false;
+        };
+        let session = peer
+            .session
+            .and_then(|id| Some((id, self.peers.sessions.get(&id)?)));
+        let Some((session, state)) = session else {
+            return self.request(now, id, out);
+        };
+        let stale = peer.opened_here && now.since(state.heard) > STALE;
+        if stale && (self.config.harmless)(&self.scratch) {
+            return self.request(now, id, out);
+        }
+        if let Some(knocking) = peer.knocking {
+            let mut copy = Datagram::empty();
+            if self.seal(knocking, &mut copy) {
+                self.queue.push_back(copy);
+            }
+        }
+        self.seal(session, out)
+    }
+
+    /// Seals `scratch` in `session`, with the answer before it as long as the peer may not have that.
+    fn seal(&mut self, session: Id, out: &mut Datagram) -> bool {
+        let Some(session) = self.peers.sessions.get_mut(&session) else {
+            return false;
+        };
+        begin(out, self.scratch.path, self.scratch.ecn);
+        if let Some(unfinished) = &mut session.unfinished {
+            let total = unfinished.answer.len() + self.scratch.len() + OVERHEAD;
+            if !unfinished.proved && unfinished.sent + total > AMPLIFICATION * unfinished.received {
+                self.stats.withheld += 1;
+                return false;
+            }
+            unfinished.sent += total;
+            out.head.extend_from_slice(&unfinished.answer);
+            if total > MAX_SHARED {
+                let mut second = Datagram::empty();
+                begin(&mut second, self.scratch.path, self.scratch.ecn);
+                if session.sealer.seal(&self.scratch, &mut second.head).is_some() {
+                    self.queue.push_back(second);
+                }
+                return true;
+            }
+        }
+        session.sealer.seal(&self.scratch, &mut out.head).is_some()
+    }
+
+    /// Sends `scratch` in a request for a session, or behind one, or keeps it until there is one.
+    fn request(&mut self, now: Time, id: Id, out: &mut Datagram) -> bool {
+        let path = self.scratch.path;
+        let harmless = (self.config.harmless)(&self.scratch);
+        if harmless {
+            self.faults.remove(&path.remote);
+        } else if self.faults.contains_key(&path.remote) {
+            return false; // a farewell to a host that is not talked to
+        }
+        let pdu = if harmless {
+            self.scratch.to_vec()
+        } else {
+            Vec::new()
+        };
+        let Some(peer) = self.peers.peers.get(&id) else {
+            return false;
+        };
+        let same = |request: &Request| request.path == path && (!harmless || request.pdu == pdu);
+        let found = peer.requests.iter().rposition(same);
+        let index = match found {
+            Some(index) => index,
+            None => match self.begin_request(id, path, pdu) {
+                Some(index) => index,
+                None => return false,
+            },
+        };
+        let Some(request) = self
+            .peers
+            .peers
+            .get_mut(&id)
+            .and_then(|peer| peer.requests.get_mut(index))
+        else {
+            return false;
+        };
+        if harmless {
+            begin(out, path, self.scratch.ecn);
+            out.head.extend_from_slice(&request.bytes);
+            return true;
+        }
+        // Early data, unless the peer refuses it; then it is sent again.
+        let first = request.held.is_empty();
+        if request.held.len() < MAX_HELD {
+            request.held.push(self.scratch.clone());
+        } else {
+            self.stats.unsent += 1;
+        }
+        let mut early = Datagram::empty();
+        begin(&mut early, path, self.scratch.ecn);
+        let sealed = (request.early.as_mut()).and_then(|sealer| sealer.seal(&self.scratch, &mut early.head));
+        if sealed.is_some() {
+            self.queue.push_back(early);
+        }
+        // The request goes before the first of it, again if it has left already: either may be lost.
+        if first {
+            begin(out, path, self.scratch.ecn);
+            out.head.extend_from_slice(&request.bytes);
+            self.peers.set_alarm(id, Some(now + REPEAT));
+            return true;
+        }
+        match self.queue.pop_front() {
+            Some(datagram) => {
+                *out = datagram;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins a handshake whose first message carries `pdu`.
+    fn begin_request(&mut self, id: Id, path: PathAddress, pdu: Vec<u8>) -> Option<usize> {
+        let peer = self.peers.peers.get_mut(&id)?;
+        let pattern = if peer.key.is_some() {
+            Pattern::Ik
+        } else {
+            Pattern::Ix
+        };
+        let pass = peer.key.and_then(|key| self.passes.get(&key).copied());
+        let name: packet::ConnectionId = self.entropy.array();
+        let secret: Option<[u8; 32]> = (pattern == Pattern::Ik).then(|| self.entropy.array());
+        let prologue = packet::prologue(pattern, &name);
+        let mut handshake = Handshake::initiator(
+            &self.config.secret,
+            peer.key.as_ref(),
+            &prologue,
+            &mut self.entropy,
+        )?;
+        let payload = Payload {
+            fast_aes: self.config.fast_aes,
+            epoch: pass.unwrap_or_default().epoch,
+            early_secret: secret,
+        };
+        let mut bytes = packet::hello_header(pattern, &name, &pass.unwrap_or_default().token);
+        handshake.write(&payload.emit(&pdu), &mut bytes)?;
+        let early = secret
+            .filter(|_| pass.is_some())
+            .map(|secret| Sealer::new(Suite::ChaCha20Poly1305, secret, name, true));
+        if peer.requests.len() >= MAX_REQUESTS {
+            let oldest = peer.requests.remove(0);
+            self.peers.by_id.remove(&oldest.id);
+        }
+        self.peers.by_id.insert(name, Owner::Request(id));
+        peer.requests.push(Request {
+            id: name,
+            path,
+            pattern,
+            handshake,
+            bytes,
+            pdu,
+            early,
+            held: Vec::new(),
+            waiting: Vec::new(),
+            repeats: 0,
+            tokens: 0,
+        });
+        Some(peer.requests.len() - 1)
+    }
+
+    /// Repeats requests that nothing else repeats, and ends the patience with a peer that is not who it should be.
+    pub(crate) fn on_alarm(&mut self, now: Time, id: Id) {
+        let Some(peer) = self.peers.peers.get_mut(&id) else {
+            return;
+        };
+        if let Some(fault) = peer.suspicion {
+            return self.give_up(now, id, fault);
+        }
+        let mut again = None;
+        for request in peer
+            .requests
+            .iter_mut()
+            .filter(|request| !request.held.is_empty())
+        {
+            if request.repeats < MAX_REPEATS {
+                request.repeats += 1;
+                again = again.max(Some(REPEAT * (1 << request.repeats)));
+                self.queue.push_back(datagram(request.path, &request.bytes));
+            }
+        }
+        self.peers.set_alarm(id, again.map(|wait| now + wait));
+    }
+
+    /// Seals `held` in `session`, for later.
+    pub(crate) fn release_held(&mut self, session: Id, held: Vec<Datagram>) {
+        for inner in held {
+            self.scratch = inner;
+            let mut out = Datagram::empty();
+            if self.seal(session, &mut out) {
+                self.queue.push_back(out);
+            }
+        }
+    }
+
+    /// Sends the answer of `session` by itself.
+    pub(crate) fn send_answer(&mut self, session: Id) {
+        let session = self.peers.sessions.get_mut(&session);
+        let Some(unfinished) = session.and_then(|session| session.unfinished.as_mut()) else {
+            return;
+        };
+        let length = unfinished.answer.len();
+        if !unfinished.proved && unfinished.sent + length > AMPLIFICATION * unfinished.received {
+            self.stats.withheld += 1;
+            return;
+        }
+        unfinished.sent += length;
+        self.queue
+            .push_back(datagram(unfinished.path, &unfinished.answer));
+    }
+}
+
+/// An empty datagram on `path`; its buffer is used again.
+fn begin(out: &mut Datagram, path: PathAddress, ecn: Ecn) {
+    (out.path, out.ecn) = (path, ecn);
+    out.head.clear();
+    out.body = bytes::Bytes::new();
+}
+
+/// A datagram of these bytes.
+pub(crate) fn datagram(path: PathAddress, bytes: &[u8]) -> Datagram {
+    Datagram {
+        path,
+        head: Head::from_slice(bytes),
+        ..Datagram::empty()
+    }
+}

@@ -1,0 +1,369 @@
+//! The bytes of sealed datagrams (`docs/protocol/sealed.md`). The first has its high bit set, which no PDU of version 0
+//! has: plain and sealed traffic cannot be taken for each other.
+
+use crate::keys::{KEY_BYTES, PublicKey};
+pub use crate::noise::Pattern;
+use crate::pass::{EPOCH_BYTES, Epoch, Pass, TOKEN_BYTES, Token};
+use crate::schedule::{Suite, TAG_BYTES};
+
+/// Set in the first byte of everything that is sealed.
+pub const SEALED: u8 = 0x80;
+
+const HELLO_IK: u8 = 0x80;
+const HELLO_IX: u8 = 0x81;
+const ANSWER: u8 = 0x82;
+const RETRY: u8 = 0x83;
+const FOREIGN: u8 = 0x84;
+/// Packets: the low four bits say which path.
+const DATA: u8 = 0xC0;
+/// In a packet's first byte: sealed with the keys of early data.
+const EARLY: u8 = 0x20;
+
+/// Names a connection for the host that chose it.
+pub type ConnectionId = [u8; CID_BYTES];
+/// Its length: nobody guesses it.
+pub const CID_BYTES: usize = 8;
+
+/// Paths a session numbers by itself, at most: as many as an association has (ResTP §3.1.1).
+pub const SPACES: u8 = 16;
+
+/// Bytes of a packet's number.
+const NUMBER_BYTES: usize = 6;
+/// The first number there is none for.
+pub const NUMBERS: u64 = 1 << (8 * NUMBER_BYTES);
+
+/// Bytes before what is encrypted.
+pub const DATA_HEADER: usize = 1 + CID_BYTES + NUMBER_BYTES;
+/// What sealing adds to a datagram.
+pub const OVERHEAD: usize = DATA_HEADER + TAG_BYTES;
+
+const HELLO_HEADER: usize = 1 + CID_BYTES + TOKEN_BYTES;
+const ANSWER_HEADER: usize = 1 + CID_BYTES;
+
+/// A sealed datagram, or one of two in it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// Asks for a session.
+    Hello(Hello<'a>),
+    /// Gives one. `rest` is what follows the message, a packet or nothing, once the length of the message is known.
+    Answer {
+        /// Chosen by the host that asked.
+        to: ConnectionId,
+        /// The second message, and what follows it.
+        rest: &'a [u8],
+    },
+    /// Asks to come again with a proof of the address.
+    Retry {
+        /// Chosen by the host that asked.
+        to: ConnectionId,
+        /// The proof.
+        token: Token,
+    },
+    /// Says that the request was for another key than this host's.
+    Foreign {
+        /// Chosen by the host that asked.
+        to: ConnectionId,
+        /// This host's key, as far as one may believe it.
+        key: PublicKey,
+    },
+    /// Carries a datagram of the machine.
+    Data(DataHeader),
+}
+
+/// A request for a session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// Which handshake.
+    pub pattern: Pattern,
+    /// How the asking host wants to be addressed.
+    pub from: ConnectionId,
+    /// Proof of its address; zeros for none.
+    pub token: Token,
+    /// The first message.
+    pub message: &'a [u8],
+}
+
+/// The part of a packet that can be read by all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// Chosen by its receiver; for early data by its sender.
+    pub to: ConnectionId,
+    /// Sealed before the session stood.
+    pub early: bool,
+    /// Which path of the session.
+    pub space: u8,
+    /// Which packet of the path.
+    pub number: u64,
+}
+
+impl Packet<'_> {
+    /// Reads the fixed parts. `None` when it is none of these.
+    pub fn parse(bytes: &[u8]) -> Option<Packet<'_>> {
+        let kind = *bytes.first()?;
+        let to: ConnectionId = bytes.get(1..1 + CID_BYTES)?.try_into().ok()?;
+        let rest = &bytes[1 + CID_BYTES..];
+        if kind & DATA == DATA && kind & 0x10 == 0 {
+            let digits = rest.get(..NUMBER_BYTES)?;
+            let number = digits.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            let whole = bytes.len() >= OVERHEAD;
+            return whole.then_some(Packet::Data(DataHeader {
+                to,
+                early: kind & EARLY != 0,
+                space: kind & 0x0F,
+                number,
+            }));
+        }
+        match kind {
+            HELLO_IK | HELLO_IX => {
+                let (token, message) = rest.split_first_chunk()?;
+                let pattern = if kind == HELLO_IK {
+                    Pattern::Ik
+                } else {
+                    Pattern::Ix
+                };
+                let whole = message.len() >= pattern.first_overhead() + Request::bytes(pattern);
+                whole.then_some(Packet::Hello(Hello {
+                    pattern,
+                    from: to,
+                    token: *token,
+                    message,
+                }))
+            }
+            ANSWER => Some(Packet::Answer { to, rest }),
+            RETRY => Some(Packet::Retry {
+                to,
+                token: rest.try_into().ok()?,
+            }),
+            FOREIGN => Some(Packet::Foreign {
+                to,
+                key: PublicKey(rest.try_into().ok()?),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl DataHeader {
+    /// The bytes, which the tag covers.
+    pub fn emit(&self) -> [u8; DATA_HEADER] {
+        let mut bytes = [0; DATA_HEADER];
+        bytes[0] = DATA | if self.early { EARLY } else { 0 } | self.space;
+        bytes[1..1 + CID_BYTES].copy_from_slice(&self.to);
+        bytes[1 + CID_BYTES..].copy_from_slice(&self.number.to_be_bytes()[8 - NUMBER_BYTES..]);
+        bytes
+    }
+}
+
+/// What both ends mix into a handshake before its first message, so that nobody changes the header around it.
+pub fn prologue(pattern: Pattern, from: &ConnectionId) -> Vec<u8> {
+    [b"ResTP seal 1", &[kind(pattern)][..], from].concat()
+}
+
+const fn kind(pattern: Pattern) -> u8 {
+    match pattern {
+        Pattern::Ik => HELLO_IK,
+        Pattern::Ix => HELLO_IX,
+    }
+}
+
+/// The header of a request; the first message follows.
+pub fn hello_header(pattern: Pattern, from: &ConnectionId, token: &Token) -> Vec<u8> {
+    [&[kind(pattern)][..], from, token].concat()
+}
+
+/// Puts another proof of the address into a request.
+pub fn set_token(hello: &mut [u8], token: &Token) {
+    if let Some(place) = hello.get_mut(1 + CID_BYTES..HELLO_HEADER) {
+        place.copy_from_slice(token);
+    }
+}
+
+/// The header of an answer; the second message follows.
+pub fn answer_header(to: &ConnectionId) -> Vec<u8> {
+    [&[ANSWER][..], to].concat()
+}
+
+/// A request to come again.
+pub fn retry(to: &ConnectionId, token: &Token) -> Vec<u8> {
+    [&[RETRY][..], to, token].concat()
+}
+
+/// A request was for another key than `key`.
+pub fn foreign(to: &ConnectionId, key: &PublicKey) -> Vec<u8> {
+    [&[FOREIGN][..], to, &key.0].concat()
+}
+
+/// Bytes of an answer without a packet behind it.
+pub const fn answer_bytes(pattern: Pattern) -> usize {
+    ANSWER_HEADER + pattern.second_overhead() + Grant::BYTES
+}
+
+/// Payload of the first message; a PDU may follow.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// This processor has instructions for AES.
+    pub fast_aes: bool,
+    /// Of the pass, for early data.
+    pub epoch: Epoch,
+    /// Early data is sealed with it. Only where the payload is secret.
+    pub early_secret: Option<[u8; 32]>,
+}
+
+impl Request {
+    /// Length without the PDU.
+    pub const fn bytes(pattern: Pattern) -> usize {
+        match pattern {
+            Pattern::Ik => 1 + EPOCH_BYTES + 32,
+            Pattern::Ix => 1 + EPOCH_BYTES,
+        }
+    }
+
+    /// The payload.
+    pub fn emit(&self, pdu: &[u8]) -> Vec<u8> {
+        let secret = self.early_secret.as_ref().map_or(&[][..], |secret| &secret[..]);
+        [&[u8::from(self.fast_aes)][..], &self.epoch, secret, pdu].concat()
+    }
+
+    /// The payload's meaning, and the PDU.
+    pub fn parse(pattern: Pattern, payload: &[u8]) -> Option<(Request, &[u8])> {
+        let ([flags], rest) = payload.split_first_chunk()?;
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (early_secret, pdu) = match pattern {
+            Pattern::Ik => {
+                let (secret, pdu) = rest.split_first_chunk()?;
+                (Some(*secret), pdu)
+            }
+            Pattern::Ix => (None, rest),
+        };
+        let request = Request {
+            fast_aes: flags & 1 == 1,
+            epoch: *epoch,
+            early_secret,
+        };
+        Some((request, pdu))
+    }
+}
+
+/// Payload of the second message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// This host serves the one that asked.
+    pub welcome: bool,
+    /// Its early data is taken.
+    pub early: bool,
+    /// Cipher of the session.
+    pub suite: Suite,
+    /// How the answering host wants to be addressed.
+    pub from: ConnectionId,
+    /// For the next time.
+    pub pass: Pass,
+}
+
+impl Grant {
+    /// Length of the payload.
+    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + TOKEN_BYTES;
+
+    /// The payload.
+    pub fn emit(&self) -> Vec<u8> {
+        let flags = u8::from(self.welcome) | u8::from(self.early) << 1;
+        let head = [flags, self.suite as u8];
+        [&head[..], &self.from, &self.pass.epoch, &self.pass.token].concat()
+    }
+
+    /// The payload's meaning.
+    pub fn parse(payload: &[u8]) -> Option<Grant> {
+        let ([flags, suite], rest) = payload.split_first_chunk()?;
+        let (from, rest) = rest.split_first_chunk()?;
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (epoch, token) = (*epoch, rest.try_into().ok()?);
+        Some(Grant {
+            welcome: flags & 1 == 1,
+            early: flags & 2 == 2,
+            suite: Suite::from_code(*suite)?,
+            from: *from,
+            pass: Pass { epoch, token },
+        })
+    }
+}
+
+const _: () = assert!(KEY_BYTES == 32, "the secrets of the library have this length");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_header_reads_back() {
+        for (early, space, number) in [
+            (false, 0, 0),
+            (true, 15, NUMBERS - 1),
+            (false, 7, 0x0102_0304_0506),
+        ] {
+            let header = DataHeader {
+                to: *b"connect.",
+                early,
+                space,
+                number,
+            };
+            let bytes = [&header.emit()[..], &[0; TAG_BYTES]].concat();
+            assert_eq!(bytes[0] & SEALED, SEALED);
+            assert_eq!(Packet::parse(&bytes), Some(Packet::Data(header)));
+            assert_eq!(
+                Packet::parse(&bytes[..bytes.len() - 1]),
+                None,
+                "no room for a tag"
+            );
+        }
+    }
+
+    #[test]
+    fn requests_and_grants_read_back() {
+        for pattern in [Pattern::Ik, Pattern::Ix] {
+            let request = Request {
+                fast_aes: true,
+                epoch: [3; 8],
+                early_secret: (pattern == Pattern::Ik).then_some([4; 32]),
+            };
+            let payload = request.emit(b"pdu");
+            assert_eq!(payload.len(), Request::bytes(pattern) + 3);
+            assert_eq!(
+                Request::parse(pattern, &payload),
+                Some((request, b"pdu".as_slice()))
+            );
+            assert_eq!(Request::parse(pattern, &payload[..8]), None);
+        }
+        let grant = Grant {
+            welcome: true,
+            early: false,
+            suite: Suite::Aes128Gcm,
+            from: [5; 8],
+            pass: Pass {
+                epoch: [6; 8],
+                token: [7; 16],
+            },
+        };
+        let payload = grant.emit();
+        assert_eq!(
+            (payload.len(), Grant::parse(&payload)),
+            (Grant::BYTES, Some(grant))
+        );
+        assert_eq!(Grant::parse(&payload[1..]), None);
+    }
+
+    #[test]
+    fn whatever_comes_is_read_or_refused() {
+        let mut stream = restp_base::random::Stream::named(5, "packets");
+        for _ in 0..20_000 {
+            let length = stream.below(200) as usize;
+            let bytes: Vec<u8> = (0..length).map(|_| stream.bits() as u8).collect();
+            if let Some(packet) = Packet::parse(&bytes) {
+                assert!(bytes[0] & SEALED == SEALED, "{packet:?}");
+            }
+        }
+        assert_eq!(Packet::parse(&retry(b"connect.", &[9; 16])).map(|_| ()), Some(()));
+        assert_eq!(
+            Packet::parse(&foreign(b"connect.", &PublicKey([1; 32]))[..40]),
+            None
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! Whom datagrams go to and come from. An address belongs to one peer at a time, and another one gets it only when that
+//! peer has left: nobody puts packets into the flows of others by writing their address on an envelope.
+
+use crate::keys::PublicKey;
+use crate::machine::Fault;
+use crate::noise::{Handshake, Pattern};
+use crate::packet::ConnectionId;
+use crate::session::{Opener, Sealer};
+use bytes::Bytes;
+use restp_base::flow::FlowId;
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::time::{Duration, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// A session that was not heard for so long makes room for others, and leaves its addresses to them.
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
+
+/// A handshake that a peer began and did not finish is forgotten: longer than its repeats take (OP-32).
+const UNFINISHED: Duration = Duration::from_secs(200);
+
+/// Sessions looked at when one must make room.
+const LOOKS: usize = 16;
+
+/// Addresses of one peer at most: one for each path, and some that changed.
+const MAX_ADDRESSES: usize = 32;
+
+/// Name of a peer or a session in its table.
+pub(crate) type Id = u64;
+
+/// A host we talk to.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// Its name; none until it has told it.
+    pub(crate) key: Option<PublicKey>,
+    /// What leaves is sealed with it.
+    pub(crate) session: Option<Id>,
+    /// A handshake it began, or somebody who recorded one plays again: answered beside the session there is, which only a
+    /// packet of the new one replaces.
+    pub(crate) knocking: Option<Id>,
+    /// Handshakes begun here.
+    pub(crate) requests: Vec<Request>,
+    /// This side spoke first: its addresses are those it was told.
+    pub(crate) opened_here: bool,
+    /// Why it cannot be talked to, unless an answer shows that this was a lie.
+    pub(crate) suspicion: Option<Fault>,
+    /// When to look after requests or suspicion.
+    pub(crate) alarm: Option<Time>,
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+/// A handshake begun here.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: ConnectionId,
+    pub(crate) path: PathAddress,
+    pub(crate) pattern: Pattern,
+    pub(crate) handshake: Handshake,
+    /// What is sent, again and again.
+    pub(crate) bytes: Vec<u8>,
+    /// The machine's datagram in it; empty for none.
+    pub(crate) pdu: Vec<u8>,
+    /// Seals early data.
+    pub(crate) early: Option<Sealer>,
+    /// What is to be sealed once there is a session: data that could not be early, or was not taken.
+    pub(crate) held: Vec<Datagram>,
+    /// Packets that overtook the answer.
+    pub(crate) waiting: Vec<Datagram>,
+    /// Times it was sent again by itself, or with another token.
+    pub(crate) repeats: u32,
+    pub(crate) tokens: u32,
+}
+
+/// Keys shared with a peer.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: Id,
+    pub(crate) id: ConnectionId,
+    pub(crate) sealer: Sealer,
+    pub(crate) opener: Opener,
+    /// Opens early data.
+    pub(crate) early: Option<Opener>,
+    /// As long as the peer has not shown that it has the answer.
+    pub(crate) unfinished: Option<Unfinished>,
+    /// Last time a packet opened.
+    pub(crate) heard: Time,
+    /// Names the handshake, where the peer began it.
+    pub(crate) flight: Option<[u8; 32]>,
+    /// How early data is addressed, and where it comes from.
+    pub(crate) early_id: Option<(ConnectionId, SocketAddr)>,
+}
+
+/// A handshake that a peer began.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) path: PathAddress,
+    /// Sent with every packet.
+    pub(crate) answer: Vec<u8>,
+    /// The machine's datagram in the request.
+    pub(crate) pdu: Bytes,
+    /// Its address is proved: what is sent there need not be weighed.
+    pub(crate) proved: bool,
+    pub(crate) received: usize,
+    pub(crate) sent: usize,
+}
+
+/// What a connection id stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Session(Id),
+    /// A request of this peer.
+    Request(Id),
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    pub(crate) peers: BTreeMap<Id, Peer>,
+    pub(crate) sessions: BTreeMap<Id, Session>,
+    pub(crate) by_id: BTreeMap<ConnectionId, Owner>,
+    pub(crate) by_flight: BTreeMap<[u8; 32], Id>,
+    pub(crate) by_early: BTreeMap<(ConnectionId, SocketAddr), Id>,
+    pub(crate) routes: BTreeMap<SocketAddr, Id>,
+    pub(crate) flows: BTreeMap<FlowId, Id>,
+    pub(crate) alarms: BTreeSet<(Time, Id)>,
+    /// In the order they began.
+    unfinished: VecDeque<(Time, Id)>,
+    /// Finished sessions, those looked at longest ago first.
+    finished: VecDeque<Id>,
+    next: Id,
+}
+
+impl Peers {
+    fn name(&mut self) -> Id {
+        self.next += 1;
+        self.next
+    }
+
+    /// A new peer.
+    pub(crate) fn meet(&mut self, key: Option<PublicKey>, opened_here: bool) -> Id {
+        let id = self.name();
+        let peer = Peer {
+            key,
+            opened_here,
+            ..Peer::default()
+        };
+        self.peers.insert(id, peer);
+        id
+    }
+
+    /// Datagrams for `remote` go to `peer` from now on.
+    pub(crate) fn route(&mut self, remote: SocketAddr, peer: Id) {
+        let before = self.routes.insert(remote, peer);
+        if before == Some(peer) {
+            return;
+        }
+        if let Some(before) = before.and_then(|id| self.peers.get_mut(&id)) {
+            before.addresses.retain(|address| *address != remote);
+        }
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.addresses.push(remote);
+            if peer.addresses.len() > MAX_ADDRESSES {
+                let oldest = peer.addresses.remove(0);
+                self.routes.remove(&oldest);
+            }
+        }
+        if let Some(before) = before {
+            self.forget_if_idle(before);
+        }
+    }
+
+    /// May packets of `peer`, whose key is `key`, come from `remote`? `genuine`: it is certain that it is this peer.
+    pub(crate) fn may_use(
+        &self,
+        now: Time,
+        peer: Option<Id>,
+        key: &PublicKey,
+        remote: SocketAddr,
+        genuine: bool,
+    ) -> bool {
+        let Some(owner) = self.routes.get(&remote) else {
+            // Where this side spoke first it knows the addresses; others may move.
+            return !peer
+                .and_then(|id| self.peers.get(&id))
+                .is_some_and(|peer| peer.opened_here);
+        };
+        if Some(*owner) == peer {
+            return true;
+        }
+        let same = self
+            .peers
+            .get(owner)
+            .is_some_and(|owner| owner.key.as_ref() == Some(key));
+        genuine && same || !self.is_present(now, *owner)
+    }
+
+    /// Has `peer` flows, or was it heard of late?
+    fn is_present(&self, now: Time, peer: Id) -> bool {
+        let heard = |session: &Session| session.unfinished.is_none() && now.since(session.heard) < IDLE;
+        let recent = (self.peers.get(&peer))
+            .and_then(|peer| self.sessions.get(&peer.session?))
+            .is_some_and(heard);
+        let opened_here = self.peers.get(&peer).is_some_and(|peer| peer.opened_here);
+        recent || opened_here || self.flows.values().any(|of| *of == peer)
+    }
+
+    /// Takes a session, which its peer uses from now on.
+    pub(crate) fn insert(&mut self, now: Time, mut session: Session) -> Id {
+        let id = self.name();
+        let present = (self.peers.get(&session.peer))
+            .and_then(|peer| self.sessions.get(&peer.session?))
+            .is_some_and(|present| present.unfinished.is_none());
+        self.by_id.insert(session.id, Owner::Session(id));
+        if let Some(flight) = session.flight {
+            self.by_flight.insert(flight, id);
+        }
+        if let Some(early) = session.early_id {
+            self.by_early.insert(early, id);
+        }
+        let peer = self.peers.get_mut(&session.peer);
+        if let Some(unfinished) = &mut session.unfinished {
+            self.unfinished.push_back((now, id));
+            unfinished.proved &= !present; // what goes to both is little
+        } else {
+            self.finished.push_back(id);
+        }
+        if let Some(peer) = peer {
+            if session.unfinished.is_some() && present {
+                peer.knocking = Some(id);
+            } else {
+                peer.session = Some(id);
+            }
+        }
+        self.sessions.insert(id, session);
+        id
+    }
+
+    /// The peer has shown that it has the answer.
+    pub(crate) fn finish(&mut self, id: Id) {
+        self.unfinished.retain(|(_, other)| *other != id);
+        self.finished.push_back(id);
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.unfinished = None;
+        if let Some(peer) = self.peers.get_mut(&session.peer) {
+            (peer.session, peer.knocking) = (Some(id), None);
+        }
+    }
+
+    /// Handshakes that peers began and did not finish.
+    pub(crate) fn half_open(&self) -> usize {
+        self.unfinished.len()
+    }
+
+    /// Makes room for one more session; false when all are in use.
+    pub(crate) fn make_room(&mut self, now: Time, max_half_open: usize, max_sessions: usize) -> bool {
+        while let Some((began, id)) = self.unfinished.front().copied() {
+            if self.unfinished.len() < max_half_open && now.since(began) < UNFINISHED {
+                break;
+            }
+            self.unfinished.pop_front();
+            self.remove(id);
+        }
+        for _ in 0..LOOKS {
+            if self.sessions.len() < max_sessions {
+                return true;
+            }
+            let Some(id) = self.finished.pop_front() else {
+                return false;
+            };
+            let in_use = self.sessions.get(&id).is_some_and(|session| {
+                now.since(session.heard) < IDLE || self.flows.values().any(|of| *of == session.peer)
+            });
+            if in_use {
+                self.finished.push_back(id);
+            } else {
+                self.remove(id);
+            }
+        }
+        self.sessions.len() < max_sessions
+    }
+
+    fn remove(&mut self, id: Id) {
+        let Some(session) = self.sessions.remove(&id) else {
+            return;
+        };
+        self.by_id.remove(&session.id);
+        if let Some(flight) = session.flight {
+            self.by_flight.remove(&flight);
+        }
+        if let Some(early) = session.early_id {
+            self.by_early.remove(&early);
+        }
+        if let Some(peer) = self.peers.get_mut(&session.peer)
+            && peer.session == Some(id)
+        {
+            peer.session = None;
+        }
+        if let Some(peer) = self.peers.get_mut(&session.peer)
+            && peer.knocking == Some(id)
+        {
+            peer.knocking = None;
+        }
+        self.forget_if_idle(session.peer);
+    }
+
+    /// Forgets a peer that nothing refers to.
+    fn forget_if_idle(&mut self, id: Id) {
+        let Some(peer) = self.peers.get(&id) else {
+            return;
+        };
+        let used = peer.session.is_some()
+            || self.sessions.values().any(|session| session.peer == id)
+            || self.flows.values().any(|of| *of == id);
+        if !used && !peer.opened_here {
+            for address in &peer.addresses {
+                self.routes.remove(address);
+            }
+            self.peers.remove(&id);
+        }
+    }
+
+    /// Wakes this machine for `peer` at `at`.
+    pub(crate) fn set_alarm(&mut self, id: Id, at: Option<Time>) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            if let Some(before) = std::mem::replace(&mut peer.alarm, at) {
+                self.alarms.remove(&(before, id));
+            }
+            if let Some(at) = at {
+                self.alarms.insert((at, id));
+            }
+        }
+    }
+}

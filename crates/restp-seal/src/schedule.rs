@@ -1,0 +1,240 @@
+//! From a shared secret to the key of each packet: HKDF-Expand with SHA-256 (RFC 5869 §2.3). Each path of each direction
+//! has keys of its own and takes a new one every 2²⁰ packets, below the limits of RFC 9001 §6.6 (2²³ for AES-GCM). What
+//! is behind is forgotten: a key that leaks later opens nothing from before.
+
+use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
+
+/// Bytes of the tag behind a sealed packet.
+pub const TAG_BYTES: usize = 16;
+
+/// Packets of one path sealed with one key.
+pub const PACKETS_PER_KEY: u64 = 1 << 20;
+
+/// Generations of keys a receiver moves ahead at most for one packet: 2²⁴ packets lost in a row.
+const MAX_LEAP: u64 = 16;
+
+/// Which cipher seals the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Suite {
+    /// Where both processors have instructions for it.
+    Aes128Gcm = 1,
+    /// Everywhere else.
+    ChaCha20Poly1305 = 2,
+}
+
+impl Suite {
+    /// The suite of code `code`.
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Suite::Aes128Gcm, Suite::ChaCha20Poly1305]
+            .into_iter()
+            .find(|suite| *suite as u8 == code)
+    }
+
+    fn algorithm(self) -> &'static ring::aead::Algorithm {
+        match self {
+            Suite::Aes128Gcm => &AES_128_GCM,
+            Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        }
+    }
+}
+
+/// A length for `ring`.
+struct Length(usize);
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// `out` = HKDF-Expand(`secret`, "restp seal " ‖ `label` ‖ `context`).
+fn expand(secret: &[u8; 32], label: &str, context: &[u8], out: &mut [u8]) {
+    let prk = Prk::new_less_safe(HKDF_SHA256, secret);
+    let info = [b"restp seal ", label.as_bytes(), context];
+    // The lengths used here are far below the limit of 255 blocks, the only thing that can fail.
+    if let Ok(material) = prk.expand(&info, Length(out.len())) {
+        let _ = material.fill(out);
+    }
+}
+
+/// The secret of path `space` of a direction.
+pub fn space_secret(secret: &[u8; 32], space: u8) -> [u8; 32] {
+    let mut out = [0; 32];
+    expand(secret, "path", &[space], &mut out);
+    out
+}
+
+/// The keys of one path in one direction.
+#[derive(Debug)]
+pub struct Keys {
+    suite: Suite,
+    generation: u64,
+    secret: [u8; 32],
+    key: Key,
+    /// For packets that were overtaken.
+    previous: Option<Key>,
+}
+
+#[derive(Debug)]
+struct Key {
+    key: LessSafeKey,
+    iv: [u8; 12],
+}
+
+impl Key {
+    fn derive(suite: Suite, secret: &[u8; 32]) -> Option<Key> {
+        let (mut key, mut iv) = ([0; 32], [0; 12]);
+        let key = &mut key[..suite.algorithm().key_len()];
+        expand(secret, "key", &[suite as u8], key);
+        expand(secret, "iv", &[suite as u8], &mut iv);
+        let key = UnboundKey::new(suite.algorithm(), key).ok()?;
+        Some(Key {
+            key: LessSafeKey::new(key),
+            iv,
+        })
+    }
+
+    /// The vector, its last eight bytes XOR the packet's number.
+    fn nonce(&self, number: u64) -> Nonce {
+        let mut nonce = self.iv;
+        nonce[4..]
+            .iter_mut()
+            .zip(number.to_be_bytes())
+            .for_each(|(byte, digit)| *byte ^= digit);
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+impl Keys {
+    /// The keys of a path whose secret is `secret`. `None` never, as long as the suites' key lengths are right.
+    pub fn new(suite: Suite, secret: [u8; 32]) -> Option<Self> {
+        Some(Keys {
+            suite,
+            generation: 0,
+            key: Key::derive(suite, &secret)?,
+            secret,
+            previous: None,
+        })
+    }
+
+    /// Encrypts `bytes` in place as packet `number`, and returns the tag that also covers `header`. Each number is used
+    /// once, in rising order.
+    pub fn seal(&mut self, number: u64, header: &[u8], bytes: &mut [u8]) -> Option<[u8; TAG_BYTES]> {
+        while self.generation < number / PACKETS_PER_KEY {
+            self.advance()?;
+            self.previous = None;
+        }
+        let nonce = self.key.nonce(number);
+        let tag = self
+            .key
+            .key
+            .seal_in_place_separate_tag(nonce, Aad::from(header), bytes)
+            .ok()?;
+        tag.as_ref().try_into().ok()
+    }
+
+    /// Decrypts `bytes`, tag included, in place. True when packet `number` with `header` is genuine.
+    pub fn open(&mut self, number: u64, header: &[u8], bytes: &mut [u8]) -> bool {
+        let wanted = number / PACKETS_PER_KEY;
+        if wanted == self.generation {
+            return open(&self.key, number, header, bytes);
+        }
+        if wanted + 1 == self.generation {
+            let previous = self.previous.as_ref();
+            return previous.is_some_and(|key| open(key, number, header, bytes));
+        }
+        if wanted < self.generation || wanted - self.generation > MAX_LEAP {
+            return false;
+        }
+        // Only a genuine packet moves the keys on.
+        let Some(mut ahead) = Keys::new(self.suite, self.secret) else {
+            return false;
+        };
+        ahead.generation = self.generation;
+        while ahead.generation < wanted {
+            if ahead.advance().is_none() {
+                return false;
+            }
+        }
+        let genuine = open(&ahead.key, number, header, bytes);
+        if genuine {
+            *self = ahead;
+        }
+        genuine
+    }
+
+    fn advance(&mut self) -> Option<()> {
+        let mut next = [0; 32];
+        expand(&self.secret, "next", &[], &mut next);
+        self.secret = next;
+        let key = Key::derive(self.suite, &next)?;
+        self.previous = Some(std::mem::replace(&mut self.key, key));
+        self.generation += 1;
+        Some(())
+    }
+}
+
+fn open(key: &Key, number: u64, header: &[u8], bytes: &mut [u8]) -> bool {
+    key.key
+        .open_in_place(key.nonce(number), Aad::from(header), bytes)
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(suite: Suite) -> Keys {
+        Keys::new(suite, [7; 32]).unwrap()
+    }
+
+    fn sealed(keys: &mut Keys, number: u64) -> Vec<u8> {
+        let mut bytes = b"attack at dawn".to_vec();
+        let tag = keys.seal(number, b"header", &mut bytes).unwrap();
+        bytes.extend_from_slice(&tag);
+        bytes
+    }
+
+    #[test]
+    fn what_is_sealed_opens_once_header_number_and_path_are_right() {
+        for suite in [Suite::Aes128Gcm, Suite::ChaCha20Poly1305] {
+            let bytes = sealed(&mut keys(suite), 5);
+            let opens =
+                |number, header: &[u8], keys: &mut Keys| keys.open(number, header, &mut bytes.clone());
+            assert!(opens(5, b"header", &mut keys(suite)));
+            assert!(!opens(6, b"header", &mut keys(suite)));
+            assert!(!opens(5, b"HEADER", &mut keys(suite)));
+            let other = Keys::new(suite, space_secret(&[7; 32], 1)).unwrap();
+            assert!(!opens(5, b"header", &mut { other }));
+        }
+        assert_eq!(Suite::from_code(2), Some(Suite::ChaCha20Poly1305));
+        assert_eq!(Suite::from_code(0), None);
+    }
+
+    #[test]
+    fn a_new_key_every_so_many_packets_and_stragglers_still_open() {
+        let (mut sender, mut receiver) = (keys(Suite::Aes128Gcm), keys(Suite::Aes128Gcm));
+        let late = sealed(&mut sender, PACKETS_PER_KEY - 1);
+        let first = sealed(&mut sender, PACKETS_PER_KEY);
+        let far = sealed(&mut sender, 9 * PACKETS_PER_KEY);
+        assert!(receiver.open(PACKETS_PER_KEY, b"header", &mut first.clone()));
+        assert!(receiver.open(PACKETS_PER_KEY - 1, b"header", &mut late.clone()));
+        assert!(receiver.open(9 * PACKETS_PER_KEY, b"header", &mut far.clone()));
+        assert!(
+            !receiver.open(PACKETS_PER_KEY, b"header", &mut first.clone()),
+            "its key is gone"
+        );
+    }
+
+    #[test]
+    fn a_forged_number_does_not_move_the_keys() {
+        let (mut sender, mut receiver) = (keys(Suite::Aes128Gcm), keys(Suite::Aes128Gcm));
+        let bytes = sealed(&mut sender, 1);
+        for generation in [1, MAX_LEAP, MAX_LEAP + 1, 1 << 27] {
+            assert!(!receiver.open(generation * PACKETS_PER_KEY, b"header", &mut bytes.clone()));
+        }
+        assert!(receiver.open(1, b"header", &mut bytes.clone()));
+    }
+}

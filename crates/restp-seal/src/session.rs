@@ -1,0 +1,227 @@
+//! Sealing and opening between two hosts. Each path has its numbers and keys, so that a path which lags behind another
+//! neither loses packets to the window of numbers nor shares a nonce.
+
+use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD, SPACES};
+use crate::replay::Window;
+use crate::schedule::{Keys, Suite, TAG_BYTES, space_secret};
+use restp_base::machine::{Datagram, Head, PathAddress};
+
+/// Packets that did not open, after which a session takes none (RFC 9001 §6.6 for ChaCha20-Poly1305).
+const MAX_FORGERIES: u64 = 1 << 36;
+
+/// Why a packet was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is not genuine.
+    Forged,
+    /// It was here before, or is too old to tell.
+    Replayed,
+}
+
+/// Seals what leaves.
+#[derive(Debug)]
+pub(crate) struct Sealer {
+    suite: Suite,
+    secret: [u8; 32],
+    to: ConnectionId,
+    early: bool,
+    spaces: Vec<Space>,
+    /// Times any path was used: the one that was not used for longest makes room.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Space {
+    path: PathAddress,
+    keys: Keys,
+    next: u64,
+    used: u64,
+}
+
+impl Sealer {
+    pub(crate) fn new(suite: Suite, secret: [u8; 32], to: ConnectionId, early: bool) -> Self {
+        Sealer {
+            suite,
+            secret,
+            to,
+            early,
+            spaces: Vec::new(),
+            uses: 0,
+        }
+    }
+
+    /// Appends `datagram`, sealed, to `out`. `None` when the numbers of its path have run out.
+    pub(crate) fn seal(&mut self, datagram: &Datagram, out: &mut Head) -> Option<()> {
+        let index = self.space(datagram.path)?;
+        let (to, early) = (self.to, self.early);
+        let space = &mut self.spaces[index];
+        if space.next >= NUMBERS {
+            return None;
+        }
+        let header = DataHeader {
+            to,
+            early,
+            space: index as u8,
+            number: space.next,
+        };
+        space.next += 1;
+        let bytes = header.emit();
+        let begin = out.len() + DATA_HEADER;
+        out.reserve(datagram.len() + OVERHEAD);
+        out.extend_from_slice(&bytes);
+        out.extend_from_slice(&datagram.head);
+        out.extend_from_slice(&datagram.body);
+        let tag = space.keys.seal(header.number, &bytes, &mut out[begin..])?;
+        out.extend_from_slice(&tag);
+        Some(())
+    }
+
+    /// The place of `path` among the numbered ones.
+    fn space(&mut self, path: PathAddress) -> Option<usize> {
+        self.uses += 1;
+        let found = self.spaces.iter().position(|space| space.path == path);
+        let index = match found {
+            Some(index) => index,
+            None if self.spaces.len() < usize::from(SPACES) => {
+                let keys = Keys::new(self.suite, space_secret(&self.secret, self.spaces.len() as u8))?;
+                self.spaces.push(Space {
+                    path,
+                    keys,
+                    next: 0,
+                    used: 0,
+                });
+                self.spaces.len() - 1
+            }
+            // Its numbers go on: only the address is another.
+            None => (0..self.spaces.len()).min_by_key(|index| self.spaces[*index].used)?,
+        };
+        let space = &mut self.spaces[index];
+        (space.path, space.used) = (path, self.uses);
+        Some(index)
+    }
+}
+
+/// Opens what arrives.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    suite: Suite,
+    secret: [u8; 32],
+    spaces: [Option<Box<(Keys, Window)>>; SPACES as usize],
+    forgeries: u64,
+}
+
+impl Opener {
+    pub(crate) fn new(suite: Suite, secret: [u8; 32]) -> Self {
+        Opener {
+            suite,
+            secret,
+            spaces: Default::default(),
+            forgeries: 0,
+        }
+    }
+
+    /// Decrypts `bytes`, tag included, in place; what it held is all but the last [`TAG_BYTES`].
+    pub(crate) fn open(&mut self, header: &DataHeader, bytes: &mut [u8]) -> Result<(), Refusal> {
+        debug_assert!(bytes.len() >= TAG_BYTES, "the parser saw to that");
+        if self.forgeries >= MAX_FORGERIES {
+            return Err(Refusal::Forged);
+        }
+        let slot = &mut self.spaces[usize::from(header.space % SPACES)];
+        if slot.is_none() {
+            let keys = Keys::new(self.suite, space_secret(&self.secret, header.space));
+            *slot = keys.map(|keys| Box::new((keys, Window::default())));
+        }
+        let Some((keys, window)) = slot.as_deref_mut() else {
+            return Err(Refusal::Forged);
+        };
+        if !window.is_new(header.number) {
+            return Err(Refusal::Replayed);
+        }
+        if !keys.open(header.number, &header.emit(), bytes) {
+            self.forgeries += 1;
+            return Err(Refusal::Forged);
+        }
+        window.note(header.number);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use std::net::SocketAddr;
+
+    fn path(host: u8) -> PathAddress {
+        PathAddress {
+            local: SocketAddr::from(([10, 0, 0, 1], 1)),
+            remote: SocketAddr::from(([10, 0, 0, host], 1)),
+        }
+    }
+
+    fn datagram(host: u8, text: &str) -> Datagram {
+        Datagram {
+            path: path(host),
+            head: Head::from_slice(b"head "),
+            body: text.to_owned().into(),
+            ..Datagram::empty()
+        }
+    }
+
+    fn ends() -> (Sealer, Opener) {
+        let suite = Suite::Aes128Gcm;
+        (
+            Sealer::new(suite, [1; 32], *b"connect.", false),
+            Opener::new(suite, [1; 32]),
+        )
+    }
+
+    fn opened(opener: &mut Opener, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let Some(Packet::Data(header)) = Packet::parse(bytes) else {
+            panic!("a packet");
+        };
+        let mut bytes = bytes[DATA_HEADER..].to_vec();
+        opener.open(&header, &mut bytes)?;
+        bytes.truncate(bytes.len() - TAG_BYTES);
+        Ok(bytes)
+    }
+
+    #[test]
+    fn a_datagram_in_two_parts_comes_out_once_in_one() {
+        let (mut sealer, mut opener) = ends();
+        let mut out = Head::new();
+        sealer.seal(&datagram(2, "and body"), &mut out).unwrap();
+        assert_eq!(out.len(), 13 + OVERHEAD);
+        assert_eq!(opened(&mut opener, &out), Ok(b"head and body".to_vec()));
+        assert_eq!(opened(&mut opener, &out), Err(Refusal::Replayed));
+    }
+
+    #[test]
+    fn no_changed_bit_goes_unnoticed_nor_spoils_the_genuine_packet() {
+        let (mut sealer, mut opener) = ends();
+        let mut out = Head::new();
+        sealer.seal(&datagram(2, "x"), &mut out).unwrap();
+        for bit in 0..out.len() * 8 {
+            let mut bytes = out.to_vec();
+            bytes[bit / 8] ^= 0x80 >> (bit % 8);
+            // The connection id finds the session; it is covered by the tag all the same.
+            if let Some(Packet::Data(_)) = Packet::parse(&bytes) {
+                assert_eq!(opened(&mut opener, &bytes), Err(Refusal::Forged), "bit {bit}");
+            }
+        }
+        assert!(opened(&mut opener, &out).is_ok());
+    }
+
+    #[test]
+    fn more_paths_than_numbered_ones_share_and_no_number_comes_twice() {
+        let (mut sealer, mut opener) = ends();
+        for round in 0..3 {
+            for host in 0..40 {
+                let mut out = Head::new();
+                sealer.seal(&datagram(host, "x"), &mut out).unwrap();
+                assert!(opened(&mut opener, &out).is_ok(), "host {host}, round {round}");
+            }
+        }
+        assert_eq!(sealer.spaces.len(), usize::from(SPACES));
+    }
+}

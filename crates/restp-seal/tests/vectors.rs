@@ -1,0 +1,78 @@
+//! `vectors/sealed.json`: handshakes and packets byte for byte. They were made by another implementation of the same
+//! specifications.
+
+mod common;
+
+use common::*;
+use restp_base::machine::Datagram;
+use restp_seal::packet::DataHeader;
+use restp_seal::schedule::{Keys, Suite, space_secret};
+use serde_json::Value;
+
+fn vectors() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/sealed.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the file")).expect("JSON")
+}
+
+fn hex(value: &Value) -> Vec<u8> {
+    let text: String = value.as_str().expect("text").split_whitespace().collect();
+    data_encoding::HEXLOWER_PERMISSIVE
+        .decode(text.as_bytes())
+        .expect("hex")
+}
+
+fn text(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
+}
+
+#[test]
+fn packets_are_sealed_and_opened_as_written() {
+    let vectors = vectors();
+    let packets = vectors["packets"].as_array().expect("packets");
+    assert!(packets.len() >= 4);
+    for vector in packets {
+        let number = |name: &str| vector[name].as_u64().expect("a number");
+        let suite = Suite::from_code(number("suite") as u8).expect("a suite");
+        let secret = hex(&vector["secret"]).try_into().expect("32 bytes");
+        let header = DataHeader {
+            to: hex(&vector["to"]).try_into().expect("8 bytes"),
+            early: vector["early"].as_bool().expect("a flag"),
+            space: number("path") as u8,
+            number: number("number"),
+        };
+        let keys = || Keys::new(suite, space_secret(&secret, header.space)).expect("keys");
+        let mut bytes = hex(&vector["pdu"]);
+        let tag = keys()
+            .seal(header.number, &header.emit(), &mut bytes)
+            .expect("sealed");
+        let sealed = [&header.emit()[..], &bytes, &tag].concat();
+        assert_eq!(text(&sealed), text(&hex(&vector["sealed"])), "{}", vector["name"]);
+        let mut opened = [&bytes[..], &tag].concat();
+        assert!(keys().open(header.number, &header.emit(), &mut opened));
+        assert_eq!(opened[..bytes.len()], hex(&vector["pdu"]));
+    }
+}
+
+#[test]
+fn handshakes_are_those_written() {
+    let vectors = vectors();
+    let handshakes = vectors["handshakes"].as_array().expect("handshakes");
+    assert_eq!(handshakes.len(), 2);
+    for vector in handshakes {
+        let known = vector["pattern"] == "IK";
+        let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+        if known {
+            pair.know();
+        }
+        pair.open();
+        pair.run_for(ms(15));
+        assert_eq!(text(&pair.log[0].bytes), text(&hex(&vector["hello"])));
+        assert_eq!(text(&pair.log[1].bytes), text(&hex(&vector["answer"])));
+        // What was in the request was handed on as it was.
+        let syn = Datagram {
+            body: hex(&vector["pdu"]).into(),
+            ..Datagram::empty()
+        };
+        assert!(restp_proto::wire::is_bare_request(&syn));
+    }
+}
