@@ -66,6 +66,8 @@ pub struct Datagram {
     pub path: PathAddress,
     /// Congestion mark of the lower layer.
     pub ecn: Ecn,
+    /// As sent: the lower layer may cut it into pieces rather than drop it, should it be too large for the path.
+    pub may_fragment: bool,
     /// First part of the bytes.
     pub head: Head,
     /// The rest of the bytes.
@@ -78,6 +80,7 @@ impl Datagram {
         Datagram {
             path: PathAddress::UNSET,
             ecn: Ecn::NotEct,
+            may_fragment: false,
             head: Head::new(),
             body: Bytes::new(),
         }

@@ -132,7 +132,13 @@ fn the_strategy_reaches_every_extension_and_every_flag() {
 
 /// Every header that [`Header::emit`] accepts, up to the length of lists.
 fn any_header() -> impl Strategy<Value = Header> {
-    let packet = (any::<u8>(), any::<bool>(), 1u8..=15, any::<u16>(), any::<u16>());
+    let packet = (
+        any::<u8>(),
+        any::<[bool; 2]>(),
+        1u8..=15,
+        any::<u16>(),
+        any::<u16>(),
+    );
     let numbers = (
         any::<u16>(),
         any::<u32>(),
@@ -148,7 +154,7 @@ fn any_header() -> impl Strategy<Value = Header> {
         any_snack(),
     );
     (any_services(), packet, numbers, extensions).prop_map(|(services, packet, numbers, extensions)| {
-        let (flags, cki, k, source, destination) = packet;
+        let (flags, [cki, probe], k, source, destination) = packet;
         let (window, sequence, acknowledgement, kind, range) = numbers;
         let (mp, dss, cookie, sack, snack) = extensions;
         let flags = Flags::from_bits(flags);
@@ -191,6 +197,7 @@ fn any_header() -> impl Strategy<Value = Header> {
         Header {
             flags,
             cookie_exchange,
+            probe,
             k: if multipath { k } else { 1 },
             window: (services.flow_control != 0).then_some(window),
             mp,
@@ -357,7 +364,7 @@ fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     if bytes[4] & 0xC0 == 0x80 {
         bytes[4] &= !0x30;
     }
-    bytes[7] = 0;
+    bytes[7] &= 0x01; // the probe
     let mut at = 12;
     let crc = bytes[3] & 0x20 != 0;
     if crc {

@@ -214,6 +214,7 @@ fn header(meaning: &Value) -> Header {
     Header {
         flags: names(&meaning["flags"], Flags::TABLE, Flags::with),
         cookie_exchange: meaning["cookie_exchange"] == true,
+        probe: meaning["probe"] == true,
         k: meaning["k"].as_u64().unwrap_or(1) as u8,
         window: meaning["window"].as_u64().map(|w| w as u16),
         mp: multipath(meaning),

@@ -30,6 +30,7 @@ pub struct Direction {
     /// Bits per second; zero for no limit.
     rate_bps: u64,
     delay: Duration,
+    mtu: u32,
     up: bool,
     discipline: Discipline,
     backlog: Backlog,
@@ -56,6 +57,8 @@ pub struct Parcel {
     pub bytes: u32,
     /// Whether it can be marked.
     pub ecn: Ecn,
+    /// Whether it may be cut into pieces where it is too long.
+    pub may_fragment: bool,
     /// Packets of one flow share this number: its addresses and ports, say. Only FQ-CoDel asks.
     pub flow: u64,
     /// By which its owner knows it again when it is [decided on](Direction::decided) after a [`Verdict::Wait`].
@@ -98,6 +101,7 @@ impl Direction {
             rounding: 0,
             rate_bps,
             delay: spec.delay,
+            mtu: spec.mtu.unwrap_or(u32::MAX),
             up: true,
             discipline: Discipline::new(&spec.queue, rate_bps, seed, name),
             backlog: Backlog::default(),
@@ -117,7 +121,7 @@ impl Direction {
 
     /// Offers a packet at `now`, and says at once what becomes of it, unless it has to [wait](Verdict::Wait).
     ///
-    /// In this order: outage on arrival, scripted faults, queue, serialiser, outage at departure and at delivery,
+    /// In this order: outage on arrival, length, scripted faults, queue, serialiser, outage at departure and at delivery,
     /// loss, and then what else the wire does. The error models draw for every packet, also for one dropped
     /// before they are asked. A caller that holds a packet until it is due must ask [`Direction::release`] then.
     pub fn offer(&mut self, now: Time, parcel: Parcel) -> Verdict {
@@ -132,6 +136,9 @@ impl Direction {
         self.outages.advance(now);
         if !self.up || self.outages.covers(now) {
             return self.drop(DropReason::Outage);
+        }
+        if bytes > self.mtu && !parcel.may_fragment {
+            return self.drop(DropReason::Length);
         }
         if !self.rules.is_empty() {
             let packet = Offered {

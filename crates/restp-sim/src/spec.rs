@@ -52,6 +52,9 @@ pub struct DirectionSpec {
     pub queue: Queue,
     /// Loss behind the serialiser: a lost packet has used its share of the link. All models see every packet.
     pub loss: Vec<ErrorModel>,
+    /// Most bytes of a packet, its headers included: a longer one vanishes, unless it may be cut into pieces. (These are
+    /// not modelled: it passes as it is.)
+    pub mtu: Option<u32>,
     /// Black holes: what is offered, sent off or due in one of these times vanishes.
     pub outage: Vec<Range<Time>>,
     /// Packets that take longer than the others.

@@ -209,6 +209,7 @@ impl World {
                 goal,
                 bytes: wire_bytes,
                 ecn: datagram.ecn,
+                may_fragment: datagram.may_fragment,
             },
             datagram,
         );
@@ -411,6 +412,7 @@ impl World {
         let parcel = Parcel {
             bytes: slot.bytes,
             ecn: slot.ecn,
+            may_fragment: slot.may_fragment,
             flow: u64::from(slot.from) << 32 | u64::from(slot.to),
             tag: u64::from(packet),
         };

@@ -75,6 +75,7 @@ fn direction(random: &mut Stream) -> DirectionSpec {
     let mark = random.chance(0.3).then_some(MarkThreshold::Bytes(10_000));
     let outage_start = Time::from_nanos(random.below(2_000_000_000));
     DirectionSpec {
+        mtu: None,
         rate: random
             .chance(0.8)
             .then(|| Rate::from_bps(1_000_000 + random.below(20_000_000))),

@@ -68,12 +68,13 @@ const PATH_FIELDS: [&str; 6] = [
     "suspicions",
     "down_events",
 ];
-const LINK_FIELDS: [&str; 7] = [
+const LINK_FIELDS: [&str; 8] = [
     "packets",
     "bytes",
     "dropped_queue",
     "dropped_error",
     "dropped_outage",
+    "dropped_length",
     "queue_mean_ms",
     "utilisation",
 ];

@@ -19,6 +19,8 @@ pub struct LinkResult {
     pub dropped_error: u64,
     /// Packets lost to an outage.
     pub dropped_outage: u64,
+    /// Packets longer than the link takes.
+    pub dropped_length: u64,
     /// Mean time a packet waited before it was sent, in the direction where that was longer.
     pub queue_mean_ms: f64,
     /// Share of the run in which the busier direction was sending.
@@ -48,6 +50,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 dropped_queue: counters.dropped_queue,
                 dropped_error: counters.dropped_error,
                 dropped_outage: counters.dropped_outage,
+                dropped_length: counters.dropped_length,
                 queue_mean_ms,
                 utilisation,
             }),
@@ -57,6 +60,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 link.dropped_queue += counters.dropped_queue;
                 link.dropped_error += counters.dropped_error;
                 link.dropped_outage += counters.dropped_outage;
+                link.dropped_length += counters.dropped_length;
                 link.queue_mean_ms = link.queue_mean_ms.max(queue_mean_ms);
                 link.utilisation = link.utilisation.max(utilisation);
             }

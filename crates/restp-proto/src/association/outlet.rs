@@ -88,7 +88,7 @@ impl Association {
                 .for_each(|member| member.connection.set_fed(false));
             return Placement::new();
         }
-        let bytes = next.map_or(u64::from(self.composition.segment_bytes), |next| next.bytes);
+        let bytes = next.map_or(self.segment_bytes() as u64, |next| next.bytes);
         let candidates = self.candidates(now, bytes);
         if self.composition.paths != PathMode::HotStandby {
             let chosen = self.repeat_elsewhere(now, &candidates, next.is_none());
@@ -123,7 +123,7 @@ impl Association {
             }
             self.out.buffer.get(number).cloned().unwrap_or_default()
         } else {
-            self.number_next(next.bytes as usize)
+            self.number_next(self.most_bytes(&chosen).min(next.bytes as usize))
         };
         self.give(now, number, &payload, &chosen, next.path.is_some());
         chosen
@@ -131,7 +131,7 @@ impl Association {
 
     /// The number that `path` takes: the next one, or a later one if it is slow. What it leaves out is numbered and waits.
     fn lead(&mut self, next: Next, path: usize, candidates: &[Candidate]) -> u64 {
-        let segment_bytes = self.composition.segment_bytes as usize;
+        let segment_bytes = self.segment_bytes();
         let chosen = candidates.iter().find(|candidate| candidate.path == path);
         let lead = chosen.map_or(0, |chosen| {
             lead_segments(chosen, candidates, segment_bytes as u64)
@@ -153,6 +153,23 @@ impl Association {
     fn is_covered(&self, now: Time, number: u64, path: usize, candidates: &[Candidate]) -> bool {
         let fate = |copy: Copy| self.members[copy.path].connection.fate(copy.number);
         self.out.places.is_covered(now, number, path, candidates, fate)
+    }
+
+    /// Payload bytes that a segment may have on every path of `chosen`.
+    fn most_bytes(&self, chosen: &[usize]) -> usize {
+        let most = |path: &usize| self.members[*path].connection.largest_segment_bytes();
+        chosen
+            .iter()
+            .map(most)
+            .min()
+            .unwrap_or(self.composition.segment_bytes) as usize
+    }
+
+    /// Payload bytes of a new segment: any of the paths may have to carry it.
+    fn segment_bytes(&self) -> usize {
+        let open = self.members.iter().filter(|member| !member.vacant);
+        let carried = open.map(|member| member.connection.expected_segment_bytes());
+        carried.min().unwrap_or(self.composition.segment_bytes) as usize
     }
 
     /// Takes the next segment from the queue and numbers it.
@@ -224,11 +241,7 @@ impl Association {
         let newly_shut = !open && !std::mem::replace(&mut self.out.stalled, !open);
         self.out.stalls += u64::from(newly_shut);
         self.out.stalled = !open;
-        let waiting = self
-            .out
-            .queue
-            .bytes()
-            .min(self.composition.segment_bytes as usize);
+        let waiting = self.out.queue.bytes().min(self.segment_bytes());
         let (bytes, path) = self.out.pins.next(waiting);
         open.then_some(Next {
             number: self.out.next,
@@ -295,7 +308,7 @@ impl Association {
             }
             self.out.probe_at = None;
             let number = self.out.next;
-            let payload = self.number_next(self.composition.segment_bytes as usize);
+            let payload = self.number_next(self.segment_bytes());
             self.give(now, number, &payload, &[best], true);
             self.members[best].connection.set_probe();
             return Some(best);

@@ -104,6 +104,11 @@ pub static KEYS: &[Key] = &[
     ),
     service("pacing", "RFC 9002 §7.7", named!(SWITCH, |c| Some(&mut c.pacing))),
     service("ecn", "OP-59", named!(SWITCH, |c| Some(&mut c.ecn))),
+    service(
+        "mtu-discovery",
+        "RFC 8899",
+        named!(SWITCH, |c| Some(&mut c.mtu_discovery)),
+    ),
     service("crc", "ResTP §3.1.2", named!(SWITCH, |c| Some(&mut c.crc))),
     service(
         "paths",

@@ -137,6 +137,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         // Pacing is ours to choose, unless the algorithm that the peer names is nothing without it.
         pacing: (local.pacing && feedback) || congestion.needs_pacing(),
         ecn: local.ecn && controlled,
+        mtu_discovery: local.mtu_discovery && feedback,
         crc: bits.error.has(ErrorControl::CRC),
         paths,
         scheduling: match bits.paths {

@@ -50,6 +50,7 @@ impl Default for Composition {
             congestion: CongestionChoice::Cubic(CubicParams::default()),
             pacing: true,
             ecn: true,
+            mtu_discovery: true,
             ..three_way_arq()
         }
     }
@@ -202,6 +203,7 @@ fn plain() -> Composition {
         },
         pacing: false,
         ecn: false,
+        mtu_discovery: false,
         crc: false,
         paths: PathMode::Single,
         scheduling: None,

@@ -43,6 +43,8 @@ pub struct Composition {
     pub pacing: bool,
     /// Marks of the network count as congestion (OP-59, RFC 3168). Local.
     pub ecn: bool,
+    /// The path is asked how large a segment it carries, from 1100 bytes up to `segment_bytes` (RFC 8899). Local.
+    pub mtu_discovery: bool,
     /// CRC-16 over the header and CRC-32 over the payload (ResTP §3.1.2).
     pub crc: bool,
     /// How many paths carry data, and when (ResTP §3.3).
@@ -75,11 +77,16 @@ impl Composition {
     /// Most payload bytes of a plain segment: with forward error correction those of an encoded one, less the length
     /// in front of what it repairs (OP-39).
     pub fn payload_bytes(&self) -> usize {
+        self.payload_bytes_of(self.segment_bytes)
+    }
+
+    /// The same where a path carries segments of `segment_bytes` at most.
+    pub fn payload_bytes_of(&self, segment_bytes: u32) -> usize {
         let length = if self.reliability.encodes() {
             LENGTH_BYTES
         } else {
             0
         };
-        (self.segment_bytes as usize).saturating_sub(length)
+        (segment_bytes as usize).saturating_sub(length)
     }
 }

@@ -222,6 +222,9 @@ impl Connection {
             self.inn.ack.on_urgent(); // a late repeat: the peer does not know yet that we know
             return;
         }
+        if header.probe && !payload.is_empty() {
+            return self.on_mtu_probe(now, header.sequence, &payload);
+        }
         let fin = header.flags.has(Flags::FIN);
         if fin && !payload.is_empty() {
             self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
@@ -352,6 +355,7 @@ impl Connection {
         let drained = self.out.board.is_empty();
         self.path.on_feedback(now, feedback, drained);
         if feedback.is_progress() {
+            self.path.mtu.on_progress(now);
             self.progress_at = now;
             self.answers += u64::from(!self.out.outage.is_unprobed());
             self.out.one_at_a_time = false;

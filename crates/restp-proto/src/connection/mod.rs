@@ -8,6 +8,7 @@ mod acknowledgement;
 mod application;
 mod fec;
 mod intake;
+mod mtu;
 mod outlet;
 mod pdu_builder;
 mod receive;
@@ -35,7 +36,7 @@ use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, Windo
 use restp_services::framing::SendQueue;
 use restp_services::loss_handling::{Finding, ProbeState};
 use restp_services::ordering::{Inbox, Reassembly};
-use restp_services::path_management::{Load, Path};
+use restp_services::path_management::{Load, Path, PathMtu};
 use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, TransmitBuffer};
 use stats::Counters;
@@ -157,6 +158,8 @@ pub(crate) struct Connection {
     asked_at: Option<Time>,
     /// Feedback with news, and answers to keep-alives, so far.
     answers: u64,
+    /// Length of a question about the path's largest packet that is to be answered.
+    mtu_answer: Option<u16>,
     /// It is one of several paths.
     subflow: Option<Box<Subflow>>,
 }
@@ -242,7 +245,7 @@ impl Connection {
             FlowControl::Window(_) => 0, // the peer says so in its first packet
             FlowControl::None => u64::MAX / 2,
         };
-        Connection {
+        let mut connection = Connection {
             services,
             ports,
             state,
@@ -250,6 +253,7 @@ impl Connection {
                 address,
                 composition.rto.allowing(composition.ack.unmeasured_wait()),
                 controller,
+                PathMtu::known(composition.segment_bytes),
             ),
             out: Outbound {
                 origin: first,
@@ -313,9 +317,15 @@ impl Connection {
             confirmation_due: false,
             asked_at: None,
             answers: 0,
+            mtu_answer: None,
             subflow: None,
             composition,
+        };
+        connection.path.mtu = connection.path_mtu();
+        if connection.state == State::Established {
+            connection.path.mtu.start(now);
         }
+        connection
     }
 
     /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
@@ -412,7 +422,7 @@ impl Connection {
 
     fn load(&self, in_flight_bytes: u64) -> Load {
         Load {
-            segment_bytes: u64::from(self.composition.segment_bytes),
+            segment_bytes: u64::from(self.path.mtu.segment_bytes()),
             in_flight_bytes,
             application_limited: self.out.window_unused,
             in_recovery: self.out.recovery.is_active(),
@@ -421,7 +431,7 @@ impl Connection {
 
     /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
     fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
-        let segment = u64::from(self.composition.segment_bytes);
+        let segment = u64::from(self.path.mtu.segment_bytes());
         let starves = match &self.subflow {
             Some(subflow) => !subflow.fed,
             None => self.out.queue.is_empty() || !self.out.window.allows(self.out.board.next()),

@@ -60,7 +60,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     if std::mem::take(&mut c.confirmation_due) {
         return pdu::acknowledgement(c, out, c.out.board.next());
     }
-    if c.send_encoded(now, out) {
+    if c.send_mtu_probe(now, out) || c.send_encoded(now, out) {
         return true;
     }
     if c.out.outage.is_active() {
@@ -96,7 +96,7 @@ impl Connection {
     /// Bytes of the segment that would be sent next, were it allowed: data, or the FIN after the last of them.
     fn next_segment_bytes(&self) -> Option<u64> {
         if !self.out.queue.is_empty() {
-            return Some(self.out.queue.bytes().min(self.composition.payload_bytes()) as u64);
+            return Some(self.out.queue.bytes().min(self.payload_bytes()) as u64);
         }
         self.release.must_send_fin().then_some(0)
     }
@@ -196,7 +196,7 @@ impl Connection {
     fn send_new(&mut self, now: Time, out: &mut Datagram) -> bool {
         self.restart_after_idle(now);
         let beside = pdu::cookie_bytes(self, self.out.board.next());
-        let room = self.composition.payload_bytes().saturating_sub(beside).max(1);
+        let room = self.payload_bytes().saturating_sub(beside).max(1);
         let payload = self.out.queue.next_segment(room);
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         if !self.services_are_numbered() {

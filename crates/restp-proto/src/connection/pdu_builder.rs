@@ -98,6 +98,16 @@ pub(super) fn encoded(c: &mut Connection, out: &mut Datagram, kind: u8, encoded:
     finish(c, out, header, encoded.payload, ecn)
 }
 
+/// A question or an answer about the path's largest packet. Its number is one that the peer has acknowledged, so it is no
+/// data to anybody.
+pub(super) fn probe(c: &mut Connection, out: &mut Datagram, payload: Bytes) -> bool {
+    let mut header = plain(c);
+    header.probe = true;
+    header.sequence = Some(sequence::truncate(c.out.board.first() - 1));
+    acknowledge(c, &mut header, 0);
+    finish(c, out, header, payload, Ecn::NotEct)
+}
+
 /// A packet that only acknowledges, carrying `number` (SND.NXT, OP-17).
 pub(super) fn acknowledgement(c: &mut Connection, out: &mut Datagram, number: u64) -> bool {
     let mut header = plain(c);
@@ -186,6 +196,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
         header.window = Some(c.inn.window.advertise(next, unread));
     }
     announce_vector(c, &mut header);
+    let is_probe = header.probe;
     if let Err(contradiction) = header.emit(&payload, &mut out.head) {
         // A fault of this program, not of a peer: visible in tests, silent for users.
         debug_assert!(false, "built a contradictory header: {contradiction}");
@@ -194,6 +205,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
     }
     out.path = c.path.address;
     out.ecn = ecn;
+    out.may_fragment = !is_probe && payload.len() > c.path.mtu.segment_bytes() as usize;
     out.body = payload;
     c.counters.sent_packets += 1;
     c.counters.sent_bytes += out.len() as u64;

@@ -84,6 +84,7 @@ impl Connection {
         }
         self.counters.handshake = Some(took);
         self.state = State::Established;
+        self.path.mtu.start(now);
         self.progress_at = now;
         if !self.out.board.is_empty() {
             self.path.rto.restart(now, &self.path.rtt); // so far the set-up timer stood in for it

@@ -2,6 +2,7 @@
 //! parts; this file only asks them.
 
 use super::{Connection, State};
+use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Wakeup;
 use restp_base::time::{Duration, Time};
@@ -46,6 +47,7 @@ impl Connection {
         let encoder = self.out.encoder.as_ref();
         consider(encoder.and_then(FecEncoder::deadline), Wakeup::Encoding);
         consider(self.out.probe_at, Wakeup::Probe);
+        consider(self.path.mtu.deadline(), Wakeup::Probe);
         consider(self.hold_deadline(), Wakeup::Expiry);
         consider(self.keepalive_deadline(), Wakeup::Probe);
         consider(self.silence_deadline(), Wakeup::Expiry);
@@ -71,6 +73,7 @@ impl Connection {
         if self.path.rto.has_expired(now) {
             self.on_timeout(now);
         }
+        self.path.mtu.on_deadline(now);
         if self.keepalive_deadline().is_some_and(|at| at <= now) {
             self.keepalive_due = true;
             self.keepalive_at = Some(now + self.keepalive_interval());
@@ -102,6 +105,10 @@ impl Connection {
             self.path.rto.restart(now, &self.path.rtt);
             self.out.board.mark_all_lost();
             return;
+        }
+        if self.path.rto.expiries() > 0 || self.out.outage.is_active() {
+            let head = self.out.buffer.get(self.out.board.first());
+            self.path.mtu.on_silence(now, head.map_or(0, Bytes::len));
         }
         if self.composition.loss_handling.probes() || self.out.outage.is_active() {
             self.counters.timeouts += 1;
@@ -189,7 +196,7 @@ impl Connection {
     }
 
     /// The link is back: what waits for a timer need not.
-    fn on_link_up(&mut self, now: Time) {
+    pub(super) fn on_link_up(&mut self, now: Time) {
         if self.out.outage.is_active() {
             if self.out.board.is_empty() {
                 self.out.outage.give_up();

@@ -7,9 +7,11 @@
 //! word 2  |      Source port 16   |    Destination port 16    |
 //! ```
 //!
+//! The lowest reserved bit marks a probe of the path's largest packet, which is ours (RFC 8899).
+//!
 //! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
 //! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1
-//! when MP? = 0. Reserved bits, CXF (OP-28) and Sched outside spreading (OP-57) are sent 0 and ignored.
+//! when MP? = 0. The other reserved bits, CXF (OP-28) and Sched outside spreading (OP-57) are sent 0 and ignored.
 
 use super::Header;
 use super::codes::*;
@@ -71,6 +73,7 @@ pub(super) struct Base {
     pub(super) flags: Flags,
     pub(super) services: Services,
     pub(super) cookie_exchange: bool,
+    pub(super) probe: bool,
     pub(super) k: u8,
     pub(super) source: u16,
     pub(super) destination: u16,
@@ -86,7 +89,7 @@ pub(super) struct Shape {
 /// Reads the base PDU.
 #[inline]
 pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseError> {
-    let Some(&[b0, b1, b2, b3, b4, b5, b6, _, s1, s0, d1, d0]) = head.first_chunk() else {
+    let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, s1, s0, d1, d0]) = head.first_chunk() else {
         return Err(ParseError::new(
             0,
             "a base PDU of 12 bytes",
@@ -197,6 +200,7 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
         flags: Flags::from_bits(b1),
         services,
         cookie_exchange,
+        probe: b7 & RESERVED_PROBE != 0,
         k,
         source: u16::from_be_bytes([s1, s0]),
         destination: u16::from_be_bytes([d1, d0]),
@@ -284,7 +288,7 @@ pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
         paths | services.congestion,
         services.flow_control << 4 | header.k,
         words as u8 & 0xF0 | mpx | dss | framing,
-        0,
+        if header.probe { RESERVED_PROBE } else { 0 },
         s1,
         s0,
         d1,

@@ -46,6 +46,10 @@ pub const DSS: u8 = 0x02;
 /// Byte 6, framing: coalesce (OP-18).
 pub const FRM: u8 = 0x01;
 
+/// Byte 7, one of the reserved bits: the payload asks for, or confirms, a size (RFC 8899). A peer that ignores the bit takes
+/// the packet for a repeat of what it has.
+pub const RESERVED_PROBE: u8 = 0x01;
+
 /// FEC Type: XOR of all consecutive packets, up to 16 (ResTP §3.1.5).
 pub const FEC_BASIC: u8 = 1;
 /// FEC Type: XOR of every other packet, up to 8 (ResTP §3.1.5).

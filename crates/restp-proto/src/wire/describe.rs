@@ -226,7 +226,15 @@ fn base(list: &mut List<'_>, header: &Header) {
         "fixed-size"
     };
     list.add("FRM", 1, framing);
-    list.add("Reserved", 8, "ignored");
+    list.add(
+        "Reserved",
+        8,
+        if header.probe {
+            "probe of the largest packet"
+        } else {
+            "ignored"
+        },
+    );
     list.add("Source port", 16, header.source.to_string());
     list.add("Destination port", 16, header.destination.to_string());
 }

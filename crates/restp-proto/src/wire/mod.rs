@@ -78,6 +78,8 @@ pub struct Header {
     pub services: Services,
     /// CKI: cookie request or response.
     pub cookie_exchange: bool,
+    /// The payload is none: it asks whether the path carries a packet of this size, or says so (RFC 8899 §4.1).
+    pub probe: bool,
     /// Paths in use, 1..=15; in multipath set-up packets the ordinal of the subflow (OP-20).
     pub k: u8,
     /// Source port.
@@ -122,6 +124,7 @@ impl Header {
             flags: Flags::NONE,
             services,
             cookie_exchange: false,
+            probe: false,
             k: 1,
             source,
             destination,
@@ -199,6 +202,7 @@ impl Header {
             flags,
             services,
             cookie_exchange,
+            probe,
             k,
             source,
             destination,
@@ -207,6 +211,7 @@ impl Header {
             flags,
             services,
             cookie_exchange,
+            probe,
             k,
             source,
             destination,
@@ -281,6 +286,7 @@ impl Header {
             flags,
             services,
             cookie_exchange,
+            probe,
             k,
             source,
             destination,
@@ -290,6 +296,7 @@ impl Header {
             flags,
             services,
             cookie_exchange,
+            probe,
             k,
             source,
             destination,

@@ -42,6 +42,8 @@ pub struct Seen {
     pub path: PathAddress,
     pub header: Header,
     pub payload: Bytes,
+    /// The network may cut it into pieces.
+    pub may_fragment: bool,
     pub verdict: Verdict,
 }
 
@@ -50,7 +52,7 @@ impl Seen {
         self.header.flags == flags
     }
     pub fn is_data(&self) -> bool {
-        !self.payload.is_empty() && !self.is_encoded()
+        !self.payload.is_empty() && !self.is_encoded() && !self.header.probe
     }
     pub fn is_encoded(&self) -> bool {
         self.header.services.error.has(ErrorControl::ENC)
@@ -256,6 +258,7 @@ impl Pair {
             path: datagram.path,
             header,
             payload,
+            may_fragment: datagram.may_fragment,
             verdict: Verdict::Pass,
         };
         seen.verdict = (self.rule)(&seen);

@@ -3,11 +3,13 @@
 
 mod health;
 mod mapping;
+mod mtu;
 mod pacer;
 mod path;
 
 pub use health::{Health, LONGEST_ACK_DELAY, PathHealth, Unanswered};
 pub use mapping::Mapping;
+pub use mtu::{BASE_BYTES, PathMtu};
 pub use pacer::Pacer;
 pub use path::{Load, Path};
 

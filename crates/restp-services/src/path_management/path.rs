@@ -1,6 +1,6 @@
 //! The bundle of what belongs to one path: address, estimator, timer, controller, pacer (ResTP §3.3).
 
-use super::Pacer;
+use super::{Pacer, PathMtu};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::Reaction;
 use crate::recovery::{Feedback, Findings, LostSegment, RtoParameters, RtoTimer, RttEstimator};
@@ -21,19 +21,22 @@ pub struct Path {
     pub controller: Controller,
     /// Spacing of segments, when the composition paces.
     pub pacer: Pacer,
+    /// Largest segment.
+    pub mtu: PathMtu,
     /// The other paths of the association, as they were lately; kept up for coupled congestion control only.
     pub siblings: Vec<Sibling>,
 }
 
 impl Path {
     /// A path of which nothing is known yet.
-    pub fn new(address: PathAddress, rto: RtoParameters, controller: Controller) -> Self {
+    pub fn new(address: PathAddress, rto: RtoParameters, controller: Controller, mtu: PathMtu) -> Self {
         Path {
             address,
             rtt: RttEstimator::default(),
             rto: RtoTimer::new(rto),
             controller,
             pacer: Pacer::default(),
+            mtu,
             siblings: Vec::new(),
         }
     }
@@ -159,7 +162,12 @@ mod tests {
             remote: at(2),
         };
         let controller = CongestionChoice::NewReno(Default::default()).build(SEGMENT);
-        Path::new(address, RtoParameters::default(), controller)
+        Path::new(
+            address,
+            RtoParameters::default(),
+            controller,
+            PathMtu::known(SEGMENT as u32),
+        )
     }
 
     fn ms(n: u64) -> Time {

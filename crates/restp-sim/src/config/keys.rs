@@ -35,6 +35,7 @@ macro_rules! link_table {
             reverse_rate: Option<::toml::Spanned<$crate::config::Written>>,
             reverse_delay: Option<::toml::Spanned<$crate::config::Written>>,
             queue: Option<$crate::config::Queue>,
+            mtu: Option<::toml::Spanned<$crate::config::Written>>,
             loss: Option<::toml::Spanned<$crate::config::Loss>>,
             #[serde(default)]
             outage: $crate::config::Outages,
@@ -52,6 +53,7 @@ macro_rules! link_table {
                     reverse_rate: self.reverse_rate.as_ref(),
                     reverse_delay: self.reverse_delay.as_ref(),
                     queue: self.queue.as_ref(),
+                    mtu: self.mtu.as_ref(),
                     loss: self.loss.as_ref(),
                     outage: &self.outage,
                     reorder: self.reorder.as_ref(),

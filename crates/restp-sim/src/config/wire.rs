@@ -24,6 +24,7 @@ pub struct Wire<'a> {
     pub reverse_rate: Option<&'a Spanned<Written>>,
     pub reverse_delay: Option<&'a Spanned<Written>>,
     pub queue: Option<&'a Queue>,
+    pub mtu: Option<&'a Spanned<Written>>,
     pub loss: Option<&'a Spanned<Loss>>,
     pub outage: &'a Outages,
     pub reorder: Option<&'a Reordering>,
@@ -60,6 +61,7 @@ impl Wire<'_> {
             queue: self
                 .queue
                 .map_or(Ok(QueueLimit::Bdp.into()), |queue| queue.read())?,
+            mtu: self.mtu.map(longest).transpose()?,
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
@@ -74,6 +76,20 @@ impl Wire<'_> {
 
 fn positive_rate(written: &Spanned<Written>) -> Result<Rate, Fault> {
     positive(written, read(written, units::rate)?)
+}
+
+/// Most bytes of a packet. IPv4 promises 68 (RFC 791 §3.2).
+fn longest(written: &Spanned<Written>) -> Result<u32, Fault> {
+    match read(written, units::quantity)? {
+        Quantity::Bytes(bytes @ 68..=65_535) => Ok(bytes as u32),
+        _ => Err(Fault::at(
+            written,
+            format!(
+                "\"{}\" is no packet's length; write \"1280 B\", from 68 to 65535",
+                written.get_ref()
+            ),
+        )),
+    }
 }
 
 /// A backlog in packets or bytes.

@@ -17,6 +17,8 @@ pub struct Counters {
     pub dropped_error: u64,
     /// Packets lost to an outage, copies included.
     pub dropped_outage: u64,
+    /// Packets longer than the line takes.
+    pub dropped_length: u64,
     /// Packets dropped by a scripted fault.
     pub dropped_rule: u64,
     /// Second copies made.
@@ -42,7 +44,11 @@ pub struct Counters {
 impl Counters {
     /// Packets that did not arrive, for whatever reason.
     pub const fn dropped(&self) -> u64 {
-        self.dropped_queue + self.dropped_error + self.dropped_outage + self.dropped_rule
+        self.dropped_queue
+            + self.dropped_error
+            + self.dropped_outage
+            + self.dropped_length
+            + self.dropped_rule
     }
 
     pub(super) fn queued(&mut self, packets: u64, bytes: u64) {
@@ -55,6 +61,7 @@ impl Counters {
             DropReason::Queue => self.dropped_queue += 1,
             DropReason::Error => self.dropped_error += 1,
             DropReason::Outage => self.dropped_outage += 1,
+            DropReason::Length => self.dropped_length += 1,
             DropReason::Rule => self.dropped_rule += 1,
         }
     }
@@ -69,6 +76,8 @@ pub enum DropReason {
     Error,
     /// The direction was down.
     Outage,
+    /// It was longer than the line takes.
+    Length,
     /// A scripted fault.
     Rule,
 }

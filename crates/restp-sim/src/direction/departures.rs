@@ -58,6 +58,7 @@ impl Direction {
             ecn,
             flow,
             tag,
+            ..
         } = parcel;
         let since = now;
         let packet = Held {
@@ -109,6 +110,7 @@ mod tests {
         Parcel {
             bytes,
             ecn: Ecn::NotEct,
+            may_fragment: false,
             flow,
             tag,
         }

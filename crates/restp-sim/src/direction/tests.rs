@@ -18,6 +18,7 @@ fn packet(bytes: u32, ecn: Ecn) -> Parcel {
     Parcel {
         bytes,
         ecn,
+        may_fragment: false,
         flow: 0,
         tag: 0,
     }

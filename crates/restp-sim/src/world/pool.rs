@@ -17,6 +17,7 @@ pub(super) struct Packet {
     pub(super) goal: u32,
     pub(super) bytes: u32,
     pub(super) ecn: Ecn,
+    pub(super) may_fragment: bool,
 }
 
 /// All packets on their way.
@@ -151,6 +152,7 @@ mod tests {
             goal: 0,
             bytes: 38,
             ecn: Ecn::NotEct,
+            may_fragment: false,
         };
         let mut carried = datagram();
         let first = pool.put(packet, &mut carried);

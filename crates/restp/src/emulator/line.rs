@@ -17,6 +17,7 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 pub(super) struct Packet<T> {
     pub(super) bytes: Bytes,
     pub(super) ecn: Ecn,
+    pub(super) may_fragment: bool,
     /// Packets of one flow share this number.
     pub(super) flow: u64,
     pub(super) to: T,
@@ -65,6 +66,7 @@ impl<T: Clone> Line<T> {
         let parcel = Parcel {
             bytes: size,
             ecn: packet.ecn,
+            may_fragment: packet.may_fragment,
             flow: packet.flow,
             tag: self.number,
         };
@@ -219,6 +221,7 @@ mod tests {
         Packet {
             bytes: Bytes::from(vec![first; 972]),
             ecn: Ecn::Ect0,
+            may_fragment: false,
             flow: 0,
             to: (),
         }
@@ -338,6 +341,7 @@ mod tests {
                 Packet {
                     bytes: large.clone(),
                     ecn: Ecn::NotEct,
+                    may_fragment: false,
                     flow: 0,
                     to: (),
                 },

@@ -53,6 +53,8 @@ pub struct DirectionReport {
     pub dropped_error: u64,
     /// Dropped by an outage.
     pub dropped_outage: u64,
+    /// Dropped because they were longer than `mtu`.
+    pub dropped_length: u64,
     /// Dropped because the emulator held too much, or the system refused to send. A measurement with any of
     /// these is not one of the network described.
     pub dropped_system: u64,
@@ -81,6 +83,7 @@ impl DirectionReport {
             dropped_queue: counters.dropped_queue,
             dropped_error: counters.dropped_error + counters.dropped_rule,
             dropped_outage: counters.dropped_outage,
+            dropped_length: counters.dropped_length,
             duplicated: counters.duplicated,
             corrupted: counters.corrupted,
             reordered: counters.reordered,
@@ -112,6 +115,7 @@ impl fmt::Display for DirectionReport {
         } = self;
         let DirectionReport {
             dropped_outage,
+            dropped_length,
             dropped_system,
             mean_lateness_us,
             max_lateness_us,
@@ -120,7 +124,7 @@ impl fmt::Display for DirectionReport {
         write!(
             f,
             "in {offered_packets}, out {delivered_packets}, dropped: queue {dropped_queue}, error {dropped_error}, \
-             outage {dropped_outage}, system {dropped_system}; late by {mean_lateness_us:.0} us, at most \
+             outage {dropped_outage}, length {dropped_length}, system {dropped_system}; late by {mean_lateness_us:.0} us, at most \
              {max_lateness_us:.0} us"
         )
     }

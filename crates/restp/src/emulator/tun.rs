@@ -137,6 +137,7 @@ impl TunEnds {
                     Packet {
                         bytes: Bytes::copy_from_slice(packet),
                         ecn: ecn(packet),
+                        may_fragment: may_fragment(packet),
                         flow: flow(packet),
                         to: None,
                     },
@@ -182,6 +183,11 @@ fn ecn(packet: &[u8]) -> Ecn {
         _ => 0,
     };
     [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(bits & 0b11)]
+}
+
+/// IPv4 without its flag against it (RFC 791 §3.1); no router cuts IPv6.
+fn may_fragment(packet: &[u8]) -> bool {
+    matches!(*packet, [first, _, _, _, _, _, flags, ..] if first >> 4 == 4 && flags & 0x40 == 0)
 }
 
 /// The packet with "congestion experienced". IPv4 has a check sum over its header, which moves along by

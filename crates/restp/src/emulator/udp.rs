@@ -184,6 +184,7 @@ fn offer(
             Packet {
                 bytes: part,
                 ecn: ecn_of(meta),
+                may_fragment: false, // the flag does not show here; most networks set it for UDP
                 flow: u64::from(client.address.port()),
                 to: Some(client.clone()),
             },

@@ -5,10 +5,10 @@ use std::io;
 /// What became of a datagram that the kernel did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Lost, as in any queue (ENOBUFS): the protocol repeats it and slows down.
+    /// Lost, as in any queue (ENOBUFS) or as too long for the device (EMSGSIZE): the protocol repeats it, slows down, or asks
+    /// how long a packet may be.
     Loss,
-    /// Nothing like it leaves on this path now: no route, forbidden, device down or gone, address gone, or longer than
-    /// the device takes. Another path may carry it.
+    /// Nothing like it leaves on this path now: no route, forbidden, device down or gone, address gone. Another path may carry it.
     Refusal,
 }
 
@@ -35,12 +35,7 @@ impl Fault {
 fn is_refusal(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| {
-        matches!(
-            errno,
-            Errno::MSGSIZE | Errno::NODEV | Errno::NXIO | Errno::HOSTDOWN
-        )
-    })
+    errno.is_some_and(|errno| matches!(errno, Errno::NODEV | Errno::NXIO | Errno::HOSTDOWN))
 }
 
 #[cfg(not(unix))]
@@ -64,7 +59,7 @@ mod tests {
             (Errno::ADDRNOTAVAIL, Fault::Refusal),
             (Errno::INVAL, Fault::Refusal),
             (Errno::NODEV, Fault::Refusal),
-            (Errno::MSGSIZE, Fault::Refusal),
+            (Errno::MSGSIZE, Fault::Loss),
             (Errno::NOBUFS, Fault::Loss),
             (Errno::NOMEM, Fault::Loss),
         ] {

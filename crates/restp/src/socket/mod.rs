@@ -4,16 +4,19 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `fault` | what an error of a send says about its path |
+//! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
 //! | `outbox` | datagrams of one path packed into one buffer and one call |
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
 
 mod fault;
+mod fragments;
 mod inbox;
 mod outbox;
 
 pub(crate) use fault::Fault;
+use fragments::Fragments;
 pub(crate) use inbox::Inbox;
 pub(crate) use outbox::{Batch, Outbox};
 
@@ -147,6 +150,7 @@ impl Socket {
                 self.state.try_send((&self.io).into(), &transmit)
             })
         };
+        let _pieces = batch.may_fragment().then(|| Fragments::allow(&self.io));
         while batch.send(stats, || self.max_segments(), &mut call).is_pending() {
             match self.io.poll_send_ready(cx) {
                 // Room appeared between the two calls.

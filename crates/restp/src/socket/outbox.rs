@@ -16,11 +16,12 @@ const MAX_BATCHES: usize = 8;
 /// processor's second-level cache.
 const ENOUGH_FULL: usize = 2;
 
-/// Datagrams of one path with one mark and one size; the last may be shorter.
+/// Datagrams of one path with one mark, one permission and one size; the last may be shorter.
 #[derive(Debug)]
 pub(crate) struct Batch {
     path: PathAddress,
     ecn: Ecn,
+    may_fragment: bool,
     segment_bytes: usize,
     segments: usize,
     /// A shorter datagram ends a batch: the kernel cuts at multiples of the size.
@@ -37,6 +38,7 @@ impl Batch {
         Batch {
             path: PathAddress::UNSET,
             ecn: Ecn::NotEct,
+            may_fragment: false,
             segment_bytes: 0,
             segments: 0,
             ended: true,
@@ -50,6 +52,7 @@ impl Batch {
     fn restart(&mut self, datagram: &Datagram) {
         self.path = datagram.path;
         self.ecn = datagram.ecn;
+        self.may_fragment = datagram.may_fragment;
         self.segment_bytes = datagram.len();
         self.segments = 0;
         self.ended = false;
@@ -65,6 +68,7 @@ impl Batch {
             && !self.is_full(max_segments)
             && datagram.len() <= self.segment_bytes
             && datagram.ecn == self.ecn
+            && datagram.may_fragment == self.may_fragment
     }
 
     /// No room for another datagram of full size?
@@ -87,6 +91,11 @@ impl Batch {
     /// Their mark.
     pub(crate) fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    /// The network may cut them into pieces.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.may_fragment
     }
 
     /// Size of each datagram but perhaps the last.
@@ -230,6 +239,7 @@ mod tests {
         Datagram {
             path,
             ecn: Ecn::Ect0,
+            may_fragment: false,
             head: Head::from_slice(head),
             body: Bytes::from_static(body),
         }

@@ -152,7 +152,7 @@ impl Toy {
                 path,
                 ecn: Ecn::Ect0,
                 head,
-                body: Bytes::new(),
+                ..Datagram::empty()
             });
         }
     }

@@ -254,6 +254,15 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| c.ecn && !controlled(c),
     },
     Rule {
+        id: "mtu-discovery-needs-ack",
+        verdict: Verdict::Forbidden,
+        source: "RFC 8899 §3",
+        about: &["ack", "mtu-discovery"],
+        reason: "a question about the largest packet is a repeat that the peer acknowledges",
+        instead: &[("mtu-discovery", "off")],
+        broken: |c| c.mtu_discovery && !c.ack.is_on(),
+    },
+    Rule {
         id: "pacing-needs-ack",
         verdict: Verdict::Forbidden,
         source: "RFC 9002 §7.7",

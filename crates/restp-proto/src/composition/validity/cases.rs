@@ -378,6 +378,12 @@ pub(super) const OWN: &[Row] = &[
         &["rate-needs-pacing"],
     ),
     (
+        "discovery of the largest packet without acknowledgements",
+        "unrel",
+        &[("mtu-discovery", "on")],
+        &["mtu-discovery-needs-ack"],
+    ),
+    (
         "a round trip nobody measures",
         "unrel",
         &[("pacing", "on")],

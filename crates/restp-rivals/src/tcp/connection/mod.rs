@@ -25,7 +25,7 @@ use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAI
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::ordering::Inbox;
-use restp_services::path_management::{Load, Path};
+use restp_services::path_management::{Load, Path, PathMtu};
 use restp_services::recovery::{Recovery, Scoreboard};
 use restp_services::reliability::TransmitBuffer;
 use state::State;
@@ -153,7 +153,12 @@ impl Connection {
         Connection {
             ports,
             state,
-            path: Path::new(address, parameters.rto, controller),
+            path: Path::new(
+                address,
+                parameters.rto,
+                controller,
+                PathMtu::known(parameters.segment_bytes),
+            ),
             out: Outbound {
                 queue: SendQueue::new(Framing::Coalesce),
                 board: Scoreboard::new(FIRST_SEGMENT),

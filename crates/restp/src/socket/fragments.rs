@@ -1,0 +1,50 @@
+//! May the network cut into pieces what a socket sends? As a rule not: whoever asks how long a packet may be must not have
+//! the question cut (RFC 8899 §3, and the library that sends says so to the kernel). What is too long for a path that has
+//! become narrower may.
+
+/// While it lives, what `socket` sends may be cut into pieces.
+pub(super) struct Fragments<'a>(&'a tokio::net::UdpSocket);
+
+impl<'a> Fragments<'a> {
+    pub(super) fn allow(socket: &'a tokio::net::UdpSocket) -> Self {
+        set(socket, true);
+        Fragments(socket)
+    }
+}
+
+impl Drop for Fragments<'_> {
+    fn drop(&mut self) {
+        set(self.0, false);
+    }
+}
+
+/// A kernel that refuses drops what is too long, as it did before.
+#[cfg(target_os = "linux")]
+fn set(socket: &tokio::net::UdpSocket, allowed: bool) {
+    use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
+    let (v4, v6) = if allowed {
+        (V4::DONT, V6::DONT)
+    } else {
+        (V4::PROBE, V6::PROBE)
+    };
+    let _ = sockopt::set_ip_mtu_discover(socket, v4); // on a socket of IPv6 too: it may reach IPv4 peers
+    let _ = sockopt::set_ipv6_mtu_discover(socket, v6);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set(_: &tokio::net::UdpSocket, _: bool) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, ip_mtu_discover};
+
+    #[tokio::test]
+    async fn the_permission_ends_with_its_guard() {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let pieces = Fragments::allow(&socket);
+        assert_eq!(ip_mtu_discover(&socket).unwrap(), V4::DONT);
+        drop(pieces);
+        assert_eq!(ip_mtu_discover(&socket).unwrap(), V4::PROBE);
+    }
+}
