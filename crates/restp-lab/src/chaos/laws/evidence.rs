@@ -43,9 +43,7 @@ pub struct Pdu {
 impl Pdu {
     /// Its payload is a segment, not several of them in code, nor a question how large one may be.
     pub fn is_data(&self) -> bool {
-        !self.payload.is_empty()
-            && !self.header.services.error.has(ErrorControl::ENC)
-            && !self.header.probe
+        !self.payload.is_empty() && !self.header.services.error.has(ErrorControl::ENC) && !self.header.probe
     }
 }
 
