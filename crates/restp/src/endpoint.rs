@@ -155,8 +155,9 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     }
 
     /// The pairs of a bound address and one of `remotes` that make sense: of one family, and from loopback to loopback
-    /// only. For a wildcard the routing table chooses the address now. In the order of `remotes`, so that each of them is
-    /// tried before any is tried twice.
+    /// only. For a wildcard the routing table chooses the address now. In the order of `remotes`, so that each of them and
+    /// each bound address is tried before any is tried twice: where both ends have an address on each of two links, the
+    /// second pair already avoids the first link.
     pub fn paths_to(&self, remotes: &[SocketAddr]) -> Vec<PathAddress> {
         let sockets = self.sockets();
         let mut paths: Vec<(usize, PathAddress)> = Vec::new();
@@ -164,8 +165,15 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             let same_family = |socket: &&Arc<Socket>| socket.local().is_ipv4() == remote.is_ipv4();
             let sources = sockets.iter().filter(same_family);
             let locals = sources.filter_map(|socket| socket.source_for(remote).ok());
-            let made = locals.filter(|local| makes_sense(*local, remote));
-            paths.extend(made.map(|local| PathAddress { local, remote }).enumerate());
+            let mut locals: Vec<_> = locals.filter(|local| makes_sense(*local, remote)).collect();
+            let same_family = |path: &PathAddress| path.remote.is_ipv4() == remote.is_ipv4();
+            let earlier = paths
+                .iter()
+                .filter(|(turn, path)| *turn == 0 && same_family(path));
+            let first = earlier.count() % locals.len().max(1);
+            locals.rotate_left(first);
+            let made = locals.into_iter().map(|local| PathAddress { local, remote });
+            paths.extend(made.enumerate());
         }
         paths.sort_by_key(|(turn, _)| *turn);
         paths.into_iter().map(|(_, path)| path).collect()

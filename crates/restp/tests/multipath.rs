@@ -199,6 +199,23 @@ async fn every_pair_that_makes_sense_becomes_a_path() {
 }
 
 #[tokio::test]
+async fn the_second_pair_shares_no_end_with_the_first() {
+    let client = client(&[3, 4]);
+    let locals = client.local_addrs();
+    let remotes: Vec<SocketAddr> = [1, 2, 5]
+        .map(|host| SocketAddr::from(([127, 0, 0, host], 7)))
+        .to_vec();
+    let paths = client.paths_to(&remotes);
+    let indices = paths.iter().map(|path| {
+        let local = locals.iter().position(|local| *local == path.local);
+        (local, remotes.iter().position(|remote| *remote == path.remote))
+    });
+    let expected = [(0, 0), (1, 1), (0, 2), (1, 0), (0, 1), (1, 2)];
+    let expected = expected.map(|(local, remote)| (Some(local), Some(remote)));
+    assert_eq!(indices.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn a_dead_first_address_does_not_hold_up_the_set_up() {
     let server = server(&[1]);
     let silent = UdpSocket::bind(loopback(5)).await.expect("loopback");
