@@ -57,6 +57,15 @@ impl Running {
         )
     }
 
+    /// Inside a network namespace made by `ip netns add`.
+    pub fn start_inside(namespace: &str, arguments: &[&str]) -> Running {
+        Self::spawn(
+            Command::new("ip")
+                .args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_restp")])
+                .args(arguments),
+        )
+    }
+
     fn spawn(command: &mut Command) -> Running {
         let command = command
             .stdin(Stdio::null())
