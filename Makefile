@@ -47,6 +47,9 @@ experiments: ## only the experiments, about a minute of computing; exit code 1 i
 bench-path: ## measure against kernel TCP and QUIC across an emulated path (root); writes docs/results/paths.md
 	python3 bench/path.py
 
+bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
+	python3 bench/multipath.py
+
 fuzz: ## fuzz the wire format, ten million inputs; fuzz/run.sh TARGET takes another one
 	./fuzz/run.sh
 

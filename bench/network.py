@@ -1,4 +1,4 @@
-"""One emulated path between two network namespaces of its own, and the processes at its ends.
+"""Emulated paths between two network namespaces of their own, and the processes at their ends.
 
 Everything is gone when the `with` block ends. Needs root, /dev/net/tun and the `ip` tool; `missing()` says what lacks.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 
 START_LIMIT_S = 10
 PORT = 9001
-CLIENT, SERVER = "10.77.0.1", "10.77.0.2"
 # The emulator stands above its ends, and both above everything else on the machine: kernel TCP does not wait for a
 # processor, so without this a busy machine would decide between protocols in the kernel and those in user space.
 EMULATOR, END = ["chrt", "-f", "10"], ["chrt", "-f", "5"]
@@ -30,18 +29,27 @@ def missing() -> str | None:
     return f"not installed: {', '.join(absent)}" if absent else None
 
 
-class Network:
-    """`link` is the TOML of one [[path]] without name and addresses: rate, delay, queue, loss."""
+def address(side: int, path: int = 0) -> str:
+    """Of the client's (0) or server's (1) end of a path."""
+    return f"10.77.{path}.{side + 1}"
 
-    def __init__(self, restp: str, label: str, link: str, seed: int):
+
+class Network:
+    """`links`: the TOML of each [[path]], by its name, without that and addresses: rate, delay, queue, loss.
+
+    The devices of a path are called "t" and its name; a namespace has no routes but those to its devices' other ends.
+    """
+
+    def __init__(self, restp: str, label: str, links: dict[str, str], seed: int):
         self.namespaces = [f"restp-{os.getpid()}-{label}-{side}" for side in ("client", "server")]
         self.processes: list[subprocess.Popen] = []
         self.folder = tempfile.TemporaryDirectory(prefix="restp-path-")
         self.command = [*EMULATOR, restp, "emulate", "--tun", "--control", "--json"]
-        self.description = (
-            f"seed = {seed}\n[tun]\nnamespaces = {json.dumps(self.namespaces)}\n[[path]]\nname = \"p\"\n"
-            f'addresses = ["{CLIENT}/24", "{SERVER}/24"]\n{link}\n'
+        paths = "".join(
+            f'[[path]]\nname = "{name}"\naddresses = ["{address(0, path)}/24", "{address(1, path)}/24"]\n{link}\n'
+            for path, (name, link) in enumerate(links.items())
         )
+        self.description = f"seed = {seed}\n[tun]\nnamespaces = {json.dumps(self.namespaces)}\n{paths}"
         self.emulator: subprocess.Popen | None = None
 
     def __enter__(self) -> "Network":
@@ -82,17 +90,21 @@ class Network:
         self.emulator.stdin.flush()
         return at
 
-    def counters(self) -> dict:
-        """Counters of both directions."""
+    def counters(self) -> list[dict]:
+        """Of every path those of both directions."""
         self.tell("stats")
-        return next_line(self.emulator, START_LIMIT_S)["paths"][0]
+        return next_line(self.emulator, START_LIMIT_S)["paths"]
 
     def server(self, program: list[str], *options: str, port: int = PORT) -> tuple[subprocess.Popen, list[str]]:
-        """Starts a server; returns it with what its client has to be told."""
-        listen = ["server", "--listen", f"{SERVER}:{port}"]
-        process = self.inside(1, [*program, *listen, *options])
-        ready = next_line(process, START_LIMIT_S)
-        return process, ["--to", f"{SERVER}:{port}", *ready["client_args"]]
+        """Starts a server on the first path; returns it with what its client has to be told."""
+        at = f"{address(1)}:{port}"
+        process, found = self.listen(program, [at], *options)
+        return process, ["--to", at, *found]
+
+    def listen(self, program: list[str], at: list[str], *options: str) -> tuple[subprocess.Popen, list[str]]:
+        """Starts a server at some addresses; returns it with what its client has to be told besides them."""
+        process = self.inside(1, [*program, "server", *repeated("--listen", at), *options])
+        return process, next_line(process, START_LIMIT_S)["client_args"]
 
     def client(self, program: list[str], *options: str) -> subprocess.Popen:
         return self.inside(0, [*program, "client", *options])
@@ -102,8 +114,16 @@ class Network:
         self.processes.append(process)
         return process
 
+    def ip(self, side: int, *arguments: str) -> None:
+        """The `ip` tool in the client's (0) or server's (1) namespace."""
+        ip("-n", self.namespaces[side], *arguments)
+
     def run(self, namespace: str, *command: str) -> None:
         ip("netns", "exec", namespace, *command)
+
+
+def repeated(option: str, values: list[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
 
 
 def ip(*arguments: str) -> None:

@@ -5,10 +5,9 @@ load of the machine meets them alike; and while the longest outage lasts, the ot
 """
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+from job import Job, Programs, arrivals, sample
 from network import PORT, Network, next_line
 
 LOSSY_S, FAIR_S, VOICE_S = 20, 40, 60
@@ -19,9 +18,11 @@ RESUME_LIMIT_S = 120
 # When in a round: while the outage of 60 s lasts one loss rate after the other, then the couples, then the visits.
 LOSSY_DELAY_S = {1: 18, 5: 40}
 FAIR_DELAY_S, VISIT_DELAY_S = 63, 107
-LINK = 'rate = "20 Mbit/s"\ndelay = "25 ms"\nqueue = { drop_tail = "bdp" }'
-FAR = 'delay = "50 ms"'
-CALL = 'delay = "30 ms"\nloss = { rate = 0.02, direction = "both" }'
+# A receiver's log may come this much after it was to end.
+PATIENCE_S = 30
+LINK = {"p": 'rate = "20 Mbit/s"\ndelay = "25 ms"\nqueue = { drop_tail = "bdp" }'}
+FAR = {"p": 'delay = "50 ms"'}
+CALL = {"p": 'delay = "30 ms"\nloss = { rate = 0.02, direction = "both" }'}
 
 RESTP = "restp resilient"
 # Transport and options of both ends, by the name in the tables.
@@ -54,32 +55,16 @@ COUPLES = [
 ]
 
 
-@dataclass
-class Job:
-    """One case for one contender; `measure` gets the network and returns numbers by name."""
-
-    case: str
-    contender: str
-    link: str
-    measure: Callable[[Network], dict]
-    delay_s: float = 0
-
-
-@dataclass
-class Programs:
-    restp: str
-    end: str
-
-    def at(self, task: str, contender: list[str]) -> tuple[list[str], list[str]]:
-        """Program and options of both ends."""
-        transport, *options = contender
-        return [self.end, transport, task], options
-
-
 def jobs(programs: Programs, cases: set[str]) -> list[Job]:
     """All jobs of a round, those of `cases`."""
     lossy = [
-        Job(f"loss {percent} % {way}", name, lossy_link(percent, way), goodput(programs, contender), LOSSY_DELAY_S[percent])
+        Job(
+            f"loss {percent} % {way}",
+            name,
+            lossy_link(percent, way),
+            goodput(programs, contender),
+            LOSSY_DELAY_S[percent],
+        )
         for percent in LOSSY_DELAY_S
         for way in ("both", "forward")
         for name, contender in CONTENDERS.items()
@@ -104,33 +89,21 @@ def jobs(programs: Programs, cases: set[str]) -> list[Job]:
     return [job for job in every if job.case.split()[0].strip(",") in cases]
 
 
-def run(programs: Programs, chosen: list[Job], round_: int) -> list[dict]:
-    """Runs the jobs of a round, each at its time; a sample for each, with `failure` where one failed."""
+def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
+    """A round of `cases`: every job at its time, and a sample for each."""
+    chosen = jobs(programs, cases)
+
+    def punctual(numbered: tuple[int, Job]) -> dict:
+        number, job = numbered
+        time.sleep(job.delay_s)
+        return sample(programs, str(number), job, round_)
+
     with ThreadPoolExecutor(len(chosen)) as threads:
-        return list(threads.map(lambda numbered: sample(programs, *numbered, round_), enumerate(chosen)))
+        return list(threads.map(punctual, enumerate(chosen)))
 
 
-def sample(programs: Programs, number: int, job: Job, round_: int) -> dict:
-    common = {"case": job.case, "contender": job.contender, "round": round_}
-    time.sleep(job.delay_s)
-    try:
-        with Network(programs.restp, str(number), job.link, round_) as network:
-            values = job.measure(network)
-            counters = network.counters()
-    except (RuntimeError, OSError, ValueError, KeyError, ZeroDivisionError) as error:
-        return {**common, "failure": f"{type(error).__name__}: {error}"}
-    directions = (counters["forward"], counters["reverse"])
-    lateness = max(direction["mean_lateness_us"] for direction in directions)
-    return {
-        **common,
-        **values,
-        "lateness_us": round(lateness, 1),
-        "dropped_system": sum(direction["dropped_system"] for direction in directions),
-    }
-
-
-def lossy_link(percent: int, way: str) -> str:
-    return f'{LINK}\nloss = {{ rate = {percent / 100}, direction = "{way}" }}'
+def lossy_link(percent: int, way: str) -> dict[str, str]:
+    return {"p": f'{LINK["p"]}\nloss = {{ rate = {percent / 100}, direction = "{way}" }}'}
 
 
 def goodput(programs: Programs, contender: list[str]):
@@ -140,7 +113,7 @@ def goodput(programs: Programs, contender: list[str]):
         program, options = programs.at("bulk", contender)
         server, found = network.server(program, "--seconds", str(LOSSY_S), *options)
         network.client(program, *found, *options)
-        tenths = arrivals(server, LOSSY_S)["tenths"]
+        tenths = arrivals(server, LOSSY_S + PATIENCE_S)["tenths"]
         return {"mbps": round(sum(tenths) * 8 / LOSSY_S / 1e6, 3)}
 
     return measure
@@ -159,7 +132,7 @@ def shares(programs: Programs, one: list[str], other: list[str]):
             network.client(program, *found, *options)
         rates = []
         for server, *_ in ends:
-            tenths = arrivals(server, FAIR_S)["tenths"][FAIR_SKIP_S * 10 :]
+            tenths = arrivals(server, FAIR_S + PATIENCE_S)["tenths"][FAIR_SKIP_S * 10 :]
             rates.append(sum(tenths) * 8 / (FAIR_S - FAIR_SKIP_S) / 1e6)
         jain = sum(rates) ** 2 / (2 * sum(rate**2 for rate in rates))
         return {
@@ -200,7 +173,7 @@ def call(programs: Programs, contender: list[str]):
         length = ["--seconds", str(VOICE_S)]
         server, found = network.server(program, *length, *options)
         network.client(program, *found, *length, *options)
-        result = next_line(server, VOICE_S + 30)
+        result = next_line(server, VOICE_S + PATIENCE_S)
         return {**result, "on_time": round(result["on_time"] / result["frames"], 5)}
 
     return measure
@@ -222,12 +195,3 @@ def visit(programs: Programs, contender: list[str], lost: str | None):
         return {"ms": next_line(client, 60)["second_visit_ms"]}
 
     return measure
-
-
-def arrivals(server, seconds: float) -> dict:
-    """The log of a bulk receiver."""
-    deadline = time.monotonic() + seconds + 30
-    while True:
-        line = next_line(server, max(deadline - time.monotonic(), 0.1))
-        if "tenths" in line:
-            return line

@@ -1,27 +1,26 @@
 """The page docs/results/paths.md: conditions, a table per case, and a verdict per target."""
 
 import argparse
-import datetime
-import os
-import platform
-from statistics import median
 
-from path_cases import CALLERS, CONTENDERS, COUPLES, FAIR_SKIP_S, FAIR_S, LOSSY_S, RESTP, VISITORS, VOICE_S
-from report import ROOT, cpu_model, locked, output, spread, table
+import sections
+from path_cases import CALLERS, CONTENDERS, COUPLES, FAIR_S, FAIR_SKIP_S, LOSSY_S, RESTP, VISITORS, VOICE_S
+from report import locked, spread, table
+from sections import Target, failures, grid, targets, values
 
 COLUMNS = [("mbps", 2), ("other_mbps", 2), ("share", 3), ("jain", 3)]
 OPPORTUNISTIC = "restp resilient, opportunistic"
-# Case, contender, value, what has to hold for its median, and how that reads.
 TARGETS = [
-    ("loss 1 % both", RESTP, "mbps", lambda v: v >= 18.5, "1 % loss: at least 18.5 Mbit/s"),
-    ("loss 5 % both", RESTP, "mbps", lambda v: v >= 17.5, "5 % loss: at least 17.5 Mbit/s"),
-    ("outage 10 s", RESTP, "resumed_s", lambda v: v <= 0.35, "outage of 10 s: data again within 0.35 s"),
-    ("outage 60 s", RESTP, "resumed_s", lambda v: v <= 0.35, "outage of 60 s: data again within 0.35 s"),
-    ("share", f"{RESTP} beside tcp cubic", "share", lambda v: v <= 0.55, "beside CUBIC: at most 55 % of the link"),
-    ("share", f"{RESTP} beside {RESTP}", "jain", lambda v: v >= 0.95, "two flows: Jain's index at least 0.95"),
-    ("first byte", OPPORTUNISTIC, "ms", lambda v: v <= 101, "first byte with a cookie: at most 101 ms"),
-    ("first byte, SYN lost", OPPORTUNISTIC, "ms", lambda v: v <= 101, "the same with the SYN lost"),
-    ("voice", "restp par-arq", "on_time", lambda v: v >= 0.994, "frames in time: at least 99.4 %"),
+    Target("loss 1 % both", RESTP, "mbps", lambda v: v >= 18.5, "1 % loss: at least 18.5 Mbit/s"),
+    Target("loss 5 % both", RESTP, "mbps", lambda v: v >= 17.5, "5 % loss: at least 17.5 Mbit/s"),
+    Target("outage 10 s", RESTP, "resumed_s", lambda v: v <= 0.35, "outage of 10 s: data again within 0.35 s"),
+    Target("outage 60 s", RESTP, "resumed_s", lambda v: v <= 0.35, "outage of 60 s: data again within 0.35 s"),
+    Target(
+        "share", f"{RESTP} beside tcp cubic", "share", lambda v: v <= 0.55, "beside CUBIC: at most 55 % of the link"
+    ),
+    Target("share", f"{RESTP} beside {RESTP}", "jain", lambda v: v >= 0.95, "two flows: Jain's index at least 0.95"),
+    Target("first byte", OPPORTUNISTIC, "ms", lambda v: v <= 101, "first byte with a cookie: at most 101 ms"),
+    Target("first byte, SYN lost", OPPORTUNISTIC, "ms", lambda v: v <= 101, "the same with the SYN lost"),
+    Target("voice", "restp par-arq", "on_time", lambda v: v >= 0.994, "frames in time: at least 99.4 %"),
 ]
 
 
@@ -30,7 +29,7 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
         "# One path, real sockets\n\nWritten by `make bench-path`; not edited by hand. Ranges are minimum – **median** – "
         "maximum over the rounds; within a round all contenders of a case run at the same time, each on a link of its own.",
         conditions(samples, arguments),
-        targets(samples),
+        targets(samples, TARGETS),
         lossy(samples),
         outages(samples),
         shares(samples),
@@ -42,52 +41,14 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
 
 
 def conditions(samples: list[dict], arguments: argparse.Namespace) -> str:
-    lateness = [sample["lateness_us"] for sample in samples if "lateness_us" in sample]
-    dropped = sum(sample.get("dropped_system", 0) for sample in samples)
-    rows = [
-        ("date", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
-        ("revision", output("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
-        ("machine", f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"),
-        ("load average at start and end", f"{arguments.load:.1f}, {os.getloadavg()[0]:.1f}"),
-        ("peers", f"kernel TCP; quinn {locked('quinn')}, quinn-proto {locked('quinn-proto')}"),
-        ("rounds", str(arguments.rounds)),
-        ("emulator, mean lateness of a packet in its worst direction", f"{spread(lateness, 0)} µs"),
-        ("packets that the emulator's system dropped", str(dropped)),
-    ]
     text = (
         "`restp emulate --tun` joins two network namespaces; TCP, QUIC and ResTP (over UDP) cross the same queue, with "
         "their IP headers, and meet the same losses by packet number (one seed per round). The emulator runs at "
         "`chrt -f 10`, the ends at `chrt -f 5`: a busy machine would otherwise slow what runs in user space and not the kernel. "
         "Bytes and moments are those of the receiving application. quinn has TLS 1.3, an idle timeout of 180 s and windows of 16 MiB."
     )
-    return f"## Conditions\n\n{text}\n\n{table(['', ''], rows)}"
-
-
-def values(samples: list[dict], case: str, contender: str, name: str) -> list[float]:
-    """One per round in which it could be measured."""
-    return [s[name] for s in samples if (s["case"], s["contender"]) == (case, contender) and name in s]
-
-
-def targets(samples: list[dict]) -> str:
-    rows = []
-    for case, contender, name, met, text in TARGETS:
-        measured = values(samples, case, contender, name)
-        verdict = "not measured" if not measured else "met" if met(median(measured)) else "**missed**"
-        rows.append((text, spread(measured, digits(name)), verdict))
-    return "## Targets\n\n" + table(["target", "measured", "verdict"], rows)
-
-
-def digits(name: str) -> int:
-    return {"share": 3, "jain": 3, "on_time": 4, "ms": 1}.get(name, 2)
-
-
-def grid(samples: list[dict], contenders: list[str], columns: dict[str, tuple[str, str]]) -> str:
-    """A row per contender; a column is a case and the name of a value."""
-    rows = [
-        (name, *(spread(values(samples, case, name, value), digits(value)) for case, value in columns.values()))
-        for name in contenders
-    ]
-    return table(["", *columns], rows)
+    peers = f"kernel TCP; quinn {locked('quinn')}, quinn-proto {locked('quinn-proto')}"
+    return sections.conditions(samples, arguments, text, peers)
 
 
 def lossy(samples: list[dict]) -> str:
@@ -152,12 +113,3 @@ def voice(samples: list[dict]) -> str:
         "those of frames that came."
     )
     return f"## Voice\n\n{text}\n\n{grid(samples, list(CALLERS), columns)}"
-
-
-def failures(samples: list[dict]) -> str:
-    failed = [
-        (sample["case"], sample["contender"], str(sample["round"]), sample["failure"])
-        for sample in samples
-        if "failure" in sample
-    ]
-    return "## Not measured\n\n" + table(["case", "contender", "round", "why"], failed) if failed else ""

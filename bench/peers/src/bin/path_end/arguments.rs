@@ -1,6 +1,7 @@
 //! The command line.
 
 use anyhow::{Context, bail};
+use restp::Local;
 use std::net::SocketAddr;
 
 /// Which end this process is.
@@ -11,20 +12,24 @@ pub enum Side {
 }
 
 /// Everything a starter may say.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arguments {
     pub transport: String,
     pub task: String,
     pub side: Side,
-    /// Where the server listens, or the client finds it.
-    pub address: SocketAddr,
+    /// Where the server listens, or the client finds it; several for several paths.
+    pub addresses: Vec<SocketAddr>,
+    /// Interfaces or addresses that the client sends from; none: the routing table chooses.
+    pub from: Vec<Local>,
     /// Length of a measurement.
     pub seconds: f64,
     /// Congestion control of TCP and QUIC.
     pub congestion: String,
     /// Data in the first flight: TCP Fast Open, QUIC 0-RTT. ResTP has it in its composition.
     pub early: bool,
-    /// Composition of ResTP, pair by pair.
+    /// ResTP's paths: each --bind to the --to in its place, instead of every one to every one.
+    pub pairs: bool,
+    /// Composition of ResTP, key by key.
     pub set: Vec<(String, String)>,
     /// The QUIC server's, in hexadecimal digits.
     pub certificate: Option<String>,
@@ -49,23 +54,32 @@ impl Arguments {
             transport,
             task,
             side,
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            addresses: Vec::new(),
+            from: Vec::new(),
             seconds: 10.0,
             congestion: "cubic".into(),
             early: false,
+            pairs: false,
             set: Vec::new(),
             certificate: None,
         };
         while let Some(name) = words.next() {
-            if name == "--early" {
-                arguments.early = true;
+            let flag = match name.as_str() {
+                "--early" => Some(&mut arguments.early),
+                "--pairs" => Some(&mut arguments.pairs),
+                _ => None,
+            };
+            if let Some(flag) = flag {
+                *flag = true;
                 continue;
             }
             let value = words.next().with_context(|| format!("{name} needs a value"))?;
             match name.as_str() {
                 "--listen" | "--to" => {
-                    arguments.address = value.parse().with_context(|| format!("{name} takes IP:PORT"))?
+                    let address = value.parse().with_context(|| format!("{name} takes IP:PORT"))?;
+                    arguments.addresses.push(address);
                 }
+                "--bind" => arguments.from.push(value.parse()?),
                 "--seconds" => arguments.seconds = value.parse().context("--seconds takes a number")?,
                 "--congestion" => arguments.congestion = value,
                 "--set" => {
@@ -74,10 +88,18 @@ impl Arguments {
                 }
                 "--certificate" => arguments.certificate = Some(value),
                 _ => bail!(
-                    "{name}: allowed are --listen, --to, --seconds, --congestion, --early, --set, --certificate"
+                    "{name}: allowed are --listen, --to, --bind, --seconds, --congestion, --early, --pairs, --set, --certificate"
                 ),
             }
         }
         Ok(arguments)
+    }
+
+    /// The first address, which every transport needs.
+    pub fn address(&self) -> anyhow::Result<SocketAddr> {
+        self.addresses
+            .first()
+            .copied()
+            .context("--listen or --to IP:PORT is missing")
     }
 }

@@ -8,7 +8,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// One entry of the log.
 const BIN: Duration = Duration::from_millis(100);
 /// A silence this long is reported when it ends.
-const GAP: Duration = Duration::from_millis(100);
+const GAP: Duration = Duration::from_millis(10);
 
 /// Receives for `seconds` from the first byte on. Prints every silence as it ends, then bytes per tenth of a second.
 pub async fn receive(server: &mut Server, seconds: f64) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! What every transport is here: a stream of bytes in both directions, opened by a client and accepted by a server.
 
-use crate::{quic, restp_stream, tcp};
+use crate::{multipath_quic, quic, restp_stream, tcp};
 use std::any::Any;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,6 +22,7 @@ pub struct Channel {
 pub enum Client {
     Tcp(tcp::Client),
     Quic(quic::Client),
+    MultipathQuic(multipath_quic::Client),
     Restp(restp_stream::Client),
 }
 
@@ -31,6 +32,7 @@ impl Client {
         match self {
             Client::Tcp(client) => client.open().await,
             Client::Quic(client) => client.open().await,
+            Client::MultipathQuic(client) => client.open().await,
             Client::Restp(client) => client.open(),
         }
     }
@@ -40,6 +42,7 @@ impl Client {
 pub enum Server {
     Tcp(tcp::Server),
     Quic(quic::Server),
+    MultipathQuic(multipath_quic::Server),
     Restp(restp_stream::Server),
 }
 
@@ -49,6 +52,7 @@ impl Server {
         match self {
             Server::Tcp(server) => server.accept().await,
             Server::Quic(server) => server.accept().await,
+            Server::MultipathQuic(server) => server.accept().await,
             Server::Restp(server) => server.accept().await,
         }
     }

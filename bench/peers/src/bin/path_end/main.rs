@@ -1,5 +1,5 @@
-//! One end of a measurement across an emulated path: `bench/path.py` starts a server and a client of each protocol in the
-//! two namespaces of one link.
+//! One end of a measurement across emulated paths: `bench/path.py` and `bench/multipath.py` start a server and a client of
+//! each protocol in two namespaces.
 //!
 //! ```text
 //! path_end TRANSPORT TASK server --listen IP:PORT --seconds S ...    prints {"listening": ..., "client_args": [...]}
@@ -10,16 +10,19 @@
 //! |---|---|
 //! | `arguments` | the command line |
 //! | `channel` | what the transports have in common: two ends of a stream of bytes |
-//! | `tcp`, `quic`, `restp_stream` | the transports |
+//! | `tcp`, `quic`, `multipath_quic`, `restp_stream` | the transports; TCP and Multipath TCP are one |
+//! | `tls` | keys and settings of TLS for both kinds of QUIC |
 //! | `bulk`, `answer`, `voice` | the tasks |
 
 mod answer;
 mod arguments;
 mod bulk;
 mod channel;
+mod multipath_quic;
 mod quic;
 mod restp_stream;
 mod tcp;
+mod tls;
 mod voice;
 
 use anyhow::bail;
@@ -53,18 +56,20 @@ async fn main() -> anyhow::Result<()> {
 
 async fn serve(arguments: &Arguments) -> anyhow::Result<Server> {
     Ok(match arguments.transport.as_str() {
-        "tcp" => Server::Tcp(tcp::Server::bind(arguments)?),
+        "tcp" | "mptcp" => Server::Tcp(tcp::Server::bind(arguments)?),
         "quinn" => Server::Quic(quic::Server::bind(arguments)?),
+        "noq" => Server::MultipathQuic(multipath_quic::Server::bind(arguments)?),
         "restp" => Server::Restp(restp_stream::Server::bind(arguments)?),
-        other => bail!("{other}: a transport is tcp, quinn or restp"),
+        other => bail!("{other}: a transport is tcp, mptcp, quinn, noq or restp"),
     })
 }
 
 fn client(arguments: &Arguments) -> anyhow::Result<Client> {
     Ok(match arguments.transport.as_str() {
-        "tcp" => Client::Tcp(tcp::Client::new(arguments)?),
+        "tcp" | "mptcp" => Client::Tcp(tcp::Client::new(arguments)?),
         "quinn" => Client::Quic(quic::Client::new(arguments)?),
+        "noq" => Client::MultipathQuic(multipath_quic::Client::new(arguments)?),
         "restp" => Client::Restp(restp_stream::Client::new(arguments)?),
-        other => bail!("{other}: a transport is tcp, quinn or restp"),
+        other => bail!("{other}: a transport is tcp, mptcp, quinn, noq or restp"),
     })
 }

@@ -2,13 +2,13 @@
 
 use crate::arguments::Arguments;
 use crate::channel::Channel;
+use crate::tls;
 use anyhow::{Context, bail};
-use peers::{announce, from_hex, to_hex, udp_socket};
+use peers::{announce, to_hex, udp_socket};
 use quinn::congestion::BbrConfig;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, RecvStream, SendStream};
 use quinn::{ServerConfig, TokioRuntime, TransportConfig};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,7 @@ use std::time::Duration;
 /// More than any path here holds.
 const WINDOW_BYTES: u32 = 16 << 20;
 /// The default of 30 s would end connections in the longest outage.
-const IDLE: Duration = Duration::from_secs(180);
-const ALPN: &[u8] = b"path";
+pub const IDLE: Duration = Duration::from_secs(180);
 
 pub struct Client {
     endpoint: Endpoint,
@@ -27,26 +26,14 @@ pub struct Client {
 
 impl Client {
     pub fn new(arguments: &Arguments) -> anyhow::Result<Self> {
-        let certificate = arguments
-            .certificate
-            .as_deref()
-            .context("a client needs the server's --certificate")?;
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from(from_hex(certificate)?))?;
-        let mut tls =
-            rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_protocol_versions(&[&rustls::version::TLS13])?
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-        tls.alpn_protocols = vec![ALPN.to_vec()];
-        tls.enable_early_data = arguments.early;
+        let tls = tls::client(arguments)?;
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
         config.transport_config(transport(&arguments.congestion)?);
         let mut endpoint = endpoint(None, (Ipv4Addr::UNSPECIFIED, 0).into())?;
         endpoint.set_default_client_config(config);
         Ok(Client {
             endpoint,
-            to: arguments.address,
+            to: arguments.address()?,
             early: arguments.early,
         })
     }
@@ -72,19 +59,10 @@ pub struct Server {
 
 impl Server {
     pub fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
-        let identity = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
-        let certificate = identity.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
-        let mut tls =
-            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_protocol_versions(&[&rustls::version::TLS13])?
-                .with_no_client_auth()
-                .with_single_cert(vec![certificate.clone()], key.into())?;
-        tls.alpn_protocols = vec![ALPN.to_vec()];
-        tls.max_early_data_size = u32::MAX; // QUIC's way of saying yes (RFC 9001 §4.6.1)
+        let (tls, certificate) = tls::server()?;
         let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
         config.transport_config(transport(&arguments.congestion)?);
-        let endpoint = endpoint(Some(config), arguments.address)?;
+        let endpoint = endpoint(Some(config), arguments.address()?)?;
         announce(
             endpoint.local_addr()?,
             &["--certificate".into(), to_hex(&certificate)],

@@ -4,29 +4,44 @@ use crate::arguments::Arguments;
 use crate::channel::Channel;
 use anyhow::Context;
 use peers::announce;
-use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
+use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig, Local, PathAddress};
 use std::net::{Ipv4Addr, SocketAddr};
 
 const PORT: u16 = 7;
 
 pub struct Client {
     endpoint: Endpoint,
-    to: SocketAddr,
+    to: Vec<SocketAddr>,
+    is_paired: bool,
     keeps_boundaries: bool,
 }
 
 impl Client {
     pub fn new(arguments: &Arguments) -> anyhow::Result<Self> {
         let (config, keeps_boundaries) = config(arguments)?;
+        let from = match arguments.from.as_slice() {
+            [] => vec![Local::Address((Ipv4Addr::UNSPECIFIED, 0).into())],
+            named => named.to_vec(),
+        };
         Ok(Client {
-            endpoint: Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), config)?,
-            to: arguments.address,
+            endpoint: Endpoint::bind_locals(&from, config)?,
+            to: arguments.addresses.clone(),
+            is_paired: arguments.pairs,
             keeps_boundaries,
         })
     }
 
     pub fn open(&self) -> anyhow::Result<Channel> {
-        Ok(channel(self.endpoint.open(self.to, PORT)?, self.keeps_boundaries))
+        let connection = if self.is_paired {
+            let pairs = self.endpoint.local_addrs().into_iter().zip(&self.to);
+            let paths: Vec<_> = pairs
+                .map(|(local, &remote)| PathAddress { local, remote })
+                .collect();
+            self.endpoint.open_paths(&paths, PORT)?
+        } else {
+            self.endpoint.open_to(&self.to, PORT)?
+        };
+        Ok(channel(connection, self.keeps_boundaries))
     }
 }
 
@@ -38,7 +53,7 @@ pub struct Server {
 impl Server {
     pub fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
         let (config, keeps_boundaries) = config(arguments)?;
-        let endpoint = Endpoint::bind(arguments.address, config.listen(PORT, Acceptance::Any))?;
+        let endpoint = Endpoint::bind_all(&arguments.addresses, config.listen(PORT, Acceptance::Any))?;
         announce(endpoint.local_addr(), &[]);
         Ok(Server {
             endpoint,

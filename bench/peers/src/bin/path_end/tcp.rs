@@ -1,32 +1,31 @@
-//! Kernel TCP without delay of small writes (TCP_NODELAY), with or without Fast Open.
+//! Kernel TCP without delay of small writes (TCP_NODELAY), with or without Fast Open; and Multipath TCP, whose further
+//! paths are a matter of the namespaces (`ip mptcp`).
 
 use crate::arguments::Arguments;
 use crate::channel::Channel;
 use anyhow::Context;
 use nix::sys::socket::{setsockopt, sockopt};
 use peers::announce;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 pub struct Client {
     to: SocketAddr,
-    congestion: String,
-    early: bool,
+    arguments: Arguments,
 }
 
 impl Client {
     pub fn new(arguments: &Arguments) -> anyhow::Result<Self> {
         Ok(Client {
-            to: arguments.address,
-            congestion: arguments.congestion.clone(),
-            early: arguments.early,
+            to: arguments.address()?,
+            arguments: arguments.clone(),
         })
     }
 
     pub async fn open(&self) -> anyhow::Result<Channel> {
-        let socket = TcpSocket::new_v4()?;
-        control(&socket, &self.congestion)?;
-        if self.early {
+        let socket = socket(&self.arguments)?;
+        if self.arguments.early {
             setsockopt(&socket, sockopt::TcpFastOpenConnect, &true)?;
         }
         Ok(channel(socket.connect(self.to).await?))
@@ -40,9 +39,8 @@ pub struct Server {
 
 impl Server {
     pub fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        control(&socket, &arguments.congestion)?;
-        socket.bind(arguments.address)?;
+        let socket = socket(arguments)?;
+        socket.bind(arguments.address()?)?;
         let listener = socket.listen(16)?;
         announce(listener.local_addr()?, &[]);
         Ok(Server { listener })
@@ -55,11 +53,21 @@ impl Server {
     }
 }
 
-fn control(socket: &TcpSocket, congestion: &str) -> anyhow::Result<()> {
-    socket.set_nodelay(true)?;
-    socket2::SockRef::from(socket)
+fn socket(arguments: &Arguments) -> anyhow::Result<TcpSocket> {
+    let (transport, congestion) = (&arguments.transport, &arguments.congestion);
+    let protocol = if transport == "mptcp" {
+        Protocol::MPTCP
+    } else {
+        Protocol::TCP
+    };
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))
+        .with_context(|| format!("the kernel has no {transport}"))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket
         .set_tcp_congestion(congestion.as_bytes())
-        .with_context(|| format!("the kernel has no {congestion}"))
+        .with_context(|| format!("the kernel has no {congestion}"))?;
+    Ok(TcpSocket::from_std_stream(socket.into()))
 }
 
 fn channel(stream: TcpStream) -> Channel {

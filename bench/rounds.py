@@ -1,0 +1,53 @@
+"""The command of a comparison across emulated paths: its line, its rounds, and what it writes."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import network
+from job import Programs
+from run import ROOT, build
+
+
+def main(
+    description: str,
+    cases: tuple[str, ...],
+    page_name: str,
+    measure: Callable[[Programs, set[str], int], list[dict]],
+    page: Callable[[list[dict], argparse.Namespace], str],
+) -> int:
+    """Measures `cases` round by round; `page_name` lies in docs/results, and every sample beside it as JSON."""
+    arguments = parse_arguments(description, cases, ROOT / "docs/results" / page_name)
+    if reason := network.missing():
+        print(f"SKIPPED: nothing was measured: {reason}", file=sys.stderr)
+        return 2
+    print("building", file=sys.stderr)
+    built = build(ROOT / "bench/peers/Cargo.toml") | build(ROOT / "Cargo.toml", "--package", "restp-cli")
+    programs = Programs(built["restp"], built["path_end"])
+    arguments.load = os.getloadavg()[0]
+    samples = []
+    for round_ in range(1, arguments.rounds + 1):
+        for sample in measure(programs, set(arguments.cases), round_):
+            print(json.dumps(sample), file=sys.stderr)
+            samples.append(sample)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(sample) for sample in samples)
+    arguments.output.with_suffix(".json").write_text(f"[\n{lines}\n]\n")
+    arguments.output.write_text(page(samples, arguments))
+    return 1 if any("failure" in sample for sample in samples) else 0
+
+
+def parse_arguments(description: str, cases: tuple[str, ...], output: Path) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=5, help="of everything (default 5)")
+    parser.add_argument("--cases", type=lambda text: text.split(","), default=cases, help="some of them, by commas")
+    parser.add_argument("--output", type=Path, default=output)
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error("--rounds must be positive")
+    if unknown := set(arguments.cases) - set(cases):
+        parser.error(f"no case {', '.join(sorted(unknown))}; there are {', '.join(cases)}")
+    return arguments
