@@ -4,7 +4,7 @@ mod common;
 
 use common::lines::*;
 use common::*;
-use restp_base::flow::{CloseReason, PathState};
+use restp_base::flow::{CloseReason, Flow, PathState};
 use restp_base::machine::{Event, Input, Machine};
 
 #[test]
@@ -83,6 +83,26 @@ fn a_notice_moves_the_data_within_one_delay() {
             .iter()
             .any(|event| matches!(event, Event::Path(_, _, PathState::Down)))
     );
+}
+
+/// The variation of its round trips comes to nothing, and a lone packet is answered 5 ms later than one of two.
+#[test]
+fn a_steady_path_as_long_as_the_shortest_timer_is_not_suspected() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    pair.delays = [(client(1), MS * 101), (client(2), MS * 200)].into();
+    pair.run_for(secs(2));
+    let accepted = pair.accepted().expect("accepted");
+    for message in 0..100 {
+        pair.write(0, flow, &noise(100));
+        if message % 10 < 9 {
+            pair.write(0, flow, &noise(1400)); // mostly two at once, at times one
+        }
+        pair.run_for(MS * 300);
+        pair.read_all(1, accepted);
+    }
+    let suspect = |event: &&Event| matches!(event, Event::Path(_, _, PathState::Suspect));
+    assert_eq!(pair.events[0].iter().find(suspect), None);
+    assert_eq!(pair.ends[0].stats(flow).expect("alive").timeouts, 0);
 }
 
 #[test]

@@ -31,6 +31,16 @@ fn scenarios() -> Vec<Scenario> {
         short("e7.toml", &[("duration", "5 s"), ("runs", "2")]),
         short("e8.toml", &[("duration", "5 s"), ("runs", "1")]),
         short("e9.toml", &[("duration", "5 s")]),
+        short("multipath-figures.toml", &[("duration", "1 s"), ("runs", "1")]),
+        short(
+            "multipath-grid.toml",
+            &[
+                ("duration", "1 s"),
+                ("runs", "1"),
+                ("flow.bulk.set.window", "256 segments"),
+                ("link.b.rate", "[\"1 Mbit/s\", \"20 Mbit/s\"]"),
+            ],
+        ),
         short("response.toml", &[("duration", "5 s"), ("runs", "2")]),
         short("dumbbell-2.toml", &[("duration", "5 s")]),
         short("dumbbell-64.toml", &[("duration", "0.3 s")]),

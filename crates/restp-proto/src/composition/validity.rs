@@ -125,6 +125,7 @@ impl ValidComposition {
         if let Schedule::Positive(positive) = &mut below.composition.ack.schedule {
             // Silence is judged after 30 ms: a lone packet is answered well before.
             positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
+            below.composition.rto.margin = positive.delay * 2;
         }
         below
     }

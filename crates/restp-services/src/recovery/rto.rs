@@ -13,6 +13,9 @@ pub struct RtoParameters {
     pub ceiling: Duration,
     /// Timeouts in a row before the sender gives up (OP-51).
     pub attempts: u32,
+    /// Least distance from the smoothed round trip: an answer may wait so long although none of late did, and on a steady
+    /// path four deviations come to nothing (RFC 9002 §6.2.1).
+    pub margin: Duration,
 }
 
 impl Default for RtoParameters {
@@ -21,6 +24,7 @@ impl Default for RtoParameters {
             floor: Duration::from_millis(200),
             ceiling: Duration::from_secs(60),
             attempts: 15,
+            margin: Duration::ZERO,
         }
     }
 }
@@ -66,6 +70,7 @@ impl RtoTimer {
         let base = rtt
             .timeout()
             .unwrap_or(self.unmeasured)
+            .max(rtt.smoothed().unwrap_or_default() + self.parameters.margin)
             .max(self.parameters.floor);
         // A ceiling below the round trip would repeat everything before it can be answered.
         let ceiling = self.parameters.ceiling.max(rtt.smoothed().unwrap_or_default());
@@ -142,6 +147,21 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(narrow.allowing(Duration::from_secs(1)).floor, narrow.ceiling);
+    }
+
+    #[test]
+    fn on_a_steady_path_the_timer_leaves_the_peer_its_wait() {
+        let mut rtt = RttEstimator::default();
+        (0..200).for_each(|_| rtt.sample(Duration::from_millis(201)));
+        let timer = |margin| {
+            let parameters = RtoParameters {
+                margin,
+                ..Default::default()
+            };
+            RtoTimer::new(parameters).value(&rtt).as_millis()
+        };
+        assert_eq!(timer(Duration::ZERO), 201);
+        assert_eq!(timer(Duration::from_millis(10)), 211);
     }
 
     #[test]
