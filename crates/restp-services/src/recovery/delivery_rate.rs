@@ -35,6 +35,8 @@ pub struct LostSegment {
     pub lost_bytes: u64,
     /// Bytes in flight just after it was sent.
     pub sent_in_flight_bytes: u64,
+    /// Bytes delivered in all when it was sent.
+    pub delivered_before: u64,
     /// Bytes delivered in all now.
     pub delivered_total: u64,
     /// See [`RateSample::application_limited`].
@@ -176,6 +178,7 @@ impl DeliveryRate {
             bytes: lost.bytes,
             lost_bytes: self.lost - found.lost,
             sent_in_flight_bytes: found.in_flight_after(lost),
+            delivered_before: found.delivered,
             delivered_total: self.delivered,
             application_limited: found.application_limited,
         })

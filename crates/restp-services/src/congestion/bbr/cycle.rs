@@ -39,6 +39,8 @@ pub(super) struct Cycle {
     began: Time,
     /// From the beginning of Down to Refill.
     wait: Duration,
+    /// Bytes delivered when Down ended: what was sent before met the queue of the probe.
+    pub drained_at: u64,
     /// Rounds since the last probe.
     pub rounds: u64,
     acks: Acks,
@@ -72,6 +74,7 @@ impl Bbr {
     }
 
     pub(super) fn start_cruise(&mut self) {
+        self.cycle.drained_at = self.delivered;
         self.state = State::ProbeBw(Phase::Cruise);
     }
 

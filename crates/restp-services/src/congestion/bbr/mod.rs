@@ -10,6 +10,8 @@ mod filter;
 mod model;
 mod round_trip;
 mod startup;
+#[cfg(test)]
+mod tests;
 
 use super::window::{LARGEST_WINDOW, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
@@ -17,7 +19,7 @@ use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
 use cycle::{Cycle, Phase};
 use filter::RecentMax;
-use model::{Aggregation, LowerBounds, NONE, RoundTrip, Rounds, beta, part};
+use model::{Aggregation, Damage, LowerBounds, MILLION, NONE, RoundTrip, Rounds, beta, part};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use startup::FullPipe;
@@ -47,8 +49,9 @@ const QUEUE_SEEN: (u64, u64) = (5, 4);
 const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.
 const LEAST_SEGMENTS: u64 = 4;
-/// Pacing stays this share below the bandwidth, so that queues drain (PacingMarginPercent).
-const PACING_MARGIN: (u64, u64) = (99, 100);
+/// Pacing stays this share below the bandwidth, so that queues drain (PacingMarginPercent); less by the share of damage,
+/// because what is delivered behind damage is already less than what the bottleneck carries.
+const PACING_MARGIN: u64 = MILLION / 100;
 /// What a driver may send at once (§5.6.3).
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: u64 = 64 << 10;
@@ -77,6 +80,7 @@ pub struct Bbr {
     round_trip: RoundTrip,
     aggregation: Aggregation,
     lower: LowerBounds,
+    damage: Damage,
     /// What in flight caused too much loss (inflight_longterm).
     upper: u64,
     pipe: FullPipe,
@@ -113,6 +117,7 @@ impl Bbr {
             round_trip: RoundTrip::default(),
             aggregation: Aggregation::default(),
             lower: LowerBounds::default(),
+            damage: Damage::default(),
             upper: NONE,
             pipe: FullPipe::default(),
             cycle: Cycle::default(),
@@ -188,17 +193,24 @@ impl Bbr {
     /// §5.5.10: a loss in ProbeBW_UP may end it, a loss at other times lowers the short-term bounds.
     fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView<'_>) {
         self.delivered = self.delivered.max(lost.delivered_total);
+        self.damage.on_lost(lost.bytes);
         let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes);
-        let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
-        let random = part(lost.sent_in_flight_bytes, (self.random_loss_percent(), 100));
-        // A queue that is being drained is our own probe's; the upper bound has its lesson.
-        if lost.lost_bytes > random || (self.sees_queue() && !drains) {
+        if self.speaks_of_congestion(lost) {
             self.lower.on_lost(lost.bytes, lost.delivered_total);
         }
         if too_much && self.cycle.probing {
             let at = in_flight_at_threshold(lost);
             self.lower_upper_bound(at, lost.application_limited, view.now);
         }
+    }
+
+    /// As many losses as damage explains do where a queue is seen; more do anyway. But not beside the queue of our own
+    /// probe, whose lesson the upper bound has: it is there until Drain or Down ends, and what left before tells of it.
+    fn speaks_of_congestion(&self, lost: &LostSegment) -> bool {
+        let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
+        let own_queue = drains || lost.delivered_before < self.cycle.drained_at;
+        let random = part(lost.sent_in_flight_bytes, (self.random_loss_percent(), 100));
+        lost.lost_bytes > random || (self.sees_queue() && !own_queue)
     }
 
     /// More was in flight than the path takes (§5.5.10.2, BBRHandleInflightTooHigh).
@@ -253,6 +265,11 @@ impl Bbr {
         self.delivered = self.delivered.max(sample.delivered_total);
         self.rounds.on_sample(sample);
         self.conserving &= !self.rounds.started;
+        if self.rounds.started {
+            let cruises = self.state == State::ProbeBw(Phase::Cruise);
+            self.damage
+                .end_round(sample.delivered_total, cruises && !self.sees_queue());
+        }
         self.cycle.rounds += u64::from(self.rounds.started);
         self.lower.on_sample(sample, speed);
         if !sample.application_limited || speed >= self.bandwidth.get() {
@@ -277,10 +294,9 @@ impl Bbr {
     }
 
     fn set_pacing_with(&mut self, gain: u64) {
-        let rate = Rate::from_bps(part(
-            scaled(self.usable_bandwidth(), gain).as_bps(),
-            PACING_MARGIN,
-        ));
+        let margin = PACING_MARGIN.saturating_sub(self.damage.share());
+        let rate = scaled(self.usable_bandwidth(), gain).as_bps();
+        let rate = Rate::from_bps(part(rate, (MILLION - margin, MILLION)));
         if rate.as_bps() > 0 && (self.pipe.was_full || Some(rate) > self.pacing) {
             self.pacing = Some(rate);
         }

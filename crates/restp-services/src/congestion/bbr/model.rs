@@ -16,6 +16,16 @@ const AGGREGATION_ROUNDS: u64 = 5;
 const ROUND_TRIP_LIFE: Duration = Duration::from_secs(10);
 const ROUND_TRIP_FRESH: Duration = Duration::from_secs(5);
 
+/// A round trip that is longer than the shortest by less than this share of it met no queue. What ends, timers and other
+/// packets add would otherwise hide for good that the queue is empty.
+const NO_QUEUE: (u64, u64) = (51, 50);
+
+/// Shares of losses are kept in these.
+pub(super) const MILLION: u64 = 1_000_000;
+/// Weight of the past in the average of damage, in rounds: their chance is averaged out, and a path that has become worse
+/// is known within a second.
+const DAMAGE_ROUNDS: u64 = 16;
+
 /// Rounds by deliveries: one ends when something sent after its beginning is acknowledged (§5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
@@ -54,7 +64,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A sample refreshes when it is as short as the known one, not only when it is shorter: a path whose queue is
+    /// A sample refreshes when it is about as short as the known one, not only when it is shorter: a path whose queue is
     /// empty anyhow need not be probed.
     pub fn on_sample(&mut self, now: Time, rtt: Option<Duration>, round_started: bool) {
         if round_started && self.this_round.is_some() {
@@ -65,8 +75,10 @@ impl RoundTrip {
             return;
         };
         self.this_round = Some(self.this_round.map_or(rtt, |shortest| shortest.min(rtt)));
-        if self.stale || self.recent.is_none_or(|recent| rtt <= recent) {
-            (self.recent, self.recent_at) = (Some(rtt), now);
+        match self.recent.filter(|recent| !self.stale && rtt > *recent) {
+            None => (self.recent, self.recent_at) = (Some(rtt), now),
+            Some(recent) if rtt <= recent.scaled(NO_QUEUE.0, NO_QUEUE.1) => self.recent_at = now,
+            Some(_) => {}
         }
         let old = now.since(self.shortest_at) > ROUND_TRIP_LIFE;
         if old || self.shortest.is_none_or(|shortest| self.recent <= Some(shortest)) {
@@ -191,6 +203,37 @@ impl LowerBounds {
     pub fn forget_round(&mut self) {
         (self.bandwidth_latest, self.in_flight_latest) = (0, 0);
         (self.lost_segments, self.lost_bytes) = (0, 0);
+    }
+}
+
+/// Losses that have nothing to do with a queue: their share of what is sent, averaged over rounds that show none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Damage {
+    /// In millionths.
+    share: u64,
+    /// Of this round.
+    lost: u64,
+    delivered_before: u64,
+}
+
+impl Damage {
+    pub fn on_lost(&mut self, bytes: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+    }
+    /// A round is over. `counts`: nothing but damage can explain its losses.
+    pub fn end_round(&mut self, delivered_total: u64, counts: bool) {
+        let delivered = delivered_total.saturating_sub(self.delivered_before);
+        let lost = std::mem::take(&mut self.lost);
+        self.delivered_before = delivered_total;
+        let sent = lost.saturating_add(delivered);
+        if counts && sent > 0 {
+            let share = part(MILLION, (lost, sent));
+            self.share = (self.share * (DAMAGE_ROUNDS - 1) + share) / DAMAGE_ROUNDS;
+        }
+    }
+    /// In millionths of what is sent.
+    pub fn share(&self) -> u64 {
+        self.share
     }
 }
 

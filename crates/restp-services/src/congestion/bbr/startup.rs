@@ -1,7 +1,6 @@
 //! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2): double until the rate stops growing or losses say so, then
 //! empty the queue that made.
 
-use super::cycle::Phase;
 use super::{Bbr, LOSS_THRESHOLD_PERCENT, ONE, State, part};
 use crate::view::PathView;
 
@@ -66,7 +65,6 @@ impl Bbr {
 
     pub(super) fn check_drain(&mut self, view: &PathView<'_>) {
         if self.state == State::Drain && view.in_flight_bytes <= self.in_flight_at(ONE) {
-            self.state = State::ProbeBw(Phase::Down);
             self.start_down(view.now);
         }
     }
