@@ -6,7 +6,7 @@ use crate::common::{runs, with};
 const LINK: &str = r#"
 id = "schemes"
 duration = "60 s"
-runs = 4
+runs = RUNS
 
 [[link]]
 name = "path"
@@ -25,8 +25,9 @@ traffic = { file = { bytes = 4000000 } }
 "#;
 
 /// Mean goodput of all runs; every one is complete.
-fn goodput(transport: &str, set: &str, loss: &str) -> f64 {
+fn goodput(transport: &str, set: &str, loss: &str, times: u32) -> f64 {
     let text = LINK
+        .replace("RUNS", &times.to_string())
         .replace("restp:arq-only", transport)
         .replace("recovery = \"pipe\", flight-limit = \"64 segments\"", set)
         .replace("rate = 0.01", &format!("rate = {loss}"));
@@ -54,16 +55,18 @@ fn with_a_fixed_window_all_schemes_complete_and_none_is_far_behind() {
         let values = ["sack", "nak", "snack"].map(|scheme| {
             let set =
                 format!("ack = \"positive+{scheme}\", recovery = \"pipe\", flight-limit = \"64 segments\"");
-            goodput("restp:arq-only", &set, loss)
+            goodput("restp:arq-only", &set, loss, 4)
         });
         assert!(spread(&values) < 0.05, "loss {loss}: {values:?}");
     }
 }
 
+/// Goodputs of single transfers differ by an eighth from seed to seed, so four runs do not tell the schemes apart. Thirty
+/// do: SACK comes last, because a hole waits for three segments above it where NAK and SNACK have named it (TC §3.3, §3.4).
 #[test]
-fn tcp_completes_with_every_scheme() {
+fn tcp_completes_with_every_scheme_and_none_is_far_behind() {
     for loss in ["0.01", "0.05"] {
-        let values = ["tcp:sack", "tcp:nak", "tcp:snack"].map(|name| goodput(name, "", loss));
-        assert!(spread(&values) < 0.20, "loss {loss}: {values:?}");
+        let values = ["tcp:sack", "tcp:nak", "tcp:snack"].map(|name| goodput(name, "", loss, 30));
+        assert!(spread(&values) < 0.10, "loss {loss}: {values:?}");
     }
 }
