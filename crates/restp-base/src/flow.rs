@@ -236,6 +236,17 @@ pub trait Flow {
         )))
     }
 
+    /// Takes a pair of addresses away from the flow: what it carries goes on over the others.
+    ///
+    /// # Errors
+    /// When the flow does not use the pair, or no other path of it works.
+    fn remove_path(&mut self, _now: Time, _flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
+        Err(OpenError::Unsupported(format!(
+            "this transport has one path and cannot do without {}",
+            path.local
+        )))
+    }
+
     /// Hands over data to send: one message with fixed framing, bytes of a stream otherwise. All or nothing.
     ///
     /// # Errors

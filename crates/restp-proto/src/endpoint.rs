@@ -245,7 +245,7 @@ impl Endpoint {
         };
         let ports = Ports { local, remote: port };
         let isn = self.initial_number(now, path, ports);
-        let nonce = self.chance(path) as u32;
+        let nonce = self.chance(now, path) as u32;
         let cookie = self.cache.find(now, path.remote, port);
         let association = self.table.at(index).and_then(Session::association);
         let ordinal = association.map(|one| one.dial(now, dial, ports, isn, nonce.to_be_bytes(), cookie));
@@ -256,14 +256,15 @@ impl Endpoint {
     }
 
     /// A value that nobody else can foresee, where numbers are keyed (RFC 6824 §5: keys and nonces).
-    fn chance(&mut self, path: PathAddress) -> u64 {
+    /// The time goes in as well, because a host that starts again with the same key has drawn nothing yet.
+    fn chance(&mut self, now: Time, path: PathAddress) -> u64 {
         let key = match self.config.initial_numbers {
             InitialNumbers::Fixed(number) => u128::from(number).to_be_bytes(),
             InitialNumbers::Keyed(key) => key,
         };
         self.drawn += 1;
         let mut hasher = SipHasher24::new_with_key(&key);
-        (self.drawn, path.local, path.remote).hash(&mut hasher);
+        (now.as_nanos(), self.drawn, path.local, path.remote).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -323,7 +324,7 @@ impl Flow for Endpoint {
             )));
         }
         if self.services.multipath() {
-            let (composition, key) = (self.composition.clone(), self.chance(path).to_be_bytes());
+            let (composition, key) = (self.composition.clone(), self.chance(now, path).to_be_bytes());
             let association = Association::open(now, composition, self.services, key, path, port);
             let index = self.table.insert(None, Session::Several(association));
             self.dial(now, index);
@@ -365,6 +366,17 @@ impl Flow for Endpoint {
             _ => Err(OpenError::Unsupported(
                 "this flow has one path; choose paths = \"spreading\" or \"hot-standby\"".into(),
             )),
+        }
+    }
+
+    fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
+        let removed = self.with(flow, |session| session.remove_line(now, path));
+        match removed {
+            Some(true) => Ok(()),
+            _ => Err(OpenError::Unsupported(format!(
+                "{} is no path of this flow, or the only one that works; add another first",
+                path.local
+            ))),
         }
     }
 

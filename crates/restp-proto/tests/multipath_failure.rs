@@ -141,3 +141,91 @@ fn a_path_that_returns_is_used_again() {
         );
     }
 }
+
+#[test]
+fn a_wrong_notice_about_the_only_path_costs_a_few_timeouts() {
+    let mut pair = Pair::new("geo-spread", SPREAD);
+    let (flow, accepted) = pair.connect();
+    pair.run_for(secs(1)); // nothing is outstanding that could ask
+    let local = pair.path(0).local;
+    let now = pair.now;
+    pair.ends[0].handle(now, Input::PathNotice { local, up: false });
+    assert!(pair.transfer(0, (flow, accepted), b"it works all the same", secs(2)));
+}
+
+#[test]
+fn the_end_is_said_on_a_path_that_was_reported_down_when_there_is_no_other() {
+    let mut pair = Pair::new("geo-spread", SPREAD);
+    let (flow, accepted) = pair.connect();
+    pair.ends[0].finish(pair.now, flow);
+    pair.run_for(secs(1));
+    let local = pair.path(0).local;
+    let now = pair.now;
+    pair.ends[0].handle(now, Input::PathNotice { local, up: false });
+    pair.ends[1].finish(now, accepted);
+    pair.run_for(secs(60));
+    let finished = Some(&CloseReason::Finished);
+    assert_eq!((pair.closed(0), pair.closed(1)), (finished, finished));
+}
+
+#[test]
+fn a_path_that_carries_one_direction_only_does_not_say_its_end_for_ever() {
+    let outage = [SPREAD, &[("loss", "outage")]].concat();
+    let (mut pair, flow, dead) = two_paths("geo-spread", &outage);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    dead.borrow_mut().insert((client(2), 1)); // its answers are lost, and it is not known yet
+    let now = pair.now;
+    pair.ends[0].finish(now, flow);
+    pair.ends[1].finish(now, accepted);
+    pair.run_for(secs(10));
+    pair.ends[0].release(pair.now, flow);
+    pair.ends[1].release(pair.now, accepted);
+    pair.run_for(secs(120));
+    assert_eq!((pair.ends[0].connections(), pair.ends[1].connections()), (0, 0));
+}
+
+#[test]
+fn what_a_path_carried_that_was_given_up_is_placed_on_the_one_that_comes_back() {
+    let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    kill(&dead, 1);
+    kill(&dead, 2);
+    pair.write(0, flow, &noise(5_000));
+    pair.run_for(secs(20));
+    heal(&dead);
+    kill(&dead, 1);
+    pair.run_for(secs(20));
+    assert_eq!(pair.read_all(1, accepted).concat(), noise(5_000));
+}
+
+#[test]
+fn a_path_that_the_application_removes_is_used_no_more_and_may_be_added_again() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    let (first, second) = (line(&pair, 1), line(&pair, 2));
+    pair.ends[0]
+        .remove_path(pair.now, flow, first)
+        .expect("the second works");
+    let from = pair.now + MS * 500; // the last resets have left
+    stream(&mut pair, (flow, accepted), secs(2));
+    assert_eq!(carried(&pair, 1, from), 0);
+    assert!(carried(&pair, 2, from) > 100_000);
+    let now = pair.now;
+    assert!(
+        pair.ends[0].remove_path(now, flow, first).is_err(),
+        "it is none any more"
+    );
+    assert!(
+        pair.ends[0].remove_path(now, flow, second).is_err(),
+        "it is the last"
+    );
+    pair.ends[0]
+        .add_path(now, flow, first, false)
+        .expect("several paths");
+    stream(&mut pair, (flow, accepted), secs(1));
+    let from = pair.now;
+    stream(&mut pair, (flow, accepted), secs(1));
+    assert!(carried(&pair, 1, from) > 50_000);
+}

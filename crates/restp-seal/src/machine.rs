@@ -254,6 +254,10 @@ impl<M: Machine> Flow for Sealed<M> {
         self.inner.add_path(now, flow, path, backup)
     }
 
+    fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
+        self.inner.remove_path(now, flow, path)
+    }
+
     fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
         self.inner.write(now, flow, data)
     }

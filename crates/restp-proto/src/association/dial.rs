@@ -10,7 +10,7 @@ use restp_base::flow::FlowStats;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{Cookie, Exchange, HandshakeParameters, Key, Nonce};
-use restp_services::path_management::PathHealth;
+use restp_services::path_management::{Health, PathHealth};
 use std::sync::Arc;
 
 /// Head start of each path over the next in the race (RFC 8305 §5 recommends 250 ms for the Internet's servers; a path
@@ -88,6 +88,37 @@ impl Association {
             backup,
             at: Some(at),
         });
+    }
+
+    /// The pair is neither used nor dialled any more; what it carries goes over another. False when it is none of this
+    /// association, or no other works.
+    pub(crate) fn remove_line(&mut self, now: Time, address: PathAddress) -> bool {
+        let Some(line) = self.lines.iter().position(|line| line.address == address) else {
+            return false;
+        };
+        let of_line = |member: &Member| member.line == Some(line) && !member.vacant;
+        let ordinal = self.members.iter().position(of_line);
+        let other = |(index, member): (usize, &Member)| {
+            Some(index) != ordinal
+                && member.connection.is_established()
+                && member.health.verdict() == Health::Good
+        };
+        if !self.members.iter().enumerate().any(other) {
+            return false;
+        }
+        self.lines.remove(line);
+        for member in &mut self.members {
+            member.line = match member.line {
+                Some(own) if own == line => None, // not dialled again
+                Some(own) => Some(own - usize::from(own > line)),
+                None => None,
+            };
+        }
+        if let Some(ordinal) = ordinal {
+            self.members[ordinal].connection.abort(now);
+            self.collect(now, ordinal);
+        }
+        true
     }
 
     /// The next line whose time has come.
@@ -172,6 +203,7 @@ impl Association {
         if let Some(keys) = association.keys() {
             association.begin(keys, syn.header.window);
         }
+        association.collect(now, 0); // a valid cookie establishes it at once
         Some(association)
     }
 

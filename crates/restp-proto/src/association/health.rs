@@ -65,6 +65,7 @@ impl Association {
         let answers = member.connection.answers();
         let new = answers - std::mem::replace(&mut member.answers, answers);
         if (0..new).any(|_| member.health.on_answer()) {
+            member.connection.recover();
             self.tell(ordinal, PathState::Up);
             self.rescue_all();
         }

@@ -133,6 +133,8 @@ pub(crate) struct Association {
     arrived: Vec<(u32, Bytes)>,
     release: Release,
     state: State,
+    /// The application has been told that it is over: when paths that still have something to say are broken off.
+    breaks_at: Option<Time>,
     notices: VecDeque<Notice>,
     opened_here: bool,
     opened_at: Time,
@@ -151,6 +153,9 @@ enum State {
     Over,
 }
 
+/// How long a path may still say its own end after the association's: one segment lifetime (OP-61). A path that carries
+/// one direction only would say it for ever.
+const LINGER: Duration = Duration::from_secs(30);
 /// Receive limits where the composition advertises no window.
 const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
 
@@ -201,6 +206,7 @@ impl Association {
             arrived: Vec::new(),
             release: Release::default(),
             state: State::Opening,
+            breaks_at: None,
             notices: VecDeque::new(),
             opened_here,
             opened_at: now,
@@ -385,7 +391,7 @@ impl Association {
     }
 
     /// Ends the association for the application.
-    fn end(&mut self, _now: Time, reason: CloseReason) {
+    fn end(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Over {
             return;
         }
@@ -393,6 +399,7 @@ impl Association {
             self.notices.push_back(Notice::Closed(reason));
         }
         self.state = State::Over;
+        self.breaks_at = Some(now + LINGER);
         self.lines.clear();
         self.out.queue.clear();
         self.out.buffer.clear();
@@ -401,14 +408,18 @@ impl Association {
         (self.out.fin_at, self.out.probe_at) = (None, None);
     }
 
-    /// Both directions may be over: each path that answers is released, a silent one is broken off.
+    /// Both directions may be over: each path that answers is released, a silent one is broken off. Where none answers they
+    /// are all released, because the peer may not know of the end yet.
     fn conclude(&mut self, now: Time) {
         if self.state != State::Established || !self.release.is_complete() {
             return;
         }
         self.end(now, CloseReason::Finished);
+        let good =
+            |member: &Member| member.connection.is_established() && member.health.verdict() == Health::Good;
+        let none = !self.members.iter().any(good);
         for member in &mut self.members {
-            if member.connection.is_established() && member.health.verdict() == Health::Good {
+            if good(member) || none && member.connection.is_established() {
                 member.connection.finish();
             } else {
                 member.connection.abort(now);
@@ -418,7 +429,7 @@ impl Association {
 
     /// A path is gone. The association goes with the last one, unless another is being dialled.
     fn on_path_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
-        self.rescue(ordinal);
+        self.salvage(ordinal);
         self.out.places.forget_path(ordinal);
         self.tell(ordinal, PathState::Closed);
         let line = self.members[ordinal].line;

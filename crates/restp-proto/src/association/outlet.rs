@@ -271,11 +271,13 @@ impl Association {
     }
 
     /// Every path that data may use: the good ones; of these, backups only when there is no other; the suspect ones only
-    /// when none is good, or for copies, which nobody waits for.
+    /// when none is good, or for copies, which nobody waits for; one whose set-up is not complete, because nobody judges it
+    /// yet, only when there is no other.
     fn candidates(&mut self, now: Time, bytes: u64) -> SmallVec<[Candidate; 4]> {
         let copies = self.composition.scheduling == Some(Scheduling::Redundant);
         let rank = |member: &Member| match (member.health.verdict(), member.backup) {
             _ if member.vacant || !member.connection.is_open() => None,
+            _ if !member.connection.is_established() => Some(3),
             (Health::Good, false) => Some(0),
             (Health::Suspect, false) if copies => Some(0),
             (Health::Good, true) => Some(1),
@@ -335,7 +337,8 @@ impl Association {
     /// The paths owe nothing, but the pointer stands: a peer that has acknowledged a path's number and has not kept what
     /// it carried is reminded once per timeout.
     fn resends_head(&mut self, now: Time, wait: restp_base::time::Duration) -> bool {
-        let idle = |member: &Member| member.connection.carried().next().is_none();
+        let idle =
+            |member: &Member| member.connection.is_over() || member.connection.carried().next().is_none();
         let head = self.out.buffer.get(self.out.first).is_some();
         if !head || !self.out.again.is_empty() || !self.members.iter().all(idle) {
             self.out.resend_at = None;

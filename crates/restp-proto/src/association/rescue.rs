@@ -61,9 +61,13 @@ impl Rescue {
 impl Association {
     /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
     pub(super) fn rescue(&mut self, ordinal: usize) {
-        if !self.works_beside(ordinal) {
-            return;
+        if self.works_beside(ordinal) {
+            self.salvage(ordinal);
         }
+    }
+
+    /// The same, whenever a path can take it: this one will not.
+    pub(super) fn salvage(&mut self, ordinal: usize) {
         let first = self.out.first;
         let connection = &self.members[ordinal].connection;
         let carried = connection.carried().filter(|number| *number >= first);
@@ -86,7 +90,8 @@ impl Association {
     pub(super) fn rescue_all(&mut self) {
         for ordinal in 0..self.members.len() {
             let member = &self.members[ordinal];
-            if !member.vacant && member.health.verdict() != Health::Good {
+            let waits = member.health.verdict() != Health::Good || !member.connection.is_established();
+            if !member.vacant && waits {
                 self.rescue(ordinal);
             }
         }

@@ -15,6 +15,7 @@ impl Association {
         let shared = [
             (self.suspicion_at().filter(|_| works), Wakeup::Probe),
             (lines.min(), Wakeup::Retransmission),
+            (self.breaks_at.filter(|_| self.says_goodbye()), Wakeup::Expiry),
             (self.out.probe_at.filter(|_| works), Wakeup::Probe),
             (self.out.resend_at.filter(|_| works), Wakeup::Retransmission),
             (
@@ -24,6 +25,11 @@ impl Association {
         ];
         let shared = shared.into_iter().filter_map(|(at, why)| Some((at?, why)));
         paths.chain(shared).min()
+    }
+
+    /// The association is over and a path of it is not.
+    fn says_goodbye(&self) -> bool {
+        self.members.iter().any(|member| !member.connection.is_over())
     }
 
     /// Our DATA_FIN is out and not acknowledged.
@@ -39,6 +45,10 @@ impl Association {
                 self.members[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);
             }
+        }
+        if self.breaks_at.is_some_and(|at| at <= now) {
+            let members = self.members.iter_mut();
+            members.for_each(|member| member.connection.abort(now));
         }
         if self.state == State::Established {
             self.judge(now);

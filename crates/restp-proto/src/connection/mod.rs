@@ -390,7 +390,7 @@ impl Connection {
     /// Ends the connection for the application; what the protocol still has to do is in `next`.
     fn end(&mut self, reason: CloseReason, next: State) {
         self.state = next;
-        if self.announced {
+        if self.announced || self.subflow.is_some() {
             self.notices.push_back(Notice::Closed(reason));
         }
         self.out.queue.clear();

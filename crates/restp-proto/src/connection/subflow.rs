@@ -71,6 +71,8 @@ pub(crate) struct Subflow {
     payload_crc: bool,
     /// Data waits that the association would place here, were there room.
     pub(super) fed: bool,
+    /// It is taken for dead: where nothing is outstanding that could ask, a keep-alive does, once per timeout.
+    pub(super) failed: bool,
     /// From the peer, not yet taken by the association.
     arrived: Vec<(u32, Bytes)>,
     said: Option<Said>,
@@ -104,6 +106,7 @@ impl Subflow {
             k,
             payload_crc,
             fed: false,
+            failed: false,
             arrived: Vec::new(),
             said: None,
             arriving: None,
@@ -571,16 +574,6 @@ impl Connection {
             u32::MAX
         } else {
             self.path.rto.expiries()
-        }
-    }
-
-    /// From now on only probes leave, until something is answered.
-    pub(crate) fn probe(&mut self, now: Time) {
-        if self.state == State::Established && !self.out.outage.is_active() {
-            self.unassign();
-            self.out.outage.on_link_down();
-            self.path.rto.on_progress(); // probes do not back off
-            self.path.rto.restart(now, &self.path.rtt);
         }
     }
 

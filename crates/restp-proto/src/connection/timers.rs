@@ -182,6 +182,27 @@ impl Connection {
         self.inn.reassembly.as_ref()?.hold_deadline(hold)
     }
 
+    /// It works again, as far as anybody knows.
+    pub(crate) fn recover(&mut self) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.failed = false;
+        }
+    }
+
+    /// From now on only probes leave, until something is answered.
+    pub(crate) fn probe(&mut self, now: Time) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.failed = true;
+            self.keepalive_at = None;
+        }
+        if self.state == State::Established && !self.out.outage.is_active() {
+            self.unassign();
+            self.out.outage.on_link_down();
+            self.path.rto.on_progress(); // probes do not back off
+            self.path.rto.restart(now, &self.path.rtt);
+        }
+    }
+
     /// The lower layer reports the link of this path up or down (cross-layer notice, ResTP §3.4).
     pub(crate) fn on_path_notice(&mut self, now: Time, up: bool) {
         match &mut self.state {
@@ -236,10 +257,10 @@ impl Connection {
     }
 
     fn keepalive_interval(&self) -> Duration {
-        let longest = if self.subflow.is_some() {
-            STANDBY_INTERVAL
-        } else {
-            KEEPALIVE_INTERVAL
+        let longest = match &self.subflow {
+            Some(subflow) if subflow.failed => self.path.rto.value(&self.path.rtt),
+            Some(_) => STANDBY_INTERVAL,
+            None => KEEPALIVE_INTERVAL,
         };
         (self.patience() / KEEPALIVES).min(longest)
     }

@@ -111,7 +111,7 @@ impl Endpoint {
             Services::of(&composition),
             self.initial_number(now, path, key.ports),
         );
-        let own = self.chance(path).to_be_bytes();
+        let own = self.chance(now, path).to_be_bytes();
         let early = exchange == Some(Exchange::Trust) && !packet.payload.is_empty();
         match Association::accept(now, composition, services, path, &packet, (isn, own), exchange) {
             Some(association) => {
@@ -140,7 +140,7 @@ impl Endpoint {
             return self.refuse(path, packet);
         };
         let isn = self.initial_number(now, path, key.ports);
-        let nonce = (self.chance(path) as u32).to_be_bytes();
+        let nonce = (self.chance(now, path) as u32).to_be_bytes();
         let exchange = self.exchange(now, path, packet, false);
         let association = self.table.at(index).and_then(Session::association);
         match association.and_then(|one| one.join(now, path, packet, isn, nonce, exchange)) {

@@ -8,6 +8,7 @@ mod application;
 mod encoded;
 mod ends;
 mod floods;
+mod joins;
 mod numbers;
 mod packets;
 mod paths;
