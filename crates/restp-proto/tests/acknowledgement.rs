@@ -16,23 +16,6 @@ fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// Drops the first transmission of the data segments whose position among data segments is in `lost`.
-fn lose(lost: &'static [u64]) -> Rule {
-    let mut sent = Vec::new();
-    Box::new(move |seen| {
-        let number = seen.header.sequence;
-        if !seen.is_data() || seen.from != 0 || sent.contains(&number) {
-            return Verdict::Pass;
-        }
-        sent.push(number);
-        if lost.contains(&(sent.len() as u64)) {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    })
-}
-
 /// Segments 1 to 9 arrive; of 10 to 17 only 14, 15 and 17 do (ResTP §3.1.9). What the receiver answers to these three:
 /// whether SAK is set, and the report.
 fn worked_example(set: &[(&str, &str)]) -> Vec<(bool, Tail)> {
@@ -40,7 +23,7 @@ fn worked_example(set: &[(&str, &str)]) -> Vec<(bool, Tail)> {
     let (flow, _) = pair.connect();
     pair.write(0, flow, &noise(9 * 1400));
     pair.run_for(secs(1));
-    pair.rule = lose(&[1, 2, 3, 4, 7]);
+    pair.rule = lose_segments(&[1, 2, 3, 4, 7]);
     let before = pair.log.len();
     pair.write(0, flow, &noise(8 * 1400));
     pair.run_for(Duration::from_millis(25));
@@ -89,7 +72,7 @@ fn nak_names_one_hole_in_each_acknowledgement_and_never_has_a_vector() {
 fn nak_is_set_in_every_packet_and_sak_in_those_that_set_up_or_have_a_vector() {
     let mut pair = Pair::new("3wh-arq", SNACK);
     let flows = pair.connect();
-    pair.rule = lose(&[12, 14, 15, 19]);
+    pair.rule = lose_segments(&[12, 14, 15, 19]);
     assert!(pair.transfer(0, flows, &noise(100_000), secs(5)));
     for seen in &pair.log {
         let error = seen.header.services.error;
@@ -108,7 +91,7 @@ fn the_same_losses_are_repaired_without_the_timer_whatever_names_them() {
     for set in [SACK, NAK, SNACK] {
         let mut pair = Pair::new("3wh-arq", set);
         let flows = pair.connect();
-        pair.rule = lose(&[12, 14, 15, 19, 40, 41, 42, 60]);
+        pair.rule = lose_segments(&[12, 14, 15, 19, 40, 41, 42, 60]);
         assert!(pair.transfer(0, flows, &noise(200_000), secs(5)));
         let stats = pair.ends[0].stats(flows.0).unwrap();
         assert_eq!((stats.retransmitted_packets, stats.timeouts), (8, 0), "{set:?}");

@@ -15,28 +15,11 @@ fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// Drops the first transmission of the data segments whose position among data segments is in `lost`.
-fn lose(lost: &'static [u64]) -> Rule {
-    let mut sent = Vec::new();
-    Box::new(move |seen| {
-        let number = seen.header.sequence;
-        if !seen.is_data() || seen.from != 0 || sent.contains(&number) {
-            return Verdict::Pass;
-        }
-        sent.push(number);
-        if lost.contains(&(sent.len() as u64)) {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    })
-}
-
 #[test]
 fn the_third_duplicate_repeats_the_lost_segment_without_the_timer() {
     let mut pair = Pair::new("3wh-arq", &[]);
     let flows = pair.connect();
-    pair.rule = lose(&[3]);
+    pair.rule = lose_segments(&[3]);
     assert!(pair.transfer(0, flows, &noise(14_000), secs(5)));
     let stats = pair.ends[0].stats(flows.0).unwrap();
     assert_eq!((stats.retransmitted_packets, stats.timeouts), (1, 0));
@@ -47,7 +30,7 @@ fn several_losses_in_one_window_are_repaired_with_and_without_blocks() {
     for set in [&[][..], SACK] {
         let mut pair = Pair::new("3wh-arq", set);
         let flows = pair.connect();
-        pair.rule = lose(&[12, 14, 15, 19]);
+        pair.rule = lose_segments(&[12, 14, 15, 19]);
         assert!(pair.transfer(0, flows, &noise(100_000), secs(5)));
         let stats = pair.ends[0].stats(flows.0).unwrap();
         assert_eq!((stats.retransmitted_packets, stats.timeouts), (4, 0), "{set:?}");
@@ -58,7 +41,7 @@ fn several_losses_in_one_window_are_repaired_with_and_without_blocks() {
 fn only_the_timer_repairs_where_recovery_is_the_timer() {
     let mut pair = Pair::new("3wh-arq", &[("recovery", "timer")]);
     let flows = pair.connect();
-    pair.rule = lose(&[3]);
+    pair.rule = lose_segments(&[3]);
     assert!(pair.transfer(0, flows, &noise(14_000), secs(5)));
     assert_eq!(pair.ends[0].stats(flows.0).unwrap().timeouts, 1);
 }
@@ -67,13 +50,7 @@ fn only_the_timer_repairs_where_recovery_is_the_timer() {
 fn a_lost_last_segment_waits_for_the_timer_and_the_timer_backs_off() {
     let mut pair = Pair::new("3wh-arq", &[]);
     let (flow, accepted) = pair.connect();
-    pair.rule = Box::new(|seen| {
-        if seen.is_data() {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = lose_all_data();
     let start = pair.now;
     pair.write(0, flow, b"lost");
     pair.run_for(secs(3));
@@ -94,13 +71,7 @@ fn a_lost_last_segment_waits_for_the_timer_and_the_timer_backs_off() {
 fn corruption_handling_repeats_without_back_off() {
     let mut pair = Pair::new("arq-only", &[]);
     let (flow, _) = pair.connect();
-    pair.rule = Box::new(|seen| {
-        if seen.is_data() {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = lose_all_data();
     let start = pair.now;
     pair.write(0, flow, b"lost");
     pair.run_for(Duration::from_millis(1001));
@@ -117,13 +88,7 @@ fn corruption_handling_repeats_without_back_off() {
 fn after_a_timeout_one_segment_asks_before_the_rest_is_repeated() {
     let mut pair = Pair::new("arq-only", &[]);
     let (flow, accepted) = pair.connect();
-    pair.rule = Box::new(|seen| {
-        if seen.is_data() {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = lose_all_data();
     let (start, data) = (pair.now, noise(10 * 1400));
     pair.write(0, flow, &data);
     pair.run_for(Duration::from_millis(999));
@@ -254,7 +219,7 @@ fn random_loss_reordering_duplication_and_corruption_deliver_every_byte_once_and
 fn numbers_wrap_at_two_to_the_thirty_two() {
     let mut pair = Pair::new("3wh-arq", SACK); // the opener begins 20 numbers below the wrap
     let flows = pair.connect();
-    pair.rule = lose(&[19, 20, 22, 25]);
+    pair.rule = lose_segments(&[19, 20, 22, 25]);
     assert!(pair.transfer(0, flows, &noise(200_000), secs(5)));
     let numbers: Vec<u32> = pair
         .log
@@ -269,7 +234,7 @@ fn numbers_wrap_at_two_to_the_thirty_two() {
 fn blocks_report_what_arrived_beyond_a_hole_the_newest_first() {
     let mut pair = Pair::new("3wh-arq", SACK);
     let flows = pair.connect();
-    pair.rule = lose(&[2, 5]);
+    pair.rule = lose_segments(&[2, 5]);
     assert!(pair.transfer(0, flows, &noise(14_000), secs(5)));
     let first = pair
         .log
@@ -419,7 +384,7 @@ fn a_damaged_payload_is_counted_and_repeated_when_crc_is_on() {
 fn ordered_without_repeats_skips_a_hole_after_its_hold_time() {
     let mut pair = Pair::new("unrel", &[("connection", "three-way"), ("ordering", "ordered")]);
     let (flow, accepted) = pair.connect();
-    pair.rule = lose(&[2]);
+    pair.rule = lose_segments(&[2]);
     for message in [&b"a"[..], b"b", b"c", b"d"] {
         pair.write(0, flow, message);
     }

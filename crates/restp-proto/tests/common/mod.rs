@@ -72,6 +72,34 @@ impl Seen {
 
 pub type Rule = Box<dyn FnMut(&Seen) -> Verdict>;
 
+/// Drops the first transmission of the data segments from side 0 whose position among them is in `lost`, counted from 1.
+pub fn lose_segments(lost: &'static [u64]) -> Rule {
+    let mut sent = Vec::new();
+    Box::new(move |seen| {
+        let number = seen.header.sequence;
+        if !seen.is_data() || seen.from != 0 || sent.contains(&number) {
+            return Verdict::Pass;
+        }
+        sent.push(number);
+        if lost.contains(&(sent.len() as u64)) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    })
+}
+
+/// Drops all data, from either side.
+pub fn lose_all_data() -> Rule {
+    Box::new(|seen| {
+        if seen.is_data() {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    })
+}
+
 pub struct Pair {
     pub now: Time,
     pub ends: [Endpoint; 2],

@@ -175,13 +175,7 @@ fn without_repeats_many_lost_segments_are_not_many_attempts() {
         ],
     );
     let (flow, accepted) = pair.connect();
-    pair.rule = Box::new(|seen| {
-        if seen.is_data() {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = lose_all_data();
     for _ in 0..50 {
         pair.write(0, flow, b"lost");
         pair.run_for(secs(2));
