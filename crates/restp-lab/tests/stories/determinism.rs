@@ -42,6 +42,8 @@ fn scenarios() -> Vec<Scenario> {
             ],
         ),
         short("response.toml", &[("duration", "5 s"), ("runs", "2")]),
+        short("coupled.toml", &[("duration", "2 s"), ("runs", "1")]),
+        short("coupled-disjoint.toml", &[("duration", "2 s"), ("runs", "1")]),
         short("dumbbell-2.toml", &[("duration", "5 s")]),
         short("dumbbell-64.toml", &[("duration", "0.3 s")]),
     ]

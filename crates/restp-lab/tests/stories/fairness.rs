@@ -99,3 +99,10 @@ fn cubic_without_selective_acknowledgements_gets_less_beside_bbr() {
     let (blind, sighted) = (share(&blind, "25 ms"), share(BESIDE_CUBIC, "25 ms"));
     assert!(blind > sighted + 0.05, "{blind} and {sighted}");
 }
+
+/// ResTP §2.3.1: no more harm than one flow where all paths share a link, at least the best path where none does.
+#[test]
+fn a_coupled_flow_of_two_paths_takes_one_share_and_never_less_than_its_better_path() {
+    assert_eq!(all_hold(&file("coupled.toml")).len(), 8);
+    assert_eq!(all_hold(&file("coupled-disjoint.toml")).len(), 8);
+}
