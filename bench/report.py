@@ -17,7 +17,8 @@ from transfer import Comparison, Sample
 ROOT = Path(__file__).resolve().parent.parent
 
 WHAT = {
-    "restp": "ResTP, one stream",
+    "restp": "ResTP, one stream, sealed with AES-128-GCM",
+    "restp-plain": "ResTP, one stream, without the seal",
     "quinn": "QUIC (quinn), one stream, TLS 1.3 with AES-128-GCM, CUBIC",
     "udp": "bare UDP, segmentation offload and coalescing, no protocol: the ceiling",
     "tcp": "kernel TCP, CUBIC, no encryption, segments of up to 64 KiB: for reference",
@@ -71,7 +72,7 @@ def throughput(transfers: Comparison) -> str:
         "1472 bytes, so packets fit 1500 bytes. CPU is user and system time of both processes and ksoftirqd per 10^9 "
         "bytes that arrived."
     )
-    ratios = [ratio_row(transfers, "restp", other) for other in ("quinn", "udp", "tcp")]
+    ratios = [ratio_row(transfers, "restp", other) for other in ("quinn", "restp-plain", "udp", "tcp")]
     ratio_head = ["ratio, pair by pair in each round", "goodput", "CPU per byte"]
     return f"## Throughput\n\n{text}\n\n{table(head, rows)}\n\n{table(ratio_head, ratios)}"
 

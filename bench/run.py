@@ -25,6 +25,7 @@ def main() -> int:
     programs = build(ROOT / "bench/peers/Cargo.toml") | build(ROOT / "Cargo.toml", "--package", "restp-cli")
     contenders = {
         "restp": [programs["restp"], "bench"],
+        "restp-plain": [programs["restp"], "bench", "--plain"],
         "quinn": [programs["quinn_bulk"]],
         "udp": [programs["udp_bulk"]],
         "tcp": [programs["tcp_bulk"]],

@@ -32,6 +32,9 @@ pub enum Command {
     /// Send a file
     #[command(after_help = SEND)]
     Send(Send),
+    /// Make a key that names this host
+    #[command(after_help = KEYGEN)]
+    Keygen(Keygen),
     /// Emulate network paths with rate, delay, loss and outages between UDP ports
     #[command(after_help = EMULATE)]
     Emulate(Emulate),
@@ -60,6 +63,9 @@ Examples:
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
                                                 two paths: the ticket holds both, and the sender uses both
 
+The ticket holds this host's public key: what is sent to it is for this host, and comes from the sender. With
+`restp keygen --show` a sender prints its own key, for --allow.
+
 Files appear under their names only when they are complete and verified. What exists is not overwritten unless
 --overwrite is given.";
 
@@ -76,6 +82,11 @@ pub struct Recv {
     pub once: bool,
     #[command(flatten)]
     pub composition: CompositionArgs,
+    #[command(flatten)]
+    pub seal: SealArgs,
+    /// Serve only senders with this public key, or those in this file, one a line; may be repeated [default: everybody]
+    #[arg(long, value_name = "KEY-or-FILE", conflicts_with = "plain")]
+    pub allow: Vec<String>,
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,
@@ -115,6 +126,8 @@ pub struct Send {
     pub bind: Vec<Local>,
     #[command(flatten)]
     pub composition: CompositionArgs,
+    #[command(flatten)]
+    pub seal: SealArgs,
     /// Give the receiver up after this long without progress
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,
@@ -128,6 +141,33 @@ pub struct CompositionArgs {
     /// Change one service or number of it; may be repeated
     #[arg(long, value_name = "SERVICE=CHOICE")]
     pub set: Vec<String>,
+}
+
+const KEYGEN: &str = "\
+Examples:
+  restp keygen                                  this user's key, if there is none yet
+  restp keygen --show                           prints the public one, for the other side's --allow
+  restp keygen backup.key                       one more, for --key backup.key
+
+The file holds the secret key and is readable for its owner alone.";
+
+#[derive(Debug, Args)]
+pub struct Keygen {
+    /// File to write [default: restp/key in XDG_DATA_HOME or ~/.local/share]
+    pub file: Option<PathBuf>,
+    /// Write nothing: print the public key of the one that is there
+    #[arg(long)]
+    pub show: bool,
+}
+
+#[derive(Debug, Default, Args)]
+pub struct SealArgs {
+    /// File of this host's secret key [default: this user's, made when there is none]
+    #[arg(long, value_name = "FILE", conflicts_with = "plain")]
+    pub key: Option<PathBuf>,
+    /// Neither encrypt nor authenticate: whoever is on the way can read and change everything. Both sides must say so
+    #[arg(long)]
+    pub plain: bool,
 }
 
 const EMULATE: &str = "\
@@ -253,7 +293,8 @@ pub struct Decode {
 
 const BENCH: &str = "\
 Examples:
-  restp bench                                   ResTP beside plain UDP
+  restp bench                                   ResTP, sealed, beside plain UDP
+  restp bench --plain                           what the seal costs
   restp bench --seconds 10 --set congestion=newreno";
 
 #[derive(Debug, Args)]
@@ -264,6 +305,9 @@ pub struct Bench {
     /// Transfers of each, taking turns
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
+    /// Measure without the seal
+    #[arg(long)]
+    pub plain: bool,
     #[command(flatten)]
     pub composition: CompositionArgs,
     /// One end of a transfer: server or client

@@ -1,18 +1,18 @@
-//! Cookies of receivers, kept from one run of `send` to the next: one line each in `restp/cookies` under the user's
+//! Cookies and passes of receivers, kept from one run of `send` to the next: one line each in `restp/cookies` under the user's
 //! cache directory (XDG Base Directory Specification), which nobody else may read.
 //!
 //! What is lost or damaged costs a round trip, nothing more: a line that means nothing is skipped, and a file that
 //! cannot be written is mentioned.
 
 use restp::clock::unix_seconds;
-use restp::{Cookie, KeptCookie};
+use restp::{Cookie, KeptCookie, Pass, PublicKey};
 use restp_base::time::Duration;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Read at most: 1024 lines, as many as an endpoint keeps, of the longest kind.
-const MAX_BYTES: u64 = 1024 * 128;
+/// Read at most: 1024 lines of either kind, as many as an endpoint keeps, of the longest kind.
+const MAX_BYTES: u64 = 2 * 1024 * 128;
 
 /// The file, if the user has a place for it.
 pub struct CookieFile {
@@ -32,19 +32,24 @@ impl CookieFile {
     }
 
     /// What it holds that is still shown.
-    pub fn load(&self) -> Vec<KeptCookie> {
+    pub fn load(&self) -> (Vec<KeptCookie>, Vec<(PublicKey, Pass)>) {
         let text = read(&self.path).unwrap_or_default();
         let now = unix_seconds();
-        text.lines().filter_map(|line| parse(line, now)).collect()
+        let cookies = text.lines().filter_map(|line| parse(line, now));
+        let passes = text.lines().filter_map(parse_pass).take(MAX_PASSES);
+        (cookies.collect(), passes.collect())
     }
 
     /// Replaces its contents.
     ///
     /// # Errors
     /// When the folder or the file cannot be written; the old file is there still.
-    pub fn save(&self, kept: &[KeptCookie]) -> io::Result<()> {
+    pub fn save(&self, kept: &[KeptCookie], passes: &[(PublicKey, Pass)]) -> io::Result<()> {
         let now = unix_seconds();
-        let text: String = kept.iter().map(|kept| line(kept, now)).collect();
+        let cookies = kept.iter().map(|kept| line(kept, now));
+        let text: String = cookies
+            .chain(passes.iter().take(MAX_PASSES).map(pass_line))
+            .collect();
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?; // only its owner may open it
@@ -93,6 +98,23 @@ fn parse(line: &str, now: u64) -> Option<KeptCookie> {
     })
 }
 
+/// Key, epoch and token of a pass.
+fn pass_line((key, pass): &(PublicKey, Pass)) -> String {
+    let hex = crate::transfer::hex;
+    format!("pass {key} {} {}\n", hex(&pass.epoch), hex(&pass.token))
+}
+
+fn parse_pass(line: &str) -> Option<(PublicKey, Pass)> {
+    let mut words = line.strip_prefix("pass ")?.split(' ');
+    let key = words.next()?.parse().ok()?;
+    let mut hex = || data_encoding::HEXLOWER.decode(words.next()?.as_bytes()).ok();
+    let (epoch, token) = (hex()?.try_into().ok()?, hex()?.try_into().ok()?);
+    words.next().is_none().then_some((key, Pass { epoch, token }))
+}
+
+/// Passes kept at most.
+const MAX_PASSES: usize = 1024;
+
 /// Longer than any cookie is shown, and no more than a [`Duration`] holds.
 const LONGEST_SECONDS: u64 = 365 * 24 * 3600;
 
@@ -115,12 +137,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("restp").join("cookies");
         let file = CookieFile { path };
-        assert_eq!(file.load(), [], "no file yet");
-        file.save(&[kept(1), kept(2)]).unwrap();
-        file.save(&[kept(2), kept(3)]).unwrap();
+        assert_eq!(file.load(), (vec![], vec![]), "no file yet");
+        let pass = Pass {
+            epoch: [1; 8],
+            token: [2; 16],
+        };
+        let passes = [(PublicKey([3; 32]), pass)];
+        file.save(&[kept(1), kept(2)], &[]).unwrap();
+        file.save(&[kept(2), kept(3)], &passes).unwrap();
         let mode = fs::metadata(file.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let loaded = file.load();
+        let (loaded, kept_passes) = file.load();
+        assert_eq!(kept_passes, passes);
         assert_eq!(loaded.iter().map(|kept| kept.port).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(
             (loaded[0].server, loaded[0].cookie),
@@ -160,7 +188,7 @@ mod tests {
             .concat(),
         )
         .unwrap();
-        let loaded = CookieFile { path }.load();
+        let (loaded, _) = CookieFile { path }.load();
         assert_eq!(loaded.len(), 1);
     }
 }

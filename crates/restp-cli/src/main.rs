@@ -6,6 +6,7 @@ mod commands;
 mod cookies;
 mod failure;
 mod interrupt;
+mod keys;
 mod output;
 mod plan;
 mod progress;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => commands::bench::execute(bench, output),
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
+        Command::Keygen(keygen) => commands::keygen::execute(keygen, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
         Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),

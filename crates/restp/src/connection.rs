@@ -108,7 +108,7 @@ pub struct PathEvent {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Connection<M: Machine = restp_proto::Endpoint> {
+pub struct Connection<M: Machine = crate::Transport> {
     shared: Arc<Shared<M>>,
     flow: FlowId,
     finished: AtomicBool,
@@ -319,9 +319,19 @@ impl<M: Machine> Connection<M> {
 }
 
 impl Connection {
+    /// The key of the host at the other end, once it has proved it; `None` without a seal.
+    pub fn peer_key(&self) -> Option<restp_seal::PublicKey> {
+        self.shared.lock().machine.seal()?.flow_key(self.flow)
+    }
+
     /// The composition as negotiated; `None` once the engine has forgotten the flow.
     pub fn composition(&self) -> Option<ValidComposition> {
-        self.shared.lock().machine.composition(self.flow).cloned()
+        self.shared
+            .lock()
+            .machine
+            .engine()
+            .composition(self.flow)
+            .cloned()
     }
 }
 

@@ -6,9 +6,11 @@ use crate::locals::{self, Local, Locals, makes_sense};
 use crate::netlink::Changes;
 use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
+use crate::transport::{Identity, Security, Transport, random};
 use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
+use restp_seal::{Fault, Pass, PublicKey, SealStats};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -47,12 +49,15 @@ use std::task::Poll;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Endpoint<M: Machine = restp_proto::Endpoint> {
+pub struct Endpoint<M: Machine = Transport> {
     shared: Arc<Shared<M>>,
 }
 
 impl Endpoint {
     /// A ResTP host with one socket. Port 0 lets the system choose.
+    ///
+    /// Datagrams are authenticated and encrypted; the host has a name of its own, and learns those of others when it first
+    /// meets them. [`Endpoint::bind_with`] takes a name that lasts, and [`Endpoint::expect`] the names of others.
     ///
     /// On real networks initial sequence numbers and cookies must not be guessed (OP-17, OP-30; RFC 6528): they are
     /// keyed with the system's randomness, whatever `config` says.
@@ -74,14 +79,68 @@ impl Endpoint {
     }
 
     /// A ResTP host on addresses and interfaces. Where the kernel tells of changes (Linux), sockets follow the addresses
-    /// of the interfaces, and so do the paths of connections made by [`Endpoint::open_to`].
+    /// of the interfaces, and so do the paths of connections made by [`Endpoint::open_to`]. Datagrams are sealed, under a
+    /// name of its own.
     ///
     /// # Errors
     /// Those of [`Endpoint::bind`], or when an interface has no address.
-    pub fn bind_locals(locals: &[Local], mut config: EndpointConfig) -> io::Result<Self> {
-        config.initial_numbers = InitialNumbers::Keyed(random_key()?);
-        config.cookies.key = random_key()?;
-        Self::on_locals(restp_proto::Endpoint::new(config), locals)
+    pub fn bind_locals(locals: &[Local], config: EndpointConfig) -> io::Result<Self> {
+        Self::bind_with(locals, config, Security::Sealed(Identity::fresh()?))
+    }
+
+    /// The same with a name that lasts, or without a seal.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::bind_locals`].
+    pub fn bind_with(locals: &[Local], mut config: EndpointConfig, security: Security) -> io::Result<Self> {
+        config.initial_numbers = InitialNumbers::Keyed(random()?);
+        config.cookies.key = random()?;
+        Self::on_locals(Transport::new(config, security)?, locals)
+    }
+
+    /// This host's name; `None` without a seal.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        Some(self.shared.lock().machine.seal()?.public_key())
+    }
+
+    /// The host at `remote` has `key`: connections opened from now on reach it or nobody.
+    pub fn expect(&self, remote: SocketAddr, key: PublicKey) {
+        if let Some(sealed) = self.shared.lock().machine.seal_mut() {
+            sealed.expect(remote, key);
+        }
+    }
+
+    /// The key of the host at `remote`, once it has proved it.
+    pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
+        self.shared.lock().machine.seal()?.peer_key(remote)
+    }
+
+    /// Why the host at `remote` could not be talked to, as far as its key or ours is concerned.
+    pub fn fault(&self, remote: SocketAddr) -> Option<Fault> {
+        self.shared.lock().machine.seal()?.fault(remote)
+    }
+
+    /// Passes that hosts gave, to be kept as cookies are: with both, data need not wait for a round trip.
+    pub fn passes(&self) -> Vec<(PublicKey, Pass)> {
+        let core = self.shared.lock();
+        core.machine
+            .seal()
+            .map_or_else(Vec::new, |sealed| sealed.passes().collect())
+    }
+
+    /// Takes a pass of an earlier endpoint.
+    pub fn keep_pass(&self, key: PublicKey, pass: Pass) {
+        if let Some(sealed) = self.shared.lock().machine.seal_mut() {
+            sealed.keep_pass(key, pass);
+        }
+    }
+
+    /// What was counted below the engine; zeros without a seal.
+    pub fn seal_stats(&self) -> SealStats {
+        let core = self.shared.lock();
+        core.machine
+            .seal()
+            .map_or_else(SealStats::default, restp_seal::Sealed::seal_stats)
     }
 
     /// The cookies that servers have given, to be kept in a file, say, and shown by a later endpoint. Whoever has one
@@ -89,7 +148,7 @@ impl Endpoint {
     pub fn cookies(&self) -> Vec<KeptCookie> {
         let mut core = self.shared.lock();
         let now = core.now();
-        core.machine.cookies(now).collect()
+        core.machine.engine().cookies(now).collect()
     }
 
     /// Takes a cookie of an earlier endpoint: with an opportunistic composition the next [`Endpoint::open`] to its
@@ -97,19 +156,13 @@ impl Endpoint {
     pub fn keep_cookie(&self, kept: KeptCookie) {
         let mut core = self.shared.lock();
         let now = core.now();
-        core.machine.keep_cookie(now, kept);
+        core.machine.engine_mut().keep_cookie(now, kept);
     }
 
     /// What the engine counted besides its connections.
     pub fn endpoint_stats(&self) -> EndpointStats {
-        self.shared.lock().machine.endpoint_stats()
+        self.shared.lock().machine.engine().endpoint_stats()
     }
-}
-
-fn random_key() -> io::Result<[u8; 16]> {
-    let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    Ok(key)
 }
 
 impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {

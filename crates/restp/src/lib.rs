@@ -8,6 +8,7 @@
 //! | `netlink` | tells when links, addresses or routes of this host change |
 //! | `shared` | the machine behind the lock that driver and handles share |
 //! | `driver` | the loop of the simulator's host, over sockets: generic over [`Machine`](restp_base::machine::Machine) |
+//! | `transport` | ResTP with or without a seal under it |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
@@ -54,6 +55,7 @@ mod netlink;
 mod shared;
 mod socket;
 pub mod stream;
+mod transport;
 mod watch;
 
 pub use connection::{ConnectError, Connection, PathEvent, SendError};
@@ -64,5 +66,7 @@ pub use restp_base::machine::PathAddress;
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode};
+pub use restp_seal::{Clients, Fault, KeyError, Pass, PublicKey, SealStats, SecretKey};
 pub use socket::SocketStats;
 pub use stream::Stream;
+pub use transport::{Identity, Security, Transport};

@@ -40,7 +40,7 @@ const WRITE_BYTES: usize = 16 * 1024;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Stream<M: Machine = restp_proto::Endpoint> {
+pub struct Stream<M: Machine = crate::Transport> {
     connection: Connection<M>,
     unread: Bytes,
     /// What one write may hold, once the machine has said so.

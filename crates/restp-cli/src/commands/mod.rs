@@ -4,10 +4,12 @@ pub mod bench;
 pub mod chaos;
 pub mod decode;
 pub mod emulate;
+pub mod keygen;
 pub mod profiles;
 pub mod recv;
 pub mod send;
 pub mod sim;
+mod trust;
 
 use crate::failure::Failure;
 use restp::Composition;
@@ -50,6 +52,13 @@ fn bear(composition: &mut Composition, patience: Duration) {
         .rto
         .attempts
         .max(u32::try_from(attempts).unwrap_or(u32::MAX));
+}
+
+/// What `--plain` costs, said each time.
+fn warn_of_plain() {
+    crate::output::note(
+        "warning: --plain: whoever is on the way can read and change what is sent, and speak for either side",
+    );
 }
 
 /// The form the runtime's timers take.

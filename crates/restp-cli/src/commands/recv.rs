@@ -1,15 +1,18 @@
 //! `restp recv`: files from any number of senders.
 
-use super::{GOODBYE, bear, run, std_duration};
+use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::keys;
 use crate::output::Output;
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{self, Arrival, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch};
 use restp::clock::Clock;
-use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
+use restp::{
+    Acceptance, Clients, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
+};
 use restp_base::time::{Duration, Time};
 use serde::Serialize;
 
@@ -43,9 +46,10 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
+    let security = security(arguments)?;
     run(async {
         let interrupt = Interrupt::watch()?;
-        let endpoint = bind(&arguments.listen, config)?;
+        let endpoint = bind(&arguments.listen, config, security)?;
         announce(&endpoint, &folder, output)?;
         let mut hall = Hall {
             service: Arc::new(Service {
@@ -65,9 +69,26 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     })
 }
 
-fn bind(listen: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+/// Sealed for those who are allowed to send, unless the user wants neither.
+fn security(arguments: &Recv) -> Result<Security, Failure> {
+    if arguments.seal.plain {
+        warn_of_plain();
+        return Ok(Security::Plain);
+    }
+    let secret = keys::identity(arguments.seal.key.as_deref())?;
+    let clients = match keys::listed(&arguments.allow)? {
+        _ if arguments.allow.is_empty() => Clients::All,
+        listed => Clients::Only(listed),
+    };
+    let identity = Identity::of(secret);
+    Ok(Security::Sealed(Identity { clients, ..identity }))
+}
+
+fn bind(listen: &[SocketAddr], config: EndpointConfig, security: Security) -> Result<Endpoint, Failure> {
+    let locals =
+        |addresses: &[SocketAddr]| -> Vec<Local> { addresses.iter().copied().map(Local::Address).collect() };
     if !listen.is_empty() {
-        return Endpoint::bind_all(listen, config).map_err(|error| {
+        return Endpoint::bind_with(&locals(listen), config, security).map_err(|error| {
             let list: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
             Failure::input(format!(
                 "--listen {}: {error}; name addresses of this host with free ports, or port 0",
@@ -78,8 +99,8 @@ fn bind(listen: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failu
     let v4: SocketAddr = (Ipv4Addr::UNSPECIFIED, 0).into();
     let v6: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
     // A host without IPv6 has no such socket.
-    Endpoint::bind_all(&[v4, v6], config.clone())
-        .or_else(|_| Endpoint::bind(v4, config))
+    Endpoint::bind_with(&locals(&[v4, v6]), config.clone(), security.clone())
+        .or_else(|_| Endpoint::bind_with(&locals(&[v4]), config, security))
         .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
@@ -88,6 +109,8 @@ fn bind(listen: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failu
 struct Invitation {
     ticket: String,
     addresses: Vec<SocketAddr>,
+    /// `null` without a seal.
+    key: Option<String>,
 }
 
 fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), Failure> {
@@ -100,13 +123,16 @@ fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), 
     } else {
         Ticket::of_paths(bound)
     };
+    let ticket = ticket.with_key(endpoint.public_key());
+    let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
-        "receiving into {}; send with: restp send FILE {ticket}",
+        "receiving into {}; send with: restp send FILE {ticket}{plain}",
         folder.path().display()
     ));
     let invitation = Invitation {
         ticket: ticket.to_string(),
         addresses: ticket.addresses().to_vec(),
+        key: ticket.key().map(|key| key.to_string()),
     };
     output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))
 }

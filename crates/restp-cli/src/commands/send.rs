@@ -1,16 +1,21 @@
 //! `restp send`: one file to one receiver.
 
-use super::{GOODBYE, bear, run, std_duration};
+use super::trust::Trust;
+use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Send;
 use crate::cookies::CookieFile;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::keys;
 use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
-use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, KeptCookie, Local, PathMode};
+use restp::{
+    CloseReason, Composition, Connection, Endpoint, EndpointConfig, Identity, KeptCookie, Local, PathMode,
+    Security,
+};
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -48,13 +53,19 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         );
     }
     let config = EndpointConfig::new(composition);
+    let security = security(arguments)?;
+    let mut trust = Trust::of(arguments, &addresses)?;
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
-        let endpoint = Arc::new(bind(&arguments.bind, &addresses, config)?);
-        let known = cookies.as_ref().map_or_else(Vec::new, CookieFile::load);
+        let endpoint = Arc::new(bind(&arguments.bind, &addresses, config, security)?);
+        trust.tell(&endpoint);
+        let (known, passes) = cookies.as_ref().map(CookieFile::load).unwrap_or_default();
         known.iter().for_each(|kept| endpoint.keep_cookie(*kept));
+        passes
+            .iter()
+            .for_each(|(key, pass)| endpoint.keep_pass(*key, *pass));
         let plan = Plan {
             addresses,
             known,
@@ -67,8 +78,10 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             result = plan.deliver(&endpoint, source) => result,
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
+        let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
+        trust.learn(&endpoint);
         if let Some(file) = &cookies
-            && let Err(error) = file.save(&endpoint.cookies())
+            && let Err(error) = file.save(&endpoint.cookies(), &endpoint.passes())
         {
             let path = file.path().display();
             crate::output::note(format!(
@@ -115,9 +128,24 @@ fn asks_for_several(arguments: &Send, addresses: &[SocketAddr]) -> bool {
     several_here || (there || !arguments.bind.is_empty()) && addresses.len() > 1
 }
 
-fn bind(from: &[Local], to: &[SocketAddr], config: EndpointConfig) -> Result<Endpoint, Failure> {
+/// Sealed under this user's key, unless the user wants neither.
+fn security(arguments: &Send) -> Result<Security, Failure> {
+    if arguments.seal.plain {
+        warn_of_plain();
+        return Ok(Security::Plain);
+    }
+    let secret = keys::identity(arguments.seal.key.as_deref())?;
+    Ok(Security::Sealed(Identity::of(secret)))
+}
+
+fn bind(
+    from: &[Local],
+    to: &[SocketAddr],
+    config: EndpointConfig,
+    security: Security,
+) -> Result<Endpoint, Failure> {
     if !from.is_empty() {
-        return Endpoint::bind_locals(from, config).map_err(|error| {
+        return Endpoint::bind_with(from, config, security).map_err(|error| {
             let list: Vec<_> = from.iter().map(Local::to_string).collect();
             Failure::input(format!(
                 "--bind {}: {error}; name addresses or interfaces of this host",
@@ -125,14 +153,15 @@ fn bind(from: &[Local], to: &[SocketAddr], config: EndpointConfig) -> Result<End
             ))
         });
     }
-    let mut local: Vec<SocketAddr> = Vec::new();
+    let mut local: Vec<Local> = Vec::new();
     if to.iter().any(SocketAddr::is_ipv4) {
-        local.push((Ipv4Addr::UNSPECIFIED, 0).into());
+        local.push(Local::Address((Ipv4Addr::UNSPECIFIED, 0).into()));
     }
     if to.iter().any(SocketAddr::is_ipv6) {
-        local.push((Ipv6Addr::UNSPECIFIED, 0).into());
+        local.push(Local::Address((Ipv6Addr::UNSPECIFIED, 0).into()));
     }
-    Endpoint::bind_all(&local, config).map_err(|error| Failure::operation(format!("no socket: {error}")))
+    Endpoint::bind_with(&local, config, security)
+        .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
 /// How a file is to get there.
@@ -268,7 +297,7 @@ async fn first_of(endpoint: &Arc<Endpoint>, addresses: &[SocketAddr]) -> Result<
     Err(failures.join("; "))
 }
 
-const CHECK: &str = "check that `restp recv` runs there, that the ticket is its latest, and that firewalls let UDP \
+const CHECK: &str = "check that `restp recv` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
                      through to that port (--timeout waits longer)";
 
 fn explain(error: &SendError, peer: &str) -> String {
@@ -299,6 +328,7 @@ mod tests {
             to: to.iter().map(|text| (*text).to_owned()).collect(),
             address: address.collect(),
             bind: Vec::new(),
+            seal: Default::default(),
             composition: Default::default(),
             timeout: "30 s".into(),
         }

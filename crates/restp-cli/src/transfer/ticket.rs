@@ -1,14 +1,18 @@
 //! A ticket: where a receiver can be reached, as one word that can be copied.
 //!
 //! ```text
-//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | CRC-32 of all before )
+//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | key 32 | CRC-32 of all before )
 //! ```
+//!
+//! The next bit of the count says that the receiver seals and that its public key follows; without it it is one that
+//! neither encrypts nor authenticates.
 //!
 //! The high bit of the count says that the receiver was told to listen at each of these addresses: then they are paths to
 //! use at once, and not guesses at how it can be reached.
 
 use super::message::printable;
 use data_encoding::BASE32_NOPAD;
+use restp::PublicKey;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -24,8 +28,11 @@ const IPV6: u8 = 6;
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
     several: bool,
+    key: Option<PublicKey>,
 }
 
+/// In the count: a key follows the addresses.
+const KEYED: u8 = 0x40;
 /// In the count: each address is a path.
 const SEVERAL: u8 = 0x80;
 
@@ -62,6 +69,7 @@ impl Ticket {
         Ticket {
             addresses,
             several: false,
+            key: None,
         }
     }
 
@@ -72,6 +80,17 @@ impl Ticket {
             several: ticket.addresses.len() > 1,
             ..ticket
         }
+    }
+
+    /// The same, of a receiver with this key.
+    #[must_use]
+    pub fn with_key(self, key: Option<PublicKey>) -> Self {
+        Ticket { key, ..self }
+    }
+
+    /// The key of the receiver; none if it does not seal.
+    pub fn key(&self) -> Option<PublicKey> {
+        self.key
     }
 
     /// Are its addresses paths to use at once?
@@ -97,23 +116,29 @@ impl Ticket {
             return Err(TicketError::Version(version));
         }
         let count = rest.number()?;
-        let addresses: Vec<_> = (0..count & !SEVERAL)
+        let addresses: Vec<_> = (0..count & !(SEVERAL | KEYED))
             .map(|_| reachable(rest.address()?))
             .collect::<Result<_, _>>()?;
+        let key = match count & KEYED {
+            0 => None,
+            _ => Some(PublicKey(rest.take()?)),
+        };
         if addresses.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
         }
-        Ok(match count & SEVERAL {
+        let ticket = match count & SEVERAL {
             0 => Ticket::new(addresses),
             _ => Ticket::of_paths(addresses),
-        })
+        };
+        Ok(ticket.with_key(key))
     }
 }
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = if self.several { SEVERAL } else { 0 };
-        let mut content = vec![VERSION, self.addresses.len() as u8 | several];
+        let keyed = if self.key.is_some() { KEYED } else { 0 };
+        let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed];
         for address in &self.addresses {
             match address.ip() {
                 IpAddr::V4(ip) => {
@@ -126,6 +151,9 @@ impl fmt::Display for Ticket {
                 }
             }
             content.extend_from_slice(&address.port().to_be_bytes());
+        }
+        if let Some(key) = &self.key {
+            content.extend_from_slice(&key.0);
         }
         let sum = checksum(&content);
         content.extend_from_slice(&sum);
@@ -219,6 +247,19 @@ mod tests {
         assert!(paths.has_paths() && !ticket().has_paths());
         assert_eq!(paths.to_string().parse(), Ok(paths.clone()));
         assert!(!Ticket::of_paths(paths.addresses()[..1].to_vec()).has_paths());
+    }
+
+    #[test]
+    fn a_ticket_may_hold_a_key() {
+        let key = PublicKey([0xA5; 32]);
+        let keyed = Ticket::of_paths(ticket().addresses().to_vec()).with_key(Some(key));
+        assert_eq!(keyed.to_string().parse(), Ok(keyed.clone()));
+        assert_eq!((keyed.key(), ticket().key()), (Some(key), None));
+        let word = keyed.to_string();
+        for cut in PREFIX.len()..word.len() {
+            let error = word[..cut].parse::<Ticket>().expect_err("cut");
+            assert!(matches!(error, TicketError::Damaged(_)), "{error}");
+        }
     }
 
     #[test]

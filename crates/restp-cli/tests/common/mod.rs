@@ -66,7 +66,20 @@ impl Running {
         )
     }
 
+    /// With the data directory `data`.
+    pub fn start_keeping(data: &Path, arguments: &[&str]) -> Running {
+        Self::spawn(
+            Command::new(env!("CARGO_BIN_EXE_restp"))
+                .args(arguments)
+                .env("XDG_DATA_HOME", data),
+        )
+    }
+
     fn spawn(command: &mut Command) -> Running {
+        // Keys of tests are not the user's.
+        if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
+            command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
+        }
         let command = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

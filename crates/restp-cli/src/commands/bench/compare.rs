@@ -123,6 +123,9 @@ impl End {
         let failed = |error| Failure::operation(format!("the other process could not be started: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(["bench", "--carrier", carrier]).args(role);
+        if arguments.plain {
+            command.arg("--plain");
+        }
         if let Some(profile) = &arguments.composition.profile {
             command.args(["--profile", profile]);
         }

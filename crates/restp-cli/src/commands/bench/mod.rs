@@ -17,13 +17,16 @@ use crate::args::{Bench, Carrier, Role};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::plan;
-use restp::{Composition, ValidComposition};
+use restp::{Composition, Identity, Security, ValidComposition};
 
 /// Largest UDP payload in an IPv4 packet of 1500 bytes: what a path across Ethernet carries, on loopback as well.
 const UDP_PAYLOAD: usize = 1472;
 
 /// With the 24 bytes of header that the default composition has, a segment of this size fills such a packet.
 const SEGMENT_BYTES: u32 = 1448;
+
+/// What a seal takes of it.
+const SEAL_BYTES: u32 = 31;
 
 /// Longest transfer that makes sense, in seconds.
 const MOST_SECONDS: f64 = 3600.0;
@@ -41,12 +44,24 @@ pub fn execute(arguments: &Bench, output: Output) -> Result<(), Failure> {
     }
     let composition = composition(arguments)?;
     let seconds = std::time::Duration::from_secs_f64(arguments.seconds);
+    let security = || {
+        let identity = Identity::fresh().map_err(Failure::operation);
+        if arguments.plain {
+            Ok(Security::Plain)
+        } else {
+            identity.map(Security::Sealed)
+        }
+    };
     run(async {
         match (arguments.role, arguments.carrier, arguments.to) {
             (None, ..) => compare::compare(arguments, output).await,
-            (Some(Role::Server), Carrier::Restp, _) => stream::serve(composition, arguments.listen).await,
+            (Some(Role::Server), Carrier::Restp, _) => {
+                stream::serve(composition, arguments.listen, security()?).await
+            }
             (Some(Role::Server), Carrier::Udp, _) => plain_udp::serve(arguments.listen).await,
-            (Some(Role::Client), Carrier::Restp, Some(to)) => stream::send(composition, to, seconds).await,
+            (Some(Role::Client), Carrier::Restp, Some(to)) => {
+                stream::send(composition, to, seconds, security()?).await
+            }
             (Some(Role::Client), Carrier::Udp, Some(to)) => plain_udp::send(to, seconds).await,
             (Some(Role::Client), _, None) => Err(Failure::input("--role client needs --to ADDR")),
         }
@@ -55,7 +70,7 @@ pub fn execute(arguments: &Bench, output: Output) -> Result<(), Failure> {
 
 fn composition(arguments: &Bench) -> Result<ValidComposition, Failure> {
     let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
-        composition.segment_bytes = SEGMENT_BYTES;
+        composition.segment_bytes = SEGMENT_BYTES - if arguments.plain { 0 } else { SEAL_BYTES };
     })?;
     plan::checked(composition)
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::transfer::SERVICE_PORT;
 use bytes::Bytes;
 use restp::clock::Clock;
-use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, ValidComposition};
+use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Local, Security, ValidComposition};
 use restp_base::time::Time;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -16,9 +16,13 @@ use tokio::time::timeout;
 const WRITE_BYTES: usize = 64 << 10;
 
 /// Receives one stream to its end.
-pub async fn serve(composition: ValidComposition, listen: SocketAddr) -> Result<(), Failure> {
+pub async fn serve(
+    composition: ValidComposition,
+    listen: SocketAddr,
+    security: Security,
+) -> Result<(), Failure> {
     let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
-    let endpoint = bind(listen, config)?;
+    let endpoint = bind(listen, config, security)?;
     announce(endpoint.local_addr())?;
     let connection = endpoint.accept().await;
     let connection = connection.ok_or_else(|| Failure::operation("the socket has failed"))?;
@@ -34,12 +38,17 @@ pub async fn serve(composition: ValidComposition, listen: SocketAddr) -> Result<
 }
 
 /// Sends for `seconds`, and waits until everything has arrived.
-pub async fn send(composition: ValidComposition, to: SocketAddr, seconds: Duration) -> Result<(), Failure> {
+pub async fn send(
+    composition: ValidComposition,
+    to: SocketAddr,
+    seconds: Duration,
+    security: Security,
+) -> Result<(), Failure> {
     let local: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let endpoint = bind(local, EndpointConfig::new(composition))?;
+    let endpoint = bind(local, EndpointConfig::new(composition), security)?;
     let connection = endpoint
         .connect(to, SERVICE_PORT)
         .await
@@ -59,8 +68,9 @@ pub async fn send(composition: ValidComposition, to: SocketAddr, seconds: Durati
     meter.report("restp", "client", stats.sent_packets, Some(stats.lost_packets))
 }
 
-fn bind(local: SocketAddr, config: EndpointConfig) -> Result<Endpoint, Failure> {
-    Endpoint::bind(local, config).map_err(|error| Failure::operation(format!("{local}: {error}")))
+fn bind(local: SocketAddr, config: EndpointConfig, security: Security) -> Result<Endpoint, Failure> {
+    let bound = Endpoint::bind_with(&[Local::Address(local)], config, security);
+    bound.map_err(|error| Failure::operation(format!("{local}: {error}")))
 }
 
 fn expect_finished(reason: CloseReason) -> Result<(), Failure> {

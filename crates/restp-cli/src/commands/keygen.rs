@@ -1,0 +1,46 @@
+//! `restp keygen`: a host's name that lasts.
+
+use crate::args::Keygen;
+use crate::failure::Failure;
+use crate::keys;
+use crate::output::Output;
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+#[derive(Serialize)]
+struct Key {
+    key: String,
+    file: PathBuf,
+}
+
+/// Writes a secret key and prints its public one.
+///
+/// # Errors
+/// Exit code 2 when the file exists or cannot be written.
+pub fn execute(arguments: &Keygen, output: Output) -> Result<(), Failure> {
+    let file = arguments.file.clone().or_else(|| keys::of_user("key"));
+    let Some(file) = file else {
+        return Err(Failure::input(
+            "neither XDG_DATA_HOME nor HOME says where to keep a key; name a file",
+        ));
+    };
+    let secret = if arguments.show {
+        keys::load(&file)?
+    } else {
+        keys::create(&file).map_err(|error| {
+            let name = file.display();
+            Failure::input(match error.kind() {
+                ErrorKind::AlreadyExists => format!(
+                    "{name} exists and stays as it is; `restp keygen --show {name}` prints its public key, or name another file"
+                ),
+                _ => format!("{name}: {error}; name a file in a folder that you may write to"),
+            })
+        })?
+    };
+    let key = Key {
+        key: secret.public().to_string(),
+        file,
+    };
+    output.result(&key, |key| format!("key: {}", key.key))
+}

@@ -1,0 +1,157 @@
+//! Who the receiver must be: the key in the ticket, or the one it was met with before; on a first meeting it is believed
+//! and remembered.
+
+use crate::args::Send;
+use crate::failure::Failure;
+use crate::keys::KnownPeers;
+use crate::output::note;
+use crate::transfer::Ticket;
+use restp::{Endpoint, Fault, PublicKey};
+use std::net::SocketAddr;
+
+/// Where the key of an address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Ticket(PublicKey),
+    Earlier(PublicKey),
+    /// Not met yet.
+    Nowhere,
+}
+
+/// What is known of the addresses of one transfer.
+pub struct Trust {
+    addresses: Vec<(SocketAddr, Origin)>,
+    /// None without a seal, or without a place to keep them.
+    peers: Option<KnownPeers>,
+}
+
+impl Trust {
+    /// What tickets and earlier meetings say about `addresses`.
+    ///
+    /// # Errors
+    /// When a ticket is of a receiver that does not seal and the user did not agree to that, or the other way round; when
+    /// several tickets name several receivers; when what is known cannot be read.
+    pub fn of(arguments: &Send, addresses: &[SocketAddr]) -> Result<Self, Failure> {
+        let plain = arguments.seal.plain;
+        let tickets: Vec<Ticket> = arguments.to.iter().filter_map(|word| word.parse().ok()).collect();
+        let words = arguments.to.iter().zip(&tickets);
+        for (_, ticket) in words.filter(|(word, _)| word.parse::<SocketAddr>().is_err()) {
+            match (ticket.key(), plain) {
+                (Some(_), true) => {
+                    return Err(Failure::input(
+                        "--plain, but the ticket is of a receiver that encrypts; leave --plain out",
+                    ));
+                }
+                (None, false) => {
+                    return Err(Failure::input(
+                        "the ticket is of a receiver with --plain, which neither encrypts nor authenticates; start it \
+                         without, or say --plain here as well",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        if plain {
+            return Ok(Trust {
+                addresses: Vec::new(),
+                peers: None,
+            });
+        }
+        let peers = KnownPeers::load()?;
+        let mut keys = tickets.iter().filter_map(Ticket::key);
+        let first = keys.next();
+        if !arguments.address.is_empty() && keys.any(|key| Some(key) != first) {
+            return Err(Failure::input(
+                "--address replaces the addresses of one receiver, but the tickets are of several; give one ticket",
+            ));
+        }
+        let origin = |address: &SocketAddr| {
+            let named =
+                |ticket: &&Ticket| !arguments.address.is_empty() || ticket.addresses().contains(address);
+            let told = tickets.iter().filter(named).find_map(Ticket::key);
+            let earlier = || peers.as_ref().and_then(|peers| peers.key_of(*address));
+            match told {
+                Some(key) => Origin::Ticket(key),
+                None => earlier().map_or(Origin::Nowhere, Origin::Earlier),
+            }
+        };
+        let addresses = addresses
+            .iter()
+            .map(|address| (*address, origin(address)))
+            .collect();
+        Ok(Trust { addresses, peers })
+    }
+
+    /// Tells the endpoint which keys must be proved.
+    pub fn tell(&self, endpoint: &Endpoint) {
+        for (address, origin) in &self.addresses {
+            if let Origin::Ticket(key) | Origin::Earlier(key) = origin {
+                endpoint.expect(*address, *key);
+            }
+        }
+    }
+
+    /// Why a transfer failed, if it was for a key.
+    pub fn explain(&self, endpoint: &Endpoint) -> Option<Failure> {
+        let blamed = |(address, origin): &(SocketAddr, Origin)| {
+            let fault = endpoint.fault(*address)?;
+            Some(self.sentence(endpoint, *address, *origin, fault))
+        };
+        self.addresses.iter().find_map(blamed).map(Failure::operation)
+    }
+
+    fn sentence(&self, endpoint: &Endpoint, address: SocketAddr, origin: Origin, fault: Fault) -> String {
+        match (fault, origin) {
+            (Fault::OtherKey { expected, told }, Origin::Earlier(_)) => {
+                let file = self
+                    .peers
+                    .as_ref()
+                    .map_or_else(String::new, |peers| peers.path().display().to_string());
+                format!(
+                    "THE KEY OF {address} HAS CHANGED: it was {expected}, now {told} answers there; somebody may be in \
+                     between. If you know that the receiver has a new key, remove its line from {file}, or send to its \
+                     ticket"
+                )
+            }
+            (Fault::OtherKey { expected, told }, _) => format!(
+                "{address} is not the receiver of the ticket: its key is {told}, the ticket says {expected}; use the \
+                 ticket that `restp recv` prints there now"
+            ),
+            (Fault::Unwelcome, _) => {
+                let own = endpoint
+                    .public_key()
+                    .map_or_else(String::new, |key| key.to_string());
+                format!(
+                    "the receiver at {address} does not take files from this key; start it with --allow {own}, or send \
+                     with a key that it knows (--key)"
+                )
+            }
+        }
+    }
+
+    /// Remembers the keys of those that were met for the first time.
+    pub fn learn(&mut self, endpoint: &Endpoint) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        let unknown = self
+            .addresses
+            .iter()
+            .filter(|(_, origin)| *origin == Origin::Nowhere);
+        for (address, _) in unknown {
+            let Some(key) = endpoint.peer_key(*address) else {
+                continue;
+            };
+            match peers.learn(*address, key) {
+                Ok(()) => note(format!(
+                    "{address} was met for the first time; its key {key} is remembered in {}",
+                    peers.path().display()
+                )),
+                Err(error) => note(format!(
+                    "{}: {error}; the key of {address} is not remembered",
+                    peers.path().display()
+                )),
+            }
+        }
+    }
+}

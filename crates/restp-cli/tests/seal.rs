@@ -1,0 +1,204 @@
+//! Keys on the command line: transfers are sealed unless both sides say otherwise, and what goes wrong with a key is said
+//! in one sentence that names the way out.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod common;
+
+use common::{Ended, Receiver, Running, restp, write};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn file() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "note.txt", b"between us");
+    let name = path.to_str().unwrap().to_owned();
+    (folder, name)
+}
+
+/// Sends with keys and known hosts in `data`.
+fn send(data: &Path, arguments: &[&str]) -> Ended {
+    let (_folder, file) = file();
+    Running::start_keeping(data, &[&["send", &file, "--timeout", "5 s"], arguments].concat()).end()
+}
+
+fn keygen(folder: &Path, name: &str) -> (String, String) {
+    let path = folder.join(name).to_str().unwrap().to_owned();
+    let made = restp(&["keygen", "--json", &path]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    (path, made.json()["key"].as_str().unwrap().to_owned())
+}
+
+/// One sentence with all of `words`, and this code.
+fn says(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    let error = ended.stderr.lines().find(|line| line.starts_with("error: "));
+    let error = error.unwrap_or_else(|| panic!("no error: {ended:?}"));
+    for word in words {
+        assert!(error.contains(word), "{word:?} in {error}");
+    }
+}
+
+#[test]
+fn a_key_is_made_once_shown_and_kept_for_its_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, key) = keygen(folder.path(), "own.key");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let shown = restp(&["keygen", "--show", &path]);
+    assert_eq!(shown.stdout.trim(), format!("key: {key}"));
+    says(&restp(&["keygen", &path]), 2, &["exists", "--show"]);
+}
+
+#[test]
+fn a_key_that_others_can_read_or_that_cannot_be_read_is_refused() {
+    let (folder, file) = file();
+    let (path, _) = keygen(folder.path(), "own.key");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let with = |path: &str| restp(&["send", &file, "127.0.0.1:9", "--key", path]);
+    says(&with(&path), 2, &["others can read", "chmod 600", "644"]);
+    says(&with("/nowhere/own.key"), 2, &["cannot be read", "keygen"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, "restp-secret1-short").unwrap();
+    says(&with(&path), 2, &["does not hold a secret key", "keygen"]);
+}
+
+#[test]
+fn a_ticket_of_another_receiver_is_noticed() {
+    let keys = tempfile::tempdir().unwrap();
+    let (first, _) = keygen(keys.path(), "first.key");
+    let (second, other) = keygen(keys.path(), "second.key");
+    let there = Receiver::start(&["--key", &first]);
+    let here = Receiver::start(&["--key", &second]);
+    let data = tempfile::tempdir().unwrap();
+    // The first one's ticket, but the second one answers.
+    let sent = send(data.path(), &[&there.ticket, "--address", &here.address]);
+    says(
+        &sent,
+        1,
+        &["not the receiver of the ticket", &other, "use the ticket"],
+    );
+    assert!(here.names().is_empty() && there.names().is_empty());
+}
+
+#[test]
+fn the_first_meeting_is_remembered_and_a_changed_key_is_loud() {
+    let keys = tempfile::tempdir().unwrap();
+    let (first, key) = keygen(keys.path(), "first.key");
+    let (second, _) = keygen(keys.path(), "second.key");
+    let data = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&["--key", &first]);
+    let address = receiver.address.clone();
+    let met = send(data.path(), &[&address]);
+    assert_eq!(met.code, Some(0), "{met:?}");
+    assert!(
+        met.stderr.contains("first time") && met.stderr.contains(&key),
+        "{met:?}"
+    );
+    drop(receiver);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let mut changed = Running::start(&[
+        "recv", "--json", "--listen", &address, "--dir", dir, "--key", &second,
+    ]);
+    changed.json();
+    let sent = send(data.path(), &[&address]);
+    says(&sent, 1, &["HAS CHANGED", &key, "known_peers"]);
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
+    // A damaged memory is not the same as none.
+    fs::write(data.path().join("restp/known_peers"), "rubbish\n").unwrap();
+    says(
+        &send(data.path(), &[&address]),
+        2,
+        &["line 1", "correct or remove"],
+    );
+}
+
+#[test]
+fn only_those_allowed_may_send() {
+    let keys = tempfile::tempdir().unwrap();
+    let (friend, friends) = keygen(keys.path(), "friend.key");
+    let (stranger, strangers) = keygen(keys.path(), "stranger.key");
+    let receiver = Receiver::start(&["--allow", &friends]);
+    let data = tempfile::tempdir().unwrap();
+    let refused = send(data.path(), &[&receiver.ticket, "--key", &stranger]);
+    says(
+        &refused,
+        1,
+        &["does not take files from this key", "--allow", &strangers],
+    );
+    let taken = send(data.path(), &[&receiver.ticket, "--key", &friend]);
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    says(
+        &restp(&["recv", "--allow", "nobody"]),
+        2,
+        &["--allow nobody", "neither a key nor a file"],
+    );
+}
+
+#[test]
+fn plain_is_said_on_both_sides_and_warned_of() {
+    let receiver = Receiver::start(&["--plain"]);
+    let data = tempfile::tempdir().unwrap();
+    says(
+        &send(data.path(), &[&receiver.ticket]),
+        2,
+        &["--plain", "neither encrypts"],
+    );
+    let sealed = Receiver::start(&[]);
+    says(
+        &send(data.path(), &[&sealed.ticket, "--plain"]),
+        2,
+        &["leave --plain out"],
+    );
+    // With bare addresses nobody can know; there is no way down either.
+    says(&send(data.path(), &[&receiver.address]), 1, &["--plain"]);
+    says(&send(data.path(), &[&sealed.address, "--plain"]), 1, &["--plain"]);
+    let sent = send(data.path(), &[&receiver.ticket, "--plain"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.stderr.contains("warning: --plain"), "{sent:?}");
+}
+
+#[test]
+fn a_cut_ticket_is_noticed() {
+    let receiver = Receiver::start(&[]);
+    let data = tempfile::tempdir().unwrap();
+    let cut = &receiver.ticket[..receiver.ticket.len() - 4];
+    says(
+        &send(data.path(), &[cut]),
+        2,
+        &["the ticket is damaged", "copy the whole word"],
+    );
+}
+
+#[test]
+fn a_clock_set_back_a_year_costs_nothing() {
+    let receiver = Receiver::start(&["--set", "connection=opportunistic"]);
+    let cache = tempfile::tempdir().unwrap();
+    let visit = |name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = write(folder.path(), name, b"again");
+        let file = file.to_str().unwrap();
+        let arguments = [
+            "send",
+            file,
+            &receiver.ticket,
+            "--set",
+            "connection=opportunistic",
+        ];
+        let sent = Running::start_caching(cache.path(), &arguments).end();
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    };
+    visit("first");
+    // What the clock of now calls a year from now.
+    let path = cache.path().join("restp").join("cookies");
+    let text = fs::read_to_string(&path).unwrap();
+    let later = |line: &str| match line.rsplit_once(' ') {
+        Some((before, until)) if !line.starts_with("pass") => {
+            format!("{before} {}\n", until.parse::<u64>().unwrap() + 365 * 24 * 3600)
+        }
+        _ => format!("{line}\n"),
+    };
+    fs::write(&path, text.lines().map(later).collect::<String>()).unwrap();
+    visit("second");
+}

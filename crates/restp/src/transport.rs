@@ -1,0 +1,211 @@
+//! ResTP with or without a seal under it: one machine for both, chosen when an endpoint is bound.
+
+use bytes::Bytes;
+use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::time::Time;
+use restp_proto::wire::is_bare_request;
+use restp_proto::{Composition, EndpointConfig};
+use restp_seal::{Clients, SealConfig, Sealed, SecretKey};
+use std::io;
+
+/// What a host shows of itself, and whom it talks to.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its name.
+    pub secret: SecretKey,
+    /// Whom it serves.
+    pub clients: Clients,
+    /// May it talk to hosts whose key is not known yet?
+    pub first_use: bool,
+}
+
+impl Identity {
+    /// A host with this name that serves everybody, and learns the keys of others when it first meets them.
+    pub fn of(secret: SecretKey) -> Self {
+        Identity {
+            secret,
+            clients: Clients::All,
+            first_use: true,
+        }
+    }
+
+    /// The same with a name of its own, which lasts as long as the endpoint.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn fresh() -> io::Result<Self> {
+        Ok(Identity::of(SecretKey::from_chance(random()?)))
+    }
+}
+
+/// Are datagrams sealed?
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Authenticated and encrypted, under this identity.
+    Sealed(Identity),
+    /// Anybody on the way can read and change what is sent: for tests, and where something below protects it.
+    Plain,
+}
+
+/// ResTP over real sockets.
+#[derive(Debug)]
+pub enum Transport {
+    /// The engine as it is.
+    Plain(Box<restp_proto::Endpoint>),
+    /// With a seal under it.
+    Sealed(Box<Sealed<restp_proto::Endpoint>>),
+}
+
+/// Payload of a segment where nothing else is said: with the seal and every header it stays below the 1500 bytes of an
+/// Ethernet packet (1340 + 52 + 31 + 48).
+const SEGMENT_BYTES: u32 = 1340;
+
+impl Transport {
+    pub(crate) fn new(config: EndpointConfig, security: Security) -> io::Result<Self> {
+        let Security::Sealed(identity) = security else {
+            return Ok(Transport::Plain(Box::new(restp_proto::Endpoint::new(config))));
+        };
+        let seal = SealConfig {
+            clients: identity.clients,
+            first_use: identity.first_use,
+            fast_aes: has_fast_aes(),
+            ..SealConfig::new(identity.secret, random()?, is_bare_request)
+        };
+        let engine = restp_proto::Endpoint::new(with_room_for_seal(config));
+        Ok(Transport::Sealed(Box::new(Sealed::new(engine, seal))))
+    }
+
+    /// The engine, whatever is under it.
+    pub fn engine(&self) -> &restp_proto::Endpoint {
+        match self {
+            Transport::Plain(engine) => engine,
+            Transport::Sealed(sealed) => sealed.inner(),
+        }
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> &mut restp_proto::Endpoint {
+        match self {
+            Transport::Plain(engine) => engine,
+            Transport::Sealed(sealed) => sealed.inner_mut(),
+        }
+    }
+
+    pub(crate) fn seal(&self) -> Option<&Sealed<restp_proto::Endpoint>> {
+        match self {
+            Transport::Plain(_) => None,
+            Transport::Sealed(sealed) => Some(sealed),
+        }
+    }
+
+    pub(crate) fn seal_mut(&mut self) -> Option<&mut Sealed<restp_proto::Endpoint>> {
+        match self {
+            Transport::Plain(_) => None,
+            Transport::Sealed(sealed) => Some(sealed),
+        }
+    }
+}
+
+/// 32 bytes of the operating system's randomness.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+/// Makes segments of the default size a little smaller; sizes that somebody chose stay.
+fn with_room_for_seal(mut config: EndpointConfig) -> EndpointConfig {
+    let default = Composition::default().segment_bytes;
+    let shrink = |composition: &mut Composition| {
+        if composition.segment_bytes == default {
+            composition.segment_bytes = SEGMENT_BYTES;
+        }
+    };
+    let mut opened = Composition::clone(&config.composition);
+    shrink(&mut opened);
+    if let Ok(smaller) = opened.check() {
+        config.composition = smaller;
+    }
+    for listener in &mut config.listeners {
+        shrink(&mut listener.composition);
+    }
+    config
+}
+
+fn has_fast_aes() -> bool {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    return std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+    false
+}
+
+macro_rules! each {
+    ($self:ident, $machine:ident => $call:expr) => {
+        match $self {
+            Transport::Plain($machine) => $call,
+            Transport::Sealed($machine) => $call,
+        }
+    };
+}
+
+impl Flow for Transport {
+    fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
+        each!(self, machine => machine.open(now, path, port))
+    }
+    fn add_path(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        path: PathAddress,
+        backup: bool,
+    ) -> Result<(), OpenError> {
+        each!(self, machine => machine.add_path(now, flow, path, backup))
+    }
+    fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
+        each!(self, machine => machine.remove_path(now, flow, path))
+    }
+    fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
+        each!(self, machine => machine.write(now, flow, data))
+    }
+    fn write_on(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        data: Bytes,
+        path: PathAddress,
+    ) -> Result<(), WriteError> {
+        each!(self, machine => machine.write_on(now, flow, data, path))
+    }
+    fn read(&mut self, now: Time, flow: FlowId) -> Read {
+        each!(self, machine => machine.read(now, flow))
+    }
+    fn finish(&mut self, now: Time, flow: FlowId) {
+        each!(self, machine => machine.finish(now, flow));
+    }
+    fn abort(&mut self, now: Time, flow: FlowId) {
+        each!(self, machine => machine.abort(now, flow));
+    }
+    fn release(&mut self, now: Time, flow: FlowId) {
+        each!(self, machine => machine.release(now, flow));
+    }
+    fn stats(&self, flow: FlowId) -> Option<FlowStats> {
+        each!(self, machine => machine.stats(flow))
+    }
+}
+
+impl Machine for Transport {
+    fn handle(&mut self, now: Time, input: Input<'_>) {
+        each!(self, machine => machine.handle(now, input));
+    }
+    fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        each!(self, machine => machine.poll_transmit(now, out))
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        each!(self, machine => machine.poll_event())
+    }
+    fn next_deadline(&self) -> Option<(Time, Wakeup)> {
+        each!(self, machine => machine.next_deadline())
+    }
+}
