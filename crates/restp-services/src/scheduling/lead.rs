@@ -7,7 +7,7 @@ use super::Candidate;
 
 /// Up to this many round trips of the fastest path a slower one takes its turn: it holds up little, and with queues on both
 /// it is not clear which of two is the slower.
-const SLOW: u64 = 4;
+pub(super) const SLOW: u64 = 4;
 
 /// How many segments faster paths send before one on `chosen` is answered. A quarter of the round trip and four times its
 /// variation are added, because late costs a repeat and early costs memory at the receiver only.

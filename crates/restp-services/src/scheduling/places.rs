@@ -6,6 +6,7 @@
 //! costs one segment.
 
 use super::Candidate;
+use super::lead::SLOW;
 use restp_base::time::Time;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -174,8 +175,9 @@ impl Places {
         idle: bool,
         mut fate: impl FnMut(Copy) -> Fate,
     ) -> Option<(u64, usize)> {
-        let fastest = paths.iter().filter(|path| path.has_room);
-        let fastest = fastest.min_by_key(|path| (path.smoothed_rtt, path.path))?;
+        let by_speed = |path: &&Candidate| (path.smoothed_rtt, path.path);
+        let fastest = paths.iter().min_by_key(by_speed)?;
+        let free = paths.iter().filter(|path| path.has_room).min_by_key(by_speed)?;
         for _ in 0..LOOK_AHEAD {
             let place = self.list.get((self.seen - self.first) as usize)?;
             let slower = |copy: &Copy| {
@@ -195,14 +197,23 @@ impl Places {
                 self.seen += 1;
                 continue;
             };
-            let expected = place.at + carrier.smoothed_rtt;
+            if free.smoothed_rtt >= carrier.smoothed_rtt {
+                // The faster ones are full, for now. A path that is not much slower has repaired its losses before they are free.
+                if carrier.smoothed_rtt > fastest.smoothed_rtt * SLOW {
+                    return None;
+                }
+                self.seen += 1;
+                continue;
+            }
+            // Half of a round trip more than expected: a queue that the path makes for itself is no lateness.
+            let expected = place.at + carrier.smoothed_rtt * 3 / 2;
             let overdue = expected + carrier.rtt_variation * 4 < now;
             // Not for a path that is only slowed down for the moment: its queue is in front of both.
-            let sooner = idle && now + fastest.smoothed_rtt < place.at + carrier.min_rtt;
+            let sooner = idle && now + free.smoothed_rtt < place.at + carrier.min_rtt;
             if fate == Fate::Lost || overdue || sooner {
                 let number = self.seen;
                 self.seen += 1;
-                return Some((number, fastest.path));
+                return Some((number, free.path));
             }
             return None; // and nothing after it is more urgent
         }
@@ -243,14 +254,24 @@ mod tests {
     fn what_a_slower_path_lost_or_is_late_with_is_repeated_once() {
         let ask =
             |places: &mut Places, ms, idle, fate| places.to_repeat(at(ms), &paths(true), idle, |_| fate);
-        assert_eq!(ask(&mut three(), 100, false, Fate::Open), None, "not late yet");
-        assert_eq!(ask(&mut three(), 101, false, Fate::Open), Some((11, 0)));
+        assert_eq!(ask(&mut three(), 150, false, Fate::Open), None, "not late yet");
+        assert_eq!(ask(&mut three(), 151, false, Fate::Open), Some((11, 0)));
         assert_eq!(ask(&mut three(), 50, false, Fate::Lost), Some((11, 0)));
         assert_eq!(ask(&mut three(), 200, false, Fate::Arrived), None);
         let mut places = three();
-        assert_eq!(ask(&mut places, 101, false, Fate::Open), Some((11, 0)));
-        assert_eq!(ask(&mut places, 101, false, Fate::Open), Some((12, 0)));
-        assert_eq!(ask(&mut places, 101, false, Fate::Open), None);
+        assert_eq!(ask(&mut places, 151, false, Fate::Open), Some((11, 0)));
+        assert_eq!(ask(&mut places, 151, false, Fate::Open), Some((12, 0)));
+        assert_eq!(ask(&mut places, 151, false, Fate::Open), None);
+    }
+
+    /// Numbers were passed over for good when only the path that carried them had room: what it lost then held up the
+    /// reader until it had repeated it itself.
+    #[test]
+    fn what_waits_for_a_full_path_is_not_forgotten() {
+        let mut places = three();
+        let lost = |copy: Copy| if copy.path == 1 { Fate::Lost } else { Fate::Arrived };
+        assert_eq!(places.to_repeat(at(50), &paths(false), false, lost), None);
+        assert_eq!(places.to_repeat(at(60), &paths(true), false, lost), Some((11, 0)));
     }
 
     #[test]
