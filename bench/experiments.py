@@ -184,11 +184,8 @@ remains.""",
             ("repeats", "retransmitted_packets", 1, 0),
         ],
         remarks="""\
-96.2 Mbit/s of each 100 are payload. BBR paces 1 % below the rate it measures, so that queues drain; that is 95.2. The rest is the
-first second: ten segments that double every round trip, and the losses at its end. CUBIC goes without the former and
-carries 94.7 over the first pair and 51.8 over the second, but with a second of 37 Mbit/s while the long path repairs the
-overshoot of its slow start, and 54 where 1 % is lost. In its second second the pair with the long path may stall while that one repairs
-the overshoot of its slow start: 39 Mbit/s, and 62 in the next; so the claims begin with the third.""",
+96.2 Mbit/s of each 100 are payload. What is missing is the first second: set-up, ten segments that double every round trip, and
+the losses at its end. CUBIC carries as much over the first pair and 51.8 over the second, and 54 where 1 % is lost.""",
         title="Two paths at once: ten seconds",
         axes=["flow.bulk.paths"],
     ),

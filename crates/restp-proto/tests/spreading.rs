@@ -41,12 +41,12 @@ fn ten_seconds(links: &[Link], preset: &str, set: &[(&str, &str)]) -> (f64, Vec<
 }
 
 /// Payload that the links carry in ten seconds is 95.6 Mbit/s. Handshakes, slow start from ten segments and the last
-/// half round trip cost 1.4 % of it; BBR leaves another 1 % of the rate unused on purpose.
+/// half round trip cost 1.4 % of it.
 #[test]
 fn two_equal_paths_carry_the_sum_of_both() {
     let links = [link(50, 20), link(50, 40)];
     let ceiling = links.iter().map(Link::ceiling).sum::<f64>() / 1e6;
-    for (congestion, least) in [("cubic", 0.985), ("bbr", 0.97)] {
+    for (congestion, least) in [("cubic", 0.985), ("bbr", 0.98)] {
         let (total, bins) = ten_seconds(&links, "multipath", &[("congestion", congestion)]);
         assert!(
             total >= least * ceiling,
@@ -60,7 +60,10 @@ fn two_equal_paths_carry_the_sum_of_both() {
 fn a_slow_path_adds_its_share_and_costs_the_fast_one_nothing() {
     let (alone, alone_bins) = ten_seconds(&[link(50, 20)], "multipath", &[]);
     let (total, bins) = ten_seconds(&[link(50, 20), link(5, 200)], "multipath", &[]);
-    assert!(total >= alone + 3.5, "{total:.1} against {alone:.1}: {bins:.1?}");
+    assert!(
+        total >= alone + 3.5 && total >= 51.0,
+        "{total:.1} against {alone:.1}: {bins:.1?}"
+    );
     for (both, alone) in bins.iter().zip(&alone_bins).skip(1) {
         assert!(*both >= alone * 0.98, "{bins:.1?} against {alone_bins:.1?}");
     }

@@ -105,7 +105,7 @@ fn a_path_that_dies_is_left_within_the_bound() {
 
 #[test]
 fn ten_seconds_over_two_paths_carry_what_both_have() {
-    small("multipath-figures.toml", &[("runs", "2")], &[], 11);
+    small("multipath-figures.toml", &[("runs", "2")], &[], 12);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
 use cycle::{Cycle, Phase};
 use filter::RecentMax;
-use model::{Aggregation, Damage, LowerBounds, MILLION, NONE, RoundTrip, Rounds, beta, part};
+use model::{Aggregation, LowerBounds, NONE, RoundTrip, Rounds, beta, part};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use startup::FullPipe;
@@ -49,9 +49,9 @@ const QUEUE_SEEN: (u64, u64) = (5, 4);
 const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.
 const LEAST_SEGMENTS: u64 = 4;
-/// Pacing stays this share below the bandwidth, so that queues drain (PacingMarginPercent); less by the share of damage,
-/// because what is delivered behind damage is already less than what the bottleneck carries.
-const PACING_MARGIN: u64 = MILLION / 100;
+/// Where a queue is seen, pacing stays this share below the bandwidth, so that it drains (PacingMarginPercent). The draft
+/// keeps it always; where there is no queue it only leaves the link idle, and behind damage below what it delivers anyhow.
+const PACING_MARGIN: (u64, u64) = (99, 100);
 /// What a driver may send at once (§5.6.3).
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: u64 = 64 << 10;
@@ -80,7 +80,6 @@ pub struct Bbr {
     round_trip: RoundTrip,
     aggregation: Aggregation,
     lower: LowerBounds,
-    damage: Damage,
     /// What in flight caused too much loss (inflight_longterm).
     upper: u64,
     pipe: FullPipe,
@@ -117,7 +116,6 @@ impl Bbr {
             round_trip: RoundTrip::default(),
             aggregation: Aggregation::default(),
             lower: LowerBounds::default(),
-            damage: Damage::default(),
             upper: NONE,
             pipe: FullPipe::default(),
             cycle: Cycle::default(),
@@ -193,7 +191,6 @@ impl Bbr {
     /// §5.5.10: a loss in ProbeBW_UP may end it, a loss at other times lowers the short-term bounds.
     fn on_segment_lost(&mut self, lost: &LostSegment, view: &PathView<'_>) {
         self.delivered = self.delivered.max(lost.delivered_total);
-        self.damage.on_lost(lost.bytes);
         let too_much = self.is_too_much(lost.lost_bytes, lost.sent_in_flight_bytes);
         if self.speaks_of_congestion(lost) {
             self.lower.on_lost(lost.bytes, lost.delivered_total);
@@ -265,11 +262,6 @@ impl Bbr {
         self.delivered = self.delivered.max(sample.delivered_total);
         self.rounds.on_sample(sample);
         self.conserving &= !self.rounds.started;
-        if self.rounds.started {
-            let cruises = self.state == State::ProbeBw(Phase::Cruise);
-            self.damage
-                .end_round(sample.delivered_total, cruises && !self.sees_queue());
-        }
         self.cycle.rounds += u64::from(self.rounds.started);
         self.lower.on_sample(sample, speed);
         if !sample.application_limited || speed >= self.bandwidth.get() {
@@ -294,9 +286,12 @@ impl Bbr {
     }
 
     fn set_pacing_with(&mut self, gain: u64) {
-        let margin = PACING_MARGIN.saturating_sub(self.damage.share());
-        let rate = scaled(self.usable_bandwidth(), gain).as_bps();
-        let rate = Rate::from_bps(part(rate, (MILLION - margin, MILLION)));
+        let full = scaled(self.usable_bandwidth(), gain);
+        let rate = if self.sees_queue() {
+            Rate::from_bps(part(full.as_bps(), PACING_MARGIN))
+        } else {
+            full
+        };
         if rate.as_bps() > 0 && (self.pipe.was_full || Some(rate) > self.pacing) {
             self.pacing = Some(rate);
         }

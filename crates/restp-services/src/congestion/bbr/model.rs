@@ -20,12 +20,6 @@ const ROUND_TRIP_FRESH: Duration = Duration::from_secs(5);
 /// packets add would otherwise hide for good that the queue is empty.
 const NO_QUEUE: (u64, u64) = (51, 50);
 
-/// Shares of losses are kept in these.
-pub(super) const MILLION: u64 = 1_000_000;
-/// Weight of the past in the average of damage, in rounds: their chance is averaged out, and a path that has become worse
-/// is known within a second.
-const DAMAGE_ROUNDS: u64 = 16;
-
 /// Rounds by deliveries: one ends when something sent after its beginning is acknowledged (§5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
@@ -203,37 +197,6 @@ impl LowerBounds {
     pub fn forget_round(&mut self) {
         (self.bandwidth_latest, self.in_flight_latest) = (0, 0);
         (self.lost_segments, self.lost_bytes) = (0, 0);
-    }
-}
-
-/// Losses that have nothing to do with a queue: their share of what is sent, averaged over rounds that show none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Damage {
-    /// In millionths.
-    share: u64,
-    /// Of this round.
-    lost: u64,
-    delivered_before: u64,
-}
-
-impl Damage {
-    pub fn on_lost(&mut self, bytes: u64) {
-        self.lost = self.lost.saturating_add(bytes);
-    }
-    /// A round is over. `counts`: nothing but damage can explain its losses.
-    pub fn end_round(&mut self, delivered_total: u64, counts: bool) {
-        let delivered = delivered_total.saturating_sub(self.delivered_before);
-        let lost = std::mem::take(&mut self.lost);
-        self.delivered_before = delivered_total;
-        let sent = lost.saturating_add(delivered);
-        if counts && sent > 0 {
-            let share = part(MILLION, (lost, sent));
-            self.share = (self.share * (DAMAGE_ROUNDS - 1) + share) / DAMAGE_ROUNDS;
-        }
-    }
-    /// In millionths of what is sent.
-    pub fn share(&self) -> u64 {
-        self.share
     }
 }
 
