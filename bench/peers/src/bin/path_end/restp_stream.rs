@@ -1,10 +1,11 @@
-//! ResTP, with the composition that the command line describes.
+//! ResTP, with the composition that the command line describes. Plain: what is compared is how the transports use their
+//! paths, and kernel TCP has no seal either.
 
 use crate::arguments::Arguments;
 use crate::channel::Channel;
 use anyhow::Context;
 use peers::announce;
-use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig, Local, PathAddress};
+use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig, Local, PathAddress, Security};
 use std::net::{Ipv4Addr, SocketAddr};
 
 const PORT: u16 = 7;
@@ -24,7 +25,7 @@ impl Client {
             named => named.to_vec(),
         };
         Ok(Client {
-            endpoint: Endpoint::bind_locals(&from, config)?,
+            endpoint: Endpoint::bind_with(&from, config, Security::Plain)?,
             to: arguments.addresses.clone(),
             is_paired: arguments.pairs,
             keeps_boundaries,
@@ -53,7 +54,8 @@ pub struct Server {
 impl Server {
     pub fn bind(arguments: &Arguments) -> anyhow::Result<Self> {
         let (config, keeps_boundaries) = config(arguments)?;
-        let endpoint = Endpoint::bind_all(&arguments.addresses, config.listen(PORT, Acceptance::Any))?;
+        let locals: Vec<_> = arguments.addresses.iter().copied().map(Local::Address).collect();
+        let endpoint = Endpoint::bind_with(&locals, config.listen(PORT, Acceptance::Any), Security::Plain)?;
         announce(endpoint.local_addr(), &[]);
         Ok(Server {
             endpoint,
