@@ -6,7 +6,7 @@ use crate::packet::{self, OVERHEAD, Request as Payload};
 use crate::peers::{Id, Owner, Request};
 use crate::schedule::Suite;
 use crate::session::Sealer;
-use restp_base::machine::{Datagram, Ecn, Head, Machine, PathAddress};
+use restp_base::machine::{Datagram, Head, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 
 /// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
@@ -62,7 +62,7 @@ impl<M: Machine> Sealed<M> {
         let Some(session) = self.peers.sessions.get_mut(&session) else {
             return false;
         };
-        begin(out, self.scratch.path, self.scratch.ecn);
+        begin(out, self.scratch.path, &self.scratch);
         if let Some(unfinished) = &mut session.unfinished {
             let total = unfinished.answer.len() + self.scratch.len() + OVERHEAD;
             if !unfinished.proved && unfinished.sent + total > AMPLIFICATION * unfinished.received {
@@ -73,7 +73,7 @@ impl<M: Machine> Sealed<M> {
             out.head.extend_from_slice(&unfinished.answer);
             if total > MAX_SHARED {
                 let mut second = Datagram::empty();
-                begin(&mut second, self.scratch.path, self.scratch.ecn);
+                begin(&mut second, self.scratch.path, &self.scratch);
                 if session.sealer.seal(&self.scratch, &mut second.head).is_some() {
                     self.queue.push_back(second);
                 }
@@ -118,7 +118,7 @@ impl<M: Machine> Sealed<M> {
             return false;
         };
         if harmless {
-            begin(out, path, self.scratch.ecn);
+            begin(out, path, &self.scratch);
             out.head.extend_from_slice(&request.bytes);
             return true;
         }
@@ -130,14 +130,14 @@ impl<M: Machine> Sealed<M> {
             self.stats.unsent += 1;
         }
         let mut early = Datagram::empty();
-        begin(&mut early, path, self.scratch.ecn);
+        begin(&mut early, path, &self.scratch);
         let sealed = (request.early.as_mut()).and_then(|sealer| sealer.seal(&self.scratch, &mut early.head));
         if sealed.is_some() {
             self.queue.push_back(early);
         }
         // The request goes before the first of it, again if it has left already: either may be lost.
         if first {
-            begin(out, path, self.scratch.ecn);
+            begin(out, path, &self.scratch);
             out.head.extend_from_slice(&request.bytes);
             self.peers.set_alarm(id, Some(now + REPEAT));
             return true;
@@ -251,9 +251,9 @@ impl<M: Machine> Sealed<M> {
     }
 }
 
-/// An empty datagram on `path`; its buffer is used again.
-fn begin(out: &mut Datagram, path: PathAddress, ecn: Ecn) {
-    (out.path, out.ecn) = (path, ecn);
+/// An empty datagram on `path`, to be treated on its way like `inner`; its buffer is used again.
+fn begin(out: &mut Datagram, path: PathAddress, inner: &Datagram) {
+    (out.path, out.ecn, out.may_fragment) = (path, inner.ecn, inner.may_fragment);
     out.head.clear();
     out.body = bytes::Bytes::new();
 }

@@ -313,3 +313,20 @@ fn a_cookie_of_another_run_costs_a_round_trip_and_nothing_else() {
     let accepted = pair.accepted().expect("connected");
     assert_eq!(pair.read_all(1, accepted), b"early?");
 }
+
+/// The seal hid from the socket that a message was longer than the path is known to carry, so it was dropped on the way.
+#[test]
+fn what_may_be_cut_into_pieces_may_be_when_it_is_sealed() {
+    let mut pair = Pair::new("par-arq", &[("mtu-discovery", "on")]);
+    pair.rule = Box::new(|seen| {
+        if seen.bytes.len() > 1232 && !seen.may_fragment {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let flows = pair.connect();
+    assert!(pair.transfer(0, flows, &noise(1300), ms(1000)));
+    let cut = pair.log.iter().filter(|seen| seen.may_fragment);
+    assert_eq!(cut.count(), 1);
+}

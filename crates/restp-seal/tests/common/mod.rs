@@ -34,6 +34,8 @@ pub struct Seen {
     pub from: usize,
     pub path: PathAddress,
     pub bytes: Vec<u8>,
+    /// The network may cut it into pieces.
+    pub may_fragment: bool,
 }
 
 impl Seen {
@@ -219,6 +221,7 @@ impl Pair {
             from: side,
             path: datagram.path,
             bytes: datagram.to_vec(),
+            may_fragment: datagram.may_fragment,
         };
         assert!(seen.bytes[0] & 0x80 != 0, "everything that leaves is sealed");
         let verdict = (self.rule)(&seen);

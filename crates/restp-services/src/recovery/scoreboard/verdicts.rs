@@ -1,4 +1,4 @@
-//! What recovery has concluded of the segments on the board: arrived, lost, or gone we do not know which.
+//! What recovery has concluded of the segments on the board (RFC 6675 §4): arrived, lost, or gone we do not know which.
 
 use super::{Fate, Scoreboard, Transmission};
 use std::collections::VecDeque;
