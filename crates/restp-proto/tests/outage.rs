@@ -292,3 +292,19 @@ fn a_path_that_becomes_ten_times_longer_is_no_outage() {
         pair.ends[0].stats(flows.0)
     );
 }
+
+/// The answer that was on its way drains what was outstanding and stops the timer: nothing would ever ask again.
+#[test]
+fn a_false_notice_is_forgotten_when_nothing_is_left_that_could_ask() {
+    let mut pair = Pair::new("outage", LIMITED);
+    let flows = pair.connect();
+    pair.write(0, flows.0, &noise(1400));
+    pair.run_for(Duration::from_millis(1));
+    let local = pair.path(0).local;
+    pair.ends[0].handle(pair.now, Input::PathNotice { local, up: false });
+    pair.run_for(secs(1));
+    assert!(
+        stream(&mut pair, flows, secs(5)) > 100_000,
+        "it goes on without a notice that it is up"
+    );
+}

@@ -2,11 +2,13 @@
 //! they do and see on record.
 
 use super::faults::Fault;
+use super::host::address;
+use super::paths::at;
 use super::trace::{End, Trace, What};
 use super::{Case, Side};
 use crate::traffic::PORT;
 use restp_base::flow::{FlowId, Read, WriteError};
-use restp_base::machine::{Event, Machine, PathAddress};
+use restp_base::machine::{Event, Machine};
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +17,6 @@ use std::ops::Range;
 pub struct Application<'a> {
     case: &'a Case,
     side: Side,
-    path: PathAddress,
     /// When conversations are opened, by the client.
     opens: VecDeque<Time>,
     opened: usize,
@@ -48,6 +49,15 @@ struct Talk {
     ended: bool,
     closed: bool,
     most_held: u64,
+    /// Paths to add and to remove, and when.
+    chores: VecDeque<(Time, Chore)>,
+}
+
+/// What an application does with the path of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chore {
+    Add(usize),
+    Remove(usize),
 }
 
 /// Time and machine while an application acts. The machine has a clock of its own.
@@ -66,8 +76,7 @@ pub struct Stage<'a> {
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl<'a> Application<'a> {
-    pub fn new(case: &'a Case, side: Side, path: PathAddress) -> Self {
-        let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
+    pub fn new(case: &'a Case, side: Side) -> Self {
         let (mut acts, mut pauses) = (Vec::new(), Vec::new());
         let mut opens: Vec<Time> = case.opens_ms.iter().map(|millis| at(*millis)).collect();
         for fault in &case.faults {
@@ -101,7 +110,6 @@ impl<'a> Application<'a> {
         Application {
             case,
             side,
-            path,
             opens: opens.into(),
             opened: 0,
             acts: acts.into(),
@@ -135,7 +143,9 @@ impl<'a> Application<'a> {
         let wakes = self.pauses.iter().map(|pause| pause.end).filter(|end| *end > now);
         let opens = self.opens.front().copied();
         let acts = self.acts.front().map(|(at, _)| *at);
+        let chores = self.talks.iter().filter_map(|talk| talk.chores.front());
         writes
+            .chain(chores.map(|(at, _)| *at))
             .chain(wakes)
             .chain(opens)
             .chain(acts)
@@ -157,6 +167,7 @@ impl<'a> Application<'a> {
         }
         let paused = self.pauses.iter().any(|pause| pause.contains(&stage.now));
         for talk in &mut self.talks {
+            talk.tend_paths(stage, self.side, self.case);
             if !paused {
                 talk.read(stage);
             }
@@ -172,7 +183,7 @@ impl<'a> Application<'a> {
     }
 
     fn open(&mut self, stage: &mut Stage<'_>) {
-        match stage.machine.open(stage.clock, self.path, PORT) {
+        match stage.machine.open(stage.clock, address(self.side, 0), PORT) {
             Ok(flow) => self.begin(stage, flow, self.opened, false),
             Err(error) => {
                 let what = format!("a flow could not be opened: {error}");
@@ -212,6 +223,7 @@ impl<'a> Application<'a> {
             ended: false,
             closed: false,
             most_held: 0,
+            chores: chores(self.case, side, stage.now),
         });
         if again {
             stage.trace.add(stage.now, What::Aborted { end });
@@ -260,7 +272,54 @@ impl<'a> Application<'a> {
     }
 }
 
+/// The path that the write after `done` others is for.
+fn pinned(case: &Case, done: u64) -> Option<usize> {
+    let round = done.checked_div(case.pin_every)?;
+    (done % case.pin_every == 0).then_some((round % case.paths() as u64) as usize)
+}
+
+/// What a client that opens a conversation at `now` does with its further paths.
+fn chores(case: &Case, side: Side, now: Time) -> VecDeque<(Time, Chore)> {
+    let mut chores = Vec::new();
+    for (path, further) in (1..).zip(&case.further).filter(|_| side == Side::Client) {
+        let after = |millis| now + Duration::from_millis(millis);
+        chores.push((after(further.joins_ms), Chore::Add(path)));
+        chores.extend(
+            further
+                .leaves_ms
+                .map(|millis| (after(millis), Chore::Remove(path))),
+        );
+    }
+    chores.sort_by_key(|(at, _)| *at);
+    chores.into()
+}
+
 impl Talk {
+    /// Adds and removes the paths whose time has come.
+    fn tend_paths(&mut self, stage: &mut Stage<'_>, side: Side, case: &Case) {
+        while let Some((_, chore)) = self.chores.pop_front_if(|(at, _)| *at <= stage.now) {
+            if self.closed {
+                continue;
+            }
+            let done = match chore {
+                Chore::Add(path) => {
+                    let backup = case.further[path - 1].backup;
+                    stage
+                        .machine
+                        .add_path(stage.clock, self.flow, address(side, path), backup)
+                }
+                Chore::Remove(path) => stage
+                    .machine
+                    .remove_path(stage.clock, self.flow, address(side, path)),
+            };
+            // The last path that works is not removed, and the application keeps it.
+            if let (Chore::Add(_), Err(error)) = (chore, done) {
+                let what = format!("a path could not be added: {error}");
+                stage.trace.add(stage.now, What::Unexpected { side, what });
+            }
+        }
+    }
+
     fn may_write(&self) -> bool {
         !self.blocked && !self.finished && !self.closed
     }
@@ -287,7 +346,14 @@ impl Talk {
             let Some(data) = plan.next(who, self.writes, self.bytes, self.limit) else {
                 return self.interrupt(Act::Finish, stage);
             };
-            match stage.machine.write(stage.clock, self.flow, data.clone()) {
+            let taken = match pinned(case, self.writes) {
+                None => stage.machine.write(stage.clock, self.flow, data.clone()),
+                Some(path) => {
+                    let path = address(side, path);
+                    stage.machine.write_on(stage.clock, self.flow, data.clone(), path)
+                }
+            };
+            match taken {
                 Ok(()) => {
                     self.writes += 1;
                     self.bytes += data.len() as u64;

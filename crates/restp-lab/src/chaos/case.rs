@@ -3,6 +3,7 @@
 
 use super::faults::Fault;
 use super::network::Hop;
+use super::paths::{self, Further};
 use super::swarm::{self, Choices};
 use super::traffic::Traffic;
 use super::{Side, faults, network, traffic};
@@ -10,7 +11,9 @@ use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_proto::composition::ValidComposition;
 use restp_proto::wire::Services;
+use restp_services::path_management::PathMode;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use thiserror::Error;
 
 /// Composition, network, traffic and faults of one run.
@@ -30,6 +33,9 @@ pub struct Case {
     pub exact: bool,
     /// When the client opens conversations, beside those after a restart.
     pub opens_ms: Vec<u64>,
+    /// Every so many writes one goes to a path of the application's choice, each path in its turn; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pin_every: u64,
     /// How the client's composition differs from the preset `unrel`.
     pub client: Choices,
     /// How the server's differs from it: the same services, perhaps other numbers and local choices.
@@ -38,8 +44,11 @@ pub struct Case {
     pub client_writes: Traffic,
     /// What the server writes in each conversation.
     pub server_writes: Traffic,
-    /// The path from client to server.
+    /// The path from client to server, or the first of several.
     pub hops: Vec<Hop>,
+    /// The others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<Further>,
     /// What breaks.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -65,6 +74,9 @@ pub enum CaseError {
     /// A network that is none.
     #[error("hops: {0}")]
     Network(String),
+    /// Paths that cannot be, or that this composition cannot use.
+    #[error("further: {0}")]
+    Paths(String),
     /// A fault beyond the network or after the healing.
     #[error("fault {number}: {why}")]
     Fault {
@@ -83,7 +95,15 @@ impl Case {
     pub fn draw(seed: u64) -> Case {
         let stream = |part: &str| Stream::named(seed, &format!("chaos/{part}"));
         let hops = network::draw(&mut stream("network"));
-        let (client, server) = swarm::draw(&mut stream("composition"));
+        let mut draw = stream("paths");
+        let further = paths::draw(&mut draw);
+        let several = !further.is_empty();
+        let pin_every = if several && draw.chance(0.25) {
+            1 + draw.below(6)
+        } else {
+            0
+        };
+        let (client, server) = swarm::draw(&mut stream("composition"), several);
         let mut draw = stream("case");
         let heal_ms = 1_000 + draw.below(20_000);
         let segment = u64::from(client.segment_bytes.min(server.segment_bytes));
@@ -91,21 +111,28 @@ impl Case {
         if draw.chance(AGAIN) {
             opens_ms.push(draw.below(heal_ms));
         }
-        let faults = faults::draw(&mut stream("faults"), hops.len(), heal_ms, client.crc);
-        Case {
+        let every: Vec<Hop> = paths::every_hop(&hops, &further).cloned().collect();
+        let faults = faults::draw(&mut stream("faults"), every.len(), heal_ms, client.crc);
+        let mut case = Case {
             about: String::new(),
             seed,
             heal_ms,
             shuffle_ties: draw.chance(0.5),
             exact: draw.chance(0.5),
             opens_ms,
-            client_writes: traffic::draw(&mut stream("traffic/client"), segment, &hops),
-            server_writes: traffic::draw(&mut stream("traffic/server"), segment, &hops),
+            pin_every,
+            client_writes: traffic::draw(&mut stream("traffic/client"), segment, &every),
+            server_writes: traffic::draw(&mut stream("traffic/server"), segment, &every),
             client: swarm::choices(&client),
             server: swarm::choices(&server),
             hops,
+            further,
             faults,
+        };
+        if several {
+            paths::draw_faults(&mut stream("faults/paths"), &mut case);
         }
+        case
     }
 
     /// Reads a case from TOML.
@@ -146,16 +173,37 @@ impl Case {
     /// The first thing that is.
     pub fn check(&self) -> Result<(), CaseError> {
         let [client, _] = self.compositions()?;
-        network::check(&self.hops).map_err(CaseError::Network)?;
+        (0..self.paths()).try_for_each(|path| network::check(self.path(path)).map_err(CaseError::Network))?;
+        paths::check(self, client.paths != PathMode::Single).map_err(CaseError::Paths)?;
+        let hops = self.hops_of(self.paths() - 1).end;
         for (index, fault) in self.faults.iter().enumerate() {
             fault
-                .check(self.hops.len(), self.heal_ms, client.crc)
+                .check(hops, self.paths(), self.heal_ms, client.crc)
                 .map_err(|why| CaseError::Fault {
                     number: index + 1,
                     why,
                 })?;
         }
         Ok(())
+    }
+
+    /// How many paths there are.
+    pub fn paths(&self) -> usize {
+        1 + self.further.len()
+    }
+
+    /// The hops of path number `path`.
+    pub fn path(&self, path: usize) -> &[Hop] {
+        match path.checked_sub(1) {
+            None => &self.hops,
+            Some(further) => &self.further[further].hops,
+        }
+    }
+
+    /// Their numbers.
+    pub fn hops_of(&self, path: usize) -> Range<usize> {
+        let start = (0..path).map(|before| self.path(before).len()).sum();
+        start..start + self.path(path).len()
     }
 
     /// When everything is whole again.
@@ -170,6 +218,10 @@ impl Case {
             Side::Server => &self.server_writes,
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]
@@ -193,6 +245,13 @@ mod tests {
             Case::read(&case.write()).expect_err("refused").to_string()
         };
         assert!(refused(|case| case.hops.clear()).contains("at least 1 hop"));
+        let second = |case: &mut Case| {
+            case.further = vec![Further {
+                hops: case.hops.clone(),
+                ..Further::default()
+            }]
+        };
+        assert!(refused(second).contains("one path only"));
         assert!(
             refused(|case| drop(case.client.insert("congstion".into(), "cubic".into()))).contains("client")
         );

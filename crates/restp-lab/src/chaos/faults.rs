@@ -1,8 +1,10 @@
-//! What breaks, where and when. Everything is over when the network heals; from then on progress is demanded.
+//! What breaks, where and when. Everything but a path that is dead for ever is over when the network heals; from then on
+//! progress is demanded.
 
 use super::{Side, skewed};
 use restp_base::random::Stream;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// One fault. Those of a wire hit what `from` sends over hop `hop`, until the network heals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +69,58 @@ pub enum Fault {
         from_ms: u64,
         /// Its end.
         until_ms: u64,
+    },
+    /// Nothing passes any more, ever. At least one path lives.
+    Kill {
+        /// The hop, from 0.
+        hop: usize,
+        /// Whose packets.
+        from: Side,
+        /// Its beginning.
+        at_ms: u64,
+    },
+    /// Nothing passes either way, again and again.
+    Flap {
+        /// The hop, from 0.
+        hop: usize,
+        /// The first outage begins.
+        from_ms: u64,
+        /// None begins or lasts any more.
+        until_ms: u64,
+        /// Length of each outage.
+        down_ms: u64,
+        /// From one to the next.
+        up_ms: u64,
+    },
+    /// Nothing passes, and the sender's lower layer says so for each packet.
+    Refuse {
+        /// The hop, from 0.
+        hop: usize,
+        /// Whose packets.
+        from: Side,
+        /// Its beginning.
+        from_ms: u64,
+        /// Its end.
+        until_ms: u64,
+    },
+    /// A translator of addresses forgets: the client's packets come from another address from now on, and what is sent to
+    /// the old one is lost.
+    Rebind {
+        /// The path, from 0.
+        path: usize,
+        /// When.
+        at_ms: u64,
+    },
+    /// The lower layer reports that the address of a path works or does not, rightly or wrongly.
+    Notice {
+        /// To whom.
+        side: Side,
+        /// The path, from 0.
+        path: usize,
+        /// When.
+        at_ms: u64,
+        /// What it says.
+        up: bool,
     },
     /// A machine loses everything it knew and starts again at the same address; the client begins anew.
     Restart {
@@ -166,31 +220,87 @@ fn one(draw: &mut Stream, hops: usize, heal_ms: u64) -> Fault {
 }
 
 impl Fault {
-    /// Hop and sender, for a fault of a wire.
-    pub fn place(&self) -> Option<(usize, Side)> {
-        match *self {
-            Fault::Loss { hop, from, .. }
-            | Fault::Burst { hop, from, .. }
-            | Fault::Reorder { hop, from, .. }
-            | Fault::Duplicate { hop, from, .. }
-            | Fault::Corrupt { hop, from, .. }
-            | Fault::Outage { hop, from, .. } => Some((hop, from)),
+    /// The hop of a fault of a wire, to be changed where hops are counted anew.
+    pub fn hop_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Fault::Loss { hop, .. }
+            | Fault::Burst { hop, .. }
+            | Fault::Reorder { hop, .. }
+            | Fault::Duplicate { hop, .. }
+            | Fault::Corrupt { hop, .. }
+            | Fault::Outage { hop, .. }
+            | Fault::Kill { hop, .. }
+            | Fault::Flap { hop, .. }
+            | Fault::Refuse { hop, .. } => Some(hop),
             Fault::Restart { .. }
             | Fault::ClockJump { .. }
             | Fault::PauseReading { .. }
             | Fault::Finish { .. }
-            | Fault::Abort { .. } => None,
+            | Fault::Abort { .. }
+            | Fault::Rebind { .. }
+            | Fault::Notice { .. } => None,
         }
+    }
+
+    /// The hop of a fault of a wire.
+    pub fn hop(&self) -> Option<usize> {
+        self.clone().hop_mut().copied()
+    }
+
+    /// The path of a fault of a whole path.
+    pub fn path_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Fault::Rebind { path, .. } | Fault::Notice { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Does it hit what `sender` sends over `hop`?
+    pub fn hits(&self, hop: usize, sender: Side) -> bool {
+        let way = match self {
+            Fault::Loss { from, .. }
+            | Fault::Burst { from, .. }
+            | Fault::Reorder { from, .. }
+            | Fault::Duplicate { from, .. }
+            | Fault::Corrupt { from, .. }
+            | Fault::Outage { from, .. }
+            | Fault::Kill { from, .. }
+            | Fault::Refuse { from, .. } => *from == sender,
+            _ => true,
+        };
+        way && self.hop() == Some(hop)
+    }
+
+    /// The outages of a path that flaps, in milliseconds.
+    pub fn downs(&self) -> impl Iterator<Item = Range<u64>> {
+        let (from, until, down, up) = match *self {
+            Fault::Flap {
+                from_ms,
+                until_ms,
+                down_ms,
+                up_ms,
+                ..
+            } => (from_ms, until_ms, down_ms, up_ms),
+            _ => (0, 0, 1, 1),
+        };
+        let starts = (from..until).step_by((down + up).max(1) as usize);
+        starts.map(move |start| start..(start + down).min(until))
     }
 
     /// Last moment at which it does anything, where it says so itself.
     fn last_ms(&self) -> u64 {
         match *self {
-            Fault::Outage { until_ms, .. } | Fault::PauseReading { until_ms, .. } => until_ms,
+            Fault::Outage { until_ms, .. }
+            | Fault::PauseReading { until_ms, .. }
+            | Fault::Flap { until_ms, .. }
+            | Fault::Refuse { until_ms, .. } => until_ms,
             Fault::Restart { at_ms, .. }
             | Fault::ClockJump { at_ms, .. }
             | Fault::Finish { at_ms, .. }
-            | Fault::Abort { at_ms, .. } => at_ms,
+            | Fault::Abort { at_ms, .. }
+            | Fault::Kill { at_ms, .. }
+            | Fault::Rebind { at_ms, .. }
+            | Fault::Notice { at_ms, .. } => at_ms,
             Fault::Loss { .. }
             | Fault::Burst { .. }
             | Fault::Reorder { .. }
@@ -203,16 +313,20 @@ impl Fault {
     ///
     /// # Errors
     /// The rule that is broken.
-    pub fn check(&self, hops: usize, heal_ms: u64, crc: bool) -> Result<(), String> {
+    pub fn check(&self, hops: usize, paths: usize, heal_ms: u64, crc: bool) -> Result<(), String> {
         if matches!(self, Fault::Corrupt { .. }) && !crc {
             return Err(
                 "nobody promises anything about flipped bits without crc; choose crc = \"on\"".into(),
             );
         }
-        if let Some((hop, _)) = self.place()
-            && hop >= hops
-        {
+        if let Some(hop) = self.hop().filter(|hop| *hop >= hops) {
             return Err(format!("there is no hop {hop}; the last one is {}", hops - 1));
+        }
+        if let Some(path) = self.clone().path_mut().filter(|path| **path >= paths) {
+            return Err(format!("there is no path {path}; the last one is {}", paths - 1));
+        }
+        if matches!(self, Fault::Flap { down_ms, up_ms, .. } if *down_ms == 0 || *up_ms == 0) {
+            return Err("a path that flaps is down and up for at least 1 ms each".into());
         }
         if self.last_ms() > heal_ms {
             return Err(format!(
@@ -224,6 +338,12 @@ impl Fault {
             from_ms, until_ms, ..
         }
         | Fault::PauseReading {
+            from_ms, until_ms, ..
+        }
+        | Fault::Flap {
+            from_ms, until_ms, ..
+        }
+        | Fault::Refuse {
             from_ms, until_ms, ..
         } = self
             && from_ms >= until_ms

@@ -1,8 +1,9 @@
 //! One side: its machine, its clock and its applications. The loop of [`crate::host`], with faults of hosts: a
-//! machine that starts again, and a clock that leaps.
+//! machine that starts again, a clock that leaps, and a lower layer that reports what is true and what is not.
 
 use super::application::{Application, Stage};
 use super::faults::Fault;
+use super::paths::at;
 use super::stage::{Maker, Wire};
 use super::trace::{Trace, What};
 use super::{Case, Side};
@@ -11,6 +12,7 @@ use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::EndpointConfig;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 pub struct Host<'a> {
     side: Side,
@@ -27,6 +29,7 @@ pub struct Host<'a> {
 enum Break {
     Restart,
     Jump(Duration),
+    Notice { local: SocketAddr, up: bool },
 }
 
 /// More packets than any machine sends at one instant.
@@ -34,13 +37,8 @@ const STUCK: u64 = 200_000;
 
 impl<'a> Host<'a> {
     pub fn new(case: &'a Case, side: Side, config: EndpointConfig, make: Maker<'a>) -> Self {
-        let path = PathAddress {
-            local: address_of(side.index()),
-            remote: address_of(side.other().index()),
-        };
         let mut faults: Vec<(Time, Break)> = Vec::new();
         for fault in &case.faults {
-            let at = |millis| Time::ZERO + Duration::from_millis(millis);
             match *fault {
                 Fault::Restart { side: of, at_ms } if of == side => faults.push((at(at_ms), Break::Restart)),
                 Fault::ClockJump {
@@ -49,6 +47,15 @@ impl<'a> Host<'a> {
                     by_ms,
                 } if of == side => {
                     faults.push((at(at_ms), Break::Jump(Duration::from_millis(by_ms))));
+                }
+                Fault::Notice {
+                    side: of,
+                    path,
+                    at_ms,
+                    up,
+                } if of == side => {
+                    let local = address(side, path).local;
+                    faults.push((at(at_ms), Break::Notice { local, up }));
                 }
                 _ => {}
             }
@@ -61,7 +68,7 @@ impl<'a> Host<'a> {
             make,
             ahead: Duration::ZERO,
             faults: faults.into(),
-            application: Application::new(case, side, path),
+            application: Application::new(case, side),
         }
     }
 
@@ -84,6 +91,10 @@ impl<'a> Host<'a> {
                 Break::Jump(by) => {
                     self.ahead += by;
                     trace.add(now, What::Jumped { side: self.side, by });
+                }
+                Break::Notice { local, up } => {
+                    let input = Input::PathNotice { local, up };
+                    self.machine.handle(now + self.ahead, input);
                 }
             }
         }
@@ -110,7 +121,9 @@ impl<'a> Host<'a> {
         loop {
             let before = trace.records.len();
             while self.machine.poll_transmit(clock, &mut wire.out) {
-                wire.send(now, self.side, trace);
+                if let Some(refused) = wire.send(now, self.side, trace) {
+                    self.machine.handle(clock, Input::Refused(refused));
+                }
                 sent += 1;
                 if sent > STUCK {
                     return false;
@@ -143,6 +156,23 @@ impl<'a> Host<'a> {
         let flow = self.application.flow(end);
         flow.is_some_and(|flow| self.machine.stats(flow).is_some())
     }
+}
+
+/// The addresses of path number `path`, as `side` sees them.
+pub fn address(side: Side, path: usize) -> PathAddress {
+    PathAddress {
+        local: address_of(2 * path + side.index()),
+        remote: address_of(2 * path + side.other().index()),
+    }
+}
+
+/// The path that a packet of `side` between these addresses takes. The server may know the client by any port that the
+/// translator has given it.
+pub fn path_of(case: &Case, side: Side, mut pair: PathAddress) -> Option<usize> {
+    if side == Side::Server {
+        pair.remote.set_port(0);
+    }
+    (0..case.paths()).find(|path| address(side, *path) == pair)
 }
 
 fn stage<'s>(now: Time, clock: Time, machine: &'s mut Box<dyn Machine>, trace: &'s mut Trace) -> Stage<'s> {

@@ -2,8 +2,9 @@
 //! from the numbers of the compositions, the network and the traffic, never from what a machine says.
 
 use super::faults::Fault;
+use super::paths::at;
 use super::{Case, Side, network};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_proto::composition::{Composition, ValidComposition};
 use restp_services::connection_management::{Establishment, TIME_WAIT};
@@ -24,7 +25,10 @@ pub fn patience(case: &Case, compositions: &[ValidComposition; 2]) -> Duration {
             + TIME_WAIT * 2
             + case.writes(side).start()
             + case.writes(side).interval() * case.writes(side).writes(u64::from(composition.segment_bytes));
-        total += transfer(case, side, compositions);
+        total += transfer(case, side, compositions) + rejoining(case);
+        if case.paths() > 1 && composition.loss_handling.probes() {
+            total += composition.outage_timeout * 2; // a path that carries one direction only never ends sooner
+        }
     }
     total * (case.opens_ms.len() as u64 + restarts(case))
 }
@@ -36,7 +40,7 @@ fn transfer(case: &Case, side: Side, compositions: &[ValidComposition; 2]) -> Du
     let segment = u64::from(composition.segment_bytes);
     let traffic = case.writes(side);
     let segments = traffic.bytes().div_ceil(segment).max(traffic.writes(segment)) + 1;
-    let turn = network::longest_round_trip(&case.hops, segment + HEADER_BYTES);
+    let turn = network::longest_of_all(case, segment + HEADER_BYTES);
     (turn * 4 + Duration::from_secs(1) + composition.rto.floor * 2) * segments
 }
 
@@ -99,5 +103,76 @@ fn silence(case: &Case, side: Side, segment_bytes: u64) -> Duration {
     // What a restarted client asks for waits until the server has forgotten the old conversation.
     Duration::from_millis(case.heal_ms + jumps.sum::<u64>())
         + TIME_WAIT * restarts(case)
-        + network::longest_round_trip(&case.hops, segment_bytes + HEADER_BYTES) * 2
+        + rejoining(case)
+        + network::longest_of_all(case, segment_bytes + HEADER_BYTES) * 2
+}
+
+/// The longest until a path that ended while it was broken is asked for again and answers: three requests that double
+/// their patience of a second, and a second until the next.
+const REJOIN: Duration = Duration::from_secs(8);
+
+fn rejoining(case: &Case) -> Duration {
+    if case.paths() > 1 { REJOIN } else { Duration::ZERO }
+}
+
+/// The longest that data may wait although one path is whole, see the law of stalls.
+pub fn stall(case: &Case, compositions: &[ValidComposition; 2]) -> Duration {
+    let of = |composition: &ValidComposition| {
+        let bytes = u64::from(composition.segment_bytes) + HEADER_BYTES;
+        let turn = network::longest_of_all(case, bytes) + composition.ack.unmeasured_wait();
+        // A timer of RFC 6298 is the smoothed round trip and four times a deviation that is half of it at most.
+        (turn * 3).max(composition.rto.floor)
+    };
+    let timeout = compositions.iter().map(of).max().unwrap_or_default();
+    let [noticed, repaired] = [timeout * 3, timeout * 7];
+    REJOIN + noticed + repaired
+}
+
+/// Since when the reader of `side` reads and one path has been whole, at `now`; `now` itself where that is not so.
+pub fn undisturbed_since(case: &Case, side: Side, now: Time) -> Time {
+    let whole = (0..case.paths()).map(|path| whole_since(case, path, now));
+    let reads = case.faults.iter().map(|fault| match *fault {
+        Fault::PauseReading {
+            side: of,
+            from_ms,
+            until_ms,
+        } if of == side && at(from_ms) <= now => at(until_ms),
+        _ => Time::ZERO,
+    });
+    let since = whole.min().unwrap_or(now).max(reads.max().unwrap_or_default());
+    since.min(now)
+}
+
+/// Since when nothing has hit `path`, at `now`; later than that where something does.
+fn whole_since(case: &Case, path: usize, now: Time) -> Time {
+    let hops = case.hops_of(path);
+    let further = path.checked_sub(1).map(|further| &case.further[further]);
+    if further.is_some_and(|further| further.leaves_ms.is_some()) {
+        return Time::MAX;
+    }
+    let joins_ms = further.map_or(0, |further| further.joins_ms);
+    let opened = case.opens_ms.iter().filter(|open| at(**open) <= now).max();
+    let joined = opened.map_or(Time::MAX, |open| at(open + joins_ms));
+    let hits = case.faults.iter().filter_map(|fault| match *fault {
+        Fault::Rebind { path: of, at_ms } | Fault::Notice { path: of, at_ms, .. } if of == path => {
+            Some((at_ms, at_ms))
+        }
+        _ if fault.hop().is_none_or(|hop| !hops.contains(&hop)) => None,
+        Fault::Kill { at_ms, .. } => Some((at_ms, u64::MAX)),
+        Fault::Outage {
+            from_ms, until_ms, ..
+        }
+        | Fault::Flap {
+            from_ms, until_ms, ..
+        }
+        | Fault::Refuse {
+            from_ms, until_ms, ..
+        } => Some((from_ms, until_ms)),
+        _ => Some((0, case.heal_ms)),
+    });
+    let hit_until = hits
+        .filter(|(from, _)| at(*from) <= now)
+        .map(|(_, until)| if until == u64::MAX { Time::MAX } else { at(until) })
+        .max();
+    joined.max(hit_until.unwrap_or_default())
 }

@@ -3,25 +3,27 @@
 //! small as possible and printed as a case that can be kept.
 //!
 //! ```text
-//! seed ──► case ──► stage (two hosts, a path, faults) ──► trace ──► laws ──► shrink ──► case in TOML
+//! seed ──► case ──► stage (two hosts, paths, faults) ──► trace ──► laws ──► shrink ──► case in TOML
 //! ```
 //!
 //! | Module | Holds |
 //! |---|---|
 //! | `case` | everything a run depends on, as data |
-//! | `swarm`, `network`, `traffic`, `faults`, `ties` | the parts of a case, and how each is drawn |
-//! | `stage`, `host`, `application` | the run |
+//! | `swarm`, `network`, `paths`, `traffic`, `faults`, `ties` | the parts of a case, and how each is drawn |
+//! | `stage`, `host`, `application`, `conversations` | the run |
 //! | `trace` | what a run leaves behind |
 //! | [`laws`], `liveness` | what must hold |
 //! | `shrink` | the smallest case that breaks the same law |
 
 mod application;
 mod case;
+mod conversations;
 mod faults;
 mod host;
 pub mod laws;
 mod liveness;
 mod network;
+mod paths;
 mod shrink;
 mod stage;
 mod summary;
@@ -31,9 +33,11 @@ mod trace;
 mod traffic;
 
 pub use case::{Case, CaseError};
+pub use conversations::Owner;
 pub use faults::Fault;
 pub use laws::{LAWS, Law, Violation};
 pub use network::Hop;
+pub use paths::Further;
 pub use stage::Maker;
 pub use summary::Summary;
 pub use trace::{End, Ending, Record, Trace, What};

@@ -1,7 +1,8 @@
-//! A random path: up to three hops, each with rates, a delay and a queue of its own.
+//! A random path: up to three hops, each with rates, a delay and a queue of its own. Hops are counted on from one path
+//! to the next; paths share their two ends and nothing else.
 
 use super::faults::Fault;
-use super::{Side, skewed};
+use super::{Case, Side, skewed};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
@@ -65,22 +66,42 @@ pub fn check(hops: &[Hop]) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of the node after `hop` hops.
-pub fn node(hop: usize) -> String {
+/// The name of the node where every path begins, and where it ends.
+pub fn ends(case: &Case) -> [String; 2] {
+    [node(0), node(case.hops.len())]
+}
+
+/// The name of the node of the first path after `hop` hops.
+fn node(hop: usize) -> String {
     format!("node{hop}")
 }
 
-/// The links of `hops` with their share of `faults`.
-pub fn links(hops: &[Hop], faults: &[Fault]) -> Vec<LinkSpec> {
-    hops.iter()
-        .enumerate()
-        .map(|(index, hop)| LinkSpec {
-            name: link(index),
-            between: [node(index), node(index + 1)],
-            forward: direction(index, hop, Side::Client, faults),
-            reverse: direction(index, hop, Side::Server, faults),
-        })
-        .collect()
+/// The links of every path with their share of the faults.
+pub fn links(case: &Case) -> Vec<LinkSpec> {
+    let mut links = Vec::new();
+    for path in 0..case.paths() {
+        let range = case.hops_of(path);
+        let between = |index: usize| match path {
+            0 => node(index),
+            _ if index == range.start => node(0),
+            _ if index == range.end => node(case.hops.len()),
+            _ => format!("path{path}node{index}"),
+        };
+        for (index, hop) in range.clone().zip(case.path(path)) {
+            links.push(LinkSpec {
+                name: link(index),
+                between: [between(index), between(index + 1)],
+                forward: direction(index, hop, Side::Client, &case.faults),
+                reverse: direction(index, hop, Side::Server, &case.faults),
+            });
+        }
+    }
+    links
+}
+
+/// The names of the links of path number `path`, as the client's packets meet them.
+pub fn route(case: &Case, path: usize) -> Vec<String> {
+    case.hops_of(path).map(link).collect()
 }
 
 /// The name of hop number `index`.
@@ -95,7 +116,7 @@ fn direction(index: usize, hop: &Hop, from: Side, faults: &[Fault]) -> Direction
         QueueLimit::Bytes(hop.queue_bytes),
     );
     for fault in faults {
-        if fault.place() == Some((index, from)) {
+        if fault.hits(index, from) {
             apply(&mut spec, fault);
         }
     }
@@ -123,13 +144,29 @@ fn apply(spec: &mut DirectionSpec, fault: &Fault) {
         Fault::Corrupt { rate, .. } => spec.corrupt = Some(Corrupt { probability: rate }),
         Fault::Outage {
             from_ms, until_ms, ..
+        }
+        | Fault::Refuse {
+            from_ms, until_ms, ..
         } => spec.outage.push(at(from_ms)..at(until_ms)),
+        Fault::Flap { .. } => {
+            let downs = fault.downs().map(|down| at(down.start)..at(down.end));
+            spec.outage.extend(downs);
+        }
+        Fault::Kill { at_ms, .. } => spec.outage.push(at(at_ms)..Time::MAX),
         Fault::Restart { .. }
         | Fault::ClockJump { .. }
         | Fault::PauseReading { .. }
         | Fault::Finish { .. }
-        | Fault::Abort { .. } => {}
+        | Fault::Abort { .. }
+        | Fault::Rebind { .. }
+        | Fault::Notice { .. } => {}
     }
+}
+
+/// The longest a packet of `bytes` takes through any path and back when every queue is full.
+pub fn longest_of_all(case: &Case, bytes: u64) -> Duration {
+    let paths = (0..case.paths()).map(|path| longest_round_trip(case.path(path), bytes));
+    paths.max().unwrap_or_default()
 }
 
 /// The longest a packet of `bytes` takes through `hops` and back when every queue is full.

@@ -1,26 +1,25 @@
 //! Plays a case: two hosts and the network between them, until nothing is left to happen or the time is up.
 
-use super::host::Host;
+use super::conversations::{Conversations, Owner};
+use super::host::{self, Host};
 use super::trace::{Ending, Trace, What};
-use super::{Case, CaseError, Side, liveness, network, ties};
+use super::{Case, CaseError, Side, liveness, network, paths, ties};
 use crate::host::IP_HEADER_BYTES;
 use crate::traffic::PORT;
-use restp_base::machine::{Datagram, Machine};
+use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::Time;
 use restp_proto::composition::ValidComposition;
-use restp_proto::wire::{Flags, Header};
 use restp_proto::{Acceptance, EndpointConfig, InitialNumbers};
+use restp_services::path_management::PathMode;
 use restp_sim::trace::{Step, TraceEvent};
 use restp_sim::{Happening, HostId, Way, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Makes the machine of one side; tests of the laws wrap it into one that breaks them.
 pub type Maker<'a> = &'a (dyn Fn(&EndpointConfig) -> Box<dyn Machine> + Sync);
 
-/// Port of the first flow of a machine (RFC 6335 §6).
-const FIRST_PORT: u16 = 49_152;
 /// More records than any run of this size leaves.
 const STORM: usize = 400_000;
 /// More events than any run of this size has at one instant.
@@ -34,13 +33,13 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
     let compositions = case.compositions()?;
     let configs = configurations(case, &compositions);
     let mut trace = Trace::default();
-    let mut wire = Wire::new(case)?;
+    let mut wire = Wire::new(case, compositions[0].paths != PathMode::Single)?;
     let [client, server] = configs;
     let mut hosts = [
         Host::new(case, Side::Client, client, make),
         Host::new(case, Side::Server, server, make),
     ];
-    for (host, id) in hosts.iter().zip(wire.hosts) {
+    for (host, id) in hosts.iter().zip(wire.hosts[0]) {
         wire.world.wake_at(id, host.next(Time::ZERO));
     }
     let last = case.healed_at() + liveness::patience(case, &compositions);
@@ -69,19 +68,24 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
             return Ending::Storm;
         }
         let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
-        let host = &mut hosts[id.index()];
+        let (path, to) = (id.index() / 2, Side::BOTH[id.index() % 2]);
+        let host = &mut hosts[to.index()];
         let packet = wire.note(now, trace);
         let cause = match (happening, packet) {
+            (Happening::Arrival { .. }, Some(packet)) if !wire.translate(now, path, to, &mut arrived) => {
+                trace.add(now, What::Dropped { packet });
+                continue;
+            }
             (Happening::Arrival { .. }, Some(packet)) => {
-                let to = Side::BOTH[id.index()];
                 let datagram = arrived.clone();
                 trace.add(now, What::Delivered { packet, to, datagram });
                 host.arrival(now, &mut arrived);
-                wire.conversation_of(packet)
+                wire.owner_of(packet).map(|owner| owner.conversation)
             }
             _ => {
-                if host.wake(now, trace) && id == wire.hosts[Side::Client.index()] {
-                    wire.first = trace.ends.iter().filter(|end| end.side == Side::Client).count();
+                if host.wake(now, trace) && to == Side::Client {
+                    wire.conversations.first =
+                        trace.ends.iter().filter(|end| end.side == Side::Client).count();
                 }
                 None
             }
@@ -90,7 +94,7 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
             return Ending::Stuck;
         }
         let next = host.next(now);
-        wire.world.wake_at(id, next);
+        wire.world.wake_at(wire.hosts[0][to.index()], next);
     }
     wire.note(until, trace);
     let quiet = wire.world.totals().in_flight == 0
@@ -118,19 +122,15 @@ fn configurations(case: &Case, compositions: &[ValidComposition; 2]) -> [Endpoin
 
 /// The network, and which packet belongs to which conversation.
 pub struct Wire<'a> {
+    case: &'a Case,
     world: World,
-    hosts: [HostId; 2],
-    hops: &'a [network::Hop],
+    /// The client's and the server's place on each path.
+    hosts: Vec<[HostId; 2]>,
     /// The packet a machine is sending.
     pub out: Datagram,
     steps: Arc<Mutex<VecDeque<Noted>>>,
-    conversations: Vec<Option<usize>>,
-    /// The first conversation of the client's present machine.
-    first: usize,
-    /// The conversation the server has answered last at each of the client's ports.
-    answered: BTreeMap<u16, usize>,
-    /// The client's first number in each conversation.
-    first_numbers: BTreeMap<usize, u32>,
+    owners: Vec<Option<Owner>>,
+    conversations: Conversations,
 }
 
 /// A step of a packet, as the network's trace tells it.
@@ -144,10 +144,9 @@ enum Noted {
 }
 
 impl<'a> Wire<'a> {
-    fn new(case: &'a Case) -> Result<Self, CaseError> {
+    fn new(case: &'a Case, several: bool) -> Result<Self, CaseError> {
         let broken = |error: &dyn std::fmt::Display| CaseError::Network(error.to_string());
-        let links = network::links(&case.hops, &case.faults);
-        let mut world = World::new(&links, case.seed).map_err(|error| broken(&error))?;
+        let mut world = World::new(&network::links(case), case.seed).map_err(|error| broken(&error))?;
         ties::shuffle(case, &mut world);
         let steps = Arc::new(Mutex::new(VecDeque::new()));
         let sink = steps.clone();
@@ -158,50 +157,78 @@ impl<'a> Wire<'a> {
                     .push_back(step);
             }
         });
-        let mut attach = |hop: usize| match world.node(&network::node(hop)) {
-            Some(node) => Ok(world.attach(node)),
-            None => Err(broken(&"the path has no end")),
+        let ends = network::ends(case).map(|name| world.node(&name));
+        let [Some(from), Some(to)] = ends else {
+            return Err(broken(&"the paths have no ends"));
         };
-        let hosts = [attach(0)?, attach(case.hops.len())?];
+        let mut hosts = Vec::new();
+        for path in 0..case.paths() {
+            let links = network::route(case, path);
+            let route = world.topology().along(from, to, &links);
+            let route = route.map_err(|error| broken(&error))?;
+            let back = route.reversed();
+            hosts.push([world.attach_along(from, route), world.attach_along(to, back)]);
+        }
         Ok(Wire {
+            case,
             world,
             hosts,
-            hops: &case.hops,
             out: Datagram::empty(),
             steps,
-            conversations: Vec::new(),
-            first: 0,
-            answered: BTreeMap::new(),
-            first_numbers: BTreeMap::new(),
+            owners: Vec::new(),
+            conversations: Conversations::new(several),
         })
     }
 
-    /// Sends what is in `out`.
-    pub fn send(&mut self, now: Time, from: Side, trace: &mut Trace) {
+    /// Sends what is in `out`. Returns the pair of addresses if the lower layer refuses it.
+    pub fn send(&mut self, now: Time, from: Side, trace: &mut Trace) -> Option<PathAddress> {
         let datagram = self.out.clone();
-        let conversation = self.belongs(from, &datagram, trace);
+        let Some(path) = host::path_of(self.case, from, datagram.path) else {
+            let PathAddress { local, remote } = datagram.path;
+            let what = format!("it sends from {local} to {remote}, which is no path");
+            trace.add(now, What::Unexpected { side: from, what });
+            return None;
+        };
+        if from == Side::Client {
+            self.out.path.local.set_port(paths::binding(self.case, path, now));
+        }
+        let opened = trace.ends.iter().filter(|end| end.side == Side::Client).count();
+        let owner = self.conversations.owner(from, path, &datagram, opened);
         let wire_bytes = (IP_HEADER_BYTES + datagram.len()) as u32;
-        let to = self.hosts[from.other().index()];
+        let hosts = self.hosts[path];
+        let [from_host, to_host] = [hosts[from.index()], hosts[from.other().index()]];
         self.world
-            .send(now, self.hosts[from.index()], to, wire_bytes, &mut self.out);
+            .send(now, from_host, to_host, wire_bytes, &mut self.out);
         let first = self
             .steps
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front();
         if let Some(Noted::Sent(packet)) = first {
-            self.remember(packet, conversation);
+            self.remember(packet, owner);
             trace.add(
                 now,
                 What::Sent {
                     packet,
                     from,
-                    conversation,
-                    datagram,
+                    path,
+                    owner,
+                    datagram: datagram.clone(),
                 },
             );
         }
         self.note(now, trace);
+        paths::refuses(self.case, from, path, now).then_some(datagram.path)
+    }
+
+    /// The translator of `path` knows the address that a packet for the client was sent to; the client sees its own.
+    fn translate(&self, now: Time, path: usize, to: Side, datagram: &mut Datagram) -> bool {
+        let remote = &mut datagram.path.remote;
+        let known = to == Side::Server || remote.port() == paths::binding(self.case, path, now);
+        if to == Side::Client {
+            remote.set_port(0);
+        }
+        known
     }
 
     /// Puts on record what the network did since the last time; the packet it handed over, if it did.
@@ -212,7 +239,7 @@ impl<'a> Wire<'a> {
             match step {
                 Noted::Sent(_) => {}
                 Noted::Copied { packet, of } => {
-                    self.remember(packet, self.conversation_of(of));
+                    self.remember(packet, self.owner_of(of));
                     trace.add(now, What::Copied { packet, of });
                 }
                 Noted::Flipped(packet) => trace.add(now, What::Flipped { packet }),
@@ -223,59 +250,26 @@ impl<'a> Wire<'a> {
         delivered
     }
 
-    /// The conversation of a packet. The client's port tells, because a machine gives its flows one after the other.
-    /// One that starts again uses them once more; the server goes on with the old conversation until it answers the
-    /// SYN of the new one.
-    fn belongs(&mut self, from: Side, datagram: &Datagram, trace: &Trace) -> Option<usize> {
-        let head = if datagram.head.is_empty() {
-            &datagram.body[..]
-        } else {
-            &datagram.head[..]
-        };
-        let (header, _) = Header::parse(head, datagram.len()).ok()?;
-        let port = if from == Side::Client {
-            header.source
-        } else {
-            header.destination
-        };
-        let opened = trace.ends.iter().filter(|end| end.side == Side::Client).count();
-        let newest = Some(self.first + usize::from(port.checked_sub(FIRST_PORT)?)).filter(|at| *at < opened);
-        if from == Side::Client {
-            if let (Some(conversation), Some(number)) = (newest, header.sequence) {
-                self.first_numbers.entry(conversation).or_insert(number);
-            }
-            return newest;
-        }
-        if header.flags.has(Flags::SYN | Flags::ACK)
-            && let Some(conversation) = newest
-        {
-            let first = self
-                .first_numbers
-                .get(&conversation)
-                .map(|first| first.wrapping_add(1));
-            if header.acknowledgement.is_none() || header.acknowledgement == first {
-                self.answered.insert(port, conversation);
-            }
-        }
-        self.answered.get(&port).copied().or(newest)
-    }
-
-    fn remember(&mut self, packet: u64, conversation: Option<usize>) {
+    fn remember(&mut self, packet: u64, owner: Option<Owner>) {
         let index = packet as usize;
-        if self.conversations.len() <= index {
-            self.conversations.resize(index + 1, None);
+        if self.owners.len() <= index {
+            self.owners.resize(index + 1, None);
         }
-        self.conversations[index] = conversation;
+        self.owners[index] = owner;
     }
 
-    fn conversation_of(&self, packet: u64) -> Option<usize> {
-        self.conversations.get(packet as usize).copied().flatten()
+    fn owner_of(&self, packet: u64) -> Option<Owner> {
+        self.owners.get(packet as usize).copied().flatten()
     }
 
     /// Nothing is left to chance any more.
     fn heal(&mut self) {
-        for hop in 0..self.hops.len() {
-            for way in Way::BOTH {
+        for path in 0..self.case.paths() {
+            for (hop, way) in self
+                .case
+                .hops_of(path)
+                .flat_map(|hop| Way::BOTH.map(|way| (hop, way)))
+            {
                 if let Some(direction) = self.world.direction_mut(&network::link(hop), way) {
                     direction.heal();
                 }

@@ -3,6 +3,7 @@
 //! using all of them).
 
 use restp_base::random::Stream;
+use restp_base::time::Duration;
 use restp_proto::composition::{Composition, KEYS, Key, PRESETS, Preset, ValidComposition};
 use restp_proto::wire::Services;
 use restp_services::path_management::PathMode;
@@ -21,10 +22,14 @@ const STEPS: u64 = 60;
 /// patience in seconds, not milliseconds.
 const NUMBERS: f64 = 0.15;
 
-/// The compositions of client and server: the same services, and numbers and local choices that may differ.
-pub fn draw(draw: &mut Stream) -> (ValidComposition, ValidComposition) {
+/// Longest that an outage is borne where paths may be killed.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(300);
+
+/// The compositions of client and server: the same services, and numbers and local choices that may differ. All for one
+/// path, or all for several.
+pub fn draw(draw: &mut Stream, several: bool) -> (ValidComposition, ValidComposition) {
     let services: Vec<&Key> = KEYS.iter().filter(|key| key.service).collect();
-    let mut client = start(draw);
+    let mut client = start(draw, several);
     for _ in 0..draw.below(STEPS) {
         let mut changed = Composition::clone(&client);
         for _ in 0..1 + draw.below(4) {
@@ -45,7 +50,25 @@ pub fn draw(draw: &mut Stream) -> (ValidComposition, ValidComposition) {
             }
         }
     }
-    (plainly(client), plainly(server))
+    let end = |valid| {
+        if several {
+            impatient(plainly(valid))
+        } else {
+            plainly(valid)
+        }
+    };
+    (end(client), end(server))
+}
+
+/// Bears an outage for minutes at most. A path that carries one direction only is asked for as long as that: a day of it
+/// shows nothing more.
+fn impatient(valid: ValidComposition) -> ValidComposition {
+    if !valid.loss_handling.probes() || valid.outage_timeout <= LONGEST_OUTAGE {
+        return valid;
+    }
+    let mut changed = Composition::clone(&valid);
+    changed.outage_timeout = LONGEST_OUTAGE;
+    changed.check().unwrap_or(valid)
 }
 
 /// The same without numbers that an earlier choice left behind and that have no meaning any more.
@@ -54,11 +77,11 @@ fn plainly(valid: ValidComposition) -> ValidComposition {
 }
 
 /// A preset that is built.
-fn start(draw: &mut Stream) -> ValidComposition {
+fn start(draw: &mut Stream, several: bool) -> ValidComposition {
     let built: Vec<ValidComposition> = PRESETS
         .iter()
         .filter_map(|preset| preset.composition().check().ok())
-        .filter(|valid| valid.paths == PathMode::Single)
+        .filter(|valid| (valid.paths != PathMode::Single) == several)
         .collect();
     built[draw.below(built.len() as u64) as usize].clone()
 }
@@ -83,10 +106,11 @@ fn set(composition: &mut Composition, key: &Key, draw: &mut Stream) {
 }
 
 fn keep(chosen: &mut ValidComposition, changed: Composition) {
+    let several = |composition: &Composition| composition.paths != PathMode::Single;
     if let Ok(valid) = changed.check()
-        && valid.paths == PathMode::Single
+        && several(&valid) == several(chosen)
     {
-        *chosen = valid; // the network has one path
+        *chosen = valid; // the network has as many paths
     }
 }
 
@@ -137,7 +161,7 @@ mod tests {
     fn every_choice_that_is_built_is_drawn_sooner_or_later() {
         let drawn: BTreeSet<(&str, String)> = (0..3_000)
             .flat_map(|seed| {
-                let (client, _) = draw(&mut Stream::named(seed, "swarm"));
+                let (client, _) = draw(&mut Stream::named(seed, "swarm"), seed % 3 == 0);
                 client
                     .services()
                     .into_iter()
@@ -149,9 +173,6 @@ mod tests {
             let Ok(valid) = preset.composition().check() else {
                 continue;
             };
-            if valid.paths != PathMode::Single {
-                continue;
-            }
             for (key, value, _) in valid.services() {
                 assert!(
                     drawn.contains(&(key, value.clone())),
@@ -165,7 +186,7 @@ mod tests {
     #[test]
     fn choices_are_the_composition() {
         for seed in 0..300 {
-            let (client, server) = draw(&mut Stream::named(seed, "swarm"));
+            let (client, server) = draw(&mut Stream::named(seed, "swarm"), seed % 3 == 0);
             for valid in [client, server] {
                 assert_eq!(composition(&choices(&valid)).as_ref(), Ok(&valid));
             }

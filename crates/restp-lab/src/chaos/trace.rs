@@ -1,6 +1,7 @@
 //! What a run leaves behind: every packet and every act of an application, in order. Laws read this and nothing else.
 
 use super::Side;
+use super::conversations::Owner;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Datagram;
@@ -66,8 +67,10 @@ pub enum What {
         packet: u64,
         /// Whose.
         from: Side,
-        /// The conversation whose port it carries.
-        conversation: Option<usize>,
+        /// The path it takes, from 0.
+        path: usize,
+        /// Conversation and connection it belongs to.
+        owner: Option<Owner>,
         /// Its contents.
         datagram: Datagram,
     },

@@ -3,6 +3,7 @@
 
 use super::{Association, State, granted};
 use crate::connection::{Packet, Said};
+use crate::wire::Flags;
 use bytes::Bytes;
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -27,8 +28,13 @@ impl Association {
             return member.connection.acknowledge_soon();
         }
         let window = packet.header.window;
+        let breaks_off = packet.header.flags.has(Flags::RST);
         self.introduce(ordinal);
         self.members[ordinal].connection.handle(now, packet);
+        if breaks_off && let Some(said) = self.members[ordinal].connection.take_said() {
+            self.on_said(now, ordinal, said); // perhaps everything is over; the path is, in any case
+            self.conclude(now);
+        }
         self.after_packet(now, ordinal, window);
     }
 

@@ -305,6 +305,7 @@ impl Association {
         let wait = self.members[best].connection.timeout();
         let blocked = !self.out.queue.is_empty() && !self.out.window.allows(self.out.next);
         if blocked && self.out.first == self.out.next {
+            self.out.resend_at = None; // there is no head
             if *self.out.probe_at.get_or_insert(now + wait) > now {
                 return None;
             }

@@ -131,6 +131,9 @@ impl Association {
         };
         self.out.rescue.urgent = false;
         self.out.again.remove(&number);
+        if self.out.places.is_on(number, best) {
+            return Placement::new(); // the path was silent before: once is enough
+        }
         self.give(now, number, &payload, &[best], false);
         self.members[best].connection.rescue();
         Placement::from_slice(&[best])

@@ -216,7 +216,9 @@ impl Connection {
             header, payload, ecn, ..
         } = packet;
         self.heard_at = now;
-        self.keepalive_at = None;
+        if !self.subflow.as_ref().is_some_and(|subflow| subflow.failed) {
+            self.keepalive_at = None; // one that is taken for dead is asked however much it says: only answers count
+        }
         let syn = header.flags.has(Flags::SYN);
         if syn && self.exchange.is_none() {
             self.inn.ack.on_urgent(); // a late repeat: the peer does not know yet that we know
@@ -361,6 +363,9 @@ impl Connection {
             self.out.one_at_a_time = false;
         }
         if drained {
+            if self.out.outage.is_unprobed() {
+                self.out.outage.give_up(); // the timer has stopped, so nothing would ever ask
+            }
             self.out.window_probe = false;
             self.out.idle_since = Some(now);
         }
@@ -448,6 +453,9 @@ impl Connection {
         } else if self.state.is_over() && credible {
             self.state = State::Closed; // it was not waiting for us any more
         } else if credible {
+            if let Some(subflow) = &mut self.subflow {
+                subflow.hear_last(header);
+            }
             let reason = if matches!(self.state, State::SynSent(_)) {
                 CloseReason::Refused
             } else {

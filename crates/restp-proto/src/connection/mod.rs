@@ -341,7 +341,13 @@ impl Connection {
         if let Some(window) = header.window {
             self.out.advertised = window;
             if self.subflow.is_none() {
-                self.out.window.update(self.out.board.first(), window);
+                // Early data that is not repeated may have been forgotten before anything was acknowledged.
+                let first = self.out.board.first();
+                let asked = header
+                    .acknowledgement
+                    .map(|number| sequence::expand(first, number));
+                let from = asked.map_or(first, |number| number.min(first));
+                self.out.window.update(from, window);
             }
         }
     }

@@ -96,7 +96,7 @@ impl Connection {
     /// Bytes of the segment that would be sent next, were it allowed: data, or the FIN after the last of them.
     fn next_segment_bytes(&self) -> Option<u64> {
         if !self.out.queue.is_empty() {
-            return Some(self.out.queue.bytes().min(self.payload_bytes()) as u64);
+            return Some(self.out.queue.next_bytes(self.payload_bytes()) as u64);
         }
         self.release.must_send_fin().then_some(0)
     }

@@ -312,6 +312,15 @@ impl Subflow {
         true
     }
 
+    /// The last that the peer says on this path, breaking it off: what it has by now counts, or nobody would ever know.
+    pub(super) fn hear_last(&mut self, header: &Header) {
+        self.said = header.dss.filter(|dss| dss.data_ack.is_some()).map(|dss| Said {
+            data_ack: dss.data_ack,
+            window: None,
+            fin: None,
+        });
+    }
+
     /// A bare acknowledgement that brings news of the association is no duplicate (RFC 6824 §3.3.1).
     pub(super) fn is_repeated(&mut self, header: &Header) -> bool {
         let now = (header.window, header.dss.and_then(|dss| dss.data_ack));

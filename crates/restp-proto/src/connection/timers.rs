@@ -186,6 +186,7 @@ impl Connection {
     pub(crate) fn recover(&mut self) {
         if let Some(subflow) = &mut self.subflow {
             subflow.failed = false;
+            self.keepalive_at = None;
         }
     }
 
@@ -193,7 +194,7 @@ impl Connection {
     pub(crate) fn probe(&mut self, now: Time) {
         if let Some(subflow) = &mut self.subflow {
             subflow.failed = true;
-            self.keepalive_at = None;
+            self.keepalive_at = Some(now + self.keepalive_interval());
         }
         if self.state == State::Established && !self.out.outage.is_active() {
             self.unassign();

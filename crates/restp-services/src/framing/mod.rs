@@ -47,6 +47,14 @@ impl SendQueue {
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
+    /// Most bytes that the next segment has, of `segment_bytes`. A fixed frame may be larger: it was made for other paths.
+    pub fn next_bytes(&self, segment_bytes: usize) -> usize {
+        let whole = match self.framing {
+            Framing::Fixed => self.frames.front().map_or(0, Bytes::len),
+            Framing::Coalesce => 0,
+        };
+        self.bytes.min(segment_bytes).max(whole)
+    }
     /// Frames waiting.
     pub fn frames(&self) -> usize {
         self.frames.len()

@@ -100,6 +100,12 @@ impl Places {
         self.get(number).is_some_and(|place| !place.copies.is_empty())
     }
 
+    /// `path` carries `number`, and repeats it where it is lost.
+    pub fn is_on(&self, number: u64, path: usize) -> bool {
+        let place = self.get(number);
+        place.is_some_and(|place| place.copies.iter().any(|copy| copy.path == path))
+    }
+
     /// A copy of `number` has arrived, as far as its path knows.
     pub fn has_arrived(&self, number: u64, mut fate: impl FnMut(Copy) -> Fate) -> bool {
         let place = self.get(number);

@@ -25,10 +25,10 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         let Some(pdu) = evidence.pdu(*packet) else {
             continue;
         };
-        let (Some(wire), Some(conversation)) = (pdu.header.sequence, pdu.conversation) else {
+        let (Some(wire), Some(strand)) = (pdu.header.sequence, pdu.strand) else {
             continue;
         };
-        let sent: &mut Sent<'_> = sent.entry((*from, conversation)).or_default();
+        let sent: &mut Sent<'_> = sent.entry((*from, strand)).or_default();
         let number = sequence::expand(sent.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
         sent.near = Some(number);
         if pdu.is_data() {

@@ -5,7 +5,8 @@ use crate::chaos::{Case, CaseError, Side};
 use bytes::Bytes;
 use restp_base::sequence;
 use restp_proto::composition::ValidComposition;
-use restp_proto::wire::{ErrorControl, Header};
+use restp_proto::wire::{ErrorControl, Header, Mapping};
+use restp_services::path_management::PathMode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -35,12 +36,32 @@ impl Fault {
 
 /// One packet as its machine sent it.
 pub struct Pdu {
+    pub path: usize,
     pub conversation: Option<usize>,
+    /// The connection, over the run: one of several in a conversation over several paths.
+    pub strand: Option<usize>,
+    /// The server's association.
+    association: Option<usize>,
     pub header: Header,
     pub payload: Bytes,
 }
 
 impl Pdu {
+    /// What the numbers of `side`'s association count in: a client has one in each conversation, a server may have taken
+    /// several requests of a client that races.
+    pub fn numbering(&self, side: Side) -> Option<(Side, usize)> {
+        let number = match side {
+            Side::Client => self.conversation,
+            Side::Server => self.association,
+        };
+        Some((side, number?))
+    }
+
+    /// The association's number of the segment it carries.
+    pub fn mapping(&self) -> Option<Mapping> {
+        self.header.dss?.mapping.filter(|_| self.is_data())
+    }
+
     /// Its payload is a segment, not several of them in code, nor a question how large one may be.
     pub fn is_data(&self) -> bool {
         !self.payload.is_empty() && !self.header.services.error.has(ErrorControl::ENC) && !self.header.probe
@@ -72,14 +93,18 @@ impl<'a> Evidence<'a> {
             match &record.what {
                 What::Sent {
                     packet,
-                    conversation,
+                    path,
+                    owner,
                     datagram,
                     ..
                 } => {
                     let bytes = Bytes::from(datagram.to_vec());
                     if let Ok((header, length)) = Header::parse(&bytes, bytes.len()) {
                         let pdu = Pdu {
-                            conversation: *conversation,
+                            path: *path,
+                            conversation: owner.map(|owner| owner.conversation),
+                            strand: owner.map(|owner| owner.strand),
+                            association: owner.map(|owner| owner.association),
                             header,
                             payload: bytes.slice(length..),
                         };
@@ -116,6 +141,11 @@ impl<'a> Evidence<'a> {
 
     pub fn composition(&self, side: Side) -> &ValidComposition {
         &self.compositions[side.index()]
+    }
+
+    /// May conversations have several paths? Then paths have numbers of their own, and data has the association's too.
+    pub fn several_paths(&self) -> bool {
+        self.composition(Side::Client).paths != PathMode::Single
     }
 
     /// The conversation that something is about.

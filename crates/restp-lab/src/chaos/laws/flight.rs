@@ -1,5 +1,5 @@
 //! How much may be in flight, where the wire tells: the initial window before anything is answered (OP-33), and
-//! without congestion control the flight limit at all times (OP-50). Where blocks or holes are reported, only the
+//! without congestion control the flight limit at all times (OP-50), on each path for itself. Where blocks or holes are reported, only the
 //! sender knows what it counts as gone, so the limit is not judged then.
 
 use super::evidence::{Evidence, Fault, Pdu};
@@ -11,7 +11,7 @@ use restp_proto::composition::Composition;
 use restp_proto::wire::{Flags, Tail};
 use restp_services::ack::Detail;
 use restp_services::congestion::CongestionChoice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one side has in flight.
 #[derive(Default)]
@@ -35,13 +35,16 @@ struct Limits {
     timeout: Duration,
     forgets: bool,
     always: Option<u64>,
+    /// So many segments come on top: what each other path had not sent yet when it went silent, and when it failed.
+    rescued: u64,
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let limits = evidence
         .compositions
         .each_ref()
-        .map(|composition| Limits::of(composition));
+        .map(|composition| Limits::of(composition, evidence.case.paths() as u64));
+    let mut carriers: BTreeMap<((Side, usize), u32), BTreeSet<usize>> = BTreeMap::new();
     let mut flights: BTreeMap<(Side, usize), Flight> = BTreeMap::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         match &record.what {
@@ -49,25 +52,28 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let Some(pdu) = evidence.pdu(*packet) else {
                     continue;
                 };
-                let Some(conversation) = pdu.conversation else {
+                let Some(strand) = pdu.strand else {
                     continue;
                 };
-                let flight = flights.entry((*from, conversation)).or_default();
+                let mut rescued = false;
+                if let (Some(numbering), Some(mapping)) = (pdu.numbering(*from), pdu.mapping()) {
+                    // The first of what a silent path carries leaves at once on another, full or not, but once.
+                    let carriers = carriers.entry((numbering, mapping.dsn)).or_default();
+                    rescued = carriers.insert(strand) && carriers.len() > 1;
+                }
+                let flight = flights.entry((*from, strand)).or_default();
                 flight
-                    .send(record.at, pdu, &limits[from.index()])
+                    .send(record.at, pdu, rescued, &limits[from.index()])
                     .map_err(|what| Fault::at(index, format!("{from} {what}")))?;
             }
             What::Delivered { packet, to, .. } => {
                 let Some(pdu) = evidence.intact(*packet) else {
                     continue;
                 };
-                let Some(conversation) = pdu.conversation else {
+                let Some(strand) = pdu.strand else {
                     continue;
                 };
-                flights
-                    .entry((*to, conversation))
-                    .or_default()
-                    .hear(record.at, pdu);
+                flights.entry((*to, strand)).or_default().hear(record.at, pdu);
             }
             What::Jumped { side, .. } => {
                 let of_side = flights.iter_mut().filter(|((of, _), _)| of == side);
@@ -80,7 +86,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
 }
 
 impl Limits {
-    fn of(composition: &Composition) -> Self {
+    fn of(composition: &Composition, paths: u64) -> Self {
         let numbers = composition.numbers();
         let initial = numbers.iter().find(|(key, ..)| *key == "initial-window");
         let initial = initial.and_then(|(_, value, _)| value.split(' ').next()?.parse().ok());
@@ -98,12 +104,14 @@ impl Limits {
             timeout: composition.rto.floor.min(composition.handshake.rto),
             forgets: !composition.reliability.repeats(),
             always,
+            rescued: 2 * (paths - 1),
         }
     }
 }
 
 impl Flight {
-    fn send(&mut self, at: Time, pdu: &Pdu, limits: &Limits) -> Result<(), String> {
+    /// `rescued`: it may leave at any time, and takes no room.
+    fn send(&mut self, at: Time, pdu: &Pdu, rescued: bool, limits: &Limits) -> Result<(), String> {
         let Some(wire) = pdu.header.sequence else {
             return Ok(());
         };
@@ -119,11 +127,13 @@ impl Flight {
         if at.since(*self.since.get_or_insert(at)) >= limits.timeout {
             self.time_out(at, limits);
         }
-        let size = pdu.payload.len() as u64;
+        let size = if rescued { 0 } else { pdu.payload.len() as u64 };
         self.sizes.insert(number, size);
         self.bytes += size;
-        let within =
-            |segments: u64| self.bytes == size || self.bytes <= segments.saturating_mul(limits.segment_bytes);
+        let within = |segments: u64| {
+            let most = segments.saturating_add(limits.rescued);
+            self.bytes == size || rescued || self.bytes <= most.saturating_mul(limits.segment_bytes)
+        };
         let (bytes, segment) = (self.bytes, limits.segment_bytes);
         if let Some(segments) = limits
             .initial

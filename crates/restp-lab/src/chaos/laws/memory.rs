@@ -49,7 +49,10 @@ fn bound(evidence: &Evidence<'_>, side: Side, trace: &Trace, end: usize) -> u64 
     } else {
         0
     };
-    kept + held + coded + own.send_buffer_bytes as u64 + FLOW_BYTES
+    // Each path is a connection that keeps what it carries itself; one that has ended lingers beside its successor.
+    let paths = evidence.case.paths() as u64;
+    let connections = if paths > 1 { 1 + 2 * paths } else { 1 };
+    kept * connections + held + coded + own.send_buffer_bytes as u64 + FLOW_BYTES * connections
 }
 
 fn window(composition: &Composition) -> Option<u64> {

@@ -13,6 +13,8 @@ mod numbers;
 mod once;
 mod order;
 mod progress;
+mod shared_window;
+mod stall;
 mod window;
 mod wire;
 
@@ -60,7 +62,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "flight",
-        says: "before the first answer no more than the initial window is in flight, and without congestion control never more than the limit",
+        says: "before the first answer no more than the initial window is in flight, and without congestion control never more than the limit; on each path for itself, and what another path carried before may leave once at any time",
         check: flight::check,
     },
     Law {
@@ -92,6 +94,11 @@ pub static LAWS: &[Law] = &[
         name: "progress",
         says: "once everything is whole, everything comes to an end in bounded time and is forgotten, without storms or needless wakes",
         check: progress::check,
+    },
+    Law {
+        name: "stall",
+        says: "while one path is whole, data that waits for a reader who reads does not wait longer than a failure takes to notice and repair",
+        check: stall::check,
     },
     Law {
         name: "endings",
@@ -196,7 +203,10 @@ fn packet_line(evidence: &Evidence<'_>, packet: u64) -> String {
         return format!("packet {packet}, which is no PDU");
     };
     let header = &pdu.header;
-    let mut line = format!("packet {packet}:");
+    let mut line = match evidence.several_paths() {
+        true => format!("packet {packet} on path {}:", pdu.path),
+        false => format!("packet {packet}:"),
+    };
     for name in header.flags.names() {
         line += &format!(" {name}");
     }
@@ -208,6 +218,15 @@ fn packet_line(evidence: &Evidence<'_>, packet: u64) -> String {
     }
     if let Some(window) = header.window {
         line += &format!(" window {window}");
+    }
+    if let Some(dss) = header.dss {
+        line += &dss.mapping.map_or_else(String::new, |mapping| {
+            format!(" is number {} of all", mapping.dsn)
+        });
+        line += &dss
+            .data_ack
+            .map_or_else(String::new, |number| format!(" acknowledges {number} of all"));
+        line += if dss.fin { " and ends" } else { "" };
     }
     line + &format!(" with {} bytes {:?}", pdu.payload.len(), header.tail)
 }

@@ -1,7 +1,9 @@
 //! Nothing is sent beyond the window that has reached the sender (ResTP §3.1.3), but one probe (OP-25): with
-//! repeats it is the first number outside, without them each probe is a new number, one per timeout.
+//! repeats it is the first number outside, without them each probe is a new number, one per timeout. Several paths
+//! share one window, which counts the association's numbers (OP-55).
 
 use super::evidence::{Evidence, Fault, Pdu};
+use super::shared_window as shared;
 use crate::chaos::Side;
 use crate::chaos::trace::What;
 use restp_base::sequence;
@@ -34,6 +36,9 @@ struct Probes {
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     if evidence.composition(Side::Client).flow_control == FlowControl::None {
         return Ok(());
+    }
+    if evidence.several_paths() {
+        return shared::check(evidence);
     }
     let mut senders: BTreeMap<(Side, usize), Sender> = BTreeMap::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {

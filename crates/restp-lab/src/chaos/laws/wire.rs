@@ -5,6 +5,11 @@ use crate::chaos::trace::What;
 use restp_base::machine::Head;
 use restp_proto::wire::{Header, Tail};
 
+/// A question how large a packet a path carries stands for a segment with its mapping, and has none itself.
+const MAPPING_BYTES: usize = 20;
+/// An answer to it has two bytes, however small segments are.
+const ANSWER_BYTES: usize = 2;
+
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     for (index, record) in evidence.trace.records.iter().enumerate() {
         let What::Sent { from, datagram, .. } = &record.what else {
@@ -20,7 +25,15 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         if again[..] != bytes[..length] {
             return Err(Fault::at(index, format!("what {from} sends is said in two ways")));
         }
-        let segment = evidence.composition(*from).segment_bytes as usize;
+        let mut segment = evidence.composition(*from).segment_bytes as usize;
+        if header.probe {
+            let mapping = if evidence.several_paths() {
+                MAPPING_BYTES
+            } else {
+                0
+            };
+            segment = (segment + mapping).max(ANSWER_BYTES);
+        }
         let payload = bytes.len() - length;
         if payload > segment {
             let what = format!("{from} sends {payload} bytes in a segment of {segment}");
