@@ -275,7 +275,8 @@ impl<'a> Application<'a> {
 /// The path that the write after `done` others is for.
 fn pinned(case: &Case, done: u64) -> Option<usize> {
     let round = done.checked_div(case.pin_every)?;
-    (done % case.pin_every == 0).then_some((round % case.paths() as u64) as usize)
+    done.is_multiple_of(case.pin_every)
+        .then_some((round % case.paths() as u64) as usize)
 }
 
 /// What a client that opens a conversation at `now` does with its further paths.
