@@ -6,7 +6,7 @@ use common::*;
 use restp_base::flow::{CloseReason, Flow, FlowId};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
-use restp_proto::wire::{Flags, Tail};
+use restp_proto::wire::{Flags, Snack, Tail};
 
 /// `par-arq` for packets of voice that are of use for 160 ms. One way takes 32 ms (ResTP §4.5).
 const VOICE: &[(&str, &str)] = &[("deadline", "160 ms")];
@@ -236,6 +236,53 @@ fn an_arrival_after_its_hole_was_skipped_is_late_and_the_sender_learns_where_the
         assert_eq!(listener.late_packets as usize, call.copies(3));
         assert_eq!(listener.duplicate_packets, 0);
     }
+}
+
+#[test]
+fn a_report_about_what_was_skipped_brings_nothing_back() {
+    let mut call = Call::with("positive+snack", VOICE);
+    call.pair.rule = lose(3, u32::MAX);
+    call.speak(10);
+    call.pair.rule = Box::new(|_| Verdict::Pass);
+    let is_skipped = |seen: &&Seen| seen.is_data() && seen.payload[..8] == 3_u64.to_be_bytes();
+    let skipped = call
+        .pair
+        .log
+        .iter()
+        .find(is_skipped)
+        .expect("frame 3")
+        .header
+        .sequence;
+    let (copies, before) = (
+        call.copies(3),
+        call.pair.ends[0].stats(call.flow).expect("a flow"),
+    );
+    // An old pointer, and a hole that begins at it: the skipped frame is asked for, alone or with all that followed.
+    for size in [1, 3, u16::MAX] {
+        call.pair.forge(1, b"", |header| {
+            let vector = Default::default();
+            (header.acknowledgement, header.tail) = (
+                skipped,
+                Tail::Snack(Snack {
+                    offset: 0,
+                    size,
+                    vector,
+                }),
+            );
+        });
+    }
+    call.listen(ms(500));
+    let after = call.pair.ends[0].stats(call.flow).expect("a flow");
+    assert_eq!(call.copies(3), copies);
+    assert_eq!(
+        (after.in_flight_segments, after.retransmitted_packets),
+        (0, before.retransmitted_packets)
+    );
+    assert!(
+        call.pair
+            .transfer(0, (call.flow, call.accepted), &[7; 160], ms(500)),
+        "the call goes on"
+    );
 }
 
 #[test]

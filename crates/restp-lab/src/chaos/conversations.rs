@@ -5,7 +5,7 @@ use super::Side;
 use restp_base::machine::Datagram;
 use restp_proto::wire::codes::CAPABLE_HMAC_SHA256;
 use restp_proto::wire::{Flags, Header, Keys, MpCapable, MpJoin, MpSetup};
-use restp_services::connection_management as management;
+use restp_services::connection_management::{self as management, EARLY_SEGMENTS};
 use std::collections::BTreeMap;
 
 /// Port of the first flow of a machine (RFC 6335 §6).
@@ -89,11 +89,13 @@ impl Conversations {
         self.spoken.get(&key).copied().or(newest)
     }
 
-    /// Is it a SYN-ACK, with a number of this connection where it has one?
+    /// Is it a SYN-ACK, with a number of this connection where it has one? It acknowledges the SYN, or early data with it.
     fn answers(&self, header: &Header, strand: usize) -> bool {
-        let next = self.first_numbers.get(&strand).map(|first| first.wrapping_add(1));
-        header.flags.has(Flags::SYN | Flags::ACK)
-            && (header.acknowledgement.is_none() || header.acknowledgement == next)
+        let first = self.first_numbers.get(&strand);
+        let is_ours = |number: u32| {
+            first.is_some_and(|first| (1..=EARLY_SEGMENTS + 1).contains(&number.wrapping_sub(*first).into()))
+        };
+        header.flags.has(Flags::SYN | Flags::ACK) && header.acknowledgement.is_none_or(is_ours)
     }
 
     /// A SYN with another first number than the last one of its port begins a connection; its key or token tells of which

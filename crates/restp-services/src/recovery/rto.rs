@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 pub struct RtoParameters {
     /// Smallest value (OP-58: 200 ms; 1 s reproduces published runs).
     pub floor: Duration,
-    /// Largest value, back-off included (OP-58), unless a round trip is longer.
+    /// Largest value, back-off included (OP-58), unless a round trip is longer or none was measured.
     pub ceiling: Duration,
     /// Timeouts in a row before the sender gives up (OP-51).
     pub attempts: u32,
@@ -72,8 +72,12 @@ impl RtoTimer {
             .unwrap_or(self.unmeasured)
             .max(rtt.smoothed().unwrap_or_default() + self.parameters.margin)
             .max(self.parameters.floor);
-        // A ceiling below the round trip would repeat everything before it can be answered.
-        let ceiling = self.parameters.ceiling.max(rtt.smoothed().unwrap_or_default());
+        // A ceiling below the round trip would repeat everything before it can be answered, and what is repeated measures
+        // none (Karn): so it does not count before the first sample either.
+        let ceiling = self
+            .parameters
+            .ceiling
+            .max(rtt.smoothed().unwrap_or(self.unmeasured));
         base.scaled(1 << self.backoff.min(30), 1).min(ceiling)
     }
 
@@ -172,11 +176,7 @@ mod tests {
             ceiling: Duration::from_millis(50),
             ..Default::default()
         });
-        assert_eq!(
-            timer.value(&rtt),
-            Duration::from_millis(50),
-            "nothing is known of the path"
-        );
+        assert_eq!(timer.value(&rtt), Duration::from_secs(1), "RFC 6298 (2.1)");
         rtt.sample(Duration::from_millis(300));
         assert_eq!(timer.value(&rtt), Duration::from_millis(300));
     }

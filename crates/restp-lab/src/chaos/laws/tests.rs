@@ -1,13 +1,15 @@
 //! The laws themselves: each is broken on purpose, by a machine that misbehaves or by a change to a trace.
 
 use super::{LAWS, Violation, judge};
+use crate::chaos::paths::Further;
 use crate::chaos::stage::{self, Maker};
 use crate::chaos::trace::{Ending, Trace, What};
 use crate::chaos::{Case, Side, Traffic, endpoint};
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
+use restp_proto::wire::{ErrorControl, Header};
 use restp_proto::{Endpoint, EndpointConfig};
 use std::collections::BTreeSet;
 
@@ -47,6 +49,22 @@ fn reliable() -> Case {
         ("ack", "positive"),
         ("congestion", "newreno"),
     ])
+}
+
+/// The same over two paths alike.
+fn two_paths() -> Case {
+    let mut case = reliable();
+    for choices in [&mut case.client, &mut case.server] {
+        choices.insert("paths".into(), "spreading".into());
+        choices.insert("scheduling".into(), "fastest-rtt".into());
+    }
+    case.further = vec![Further {
+        joins_ms: 0,
+        leaves_ms: None,
+        backup: false,
+        hops: case.hops.clone(),
+    }];
+    case
 }
 
 fn unreliable() -> Case {
@@ -145,6 +163,50 @@ fn a_changed_trace_breaks_the_law_it_is_about() {
     breaks("progress", &reliable(), |trace| trace.ending = Ending::TimeUp);
     breaks("progress", &reliable(), |trace| trace.remembered.push(0));
     breaks("progress", &reliable(), |trace| trace.wakeups = 1 << 30);
+}
+
+#[test]
+fn an_encoded_packet_that_is_not_the_sum_of_its_segments_is_seen() {
+    let mut case = reliable();
+    for choices in [&mut case.client, &mut case.server] {
+        choices.insert("reliability".into(), "harq".into());
+    }
+    breaks("encoded", &case, |trace| {
+        let mut changed = None;
+        for record in &mut trace.records {
+            let (What::Sent { packet, datagram, .. } | What::Delivered { packet, datagram, .. }) =
+                &mut record.what
+            else {
+                continue;
+            };
+            let is_encoded = || {
+                let (header, _) = Header::parse(&datagram.to_vec(), datagram.len()).expect("a PDU");
+                header.services.error.has(ErrorControl::ENC)
+            };
+            if changed == Some(*packet) || (changed.is_none() && is_encoded()) {
+                changed = Some(*packet);
+                let mut sum = datagram.body.to_vec();
+                *sum.last_mut().expect("a sum") ^= 1;
+                datagram.body = sum.into();
+            }
+        }
+        changed.expect("an encoded packet");
+    });
+}
+
+#[test]
+fn a_reader_that_waits_while_a_path_is_whole_breaks_the_law_of_stalls() {
+    breaks("stall", &two_paths(), |trace| {
+        let read = |what: &What| matches!(what, What::Read { end: 1, .. });
+        let reads: Vec<usize> = (0..trace.records.len())
+            .filter(|index| read(&trace.records[*index].what))
+            .collect();
+        // In the middle of the transfer everything stands still for two minutes.
+        let later = &mut trace.records[reads[reads.len() / 2]..];
+        later
+            .iter_mut()
+            .for_each(|record| record.at += Duration::from_secs(120));
+    });
 }
 
 #[test]
