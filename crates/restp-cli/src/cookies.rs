@@ -33,11 +33,7 @@ impl CookieFile {
 
     /// What it holds that is still shown.
     pub fn load(&self) -> (Vec<KeptCookie>, Vec<(PublicKey, Pass)>) {
-        let text = read(&self.path).unwrap_or_default();
-        let now = unix_seconds();
-        let cookies = text.lines().filter_map(|line| parse(line, now));
-        let passes = text.lines().filter_map(parse_pass).take(MAX_PASSES);
-        (cookies.collect(), passes.collect())
+        parse_all(&read(&self.path).unwrap_or_default(), unix_seconds())
     }
 
     /// Replaces its contents.
@@ -72,6 +68,13 @@ fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The lines that mean something at `now`, in seconds of Unix time.
+pub fn parse_all(text: &str, now: u64) -> (Vec<KeptCookie>, Vec<(PublicKey, Pass)>) {
+    let cookies = text.lines().filter_map(|line| parse(line, now));
+    let passes = text.lines().filter_map(parse_pass).take(MAX_PASSES);
+    (cookies.collect(), passes.collect())
 }
 
 /// Server, service port, cookie in hex, last second in which it is shown.

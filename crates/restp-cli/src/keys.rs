@@ -129,16 +129,22 @@ pub fn listed(given: &[String]) -> Result<BTreeSet<PublicKey>, Failure> {
                 "--allow {word}: neither a key nor a file of keys ({error}); write what `restp keygen` printed there"
             ))
         })?;
-        for (number, line) in (1..).zip(text.lines()) {
-            let Some(first) = line
-                .split_whitespace()
-                .next()
-                .filter(|first| !first.starts_with('#'))
-            else {
-                continue;
-            };
-            let key = first.parse();
-            keys.insert(key.map_err(|error| Failure::input(format!("{word}, line {number}: {error}")))?);
+        keys.extend(parse_list(word, &text)?);
+    }
+    Ok(keys)
+}
+
+/// The first word of each line of the file `name`, without empty lines and comments.
+///
+/// # Errors
+/// When one is no key, with the line.
+pub fn parse_list(name: &str, text: &str) -> Result<Vec<PublicKey>, Failure> {
+    let mut keys = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let word = line.split_whitespace().next();
+        if let Some(word) = word.filter(|word| !word.starts_with('#')) {
+            let key = word.parse();
+            keys.push(key.map_err(|error| Failure::input(format!("{name}, line {number}: {error}")))?);
         }
     }
     Ok(keys)
@@ -172,6 +178,15 @@ impl KnownPeers {
                 return Err(Failure::input(format!("{name}: {error}; {rule}")));
             }
         };
+        Self::parse(path, &text).map(Some)
+    }
+
+    /// Those in `text`, the contents of the file at `path`.
+    ///
+    /// # Errors
+    /// When a line means nothing.
+    pub fn parse(path: PathBuf, text: &str) -> Result<Self, Failure> {
+        let name = path.display();
         let mut lines = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let parsed = line
@@ -183,7 +198,7 @@ impl KnownPeers {
                 ))
             })?);
         }
-        Ok(Some(KnownPeers { path, lines }))
+        Ok(KnownPeers { path, lines })
     }
 
     /// The key of the host at `address`.

@@ -33,6 +33,7 @@ mod ticket;
 mod watch;
 
 pub use fitness::check as check_fitness;
+pub use message::{Answer, Offer};
 pub use name::check as check_name;
 pub use outcome::Outcome;
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};

@@ -50,7 +50,9 @@ pub struct Look {
 /// What became of a path, and when since the transfer began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct News {
+    /// What.
     pub event: PathEvent,
+    /// When.
     pub seconds: f64,
 }
 

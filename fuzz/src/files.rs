@@ -1,0 +1,57 @@
+//! Arbitrary text as what `restp send` and `restp recv` read from users, files and each other.
+
+use restp::{PublicKey, SecretKey};
+use restp_cli::cookies;
+use restp_cli::keys::{KnownPeers, parse_list};
+use restp_cli::transfer::{Answer, Offer, Ticket, check_name};
+
+/// The clock of the cookies, in seconds of Unix time.
+const NOW: u64 = 1_000_000;
+
+/// One input.
+pub fn run(bytes: &[u8]) {
+    messages(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    match text.parse::<Ticket>() {
+        Ok(ticket) => {
+            assert!((1..=Ticket::MAX_ADDRESSES).contains(&ticket.addresses().len()));
+            assert_eq!(ticket.to_string().parse(), Ok(ticket), "a ticket reads back");
+        }
+        Err(refused) => assert!(!refused.to_string().is_empty()),
+    }
+    if let Ok(key) = text.parse::<PublicKey>() {
+        assert_eq!(key.to_string().parse(), Ok(key));
+    }
+    if let Ok(secret) = text.parse::<SecretKey>() {
+        assert_eq!(secret.to_text().parse(), Ok(secret));
+    }
+    let (kept, passes) = cookies::parse_all(&text, NOW);
+    assert!(kept.iter().all(|cookie| cookie.remaining.as_nanos() > 0));
+    assert!(passes.len() <= 1024 && kept.len() <= text.lines().count());
+    if let Err(refused) = KnownPeers::parse("known_peers".into(), &text) {
+        assert!(refused.message().contains("known_peers, line"));
+    }
+    if let Err(refused) = parse_list("keys", &text) {
+        assert!(refused.message().contains("keys, line"));
+    }
+}
+
+/// What the other end of a transfer says first.
+fn messages(bytes: &[u8]) {
+    if let Some((head, rest)) = bytes.split_first_chunk()
+        && let Ok((_, length)) = Offer::head(head)
+        && let Some(name) = rest.get(..length)
+        && let Ok(name) = Offer::name(name.to_vec())
+        && check_name(&name).is_ok()
+    {
+        assert!(!name.contains(['/', '\\']) && !name.chars().any(char::is_control));
+    }
+    if let Some((head, rest)) = bytes.split_first_chunk()
+        && let Ok((kind, length)) = Answer::head(*head)
+        && let Some(body) = rest.get(..length)
+        && let Ok(answer) = Answer::body(kind, body)
+        && let Answer::Refused(sentence) | Answer::Failed(sentence) = answer
+    {
+        assert!(!sentence.chars().any(char::is_control), "it steers no terminal");
+    }
+}

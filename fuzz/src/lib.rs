@@ -1,0 +1,35 @@
+//! What peers and files control, fed with anything: one function per target. `fuzz_targets/` hands them to libFuzzer,
+//! `main.rs` runs them on inputs of its own.
+//!
+//! | Target | An input is |
+//! |---|---|
+//! | [`wire`] | a PDU |
+//! | [`connection`] | a story of two endpoints and a hostile network |
+//! | [`packet`] | a sealed datagram, and payloads of handshakes |
+//! | [`sealed`] | a story of two sealed endpoints, a stranger and a hostile network |
+//! | [`composition`] | keys and values of compositions and needs |
+//! | [`scenario`] | a scenario file, or a case of chaos |
+//! | [`files`] | tickets, keys, cookies, passes, known peers, messages of a file transfer |
+
+pub mod composition;
+pub mod connection;
+pub mod files;
+pub mod packet;
+pub mod scenario;
+pub mod sealed;
+pub mod wire;
+mod world;
+
+/// Takes one input; panics where something is wrong.
+pub type Target = fn(&[u8]);
+
+/// Name and function of each.
+pub const TARGETS: [(&str, Target); 7] = [
+    ("wire", wire::run),
+    ("connection", connection::run),
+    ("packet", packet::run),
+    ("sealed", sealed::run),
+    ("composition", composition::run),
+    ("scenario", scenario::run),
+    ("files", files::run),
+];
