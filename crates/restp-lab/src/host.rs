@@ -100,7 +100,8 @@ impl Host {
         Ok(())
     }
 
-    /// Everything that follows from one input. `hosts` has a place in the network for every address, in their order.
+    /// Everything that follows from one input. `hosts` has a place in the network for every address, in their order;
+    /// `sent` sees each datagram before it leaves.
     ///
     /// # Errors
     /// When this traffic cannot run over this transport.
@@ -110,9 +111,11 @@ impl Host {
         world: &mut World,
         hosts: &[HostId],
         out: &mut Datagram,
+        mut sent: impl FnMut(&Datagram),
     ) -> Result<(), TrafficError> {
         loop {
             while self.machine.poll_transmit(now, out) {
+                sent(out);
                 let of = |address| index_of(address).and_then(|index| hosts.get(index));
                 // A datagram to an address of nobody leaves the network, as it would behind a default route.
                 if let (Some(&from), Some(&to)) = (of(out.path.local), of(out.path.remote)) {

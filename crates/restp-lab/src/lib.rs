@@ -24,5 +24,5 @@ pub mod run;
 pub mod scenario;
 pub mod traffic;
 
-pub use run::{Line, Options, RunError, RunResult, Summary, run};
+pub use run::{Job, Line, Options, RunError, RunResult, Summary, run};
 pub use scenario::{Scenario, ScenarioError};

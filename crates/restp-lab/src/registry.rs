@@ -6,9 +6,11 @@ pub(crate) use restp::text_of;
 
 use crate::scenario::unknown;
 use crate::traffic::PORT;
-use restp_base::machine::{Machine, PathAddress};
+use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_proto::composition::{PRESETS, ValidComposition};
+use restp_proto::wire;
 use restp_rivals::compositions::rivals;
+use restp_rivals::tcp::wire as tcp_wire;
 use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
 use restp_services::framing::Framing;
@@ -37,6 +39,20 @@ pub struct Ends {
     /// At the flow's `to`, listening on [`PORT`].
     pub server: Box<dyn Machine>,
 }
+
+/// What a datagram says of the data it carries, in the units of its protocol: segments with ResTP, bytes with TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Where its payload begins.
+    pub sequence: Option<u32>,
+    /// What is expected next in the other direction.
+    pub acknowledgement: Option<u32>,
+    /// How much payload there is.
+    pub payload_bytes: usize,
+}
+
+/// Source and destination port, length, check sum (RFC 768).
+const UDP_HEADER_BYTES: usize = 8;
 
 /// Why a transport was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -109,6 +125,37 @@ impl Transport {
     /// Its name as written.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the headers of a datagram say that arrived along `path`, as its receiver sees that; `None` where it cannot be
+    /// read.
+    pub(crate) fn numbers(&self, datagram: &Datagram, path: PathAddress) -> Option<Numbers> {
+        let (head, body) = (&datagram.head[..], &datagram.body[..]);
+        let bytes = if head.is_empty() { body } else { head };
+        let rest = if head.is_empty() { &[][..] } else { body };
+        match &self.kind {
+            Kind::Udp => Some(Numbers {
+                payload_bytes: datagram.len().checked_sub(UDP_HEADER_BYTES)?,
+                ..Numbers::default()
+            }),
+            Kind::Restp(_) => {
+                let (header, length) = wire::Header::parse(bytes, datagram.len()).ok()?;
+                Some(Numbers {
+                    sequence: header.sequence,
+                    acknowledgement: header.acknowledgement,
+                    payload_bytes: datagram.len() - length,
+                })
+            }
+            Kind::Tcp(_) => {
+                let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
+                let acknowledges = header.flags.has(tcp_wire::Flags::ACK);
+                Some(Numbers {
+                    sequence: Some(header.sequence),
+                    acknowledgement: acknowledges.then_some(header.acknowledgement),
+                    payload_bytes: datagram.len() - length,
+                })
+            }
+        }
     }
 
     /// The machines of a flow along `path`, as its opener sees it. All protocols are deterministic; nothing in them is

@@ -223,6 +223,15 @@ impl Direction {
         }
     }
 
+    /// Packets and bytes that wait at `now`, the packet being sent apart.
+    pub fn waiting(&mut self, now: Time) -> (u64, u64) {
+        if self.holds() {
+            return self.discipline.held();
+        }
+        self.backlog.advance(now);
+        (self.backlog.packets(), self.backlog.bytes())
+    }
+
     /// Queue and serialiser: when the last bit leaves, and whether the packet met congestion. `None`: no room.
     fn send(&mut self, now: Time, parcel: Parcel, luck: f64) -> Option<(Time, bool)> {
         if self.rate_bps == 0 {

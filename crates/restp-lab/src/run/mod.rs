@@ -1,13 +1,18 @@
 //! From points and seeds to results: replications on all cores, results in the order of points and seeds.
 
+mod columns;
+mod observer;
 mod parallel;
 mod replication;
 mod summary;
+mod traces;
 
+pub use columns::{Column, Table};
 pub(crate) use parallel::in_order;
 pub use replication::{RunError, RunResult, traced};
 pub(crate) use summary::number;
 pub use summary::{Numbers, Summary};
+pub use traces::{Traces, TracesWanted, traces};
 
 use crate::checker::{self, Verdict};
 use crate::scenario::{Point, Scenario};
@@ -63,12 +68,7 @@ pub fn run(
     let jobs = jobs(scenario, options)?;
     let (mut runs, mut judged): (Vec<RunResult>, Vec<RunResult>) = (Vec::new(), Vec::new());
     let mut done = 0;
-    let work = |index: usize| {
-        let job: &Job<'_> = &jobs[index];
-        replication::replicate(job.point, job.seed, options.stopwatch)
-    };
-    let outcome = in_order(options.threads, jobs.len(), work, |result| {
-        let result = result?;
+    let outcome = run_jobs(scenario, &jobs, options, |result| {
         runs.push(result.clone());
         if each(Line::Run(result)).is_break() {
             return Ok(ControlFlow::Break(()));
@@ -76,7 +76,7 @@ pub fn run(
         done += 1;
         if jobs
             .get(done)
-            .is_some_and(|next| std::ptr::eq(next.point, jobs[done - 1].point))
+            .is_some_and(|next| next.point == jobs[done - 1].point)
         {
             return Ok(ControlFlow::Continue(()));
         }
@@ -98,16 +98,22 @@ pub fn run(
 }
 
 /// One simulation to do.
-#[derive(Clone, Copy)]
-struct Job<'a> {
-    point: &'a Point,
-    seed: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job {
+    /// The point, by its place among [`Scenario::points`].
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
 }
 
 /// The most runs of one scenario.
 const MOST_RUNS: u64 = 1_000_000;
 
-fn jobs<'a>(scenario: &'a Scenario, options: &Options<'_>) -> Result<Vec<Job<'a>>, RunError> {
+/// Every point with every seed, in the order of results.
+///
+/// # Errors
+/// When there are too many.
+pub fn jobs(scenario: &Scenario, options: &Options<'_>) -> Result<Vec<Job>, RunError> {
     let runs = |point: &Point| options.runs.unwrap_or(point.plan.runs);
     let total = scenario.points().iter().map(runs).fold(0, u64::saturating_add);
     if total > MOST_RUNS {
@@ -117,9 +123,28 @@ fn jobs<'a>(scenario: &'a Scenario, options: &Options<'_>) -> Result<Vec<Job<'a>
         });
     }
     let mut jobs = Vec::new();
-    for point in scenario.points() {
+    for (index, point) in scenario.points().iter().enumerate() {
         let first = options.seed.unwrap_or(point.plan.seed);
-        jobs.extend((first..first.saturating_add(runs(point))).map(|seed| Job { point, seed }));
+        let seeds = first..first.saturating_add(runs(point));
+        jobs.extend(seeds.map(|seed| Job { point: index, seed }));
     }
     Ok(jobs)
+}
+
+/// Does these jobs, whose points must exist, on `options.threads`; `each` gets the results in the order of the jobs and
+/// may stop the rest with [`ControlFlow::Break`].
+///
+/// # Errors
+/// The first run, in that order, that could not go on, or the error of `each`.
+pub fn run_jobs(
+    scenario: &Scenario,
+    jobs: &[Job],
+    options: &Options<'_>,
+    mut each: impl FnMut(RunResult) -> Result<ControlFlow<()>, RunError>,
+) -> Result<ControlFlow<()>, RunError> {
+    let work = |index: usize| {
+        let Job { point, seed } = jobs[index];
+        replication::replicate(&scenario.points()[point], seed, options.stopwatch)
+    };
+    in_order(options.threads, jobs.len(), work, |result| each(result?))
 }

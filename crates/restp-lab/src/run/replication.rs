@@ -1,5 +1,6 @@
 //! One point, one seed, one result.
 
+use super::observer::{End, Nobody, Observer};
 use crate::host::{Application, Host, Notice, address_of};
 use crate::metrics::{FlowResult, LinkResult, Watch, links};
 use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
@@ -63,6 +64,21 @@ pub enum RunError {
         /// When.
         at: Time,
     },
+    /// A trace that memory might not hold.
+    #[error(
+        "seed {seed}: the trace has {most} rows at {:.3} of {:.3} s; shorten duration, look less often (every), or allow more rows",
+        .at.as_secs_f64(), .end.as_secs_f64()
+    )]
+    TraceTooLong {
+        /// The run.
+        seed: u64,
+        /// The limit that was asked for.
+        most: usize,
+        /// How far it came.
+        at: Time,
+        /// How far it should have gone.
+        end: Time,
+    },
     /// More runs than memory holds.
     #[error(
         "{total} runs in all are too many; at most {most} are possible, so ask for fewer points or seeds"
@@ -92,7 +108,21 @@ pub fn traced(
 ) -> Result<RunResult, RunError> {
     let mut run = Replication::new(&point.plan, seed)?;
     run.world.trace(sink);
-    run.until_the_end()?;
+    run.until_the_end(&mut Nobody)?;
+    Ok(run.result(point, None))
+}
+
+/// Runs `point` with `seed`, and lets `observer` look on. The result is the same as without.
+///
+/// # Errors
+/// When the run cannot go on, or the observer has seen enough.
+pub(super) fn observed(
+    point: &Point,
+    seed: u64,
+    observer: &mut impl Observer,
+) -> Result<RunResult, RunError> {
+    let mut run = Replication::new(&point.plan, seed)?;
+    run.until_the_end(observer)?;
     Ok(run.result(point, None))
 }
 
@@ -104,7 +134,7 @@ pub(super) fn replicate(
 ) -> Result<RunResult, RunError> {
     let started = stopwatch.map(|read| read());
     let mut run = Replication::new(&point.plan, seed)?;
-    run.until_the_end()?;
+    run.until_the_end(&mut Nobody)?;
     let wall_seconds = stopwatch.zip(started).map(|(read, started)| read() - started);
     Ok(run.result(point, wall_seconds))
 }
@@ -188,7 +218,7 @@ impl<'a> Replication<'a> {
         })
     }
 
-    fn until_the_end(&mut self) -> Result<(), RunError> {
+    fn until_the_end(&mut self, observer: &mut impl Observer) -> Result<(), RunError> {
         let (mut arrived, mut out) = (Datagram::empty(), Datagram::empty());
         let (mut instant, mut at_instant) = (Time::ZERO, 0u64);
         let mut finished = vec![false; self.plan.flows.len()];
@@ -204,15 +234,21 @@ impl<'a> Replication<'a> {
             }
             let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
             let index = self.owners[id.index()];
+            let end = End {
+                flow: index / 2,
+                opens: index.is_multiple_of(2),
+            };
             let host = &mut self.hosts[index];
             let step = match happening {
                 Happening::Arrival { .. } => {
+                    observer.arrived(now, end, &arrived);
                     host.arrival(now, &mut arrived);
                     Ok(())
                 }
                 Happening::Wake { .. } => host.wake(now),
             };
-            step.and_then(|()| host.settle(now, &mut self.world, &self.addresses, &mut out))
+            let sent = |datagram: &Datagram| observer.sent(now, end, datagram);
+            step.and_then(|()| host.settle(now, &mut self.world, &self.addresses, &mut out, sent))
                 .map_err(|error| {
                     let flow = self.plan.flows[index / 2].name.clone();
                     RunError::Traffic {
@@ -221,6 +257,7 @@ impl<'a> Replication<'a> {
                         error,
                     }
                 })?;
+            observer.settled(now, end, host, &mut self.world)?;
             let flow = index / 2;
             if !finished[flow] && self.finished(flow) {
                 finished[flow] = true;

@@ -54,14 +54,7 @@ impl Scenario {
             key: String::new(),
             message: format!("cannot be read ({error}); name a scenario file (TOML)"),
         })?;
-        Scenario {
-            text,
-            file: Some(file.to_owned()),
-            settings: vec![],
-            points: vec![],
-            checks: vec![],
-        }
-        .validated()
+        Scenario::written(text, Some(file.to_owned()), vec![])
     }
 
     /// Validates a scenario given as text.
@@ -69,10 +62,23 @@ impl Scenario {
     /// # Errors
     /// When anything in it is not understood or impossible.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        Scenario::written(text.into(), None, vec![])
+    }
+
+    /// Validates a scenario given as the text of `file`, which is not read, with all `settings` (see
+    /// [`Scenario::with`]) at once.
+    ///
+    /// # Errors
+    /// When anything in it is not understood or impossible.
+    pub fn written(
+        text: String,
+        file: Option<PathBuf>,
+        settings: Vec<(String, String)>,
+    ) -> Result<Self, ScenarioError> {
         Scenario {
-            text: text.into(),
-            file: None,
-            settings: vec![],
+            text,
+            file,
+            settings,
             points: vec![],
             checks: vec![],
         }

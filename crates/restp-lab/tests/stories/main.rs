@@ -11,5 +11,6 @@ mod profiles;
 mod queues;
 mod results;
 mod schemes;
+mod traces;
 mod voice;
 mod web;

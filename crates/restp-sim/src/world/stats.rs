@@ -1,5 +1,6 @@
 //! What a run counts.
 
+use super::World;
 use crate::direction::Counters;
 use crate::spec::Way;
 
@@ -27,4 +28,15 @@ pub struct Totals {
     pub dropped: u64,
     /// On their way.
     pub in_flight: u64,
+}
+
+impl World {
+    /// What waits before each direction now: its name, `"<link>/<forward|reverse>"`, packets, and bytes.
+    pub fn queues(&mut self) -> impl Iterator<Item = (&str, u64, u64)> {
+        let now = self.now;
+        self.labels.iter().zip(&mut self.lines).map(move |(label, line)| {
+            let (packets, bytes) = line.direction.waiting(now);
+            (label.line.as_str(), packets, bytes)
+        })
+    }
 }

@@ -1,0 +1,164 @@
+//! What runs did over time: traces change nothing, say what results say, and end where they were told to.
+
+use crate::common::{runs, with};
+use restp_base::time::Duration;
+use restp_lab::RunError;
+use restp_lab::run::{Column, RunResult, Table, Traces, TracesWanted, traces};
+
+const LOSSY: &str = r#"
+id = "lossy"
+duration = "10 s"
+
+[[link]]
+name = "bottleneck"
+between = ["source", "sink"]
+rate = "2 Mbit/s"
+delay = "20 ms"
+queue = { drop_tail = "20 packets" }
+loss = { drop = [40, 41, 90] }
+
+[[flow]]
+name = "a"
+from = "source"
+to = "sink"
+transport = "restp:3wh-arq"
+traffic = { bulk = {} }
+"#;
+
+const ALL: TracesWanted = TracesWanted {
+    every: Duration::ZERO,
+    rows: 1_000_000,
+    sequence: true,
+};
+
+fn traced(settings: &[(&str, &str)], wanted: TracesWanted) -> Result<(RunResult, Traces), RunError> {
+    traces(&with(LOSSY, settings).points()[0], 1, wanted)
+}
+
+fn integers<'a>(table: &'a Table, name: &str) -> &'a [i64] {
+    match table.column(name) {
+        Some(Column::Integer(values)) => values,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn floats<'a>(table: &'a Table, name: &str) -> &'a [f64] {
+    match table.column(name) {
+        Some(Column::Float(values)) => values,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn words<'a>(table: &'a Table, name: &str) -> Vec<&'a str> {
+    match table.column(name) {
+        Some(Column::Word(codes, words)) => codes.iter().map(|code| words[*code as usize].as_str()).collect(),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[test]
+fn a_trace_changes_nothing_and_says_what_the_result_says() {
+    for transport in ["restp:3wh-arq", "tcp:newreno"] {
+        let settings = [("flow.a.transport", transport)];
+        let (result, traces) = traced(&settings, ALL).expect("it runs");
+        assert_eq!(result, runs(&with(LOSSY, &settings))[0], "{transport}");
+
+        let flow = &result.flows[0];
+        let sequence = &traces.sequence;
+        let (hosts, steps) = (words(sequence, "host"), words(sequence, "step"));
+        let sent: Vec<usize> = (0..sequence.rows())
+            .filter(|row| hosts[*row] == "opener" && steps[*row] == "sent")
+            .collect();
+        assert_eq!(sent.len() as u64, flow.sent_packets, "{transport}");
+        let payload: i64 = sent
+            .iter()
+            .map(|row| integers(sequence, "payload_bytes")[*row])
+            .sum();
+        let last = *integers(&traces.window, "sent_payload_bytes")
+            .last()
+            .expect("rows");
+        assert_eq!(payload, last, "{transport}: both count repeats");
+
+        // A repeat has a number that was there before: as many of them as the flow counts.
+        let mut highest = -1;
+        let numbers = sent
+            .iter()
+            .filter(|row| integers(sequence, "payload_bytes")[**row] > 0);
+        let repeats = numbers
+            .filter(|row| {
+                let number = integers(sequence, "sequence")[**row];
+                let seen = number <= highest;
+                highest = highest.max(number);
+                seen
+            })
+            .count();
+        assert_eq!(repeats as u64, flow.retransmitted_packets, "{transport}");
+        assert!(repeats >= 3, "{transport}: three packets were lost");
+
+        assert_eq!(
+            *integers(&traces.queue, "packets").iter().max().expect("rows"),
+            20,
+            "{transport}"
+        );
+        assert!(
+            floats(&traces.window, "srtt_s").iter().any(|srtt| *srtt > 0.05),
+            "{transport}"
+        );
+        let carried = *integers(&traces.path, "sent_bytes").last().expect("rows");
+        assert_eq!(carried as u64, flow.paths[0].bytes_sent, "{transport}");
+    }
+}
+
+#[test]
+fn every_path_has_numbers_of_its_own() {
+    let text = format!(
+        "{}\n[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n",
+        LOSSY
+    );
+    let scenario = with(
+        &text,
+        &[
+            ("flow.a.transport", "restp:geo-spread"),
+            ("flow.a.paths", "[[[\"bottleneck\"], [\"second\"]]]"),
+        ],
+    );
+    let (result, traces) = traces(&scenario.points()[0], 1, ALL).expect("it runs");
+    for (index, path) in result.flows[0].paths.iter().enumerate() {
+        let of_path = |table: &Table, row: &usize| integers(table, "path")[*row] == index as i64;
+        let last = (0..traces.path.rows()).rfind(|row| of_path(&traces.path, row));
+        let last = last.unwrap_or_else(|| panic!("path {index} is in the trace"));
+        assert_eq!(integers(&traces.path, "sent_bytes")[last] as u64, path.bytes_sent);
+        let first = (0..traces.sequence.rows())
+            .find(|row| of_path(&traces.sequence, row) && integers(&traces.sequence, "sequence")[*row] >= 0);
+        let first = first.unwrap_or_else(|| panic!("path {index} has numbers"));
+        assert_eq!(integers(&traces.sequence, "sequence")[first], 0);
+    }
+}
+
+#[test]
+fn whoever_looks_less_often_gets_fewer_rows() {
+    let (_, all) = traced(&[], ALL).expect("it runs");
+    let every = Duration::from_millis(100);
+    let wanted = TracesWanted {
+        every,
+        sequence: false,
+        ..ALL
+    };
+    let (_, few) = traced(&[], wanted).expect("it runs");
+    assert!(
+        few.window.rows() <= 101 && few.window.rows() > 50,
+        "{}",
+        few.window.rows()
+    );
+    assert!(few.queue.rows() < all.queue.rows() / 4);
+    assert_eq!(few.sequence.rows(), 0);
+}
+
+#[test]
+fn a_trace_too_long_ends_with_the_way_out() {
+    let error = traced(&[], TracesWanted { rows: 1000, ..ALL }).expect_err("more than that");
+    let sentence = error.to_string();
+    for word in ["seed 1", "1000 rows", "of 10.000 s", "duration", "every"] {
+        assert!(sentence.contains(word), "{sentence}");
+    }
+}
