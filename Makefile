@@ -26,13 +26,12 @@ lint: ## format, clippy, checks of the repository
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo run --locked --quiet --package xtask -- all
 
-# The Python package is optional: without its tests there is nothing to set up.
-python-test: ## tests of the Python package, in an environment of their own
-ifneq ($(wildcard python/tests),)
-	test -x .venv/bin/python || python3 -m venv .venv
-	.venv/bin/python -m pip install --quiet '.[test]'
-	.venv/bin/python -m pytest --quiet python/tests
-endif
+python-test: ## tests of the Python package, in an environment of its own (.venv)
+	./python/test.sh
+
+python-requirements: ## lock what those tests need, from python/requirements.in
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header \
+	  python/requirements.in -o python/requirements.txt
 
 bench: ## measure against QUIC, bare UDP, TCP and ns-3, and run the experiments; writes docs/results/
 	python3 bench/run.py

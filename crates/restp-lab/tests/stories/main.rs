@@ -10,6 +10,7 @@ mod paths;
 mod profiles;
 mod queues;
 mod results;
+mod schema;
 mod schemes;
 mod traces;
 mod voice;

@@ -97,7 +97,7 @@ impl Senders {
         }
         for (index, attempt) in sender.paths().iter().enumerate() {
             let own = |path: &&PathStats| path.path == attempt.path;
-            let carried = match stats.paths.iter().filter(own).next_back() {
+            let carried = match stats.paths.iter().rfind(own) {
                 Some(path) => Carried::of(path),
                 // A machine with one path says it of the whole.
                 None if stats.paths.is_empty() && index == 0 => Carried::of_whole(&stats),

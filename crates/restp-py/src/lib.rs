@@ -1,0 +1,24 @@
+//! The lab and the endpoint for Python: conversions only. Frames, sweeps and figures are Python, in `python/restp`.
+
+mod errors;
+mod scenario;
+
+use pyo3::prelude::*;
+use restp_lab::metrics::Interval;
+
+/// What `restp._restp` holds; `python/restp/_restp.pyi` says the same to type checkers, and a test compares them.
+#[pymodule]
+fn _restp(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<scenario::Scenario>()?;
+    module.add_function(wrap_pyfunction!(interval, module)?)?;
+    errors::add(module)
+}
+
+/// Mean of these values and the 95 % interval of Student's t, `(mean, low, high)`; with one value the mean thrice, and
+/// None without any.
+#[pyfunction]
+fn interval(values: Vec<f64>) -> Option<(f64, f64, f64)> {
+    let Interval { mean, low, high, .. } = Interval::of(&values)?;
+    Some((mean, low.unwrap_or(mean), high.unwrap_or(mean)))
+}

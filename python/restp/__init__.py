@@ -1,0 +1,27 @@
+"""ResTP from Python: experiments in virtual time, sweeps over cores and clusters, frames, figures, reports.
+
+>>> import restp
+>>> frame = restp.run("scenarios/restp/bulk-lossy.toml", link__bottleneck__loss__rate=0.02)
+>>> frame.groupby("transport")["goodput_bps"].mean()
+"""
+
+from restp._restp import RunError, ScenarioError, __version__
+from restp.lab import run
+from restp.results import Table
+from restp.store import FolderError, load
+from restp.sweeps import SweepError, sweep
+from restp.traces import Traces, trace
+
+__all__ = [
+    "FolderError",
+    "RunError",
+    "ScenarioError",
+    "SweepError",
+    "Table",
+    "Traces",
+    "__version__",
+    "load",
+    "run",
+    "sweep",
+    "trace",
+]
