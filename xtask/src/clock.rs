@@ -23,6 +23,9 @@ const TOKENS: [(&str, &str); 6] = [
     ),
 ];
 
+/// The one file that makes an instant: engines of others count in std's instants, from an arbitrary first one.
+const EPOCH: &str = "crates/restp-witnesses/src/clock.rs";
+
 /// Reads every Rust file of layers 1 to 3.
 ///
 /// # Errors
@@ -32,7 +35,7 @@ pub fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
     for folder in pure_crates() {
         for (path, text) in tree.below(&folder).filter(|(path, _)| path.ends_with(".rs")) {
             let code = code_only(text);
-            if measures(path, &code) {
+            if path == EPOCH || measures(path, &code) {
                 continue;
             }
             for (token, way_out) in TOKENS {

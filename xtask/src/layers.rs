@@ -7,13 +7,14 @@ use crate::finding::Finding;
 use crate::tree::Tree;
 
 /// Every crate with its layer. A dependency must lie in a lower one.
-const LAYERS: [(&str, u8); 10] = [
+const LAYERS: [(&str, u8); 11] = [
     ("restp-base", 1),
     ("restp-services", 2),
     ("restp-sim", 2),
     ("restp-rivals", 3),
     ("restp-proto", 3),
     ("restp-seal", 3),
+    ("restp-witnesses", 3),
     ("restp-lab", 4),
     ("restp", 4),
     ("restp-cli", 5),

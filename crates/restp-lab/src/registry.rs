@@ -15,6 +15,7 @@ use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
 use restp_services::framing::Framing;
 use restp_services::path_management::PathMode;
+use restp_witnesses::Witness;
 use std::path::Path;
 use thiserror::Error;
 
@@ -30,6 +31,8 @@ enum Kind {
     Udp,
     Restp(Box<ValidComposition>),
     Tcp(Box<TcpParameters>),
+    /// Somebody else's engine.
+    Witness(Witness),
 }
 
 /// The machines of one flow: who opens it, and who serves it.
@@ -90,6 +93,12 @@ impl Transport {
                     });
                 }
             },
+            _ if let Some(witness) = Witness::named(name, set) => {
+                Kind::Witness(witness.map_err(|error| {
+                    let (key, message) = (error.key, error.message);
+                    blaming(set, &key, message)
+                })?)
+            }
             Some(("tcp", congestion)) => Kind::Tcp(Box::new(tcp(congestion, set)?)),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
@@ -102,7 +111,7 @@ impl Transport {
 
     /// Does the transport called `name` have timers and attempts to set?
     pub(crate) fn has_timers(name: &str) -> bool {
-        name != "udp"
+        name != "udp" && !Witness::NAMES.contains(&name)
     }
 
     /// Does a reader get a stream of bytes, in which messages may be merged or split?
@@ -110,7 +119,7 @@ impl Transport {
         match &self.kind {
             Kind::Udp => false,
             Kind::Restp(composition) => composition.framing == Framing::Coalesce,
-            Kind::Tcp(_) => true,
+            Kind::Tcp(_) | Kind::Witness(_) => true,
         }
     }
 
@@ -119,6 +128,7 @@ impl Transport {
         match &self.kind {
             Kind::Udp | Kind::Tcp(_) => false,
             Kind::Restp(composition) => composition.paths != PathMode::Single,
+            Kind::Witness(witness) => witness.takes_several_paths(),
         }
     }
 
@@ -146,7 +156,8 @@ impl Transport {
                     payload_bytes: datagram.len() - length,
                 })
             }
-            Kind::Tcp(_) => {
+            Kind::Witness(witness) if !witness.speaks_tcp() => None,
+            Kind::Tcp(_) | Kind::Witness(_) => {
                 let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
                 let acknowledges = header.flags.has(tcp_wire::Flags::ACK);
                 Some(Numbers {
@@ -181,24 +192,32 @@ impl Transport {
                     server: Box::new(Tcp::new(server)),
                 }
             }
+            Kind::Witness(witness) => Ends {
+                client: witness.machine(false),
+                server: witness.machine(true),
+            },
         }
     }
 }
 
 /// The TCP with this congestion control, changed by the pairs of `set`.
 fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
-    TcpParameters::from_pairs(congestion, set).map_err(|error| {
-        let written = set.iter().find(|(key, _)| key.replace('_', "-") == error.key);
-        TransportError {
-            key: written.map(|(key, _)| (*key).to_owned()),
-            message: error.message,
-        }
-    })
+    TcpParameters::from_pairs(congestion, set).map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// The error about `key`, as the scenario writes it.
+fn blaming(set: &[(&str, &str)], key: &str, message: String) -> TransportError {
+    let written = set.iter().find(|(written, _)| written.replace('_', "-") == key);
+    TransportError {
+        key: written.map(|(written, _)| (*written).to_owned()),
+        message,
+    }
 }
 
 fn unknown_transport(name: &str) -> String {
     let rivals = rivals().into_iter().map(|rival| rival.name);
     let names: Vec<String> = rivals
+        .chain(Witness::NAMES.map(str::to_owned))
         .chain(PRESETS.iter().map(|preset| format!("restp:{}", preset.name)))
         .collect();
     unknown("transport", name, names.iter().map(String::as_str))

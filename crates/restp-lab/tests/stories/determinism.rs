@@ -46,6 +46,11 @@ fn scenarios() -> Vec<Scenario> {
         short("coupled-disjoint.toml", &[("duration", "2 s"), ("runs", "1")]),
         short("dumbbell-2.toml", &[("duration", "5 s")]),
         short("dumbbell-64.toml", &[("duration", "0.3 s")]),
+        short(
+            "../witnesses/witnesses.toml",
+            &[("duration", "20 s"), ("runs", "1")],
+        ),
+        short("../witnesses/two-paths.toml", &[("duration", "15 s")]),
     ]
 }
 

@@ -15,3 +15,4 @@ mod schemes;
 mod traces;
 mod voice;
 mod web;
+mod witnesses;
