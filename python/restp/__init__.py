@@ -7,6 +7,7 @@
 
 from restp._restp import RunError, ScenarioError, __version__
 from restp.lab import run
+from restp.reports import ReportError, report
 from restp.results import Table
 from restp.store import FolderError, load
 from restp.sweeps import SweepError, sweep
@@ -14,6 +15,7 @@ from restp.traces import Traces, trace
 
 __all__ = [
     "FolderError",
+    "ReportError",
     "RunError",
     "ScenarioError",
     "SweepError",
@@ -21,6 +23,7 @@ __all__ = [
     "Traces",
     "__version__",
     "load",
+    "report",
     "run",
     "sweep",
     "trace",

@@ -41,6 +41,9 @@ pub enum Command {
     /// Run an experiment in virtual time
     #[command(after_help = SIM)]
     Sim(Sim),
+    /// Write a page of results, with tables and figures
+    #[command(after_help = REPORT)]
+    Report(Report),
     /// Play random compositions in random networks with random faults, and hold laws against what happens
     #[command(after_help = CHAOS)]
     Chaos(Chaos),
@@ -228,6 +231,27 @@ pub struct Sim {
     /// Hold the scenario's claims against the results; exit code 1 when one fails
     #[arg(long)]
     pub check: bool,
+}
+
+const REPORT: &str = "\
+Examples:
+  restp report results/loss                                  the folder of a sweep: results/loss.html
+  restp sim e5.toml --check --json > e5.jsonl
+  restp report e5.jsonl --scenario e5.toml -o e5.html        what restp sim printed
+
+The page is one file without anything from outside. The Python package of this project draws it: python3 must have it, or
+the interpreter that RESTP_PYTHON names.";
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Folder of a sweep, or file of what `restp sim --json` printed
+    pub results: PathBuf,
+    /// Where the page goes [default: beside the results, with .html at the end]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Scenario file of such lines, to have its text on the page
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
 }
 
 const CHAOS: &str = "\

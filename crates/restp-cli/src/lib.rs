@@ -31,6 +31,7 @@ pub fn run() -> ExitCode {
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
         Command::Keygen(keygen) => commands::keygen::execute(keygen, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
+        Command::Report(report) => commands::report::execute(report, output),
         Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
     };

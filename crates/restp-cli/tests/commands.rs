@@ -33,7 +33,9 @@ fn usage_errors_exit_with_2_and_help_with_0() {
         assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{ended:?}");
     }
     assert!(restp(&["--version"]).stdout.starts_with("restp 0."));
-    for command in ["recv", "send", "emulate", "sim", "profiles", "decode", "bench"] {
+    for command in [
+        "recv", "send", "emulate", "sim", "report", "profiles", "decode", "bench",
+    ] {
         let help = restp(&[command, "--help"]);
         assert_eq!(help.code, Some(0));
         assert!(help.stdout.contains("Examples:"), "{command}");
@@ -356,6 +358,61 @@ fn needs_become_a_profile_that_can_be_used() {
     assert!(
         contradiction.code == Some(2) && contradiction.stderr.contains("partial-needs-partial-order"),
         "{contradiction:?}"
+    );
+}
+
+/// Scripts stand in for interpreters.
+#[test]
+fn a_report_is_left_to_the_interpreter_that_has_the_package() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = |interpreter: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_restp"));
+        let ended = command
+            .env("RESTP_PYTHON", interpreter)
+            .arg("report")
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (ended.status.code(), text(ended.stdout), text(ended.stderr))
+    };
+    let script = |name: &str, body: &str| {
+        let path = write(folder.path(), name, format!("#!/bin/sh\n{body}\n").as_bytes());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let python = script("python", "case \"$*\" in *' -c '*) ;; *) echo \"$*\";; esac");
+    assert_eq!(
+        report(&python, &["loss", "-o", "x.html", "--json"]),
+        (
+            Some(0),
+            "-P -m restp report --output x.html --json -- loss\n".into(),
+            String::new()
+        )
+    );
+    let refusing = script("refusing", "case \"$*\" in *' -c '*) ;; *) exit 2;; esac");
+    assert_eq!(
+        report(&refusing, &["loss"]),
+        (Some(2), String::new(), String::new())
+    );
+
+    let (code, _, said) = report("/nowhere/python", &["loss"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("/nowhere/python cannot be started") && said.contains("pip install"),
+        "{said}"
+    );
+    let without = script(
+        "without",
+        "echo \"ModuleNotFoundError: No module named 'restp'\" >&2; exit 1",
+    );
+    let (code, _, said) = report(&without, &["loss"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("No module named 'restp'") && said.contains("RESTP_PYTHON"),
+        "{said}"
     );
 }
 

@@ -7,6 +7,7 @@ pub mod emulate;
 pub mod keygen;
 pub mod profiles;
 pub mod recv;
+pub mod report;
 pub mod send;
 pub mod sim;
 mod trust;

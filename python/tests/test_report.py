@@ -1,0 +1,111 @@
+"""The page holds what the results hold, and a browser shows it without a complaint."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import restp
+from restp.__main__ import main
+
+GRID = {"link.bottleneck.loss.rate": [0.0, 0.02, 0.05], "flow.a.transport": ["restp:3wh-arq", "tcp:bic"]}
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    from conftest import SCENARIO
+
+    folder = tmp_path_factory.mktemp("reports") / "loss"
+    restp.sweep(SCENARIO.replace("lossy link", "<lossy> & 'bad' link"), GRID, folder=folder, runs=5, progress=False)
+    return restp.report(folder)
+
+
+def test_the_page_is_beside_the_results_and_holds_all_of_it(page):
+    text = page.read_text()
+    assert page.name == "loss.html"
+    for word in ("short", "&lt;lossy&gt; &amp;", "1 to 5", "tcp:bic", "30 (6 points)", "[[link]]", "Means with"):
+        assert word in text, word
+    assert text.count("<img ") == text.count("data:image/svg+xml;base64,") == 2
+    frame = restp.load(page.with_suffix(""))
+    rows = frame[(frame["transport"] == "tcp:bic") & (frame["link.bottleneck.loss.rate"] == 0.05)]
+    assert f"{rows['goodput_bps'].mean() / 1e6:.4g} ± " in text
+
+
+def test_one_result_gives_one_page(page, tmp_path):
+    again = restp.report(page.with_suffix(""), tmp_path / "again.html")
+    strip = re.compile(r"base64,[^\"]+")  # matplotlib draws names for clip paths at random
+    assert strip.sub("", again.read_text()) == strip.sub("", page.read_text())
+
+
+def test_what_restp_sim_prints_is_reported_with_its_verdicts(file, tmp_path):
+    """Lines as the command writes them: a run, its summary, a verdict."""
+    from restp import _restp
+
+    lines = []
+    built = _restp.Scenario(file.read_text())
+    built.run(built.jobs(), 1, lines.append)
+    runs = [json.loads(line) | {"scenario": "short", "point": {"x.y.z": 1}, "wall_seconds": 0.1} for line in lines]
+    verdict = {"scenario": "short", "check": "c1", "text": "It is < fast", "point": {}, "claim": "", "expected": 1.0}
+    printed = [*runs, {"scenario": "short", "point": {}, "summary": {}}, verdict | {"measured": 2.0, "held": False}]
+    path = tmp_path / "short.jsonl"
+    path.write_text("\n".join(map(json.dumps, printed)))
+    text = restp.report(path, scenario=file).read_text()
+    assert "FAILS" in text and "It is &lt; fast" in text and "[[flow]]" in text
+
+
+def test_what_is_no_result_is_refused(tmp_path, capsys):
+    def refused(path):
+        code = main(["report", str(path)])
+        return code, capsys.readouterr().err
+
+    code, error = refused(tmp_path / "nothing")
+    assert code == 2 and error.startswith(f"error: {tmp_path}/nothing: there is no such file or folder; give the")
+    (tmp_path / "text").write_text("hello\n")
+    code, error = refused(tmp_path / "text")
+    assert code == 2 and "line 1" in error
+    (tmp_path / "empty").write_text("")
+    code, error = refused(tmp_path / "empty")
+    assert code == 2 and "no run in it" in error
+    code, error = refused(tmp_path)
+    assert code == 2 and "there are no results here" in error
+    assert main(["report", str(tmp_path / "empty"), "--output", "/nowhere/x.html"]) == 2
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED: no Chromium to show the report (install chromium)")
+def test_a_browser_shows_every_image_and_says_nothing(page, tmp_path):
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--window-size=1200,900")
+
+    def browser(url, *options):
+        command = [CHROMIUM, *flags, f"--user-data-dir={tmp_path / 'profile'}", *options, url]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+    shown = browser(page.as_uri(), "--dump-dom", "--virtual-time-budget=5000")
+    assert "CONSOLE" not in shown.stderr, shown.stderr
+    assert "<h1>short</h1>" in shown.stdout
+
+    # A copy that may run a script, which looks at what was drawn.
+    probe = tmp_path / "probe.html"
+    text = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", page.read_text())
+    script = """<script>addEventListener('load', () => {
+      const box = element => { const b = element.getBoundingClientRect(); return [b.width, b.height]; };
+      document.body.innerHTML = '<pre id="seen">' + JSON.stringify({
+        images: [...document.images].map(image => [image.complete && image.naturalWidth, ...box(image)]),
+        tables: [...document.querySelectorAll('table')].map(box),
+        wide: document.documentElement.scrollWidth, window: innerWidth,
+        outside: performance.getEntriesByType('resource').filter(one => !one.name.startsWith('data:')).length,
+      }) + '</pre>'; });</script>"""
+    probe.write_text(text.replace("</body>", script + "</body>"))
+    dom = browser(probe.as_uri(), "--dump-dom", "--virtual-time-budget=5000").stdout
+    seen = json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dom).group(1))
+    assert len(seen["images"]) == 2
+    assert all(natural and width > 300 and height > 150 for natural, width, height in seen["images"])
+    assert len(seen["tables"]) == 3 and all(width > 100 and height > 50 for width, height in seen["tables"])
+    assert seen["wide"] <= seen["window"] and seen["outside"] == 0
+
+    # It would notice: a page with an image that cannot be had, and a script that is not allowed, complains.
+    probe.write_text(page.read_text().replace("</body>", "<img src='missing.png'><script>x</script></body>"))
+    assert "CONSOLE" in browser(probe.as_uri(), "--dump-dom").stderr
