@@ -50,6 +50,8 @@ pub(super) struct Cycle {
     up_rounds: u32,
     up_acked: u64,
     up_price: u64,
+    /// There was no queue when Up began: one that is seen in it is its own.
+    clear: bool,
 }
 
 /// The wait between probes: 2 to 3 seconds (§5.3.3.5.1).
@@ -57,6 +59,9 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD_NANOS: u64 = 1_000_000_000;
 /// No longer than Reno needs to regain what a loss costs it, on paths of up to this many segments (§5.3.3.5.2).
 const RENO_ROUNDS: u64 = 63;
+
+/// Rounds of Up without more bandwidth, beside a queue of its own, that are enough.
+const VAIN_ROUNDS: u32 = 2;
 
 impl Bbr {
     /// Empties the queue and draws the time of the next probe. Chance comes from the moment itself: no two flows share
@@ -92,6 +97,7 @@ impl Bbr {
         self.rounds.restart(self.delivered);
         self.pipe.restart(speed);
         self.cycle.began = now;
+        self.cycle.clear = !self.sees_queue();
         self.state = State::ProbeBw(Phase::Up);
         self.raise_slope();
     }
@@ -119,11 +125,17 @@ impl Bbr {
             Phase::Up => {
                 if self.fills_window(acked, view) && self.window >= self.upper {
                     self.pipe.restart(speed); // the bound, not the path, held it back
-                } else if self.pipe.is_full {
+                } else if self.pipe.is_full || self.queues_in_vain() {
                     self.start_down(view.now);
                 }
             }
         }
+    }
+
+    /// Two rounds brought no bandwidth but a queue where there was none. The draft's third would fill a queue of one
+    /// bandwidth-delay product to the brim, and what it drops holds up all that follows in order.
+    fn queues_in_vain(&self) -> bool {
+        self.cycle.clear && self.pipe.rounds >= VAIN_ROUNDS && self.is_queue(self.round_trip.latest)
     }
 
     fn is_time_to_probe(&self, now: Time) -> bool {

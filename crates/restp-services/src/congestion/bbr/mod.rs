@@ -22,7 +22,7 @@ use filter::RecentMax;
 use model::{Aggregation, LowerBounds, NONE, RoundTrip, Rounds, beta, part};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
-use startup::FullPipe;
+use startup::{FirstTrain, FullPipe};
 
 /// Parameters of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,7 @@ pub struct Bbr {
     /// What in flight caused too much loss (inflight_longterm).
     upper: u64,
     pipe: FullPipe,
+    first_train: FirstTrain,
     cycle: Cycle,
     probe_rtt: round_trip::Probe,
     window: u64,
@@ -118,6 +119,7 @@ impl Bbr {
             lower: LowerBounds::default(),
             upper: NONE,
             pipe: FullPipe::default(),
+            first_train: FirstTrain::default(),
             cycle: Cycle::default(),
             probe_rtt: round_trip::Probe::default(),
             window: INITIAL_SEGMENTS * segment,
@@ -168,8 +170,13 @@ impl Bbr {
     }
 
     fn sees_queue(&self) -> bool {
-        match (self.round_trip.of_late(), self.round_trip.shortest) {
-            (Some(of_late), Some(shortest)) => of_late > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
+        self.is_queue(self.round_trip.of_late())
+    }
+
+    /// Has a packet with this round trip met a queue, or is nothing known?
+    fn is_queue(&self, round_trip: Option<Duration>) -> bool {
+        match (round_trip, self.round_trip.shortest) {
+            (Some(round_trip), Some(shortest)) => round_trip > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
             _ => true,
         }
     }
@@ -253,6 +260,7 @@ impl Bbr {
             self.lower.end_round(sample, speed);
             self.restarting = false;
         }
+        self.leap(bytes, now);
         self.set_pacing(view);
         self.set_window(bytes, view);
     }
@@ -283,6 +291,11 @@ impl Bbr {
             self.pacing = nominal.map(|rate| scaled(rate, STARTUP_PACING));
         }
         self.set_pacing_with(self.gains().0);
+        // The estimate trails a window that doubles; pacing must not keep it from doubling.
+        let doubling = self.round_trip.shortest.map(|rtt| Rate::of(2 * self.window, rtt));
+        if !self.pipe.was_full && doubling > self.pacing {
+            self.pacing = doubling;
+        }
     }
 
     fn set_pacing_with(&mut self, gain: u64) {
@@ -297,13 +310,20 @@ impl Bbr {
         }
     }
 
+    /// What acknowledgements may run ahead of the rate (§5.5.9). In Startup they do because the rate trails what doubles;
+    /// once they meet a queue, they do because of the queue.
+    fn run_ahead_bytes(&self) -> u64 {
+        let queues = !self.pipe.was_full && self.is_queue(self.round_trip.latest);
+        if queues { 0 } else { self.aggregation.extra_bytes() }
+    }
+
     /// §5.6.4.
     fn set_window(&mut self, acked: u64, view: &PathView<'_>) {
         let quantum = self.pacing.map_or(0, |rate| rate.bytes_in(QUANTUM_TIME));
         let quantum = quantum.min(LARGEST_QUANTUM).max(2 * self.segment);
         let mut most = self
             .in_flight_at(self.gains().1)
-            .saturating_add(self.aggregation.extra_bytes())
+            .saturating_add(self.run_ahead_bytes())
             .max(3 * quantum);
         if self.state == State::ProbeBw(Phase::Up) {
             most = most.saturating_add(2 * self.segment);
@@ -313,7 +333,7 @@ impl Bbr {
             self.window = self.window.max(view.in_flight_bytes.saturating_add(acked));
         } else if self.pipe.was_full {
             self.window = grown.min(most);
-        } else if self.window < most {
+        } else if self.window < most || self.delivered < INITIAL_SEGMENTS * self.segment {
             self.window = grown;
         }
         let bound = match self.state {

@@ -47,6 +47,7 @@ impl Rounds {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
     pub shortest: Option<Duration>,
+    pub latest: Option<Duration>,
     shortest_at: Time,
     recent: Option<Duration>,
     recent_at: Time,
@@ -68,6 +69,7 @@ impl RoundTrip {
         let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero()) else {
             return;
         };
+        self.latest = Some(rtt);
         self.this_round = Some(self.this_round.map_or(rtt, |shortest| shortest.min(rtt)));
         match self.recent.filter(|recent| !self.stale && rtt > *recent) {
             None => (self.recent, self.recent_at) = (Some(rtt), now),

@@ -1,12 +1,16 @@
 //! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2): double until the rate stops growing or losses say so, then
 //! empty the queue that made.
 
-use super::{Bbr, LOSS_THRESHOLD_PERCENT, ONE, State, part};
+use super::{Bbr, INITIAL_SEGMENTS, LOSS_THRESHOLD_PERCENT, ONE, State, part};
 use crate::view::PathView;
+use restp_base::time::Time;
+use restp_base::units::Rate;
 
 /// Growth that counts, and rounds without it that mean a full pipe.
 const GROWTH: (u64, u64) = (5, 4);
 const FULL_ROUNDS: u32 = 3;
+/// How many first windows leave in the second round at most.
+const LEAP: u64 = 4;
 /// Losses of a round that may end Startup (StartupFullLossCnt).
 const FULL_LOSSES: u64 = 6;
 
@@ -14,7 +18,8 @@ const FULL_LOSSES: u64 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     best: u64,
-    rounds: u32,
+    /// Since it last did.
+    pub rounds: u32,
     /// It does not, in this state.
     pub is_full: bool,
     /// It did not once: Startup is over.
@@ -38,7 +43,48 @@ impl FullPipe {
     }
 }
 
+/// The first window leaves at once, so its acknowledgements come at the distance that the narrowest link gave it. If they
+/// all come within a small part of a round trip, the path holds many such windows, and doubling wastes a round trip. (SUSS,
+/// Arghavani et al., SIGCOMM 2024, multiplies by four in every round that shows it; later rounds are paced here, and do not.)
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstTrain {
+    began: Option<Time>,
+    /// Acknowledged since.
+    bytes: u64,
+    over: bool,
+}
+
+impl FirstTrain {
+    /// `bytes` of the first window are acknowledged; with the last of `all`, the rate that their distance shows.
+    fn on_acked(&mut self, now: Time, bytes: u64, all: bool) -> Option<Rate> {
+        if self.over {
+            return None;
+        }
+        let Some(began) = self.began else {
+            self.began = Some(now);
+            return None;
+        };
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.over = all;
+        (all && now > began).then(|| Rate::of(self.bytes, now.since(began)))
+    }
+}
+
 impl Bbr {
+    /// At the end of the first round: up to four times its window, but no more than a quarter of what the path holds at the
+    /// rate it showed.
+    pub(super) fn leap(&mut self, bytes: u64, now: Time) {
+        let first = INITIAL_SEGMENTS * self.segment;
+        let all = self.delivered.saturating_add(self.segment) > first;
+        let shown = self.first_train.on_acked(now, bytes, all);
+        let holds = shown
+            .zip(self.round_trip.shortest)
+            .map(|(rate, rtt)| rate.bytes_in(rtt));
+        if let Some(holds) = holds.filter(|_| self.state == State::Startup && self.lower.lost_segments == 0) {
+            self.window = self.window.max((LEAP * first).min(holds / 4));
+        }
+    }
+
     pub(super) fn check_startup(&mut self, view: &PathView<'_>) {
         if self.state != State::Startup {
             return;
