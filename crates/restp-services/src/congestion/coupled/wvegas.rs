@@ -91,11 +91,14 @@ impl WVegas {
         } else if queued_segments < self.alpha {
             self.reno.window.grow(segment);
         }
-        self.drain(cycle, segment, view);
+        if queued_segments >= self.alpha {
+            self.drain(cycle, segment, view);
+        }
     }
 
     /// A queue twice as long as the shortest seen is drained, so that the shortest round trip stays true: otherwise
-    /// whoever comes later takes others' queues for the length of the path.
+    /// whoever comes later takes others' queues for the length of the path. Only queues that hold this path's share count:
+    /// beside the empty one of a path that nobody else uses, a packet's own transmission is twice as long.
     fn drain(&mut self, cycle: &Cycle, segment: u64, view: &PathView<'_>) {
         let base = cycle.base(view);
         let queueing = cycle.smallest.saturating_sub(base);
@@ -192,9 +195,19 @@ mod tests {
     #[test]
     fn a_queue_that_has_doubled_is_drained() {
         let mut wvegas = at(40);
-        cycle(&mut wvegas, 110, 40);
-        // Queueing went from 10 to 25 ms: 100/250 of the window is kept, after the step of one segment.
-        let window = wvegas.window_bytes() / SEGMENT;
-        assert_eq!(cycle(&mut wvegas, 125, 40), ((window - 1) * 100 / 250));
+        assert_eq!(cycle(&mut wvegas, 115, 40), 39, "5.2 wait, 5 may");
+        // Queueing went from 15 to 30 ms: 100/260 of the window is kept, after the step of one segment.
+        assert_eq!(cycle(&mut wvegas, 130, 40), (39 - 1) * 100 / 260);
+    }
+
+    #[test]
+    fn a_queue_below_its_share_is_no_queue_to_drain() {
+        let mut wvegas = at(40);
+        assert_eq!(cycle(&mut wvegas, 101, 40), 41);
+        assert_eq!(
+            cycle(&mut wvegas, 104, 40),
+            42,
+            "four times as long, and yet 1.6 segments of two"
+        );
     }
 }
