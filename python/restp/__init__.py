@@ -1,11 +1,13 @@
-"""ResTP from Python: experiments in virtual time, sweeps over cores and clusters, frames, figures, reports.
+"""ResTP from Python: experiments in virtual time, sweeps over cores and clusters, frames, figures, reports; and
+the endpoint for asyncio.
 
 >>> import restp
 >>> frame = restp.run("scenarios/restp/bulk-lossy.toml", link__bottleneck__loss__rate=0.02)
 >>> frame.groupby("transport")["goodput_bps"].mean()
 """
 
-from restp._restp import RunError, ScenarioError, __version__
+from restp._restp import ConnectionLost, RunError, ScenarioError, __version__
+from restp.aio import Connection, Endpoint, connect, listen
 from restp.lab import run
 from restp.reports import ReportError, report
 from restp.results import Table
@@ -14,6 +16,9 @@ from restp.sweeps import SweepError, sweep
 from restp.traces import Traces, trace
 
 __all__ = [
+    "Connection",
+    "ConnectionLost",
+    "Endpoint",
     "FolderError",
     "ReportError",
     "RunError",
@@ -22,6 +27,8 @@ __all__ = [
     "Table",
     "Traces",
     "__version__",
+    "connect",
+    "listen",
     "load",
     "report",
     "run",

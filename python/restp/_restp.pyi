@@ -1,13 +1,25 @@
 """The part of the package that is Rust: conversions over the lab and the endpoint."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, final
 
-__all__ = ["RunError", "Scenario", "ScenarioError", "__version__", "interval"]
+__all__ = [
+    "Connection",
+    "ConnectionLost",
+    "Endpoint",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "interval",
+]
 
 __version__: str
+
+class ConnectionLost(ConnectionError):
+    """A connection was not opened, or ended otherwise than in good order; the message says why."""
 
 class ScenarioError(ValueError):
     """A scenario, a change or a grid was refused; the message says what may stand there."""
@@ -39,5 +51,40 @@ class Scenario:
     def trace(
         self, point: int, seed: int, every_ns: int, rows: int, sequence: bool
     ) -> tuple[bytes, dict[str, dict[str, _Column]]]: ...
+
+@final
+class Connection:
+    """One connection; one task may send while another receives."""
+
+    def send(self, data: bytes) -> Awaitable[None]: ...
+    def recv(self) -> Awaitable[bytes | None]: ...
+    def finish(self) -> None: ...
+    def abort(self) -> None: ...
+    def close(self) -> Awaitable[None]: ...
+    def path_event(self) -> Awaitable[tuple[str, str, str] | None]: ...
+    @property
+    def peer_key(self) -> str | None: ...
+    def stats(self) -> dict[str, float | int | None]: ...
+
+@final
+class Endpoint:
+    """A host's transport on real sockets."""
+
+    def __new__(
+        cls,
+        local: Sequence[str],
+        profile: str,
+        set: Sequence[tuple[str, str]],
+        serve: int | None = None,
+        secret: str | None = None,
+        plain: bool = False,
+    ) -> Endpoint: ...
+    @property
+    def addresses(self) -> list[str]: ...
+    @property
+    def key(self) -> str | None: ...
+    def connect(self, remote: Sequence[str], port: int, key: str | None) -> Awaitable[Connection]: ...
+    def accept(self) -> Awaitable[Connection | None]: ...
+    def close(self) -> Awaitable[None]: ...
 
 def interval(values: Sequence[float]) -> tuple[float, float, float] | None: ...

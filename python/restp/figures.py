@@ -66,7 +66,7 @@ def _lines(flows: pd.DataFrame, axes: list[str]) -> list[str] | None:
 
 
 def _caption(what: str, how: str, by: list[str] | None) -> str:
-    return f"{what.replace('_', ' ')} {how}" + (f", by {', '.join(by)}" if by else "")
+    return f"{plot.label(what)} {how}" + (f", by {', '.join(by)}" if by else "")
 
 
 def _svg(draw: Any) -> str:

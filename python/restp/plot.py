@@ -13,7 +13,7 @@ import pandas as pd
 
 from restp import _restp
 
-__all__ = ["cdf", "fairness", "line", "paths", "queue", "sequence", "window"]
+__all__ = ["cdf", "fairness", "label", "line", "paths", "queue", "sequence", "window"]
 
 #: How units at the end of a name are shown: factor and unit.
 _UNITS = {
@@ -33,7 +33,7 @@ def line(
     ``x`` that are texts stand side by side, in the order of the frame.
     """
     data, ax = _pandas(frame, x, y), _axes(ax)
-    scale, label = _scale(y)
+    scale, shown = _scale(y)
     for name, group in _groups(data, by):
         points = [
             (at, _restp.interval((rows[y].dropna() * scale).to_list()))
@@ -44,20 +44,20 @@ def line(
             at, mean, low, high = zip(*known, strict=True)
             drawn = ax.plot(at, mean, marker="o", markersize=3, label=name)
             ax.fill_between(at, low, high, alpha=0.2, color=drawn[0].get_color(), linewidth=0)
-    return _finish(ax, x, label, zero=True)
+    return _finish(ax, x, shown, zero=True)
 
 
 def cdf(frame: Any, value: str = "goodput_bps", by: str | Sequence[str] | None = "transport", ax: Any = None) -> Any:
     """The share of rows with at most this ``value``, a curve for each value of ``by``."""
     data, ax = _pandas(frame, value), _axes(ax)
-    scale, label = _scale(value)
+    scale, shown = _scale(value)
     for name, group in _groups(data, by):
         values = (group[value].dropna() * scale).sort_values().to_list()
         if values:
             shares = [(i + 1) / len(values) for i in range(len(values))]
             ax.step([values[0], *values], [0.0, *shares], where="post", label=name)
     ax.set_ylim(0, 1)
-    return _finish(ax, label, "share of runs")
+    return _finish(ax, shown, "share of runs")
 
 
 def fairness(frame: Any, x: str, by: str | Sequence[str] | None = None, ax: Any = None) -> Any:
@@ -170,6 +170,11 @@ def _groups(data: pd.DataFrame, by: str | Sequence[str] | None) -> Iterator[tupl
 
 def _shown(value: Any) -> str:
     return "-" if pd.isna(value) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def label(name: str) -> str:
+    """What a column is called in figures: ``goodput_bps`` is goodput in Mbit/s."""
+    return _scale(name)[1]
 
 
 def _scale(name: str) -> tuple[float, str]:

@@ -262,12 +262,19 @@ def _interval(values: Any, scale: float) -> str:
     if found is None:
         return "<td>-</td>"
     mean, _, high = found
-    spread = f" ± {high - mean:.3g}" if len(known) > 1 else ""
-    return f'<td class="number">{mean:.4g}{spread}</td>'
+    # A difference that rounding made is none.
+    half = high - mean if high - mean > 1e-9 * abs(mean) else 0.0
+    spread = f" ± {_digits(half, 3)}" if len(known) > 1 else ""
+    return f'<td class="number">{_digits(mean, 4)}{spread}</td>'
 
 
 def _number(value: float | None) -> str:
-    return "<td>-</td>" if value is None else f'<td class="number">{value:.5g}</td>'
+    return "<td>-</td>" if value is None else f'<td class="number">{_digits(value, 5)}</td>'
+
+
+def _digits(number: float, digits: int) -> str:
+    """So many digits, and whole numbers as they are."""
+    return f"{number:.0f}" if abs(number) >= 10 ** (digits - 1) else f"{number:.{digits}g}"
 
 
 def _cell(value: Any, number: bool = False) -> str:

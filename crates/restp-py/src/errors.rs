@@ -1,7 +1,7 @@
 //! What went wrong, as Python exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use restp_lab::scenario::Place;
 use restp_lab::{RunError as Breakdown, ScenarioError as Refusal};
@@ -19,6 +19,23 @@ create_exception!(
     PyRuntimeError,
     "A simulation could not go on; the message says which one, and why."
 );
+
+create_exception!(
+    restp,
+    ConnectionLost,
+    PyConnectionError,
+    "A connection was not opened, or ended otherwise than in good order; the message says why."
+);
+
+/// The exception for a connection that is not, or no longer.
+pub fn closed(why: &str) -> PyErr {
+    ConnectionLost::new_err(why.to_owned())
+}
+
+/// The exception for an address, a key or a composition that cannot be.
+pub fn impossible(why: impl ToString) -> PyErr {
+    PyValueError::new_err(why.to_string())
+}
 
 /// The exception for a scenario that was refused.
 pub fn refused(py: Python<'_>, error: &Refusal) -> PyErr {
@@ -46,6 +63,7 @@ pub fn broken(error: &Breakdown) -> PyErr {
 /// Puts them into the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("ConnectionLost", py.get_type::<ConnectionLost>())?;
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("RunError", py.get_type::<RunError>())
 }

@@ -1,5 +1,7 @@
 //! The lab and the endpoint for Python: conversions only. Frames, sweeps and figures are Python, in `python/restp`.
 
+mod connection;
+mod endpoint;
 mod errors;
 mod scenario;
 
@@ -10,6 +12,8 @@ use restp_lab::metrics::Interval;
 #[pymodule]
 fn _restp(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<connection::Connection>()?;
+    module.add_class::<endpoint::Endpoint>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(interval, module)?)?;
     errors::add(module)

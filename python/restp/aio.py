@@ -1,0 +1,189 @@
+"""The endpoint for asyncio.
+
+>>> async with await restp.listen("127.0.0.1:7000") as endpoint:
+...     async for connection in endpoint:
+...         async for message in connection:
+...             await connection.send(message)
+...         await connection.close()
+
+>>> connection = await restp.connect("127.0.0.1:7000")
+>>> await connection.send(b"hello")
+>>> await connection.recv()
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+
+from restp import _restp
+
+#: The port of a service where nothing else is said.
+PORT = 7
+
+Addresses = str | Sequence[str]
+
+
+class Connection:
+    """One connection. One task may send while another receives.
+
+    With the framing ``fixed``, which is the default here, one ``send`` is one ``recv`` and a message fits into one
+    segment; with ``set={"framing": "coalesce"}`` it is a stream of bytes. A connection that nobody holds any more is
+    broken off, unless ``finish`` was called.
+    """
+
+    def __init__(self, inner: _restp.Connection) -> None:
+        self._inner = inner
+
+    async def send(self, data: bytes) -> None:
+        """Send one message, or the next bytes of a stream, and wait while there is no room.
+
+        Raises ``ValueError`` for a message that is too long, and ``ConnectionLost`` when it is too late.
+        """
+        await self._inner.send(data)
+
+    async def recv(self) -> bytes | None:
+        """The next message, or bytes of a stream; None once the peer has finished and everything was read.
+
+        Raises ``ConnectionLost`` when the connection ended otherwise.
+        """
+        return await self._inner.recv()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if (data := await self.recv()) is None:
+            raise StopAsyncIteration
+        return data
+
+    def finish(self) -> None:
+        """No more sends will come. Everything sent before is delivered, then the peer reads the end."""
+        self._inner.finish()
+
+    def abort(self) -> None:
+        """Break the connection off at once and tell the peer."""
+        self._inner.abort()
+
+    async def close(self) -> None:
+        """Finish, drop what the peer still sends, and wait for the end: then the peer has everything.
+
+        Raises ``ConnectionLost`` when the connection ended otherwise.
+        """
+        await self._inner.close()
+
+    async def path_event(self) -> tuple[str, str, str] | None:
+        """The next news of a path, where there are several: local address, remote address, and up, suspect, down or
+        closed. None when the connection is over."""
+        return await self._inner.path_event()
+
+    @property
+    def peer_key(self) -> str | None:
+        """The public key of the peer; None without a seal."""
+        return self._inner.peer_key
+
+    def stats(self) -> dict[str, float | int | None]:
+        """Counters and estimates."""
+        return self._inner.stats()
+
+    async def __aenter__(self) -> "Connection":
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        if kind is None:
+            await self.close()
+        else:
+            self.abort()
+
+
+class Endpoint:
+    """A host that accepts connections: ``async for connection in endpoint``."""
+
+    def __init__(self, inner: _restp.Endpoint) -> None:
+        self._inner = inner
+
+    @property
+    def addresses(self) -> list[str]:
+        """The bound addresses, with the ports the system chose."""
+        return self._inner.addresses
+
+    @property
+    def key(self) -> str | None:
+        """The public key that names this host; None without a seal. Whoever connects with it reaches this host only."""
+        return self._inner.key
+
+    async def accept(self) -> Connection | None:
+        """The next connection that a peer opens; None once the endpoint is closed."""
+        inner = await self._inner.accept()
+        return None if inner is None else Connection(inner)
+
+    def __aiter__(self) -> AsyncIterator[Connection]:
+        return self
+
+    async def __anext__(self) -> Connection:
+        if (connection := await self.accept()) is None:
+            raise StopAsyncIteration
+        return connection
+
+    async def close(self) -> None:
+        """Take no new connections, wait until those that exist are over, and give the sockets back.
+
+        A connection is over when both ends have closed it, or nobody holds it any more.
+        """
+        await self._inner.close()
+
+    async def __aenter__(self) -> "Endpoint":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def connect(
+    remote: Addresses,
+    port: int = PORT,
+    *,
+    local: Addresses | None = None,
+    profile: str = "default",
+    set: Mapping[str, str] | None = None,
+    key: str | None = None,
+    secret: str | None = None,
+    plain: bool = False,
+) -> Connection:
+    """Open a connection to ``remote`` (``IP:PORT``, or several of one host) and wait until it is established.
+
+    ``port`` is the service there. ``profile`` is a preset (``restp profiles`` lists them), ``set`` what differs from
+    it; several paths need one that has them, such as ``multipath``. With ``key`` it is the host of that public key or
+    none. ``secret`` is this host's name (``restp keygen``), a new one when absent. ``plain`` leaves the seal out.
+
+    Raises ``ConnectionLost`` when nobody answers or the service is refused.
+    """
+    remotes = _several(remote)
+    locals_ = _several(local) if local is not None else _wildcards(remotes)
+    endpoint = _restp.Endpoint(locals_, profile, _messages(set), None, secret, plain)
+    return Connection(await endpoint.connect(remotes, port, key))
+
+
+async def listen(
+    local: Addresses = "0.0.0.0:0",
+    port: int = PORT,
+    *,
+    profile: str = "default",
+    set: Mapping[str, str] | None = None,
+    secret: str | None = None,
+    plain: bool = False,
+) -> Endpoint:
+    """Serve ``port`` at ``local`` (``IP:PORT``, or several). Peers may use other profiles than this host's."""
+    return Endpoint(_restp.Endpoint(_several(local), profile, _messages(set), port, secret, plain))
+
+
+def _several(addresses: Addresses) -> list[str]:
+    return [addresses] if isinstance(addresses, str) else list(addresses)
+
+
+def _wildcards(remotes: list[str]) -> list[str]:
+    """Any address of the families of these, at any port."""
+    families = {"[::]:0" if remote.startswith("[") else "0.0.0.0:0" for remote in remotes}
+    return sorted(families)
+
+
+def _messages(given: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    return list(({"framing": "fixed"} | dict(given or {})).items())

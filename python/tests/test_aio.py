@@ -1,0 +1,107 @@
+"""Two endpoints over loopback."""
+
+import asyncio
+
+import pytest
+
+import restp
+
+
+def run(story):
+    return asyncio.run(asyncio.wait_for(story, 60))
+
+
+async def echo(endpoint):
+    async for connection in endpoint:
+        async for message in connection:
+            await connection.send(message.upper())
+        await connection.close()
+
+
+def test_messages_keep_their_boundaries():
+    async def story():
+        endpoint = await restp.listen("127.0.0.1:0")
+        serving = asyncio.create_task(echo(endpoint))
+        connection = await restp.connect(endpoint.addresses, key=endpoint.key)
+        assert connection.peer_key == endpoint.key is not None
+        for number in range(50):
+            await connection.send(b"message %d" % number)
+        connection.finish()
+        answers = [message async for message in connection]
+        assert answers == [b"MESSAGE %d" % number for number in range(50)]
+        assert connection.stats()["delivered_bytes"] == sum(map(len, answers))
+        await connection.close()
+        await endpoint.close()
+        await serving
+
+    run(story())
+
+
+def test_a_stream_carries_more_than_a_segment():
+    async def story():
+        stream = {"framing": "coalesce"}
+        async with await restp.listen("127.0.0.1:0", set=stream) as endpoint:
+            async with await restp.connect(endpoint.addresses, set=stream) as connection:
+                accepted = await endpoint.accept()
+                data = bytes(range(256)) * 2000
+                sending = asyncio.create_task(connection.send(data))
+                received = b""
+                while len(received) < len(data):
+                    received += await accepted.recv()
+                await sending
+                assert received == data
+                connection.finish()
+                assert await accepted.recv() is None
+                await accepted.close()
+
+    run(story())
+
+
+def test_other_tasks_go_on_while_one_waits_and_a_wait_can_be_cancelled():
+    async def story():
+        endpoint = await restp.listen("127.0.0.1:0")
+        connection = await restp.connect(endpoint.addresses)
+        accepted = await endpoint.accept()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(connection.recv(), 0.05)
+        await accepted.send(b"late")
+        assert await connection.recv() == b"late", "nothing was lost to the wait that was cancelled"
+        waiting = asyncio.create_task(endpoint.accept())
+        await asyncio.sleep(0.05)
+        await asyncio.gather(connection.close(), accepted.close())
+        await endpoint.close()
+        assert await waiting is None
+
+    run(story())
+
+
+def test_what_cannot_be_is_said():
+    async def story():
+        endpoint = await restp.listen("127.0.0.1:0")
+        with pytest.raises(restp.ConnectionLost, match="refused"):
+            await restp.connect(endpoint.addresses, port=9)
+        with pytest.raises(ValueError, match='"nowhere" is no address; write IP:PORT'):
+            await restp.connect("nowhere")
+        with pytest.raises(ValueError, match='no preset "fast"'):
+            await restp.connect(endpoint.addresses, profile="fast")
+        with pytest.raises(ValueError, match="congestion"):
+            await restp.connect(endpoint.addresses, set={"congestion": "fastest"})
+        connection = await restp.connect(endpoint.addresses)
+        with pytest.raises(ValueError, match="does not fit into a segment"):
+            await connection.send(b"x" * 100_000)
+        accepted = await endpoint.accept()
+        connection.abort()
+        with pytest.raises(restp.ConnectionLost, match="broke off"):
+            await accepted.recv()
+        assert issubclass(restp.ConnectionLost, ConnectionError)
+
+    run(story())
+
+
+def test_another_host_than_the_one_meant_is_not_talked_to():
+    async def story():
+        endpoint, other = await restp.listen("127.0.0.1:0"), await restp.listen("127.0.0.1:0")
+        with pytest.raises(restp.ConnectionLost, match="the key expected is"):
+            await restp.connect(endpoint.addresses, key=other.key)
+
+    run(story())
