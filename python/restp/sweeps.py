@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 import pyarrow as pa
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from restp import _restp, changes, frames, results
 from restp.frames import Frame
