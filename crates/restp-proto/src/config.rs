@@ -2,14 +2,24 @@
 
 use crate::composition::{Composition, ValidComposition};
 use restp_services::connection_management::CookieParameters;
+use std::fmt;
 
 /// Where initial sequence numbers come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum InitialNumbers {
     /// Every association begins here: for simulation, and for tests of the wrap at 2³² (OP-17).
     Fixed(u32),
     /// Keyed hash of the association and a clock (RFC 6528 §3), unpredictable to whoever lacks the key.
     Keyed([u8; 16]),
+}
+
+impl fmt::Debug for InitialNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InitialNumbers::Fixed(number) => write!(f, "Fixed({number})"),
+            InitialNumbers::Keyed(_) => f.write_str("Keyed"), // no secret in logs
+        }
+    }
 }
 
 /// Which compositions a service accepts from its peers (OP-27).

@@ -3,6 +3,7 @@
 use crate::keys::{PublicKey, SecretKey};
 use restp_base::machine::Datagram;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Whom a host serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub enum Clients {
 }
 
 /// Configuration of a sealed endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SealConfig {
     /// This host's name.
     pub secret: SecretKey,
@@ -29,6 +30,9 @@ pub struct SealConfig {
     pub fast_aes: bool,
     /// Handshakes begun by peers and not finished, at most. From half of them on, a peer must prove its address first.
     pub max_half_open: usize,
+    /// Handshakes computed in a second for addresses that prove nothing, each about a quarter of a millisecond; from there on,
+    /// too, a peer must prove its address first.
+    pub max_unproved_per_second: u32,
     /// Sessions at once; when all are in use further requests are dropped and counted.
     pub max_sessions: usize,
     /// May this datagram of the machine be taken twice without harm? Such ones (a SYN) travel in the first message of a
@@ -36,7 +40,23 @@ pub struct SealConfig {
     pub harmless: fn(&Datagram) -> bool,
 }
 
+impl fmt::Debug for SealConfig {
+    /// Without the seed, from which everything follows.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealConfig")
+            .field("key", &self.secret.public())
+            .field("clients", &self.clients)
+            .field("first_use", &self.first_use)
+            .finish_non_exhaustive()
+    }
+}
+
 impl SealConfig {
+    /// Unfinished handshakes of one source, at most: a sixteenth of all.
+    pub(crate) fn max_of_one_source(&self) -> usize {
+        (self.max_half_open / 16).max(4)
+    }
+
     /// A host named by `secret` that serves everybody and talks to everybody. `seed` as [`SealConfig::seed`],
     /// `harmless` as [`SealConfig::harmless`].
     pub fn new(secret: SecretKey, seed: [u8; 32], harmless: fn(&Datagram) -> bool) -> Self {
@@ -47,6 +67,7 @@ impl SealConfig {
             first_use: true,
             fast_aes: true,
             max_half_open: 1_024,
+            max_unproved_per_second: 500,
             max_sessions: 65_536,
             harmless,
         }

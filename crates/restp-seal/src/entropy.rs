@@ -5,7 +5,6 @@
 use ring::hmac::{HMAC_SHA256, Key, sign};
 
 /// A stream of bytes nobody can foresee who lacks the seed.
-#[derive(Debug)]
 pub(crate) struct Entropy(Key);
 
 impl Entropy {

@@ -12,6 +12,7 @@ use crate::pass::Token;
 use crate::peers::{Id, Owner, Session, Unfinished};
 use crate::schedule::{Suite, TAG_BYTES};
 use crate::session::{Opener, Refusal, Sealer};
+use crate::validation::{Control, Homes};
 use bytes::{Bytes, BytesMut};
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
@@ -94,6 +95,14 @@ impl<M: Machine> Sealed<M> {
             unfinished.received += datagram.body.len();
         }
         let finished = !header.early && session.unfinished.is_some();
+        datagram.body = piece.freeze();
+        if let Some(control) = Control::parse(&datagram.body) {
+            return self.on_control(now, id, datagram.path, control);
+        }
+        if !header.early {
+            self.place(now, id, header.space, datagram);
+        }
+        let path = datagram.path;
         if self.peers.routes.get(&path.remote) != Some(&peer) {
             let key = self.peers.peers.get(&peer).and_then(|peer| peer.key);
             let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote, true));
@@ -107,7 +116,6 @@ impl<M: Machine> Sealed<M> {
             self.peers.finish(id);
         }
         self.stats.opened += 1;
-        datagram.body = piece.freeze();
         self.inner.handle(now, Input::Datagram(datagram));
     }
 
@@ -123,15 +131,23 @@ impl<M: Machine> Sealed<M> {
 
     fn on_hello(&mut self, now: Time, datagram: &Datagram, hello: &Hello<'_>) {
         let (path, length) = (datagram.path, datagram.len());
-        let Some(flight) = hello.message.first_chunk::<32>().copied() else {
+        let Some(one_time_key) = hello.message.first_chunk::<32>().copied() else {
             return;
         };
+        // Of all of it: a request that was changed on its way is not the one that comes after it.
+        let flight = digest(hello.message);
         if let Some(id) = self.peers.by_flight.get(&flight).copied() {
             self.stats.repeated_requests += 1;
             return self.on_repeated(now, id, path, length);
         }
         let proved = self.office.proves(now, path.remote.ip(), &hello.token);
-        if !proved && self.peers.half_open() >= self.config.max_half_open / 2 {
+        let crowded = self.peers.half_open_of(path.remote.ip()) >= self.config.max_of_one_source();
+        if proved && crowded {
+            self.stats.crowded += 1;
+            return;
+        }
+        let busy = crowded || self.peers.half_open() >= self.config.max_half_open / 2;
+        if !proved && (busy || !self.budget.take(now, self.config.max_unproved_per_second)) {
             self.stats.retries += 1;
             let token = self.office.pass(now, path.remote.ip()).token;
             self.queue
@@ -173,7 +189,7 @@ impl<M: Machine> Sealed<M> {
             Clients::Only(keys) => keys.contains(&key),
         };
         let early = welcome && asked.early_secret.is_some() && asked.epoch != [0; 8] && {
-            let taken = (self.office).admits(&asked.epoch, flight, &mut self.entropy);
+            let taken = (self.office).admits(&asked.epoch, one_time_key, &mut self.entropy);
             let counter = if taken {
                 &mut self.stats.early
             } else {
@@ -225,6 +241,7 @@ impl<M: Machine> Sealed<M> {
             opener: Opener::new(grant.suite, split.to_responder),
             early: early_secret.map(|secret| Opener::new(Suite::ChaCha20Poly1305, secret)),
             unfinished: Some(unfinished),
+            homes: Homes::at(path.remote),
             heard: now,
             flight: Some(flight),
             early_id: early.then_some((hello.from, path.remote)),
@@ -311,6 +328,7 @@ impl<M: Machine> Sealed<M> {
             opener: Opener::new(grant.suite, split.to_initiator),
             early: None,
             unfinished: None,
+            homes: Homes::default(),
             heard: now,
             flight: None,
             early_id: None,
@@ -375,6 +393,13 @@ impl<M: Machine> Sealed<M> {
             self.peers.set_alarm(id, Some(now + GRACE));
         }
     }
+}
+
+/// SHA-256 of a first message.
+fn digest(message: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, message).as_ref());
+    bytes
 }
 
 /// A datagram back along `path`.

@@ -12,17 +12,21 @@
 //! | [`keys`] | public and secret keys, and their text |
 //! | [`config`] | what a user sets |
 //! | `entropy` | chance from one seed |
+//! | `gate` | how much is done for strangers |
 //! | `noise` | the two messages of a handshake |
 //! | [`schedule`] | from a shared secret to the key of each packet |
 //! | [`replay`] | which numbers were here |
 //! | [`packet`] | the bytes |
 //! | `session` | sealing and opening between two hosts, path by path |
 //! | `pass` | proof of an address, and early data once |
+//! | `paths` | packets from other addresses |
+//! | `validation` | where the paths of a peer are |
 //! | `peers` | whom datagrams go to and come from |
 //! | [`machine`] | [`Sealed`]: the machine around a machine |
 
 pub mod config;
 mod entropy;
+mod gate;
 mod incoming;
 pub mod keys;
 pub mod machine;
@@ -30,10 +34,12 @@ mod noise;
 mod outgoing;
 pub mod packet;
 mod pass;
+mod paths;
 mod peers;
 pub mod replay;
 pub mod schedule;
 mod session;
+mod validation;
 
 pub use config::{Clients, SealConfig};
 pub use keys::{KeyError, PublicKey, SecretKey};

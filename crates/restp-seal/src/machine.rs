@@ -3,6 +3,7 @@
 
 use crate::config::SealConfig;
 use crate::entropy::Entropy;
+use crate::gate::Budget;
 use crate::keys::PublicKey;
 use crate::pass::{Pass, PassOffice};
 use crate::peers::{Id, Peers};
@@ -11,6 +12,7 @@ use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, Wr
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::net::SocketAddr;
 
 /// What becomes of datagrams here. Counters only grow.
@@ -30,6 +32,10 @@ pub struct SealStats {
     pub replayed: u64,
     /// Packets and requests from an address that another peer holds.
     pub misplaced: u64,
+    /// Packets of known paths from addresses that had not answered.
+    pub elsewhere: u64,
+    /// Paths whose peer answered at another address.
+    pub moved: u64,
     /// Requests that came again.
     pub repeated_requests: u64,
     /// Requests meant for another key.
@@ -38,6 +44,8 @@ pub struct SealStats {
     pub unwelcome: u64,
     /// Peers that were asked to prove their address first.
     pub retries: u64,
+    /// Requests dropped because their source has too many unfinished handshakes.
+    pub crowded: u64,
     /// Requests dropped because all sessions are in use.
     pub overflowed: u64,
     /// Datagrams not sent because an address that is not proved would get more than three times what came from it.
@@ -67,13 +75,14 @@ pub enum Fault {
 }
 
 /// A machine whose datagrams are sealed.
-#[derive(Debug)]
 pub struct Sealed<M> {
     pub(crate) inner: M,
     pub(crate) config: SealConfig,
     pub(crate) own: PublicKey,
     pub(crate) entropy: Entropy,
     pub(crate) office: PassOffice,
+    /// Handshakes with addresses that prove nothing.
+    pub(crate) budget: Budget,
     pub(crate) peers: Peers,
     /// Keys of hosts that may be opened to.
     expected: BTreeMap<SocketAddr, PublicKey>,
@@ -90,6 +99,18 @@ pub struct Sealed<M> {
     pub(crate) stats: SealStats,
 }
 
+impl<M> fmt::Debug for Sealed<M> {
+    /// What may be in a log: no key of a session, no seed, nothing that waits to be sealed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed")
+            .field("own", &self.own)
+            .field("sessions", &self.peers.sessions.len())
+            .field("half_open", &self.peers.half_open())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<M: Machine> Sealed<M> {
     /// Seals what `inner` sends.
     pub fn new(inner: M, config: SealConfig) -> Self {
@@ -99,6 +120,7 @@ impl<M: Machine> Sealed<M> {
             own: config.secret.public(),
             office: PassOffice::new(&mut entropy),
             entropy,
+            budget: Budget::default(),
             config,
             peers: Peers::default(),
             expected: BTreeMap::new(),
@@ -214,13 +236,13 @@ impl<M: Machine> Sealed<M> {
             Event::Accepted(flow) => {
                 let path_of = |stats: FlowStats| stats.path.or(stats.paths.first().map(|path| path.path));
                 let path = self.inner.stats(flow).and_then(path_of);
-                let peer = path.and_then(|path| self.peers.routes.get(&path.remote));
+                let peer = path.and_then(|path| self.peers.routes.get(&path.remote).copied());
                 if let Some(peer) = peer {
-                    self.peers.flows.insert(flow, *peer);
+                    self.peers.enter(flow, peer);
                 }
             }
             Event::Closed(flow, _) => {
-                self.peers.flows.remove(&flow);
+                self.peers.leave(flow);
                 if self.faulted.remove(&flow) {
                     return Event::Closed(flow, CloseReason::Refused);
                 }
@@ -235,7 +257,7 @@ impl<M: Machine> Flow for Sealed<M> {
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
         let peer = self.peer_at(path.remote)?;
         let flow = self.inner.open(now, path, port)?;
-        self.peers.flows.insert(flow, peer);
+        self.peers.enter(flow, peer);
         Ok(flow)
     }
 
@@ -286,7 +308,7 @@ impl<M: Machine> Flow for Sealed<M> {
 
     fn release(&mut self, now: Time, flow: FlowId) {
         self.inner.release(now, flow);
-        self.peers.flows.remove(&flow);
+        self.peers.leave(flow);
     }
 
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {

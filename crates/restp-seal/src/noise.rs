@@ -53,7 +53,6 @@ pub(crate) struct Split {
 }
 
 /// One end of a handshake.
-#[derive(Debug)]
 pub(crate) struct Handshake(HandshakeState);
 
 impl Handshake {

@@ -5,6 +5,7 @@ use crate::keys::{KEY_BYTES, PublicKey};
 pub use crate::noise::Pattern;
 use crate::pass::{EPOCH_BYTES, Epoch, Pass, TOKEN_BYTES, Token};
 use crate::schedule::{Suite, TAG_BYTES};
+use std::fmt;
 
 /// Set in the first byte of everything that is sealed.
 pub const SEALED: u8 = 0x80;
@@ -199,7 +200,7 @@ pub const fn answer_bytes(pattern: Pattern) -> usize {
 }
 
 /// Payload of the first message; a PDU may follow.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Request {
     /// This processor has instructions for AES.
     pub fast_aes: bool,
@@ -207,6 +208,16 @@ pub struct Request {
     pub epoch: Epoch,
     /// Early data is sealed with it. Only where the payload is secret.
     pub early_secret: Option<[u8; 32]>,
+}
+
+impl fmt::Debug for Request {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("fast_aes", &self.fast_aes)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Request {

@@ -7,6 +7,7 @@ use crate::entropy::Entropy;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, CookieLength, CookieMint, CookieParameters};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
 
 /// Bytes of a proof of an address.
@@ -22,7 +23,7 @@ pub type Epoch = [u8; EPOCH_BYTES];
 const REMEMBERED: usize = 16_384;
 
 /// For the next session with the same host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pass {
     /// When it was given, in the host's own count.
     pub epoch: Epoch,
@@ -30,8 +31,14 @@ pub struct Pass {
     pub token: Token,
 }
 
+impl fmt::Debug for Pass {
+    /// Without the token: who has it speaks from the address it was given to.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pass(epoch {:02x?})", self.epoch)
+    }
+}
+
 /// Gives passes and knows its own again.
-#[derive(Debug)]
 pub(crate) struct PassOffice {
     mint: CookieMint,
     epoch: Epoch,

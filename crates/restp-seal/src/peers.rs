@@ -1,17 +1,19 @@
 //! Whom datagrams go to and come from. An address belongs to one peer at a time, and another one gets it only when that
 //! peer has left: nobody puts packets into the flows of others by writing their address on an envelope.
 
+use crate::gate::Sources;
 use crate::keys::PublicKey;
 use crate::machine::Fault;
 use crate::noise::{Handshake, Pattern};
 use crate::packet::ConnectionId;
 use crate::session::{Opener, Sealer};
+use crate::validation::Homes;
 use bytes::Bytes;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A session that was not heard for so long makes room for others, and leaves its addresses to them.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
@@ -29,7 +31,7 @@ const MAX_ADDRESSES: usize = 32;
 pub(crate) type Id = u64;
 
 /// A host we talk to.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Peer {
     /// Its name; none until it has told it.
     pub(crate) key: Option<PublicKey>,
@@ -47,10 +49,12 @@ pub(crate) struct Peer {
     /// When to look after requests or suspicion.
     pub(crate) alarm: Option<Time>,
     pub(crate) addresses: Vec<SocketAddr>,
+    /// Sessions it has, finished or not, and flows.
+    sessions: usize,
+    flows: usize,
 }
 
 /// A handshake begun here.
-#[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: ConnectionId,
     pub(crate) path: PathAddress,
@@ -72,7 +76,6 @@ pub(crate) struct Request {
 }
 
 /// Keys shared with a peer.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) peer: Id,
     pub(crate) id: ConnectionId,
@@ -82,16 +85,17 @@ pub(crate) struct Session {
     pub(crate) early: Option<Opener>,
     /// As long as the peer has not shown that it has the answer.
     pub(crate) unfinished: Option<Unfinished>,
+    /// Where the peer's paths are.
+    pub(crate) homes: Homes,
     /// Last time a packet opened.
     pub(crate) heard: Time,
-    /// Names the handshake, where the peer began it.
+    /// Hash of its first message, where the peer began it.
     pub(crate) flight: Option<[u8; 32]>,
     /// How early data is addressed, and where it comes from.
     pub(crate) early_id: Option<(ConnectionId, SocketAddr)>,
 }
 
 /// A handshake that a peer began.
-#[derive(Debug)]
 pub(crate) struct Unfinished {
     pub(crate) path: PathAddress,
     /// Sent with every packet.
@@ -113,7 +117,7 @@ pub(crate) enum Owner {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Peers {
     pub(crate) peers: BTreeMap<Id, Peer>,
     pub(crate) sessions: BTreeMap<Id, Session>,
@@ -125,6 +129,8 @@ pub(crate) struct Peers {
     pub(crate) alarms: BTreeSet<(Time, Id)>,
     /// In the order they began.
     unfinished: VecDeque<(Time, Id)>,
+    /// Whose they are.
+    sources: Sources,
     /// Finished sessions, those looked at longest ago first.
     finished: VecDeque<Id>,
     next: Id,
@@ -201,7 +207,31 @@ impl Peers {
             .and_then(|peer| self.sessions.get(&peer.session?))
             .is_some_and(heard);
         let opened_here = self.peers.get(&peer).is_some_and(|peer| peer.opened_here);
-        recent || opened_here || self.flows.values().any(|of| *of == peer)
+        recent || opened_here || self.has_flows(peer)
+    }
+
+    fn has_flows(&self, peer: Id) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| peer.flows > 0)
+    }
+
+    /// `flow` is one with `peer`.
+    pub(crate) fn enter(&mut self, flow: FlowId, peer: Id) {
+        self.leave(flow);
+        self.flows.insert(flow, peer);
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.flows += 1;
+        }
+    }
+
+    /// `flow` is over.
+    pub(crate) fn leave(&mut self, flow: FlowId) {
+        let Some(id) = self.flows.remove(&flow) else {
+            return;
+        };
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.flows -= 1;
+        }
+        self.forget_if_idle(id);
     }
 
     /// Takes a session, which its peer uses from now on.
@@ -220,11 +250,13 @@ impl Peers {
         let peer = self.peers.get_mut(&session.peer);
         if let Some(unfinished) = &mut session.unfinished {
             self.unfinished.push_back((now, id));
+            self.sources.enter(unfinished.path.remote.ip());
             unfinished.proved &= !present; // what goes to both is little
         } else {
             self.finished.push_back(id);
         }
         if let Some(peer) = peer {
+            peer.sessions += 1;
             if session.unfinished.is_some() && present {
                 peer.knocking = Some(id);
             } else {
@@ -242,7 +274,9 @@ impl Peers {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        session.unfinished = None;
+        if let Some(unfinished) = session.unfinished.take() {
+            self.sources.leave(unfinished.path.remote.ip());
+        }
         if let Some(peer) = self.peers.get_mut(&session.peer) {
             (peer.session, peer.knocking) = (Some(id), None);
         }
@@ -251,6 +285,11 @@ impl Peers {
     /// Handshakes that peers began and did not finish.
     pub(crate) fn half_open(&self) -> usize {
         self.unfinished.len()
+    }
+
+    /// Those of the source that `address` belongs to.
+    pub(crate) fn half_open_of(&self, address: IpAddr) -> usize {
+        self.sources.count(address)
     }
 
     /// Makes room for one more session; false when all are in use.
@@ -269,9 +308,10 @@ impl Peers {
             let Some(id) = self.finished.pop_front() else {
                 return false;
             };
-            let in_use = self.sessions.get(&id).is_some_and(|session| {
-                now.since(session.heard) < IDLE || self.flows.values().any(|of| *of == session.peer)
-            });
+            let in_use = self
+                .sessions
+                .get(&id)
+                .is_some_and(|session| now.since(session.heard) < IDLE || self.has_flows(session.peer));
             if in_use {
                 self.finished.push_back(id);
             } else {
@@ -286,21 +326,19 @@ impl Peers {
             return;
         };
         self.by_id.remove(&session.id);
+        if let Some(unfinished) = &session.unfinished {
+            self.sources.leave(unfinished.path.remote.ip());
+        }
         if let Some(flight) = session.flight {
             self.by_flight.remove(&flight);
         }
         if let Some(early) = session.early_id {
             self.by_early.remove(&early);
         }
-        if let Some(peer) = self.peers.get_mut(&session.peer)
-            && peer.session == Some(id)
-        {
-            peer.session = None;
-        }
-        if let Some(peer) = self.peers.get_mut(&session.peer)
-            && peer.knocking == Some(id)
-        {
-            peer.knocking = None;
+        if let Some(peer) = self.peers.get_mut(&session.peer) {
+            peer.sessions -= 1;
+            peer.session = peer.session.filter(|other| *other != id);
+            peer.knocking = peer.knocking.filter(|other| *other != id);
         }
         self.forget_if_idle(session.peer);
     }
@@ -310,10 +348,7 @@ impl Peers {
         let Some(peer) = self.peers.get(&id) else {
             return;
         };
-        let used = peer.session.is_some()
-            || self.sessions.values().any(|session| session.peer == id)
-            || self.flows.values().any(|of| *of == id);
-        if !used && !peer.opened_here {
+        if peer.sessions + peer.flows == 0 && !peer.opened_here {
             for address in &peer.addresses {
                 self.routes.remove(address);
             }

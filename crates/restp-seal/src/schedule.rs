@@ -4,6 +4,7 @@
 
 use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
+use std::fmt;
 
 /// Bytes of the tag behind a sealed packet.
 pub const TAG_BYTES: usize = 16;
@@ -67,7 +68,6 @@ pub fn space_secret(secret: &[u8; 32], space: u8) -> [u8; 32] {
 }
 
 /// The keys of one path in one direction.
-#[derive(Debug)]
 pub struct Keys {
     suite: Suite,
     generation: u64,
@@ -77,10 +77,15 @@ pub struct Keys {
     previous: Option<Key>,
 }
 
-#[derive(Debug)]
 struct Key {
     key: LessSafeKey,
     iv: [u8; 12],
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({:?}, generation {})", self.suite, self.generation) // no secret in logs
+    }
 }
 
 impl Key {

@@ -19,7 +19,6 @@ pub(crate) enum Refusal {
 }
 
 /// Seals what leaves.
-#[derive(Debug)]
 pub(crate) struct Sealer {
     suite: Suite,
     secret: [u8; 32],
@@ -30,7 +29,6 @@ pub(crate) struct Sealer {
     uses: u64,
 }
 
-#[derive(Debug)]
 struct Space {
     path: PathAddress,
     keys: Keys,
@@ -102,7 +100,6 @@ impl Sealer {
 }
 
 /// Opens what arrives.
-#[derive(Debug)]
 pub(crate) struct Opener {
     suite: Suite,
     secret: [u8; 32],

@@ -330,3 +330,48 @@ fn what_may_be_cut_into_pieces_may_be_when_it_is_sealed() {
     let cut = pair.log.iter().filter(|seen| seen.may_fragment);
     assert_eq!(cut.count(), 1);
 }
+
+/// A NAT gives the client another binding: the server asks, the client answers, and data flows there.
+#[test]
+fn a_client_with_a_new_binding_is_asked_and_followed() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    pair.rebind_to(9);
+    assert!(pair.transfer(0, flows, &noise(50_000), Duration::from_secs(10)));
+    assert!(pair.transfer(1, flows, &noise(50_000), Duration::from_secs(10)));
+    let stats = pair.ends[1].seal_stats();
+    assert!(stats.moved == 1 && stats.elsewhere >= 1, "{stats:?}");
+    let late = pair.log.iter().rfind(|seen| seen.from == 1).expect("an answer");
+    assert_eq!(late.path.remote, address(9));
+}
+
+/// A copy of a packet from elsewhere moves nobody, even if nothing follows from the true address.
+#[test]
+fn a_copy_from_elsewhere_does_not_take_the_answers_away() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    // The client's last packets: the attacker's copies come first, and the client is silent afterwards.
+    pair.write(0, flows.0, b"tell me");
+    let begin = pair.log.len();
+    let mut away = path(1);
+    away.remote = address(66);
+    pair.rule = Box::new(|seen| {
+        if seen.path.remote == address(66) {
+            Verdict::Drop // the attacker keeps what he is asked
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.run_for(ms(1));
+    let copies = pair.log[begin..].to_vec();
+    for seen in &copies {
+        pair.inject(1, away, &seen.bytes);
+    }
+    pair.run_for(ms(50));
+    assert_eq!(pair.read_all(1, flows.1), b"tell me");
+    pair.log.clear();
+    assert!(pair.transfer(1, flows, &noise(50_000), Duration::from_secs(10)));
+    assert!(pair.log.iter().all(|seen| seen.path.remote != address(66)));
+    assert!(pair.ends[1].seal_stats().elsewhere > 0);
+    assert_eq!(pair.ends[1].seal_stats().moved, 0);
+}

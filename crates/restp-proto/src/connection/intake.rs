@@ -33,6 +33,12 @@ impl Connection {
         let header = packet.header;
         if !self.services.agree(&header.services) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
+            let asks = header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK);
+            if asks && matches!(self.state, State::SynReceived(_)) {
+                // Its peer asks for something else now: this request was another's, or was changed on its way. A repeat
+                // of the new one finds nothing here (RFC 9293 §3.10.7.4: back to LISTEN).
+                self.end(CloseReason::Reset, State::Closed);
+            }
             return;
         }
         if self.composition.crc && !packet.payload.is_empty() && !verify_payload(packet.head, &packet.payload)

@@ -66,6 +66,8 @@ pub struct Pair {
     pub log: Vec<Seen>,
     pub events: [Vec<Event>; 2],
     pub delay: Duration,
+    /// The server sees the client at this address.
+    seen_as: Option<SocketAddr>,
     wire: BTreeMap<(Time, u64), (usize, Datagram)>,
     order: u64,
 }
@@ -127,6 +129,7 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             delay: ms(10),
+            seen_as: None,
             wire: BTreeMap::new(),
             order: 0,
         }
@@ -227,7 +230,14 @@ impl Pair {
         let verdict = (self.rule)(&seen);
         let bytes = seen.bytes.clone();
         self.log.push(seen);
-        let path = datagram.path.reversed();
+        let mut path = datagram.path.reversed();
+        match self.seen_as {
+            Some(outside) if side == 0 => path.remote = outside,
+            // What still goes to the old binding is lost.
+            Some(outside) if datagram.path.remote != outside => return,
+            Some(_) => path.local = address(1),
+            None => {}
+        }
         let ecn = datagram.ecn;
         let mut deliver = |after, bytes: Vec<u8>| {
             self.order += 1;
@@ -246,6 +256,11 @@ impl Pair {
             }
             Verdict::As(other) => deliver(Duration::ZERO, other),
         }
+    }
+
+    /// From now on a NAT shows the client as `host`.
+    pub fn rebind_to(&mut self, host: u8) {
+        self.seen_as = Some(address(host));
     }
 
     /// Gives `bytes` to the end of `side` as if they had come along `path`, and drains it.

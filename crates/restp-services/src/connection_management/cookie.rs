@@ -72,7 +72,7 @@ impl fmt::Debug for Cookie {
 }
 
 /// How a server makes its cookies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CookieParameters {
     /// All secrets derive from it; a driver on a real network takes it from the operating system.
     pub key: [u8; 16],
@@ -81,6 +81,13 @@ pub struct CookieParameters {
     /// Time between two secrets. Two are alive, so a cookie serves for one to two of these (OP-30). Default 12 h: a
     /// client that comes back the same day saves the round trip.
     pub rotation: Duration,
+}
+
+impl fmt::Debug for CookieParameters {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CookieParameters({:?}, {:?})", self.length, self.rotation)
+    }
 }
 
 impl Default for CookieParameters {

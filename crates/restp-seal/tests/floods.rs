@@ -1,0 +1,223 @@
+//! What strangers can make a host do, send and keep: a bounded number of computations, three times what they sent, and
+//! bounded tables; and nothing secret is told to a log.
+
+mod common;
+
+use common::*;
+use restp_base::flow::Flow;
+use restp_base::machine::{Datagram, Input, Machine, PathAddress};
+use restp_base::time::Duration;
+use restp_proto::Endpoint;
+use restp_seal::packet::{Pattern, hello_header, set_token};
+use restp_seal::{SealConfig, Sealed};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// The server of `pair` as `host` sees it.
+fn from(host: u32) -> PathAddress {
+    PathAddress {
+        local: SocketAddr::from((Ipv4Addr::from(host), 9)),
+        remote: address(2),
+    }
+}
+
+/// A genuine request of a new client at `host`.
+fn hello(host: u32, number: u32) -> Vec<u8> {
+    let mut seal = seal(7);
+    seal.seed[..8].copy_from_slice(&(u64::from(host) << 32 | u64::from(number)).to_be_bytes());
+    let mut client = Sealed::new(Endpoint::new(config("3wh-arq", &[])), seal);
+    client.expect(address(2), secret(2).public());
+    let now = restp_base::time::Time::ZERO;
+    client.open(now, from(host), PORT).expect("a port");
+    let mut out = Datagram::empty();
+    assert!(client.poll_transmit(now, &mut out));
+    out.to_vec()
+}
+
+/// Gives `bytes` to the server as if `host` had sent them; what it answers.
+fn ask(pair: &mut Pair, host: u32, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut datagram = contiguous(from(host).reversed(), bytes.to_vec());
+    pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
+    let mut out = Datagram::empty();
+    let mut answers = Vec::new();
+    while pair.ends[1].poll_transmit(pair.now, &mut out) {
+        answers.push(out.to_vec());
+    }
+    let sent: usize = answers.iter().map(Vec::len).sum();
+    assert!(sent <= 3 * bytes.len(), "{sent} for {}", bytes.len());
+    answers
+}
+
+fn server(max_half_open: usize) -> Pair {
+    let mut server: SealConfig = seal(2);
+    server.max_half_open = max_half_open;
+    let mut pair = Pair::of("3wh-arq", &[], seal(1), server);
+    pair.know();
+    pair
+}
+
+const NET: u32 = 0x0B00_0000;
+
+#[test]
+fn an_address_that_proves_nothing_gets_at_most_three_times_what_it_sent() {
+    for known in [true, false] {
+        let mut pair = Pair::of("opt-arq", &[], seal(1), seal(2));
+        if known {
+            pair.know();
+        }
+        // The victim never answers: its address was on the envelope.
+        pair.rule = Box::new(|seen| {
+            if seen.from == 1 {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        });
+        pair.open();
+        pair.run_for(Duration::from_secs(200));
+        let bytes = |from: usize| -> usize {
+            pair.log
+                .iter()
+                .filter(|seen| seen.from == from)
+                .map(|seen| seen.bytes.len())
+                .sum()
+        };
+        assert!(
+            bytes(1) > 0 && bytes(1) <= 3 * bytes(0),
+            "{} for {}",
+            bytes(1),
+            bytes(0)
+        );
+    }
+}
+
+#[test]
+fn under_a_flood_nothing_is_kept_and_who_proves_the_address_gets_in() {
+    let mut pair = server(64);
+    let answers: usize = (0..500)
+        .map(|n| ask(&mut pair, NET + n, &hello(NET + n, 0)).len())
+        .sum();
+    assert!(pair.ends[1].half_open() <= 32 && pair.ends[1].sessions() <= 32);
+    assert!(pair.ends[1].seal_stats().retries >= 460 && answers >= 460);
+    // An honest client pays one round trip.
+    let flows = pair.connect();
+    assert!(pair.log.iter().any(|seen| seen.kind() == RETRY));
+    assert!(pair.transfer(0, flows, b"hello", ms(500)));
+}
+
+#[test]
+fn requests_that_open_nothing_are_computed_with_a_bounded_number_of_times() {
+    let mut pair = server(1024);
+    let flows = pair.connect();
+    // Of the right form, and for nobody: each would cost a multiplication on the curve.
+    let mut rubbish = hello_header(Pattern::Ik, b"somebody", &[0; 16]);
+    rubbish.extend((0..200).map(|n| n as u8));
+    for n in 0..20_000_u32 {
+        rubbish[25..29].copy_from_slice(&n.to_be_bytes());
+        ask(&mut pair, NET + n, &rubbish);
+        if n % 10 == 0 {
+            pair.run_for(ms(1)); // 10 000 a second
+        }
+    }
+    let stats = pair.ends[1].seal_stats();
+    assert!((500..=1_600).contains(&stats.for_others), "{stats:?}");
+    assert_eq!(stats.for_others + stats.retries, 20_000);
+    assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (0, 1));
+    assert!(pair.transfer(0, flows, &noise(50_000), Duration::from_secs(5)));
+}
+
+#[test]
+fn one_source_cannot_take_the_place_of_others() {
+    let mut pair = server(256);
+    // It has the address and proves it.
+    let mut token = None;
+    for n in 0..400 {
+        let mut asked = hello(NET, n);
+        if let Some(token) = &token {
+            set_token(&mut asked, token);
+        }
+        let answers = ask(&mut pair, NET, &asked);
+        let first = answers.first().filter(|bytes| bytes[0] == RETRY);
+        token = first.map_or(token, |bytes| bytes[9..].try_into().ok());
+    }
+    assert!(token.is_some());
+    let stats = pair.ends[1].seal_stats();
+    assert_eq!(pair.ends[1].half_open(), 256 / 16);
+    assert!(stats.crowded > 300 && stats.retries > 0, "{stats:?}");
+    // Others do not even notice.
+    pair.connect();
+    assert!(!pair.log.iter().any(|seen| seen.kind() == RETRY));
+}
+
+#[test]
+fn tables_are_bounded_whoever_asks() {
+    let mut pair = server(64);
+    let token_of = |pair: &mut Pair, host: u32, asked: &mut Vec<u8>| {
+        let answers = ask(pair, host, asked);
+        if let Some(retry) = answers.first().filter(|bytes| bytes[0] == RETRY) {
+            set_token(asked, &retry[9..].try_into().unwrap());
+            ask(pair, host, asked);
+        }
+    };
+    for n in 0..400 {
+        // All of them have their addresses.
+        token_of(&mut pair, NET + n, &mut hello(NET + n, 0));
+        assert!(pair.ends[1].half_open() <= 64);
+    }
+    assert!(pair.ends[1].sessions() <= 64);
+    // Memory of the attack ends with it.
+    pair.run_for(Duration::from_secs(201));
+    let flows = pair.connect();
+    assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (0, 1));
+    assert!(pair.transfer(0, flows, b"hello", ms(500)));
+}
+
+#[test]
+fn nothing_secret_is_told_to_a_log() {
+    let mut pair = warm("opt-arq");
+    let flow = pair.open();
+    pair.write(0, flow, b"early");
+    pair.run_for(ms(100));
+    let mut seal = seal(3);
+    seal.seed = [123; 32];
+    let text = format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        pair.ends,
+        seal,
+        secret(3),
+        config("opt-arq", &[]),
+        pair.ends[0].passes().collect::<Vec<_>>(),
+        restp_seal::schedule::Keys::new(restp_seal::schedule::Suite::Aes128Gcm, [123; 32]),
+    );
+    // Seeds, keys and secrets of these hosts would be sixteen equal bytes or more.
+    for byte in [1_u8, 2, 3, 5, 6, 9, 123] {
+        let run = vec![byte.to_string(); 16].join(", ");
+        assert!(!text.contains(&run), "{byte} in {text}");
+    }
+    // And no other list of so many bytes is there either.
+    let longest = text.split(['[', ']', '{', '}', '(', ')']).map(|list| {
+        let numbers = list.split(',').map(str::trim);
+        numbers.take_while(|word| word.parse::<u8>().is_ok()).count()
+    });
+    assert!(longest.max() < Some(16), "{text}");
+}
+
+#[test]
+fn half_open_handshakes_are_forgotten() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.open();
+    pair.run_for(ms(50));
+    assert_eq!(pair.ends[1].half_open(), 1);
+    pair.run_for(Duration::from_secs(400));
+    pair.rule = Box::new(|_| Verdict::Pass);
+    let flow = pair.open();
+    pair.run_for(ms(100));
+    assert!(pair.ends[0].stats(flow).is_some());
+    assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (0, 1));
+}
