@@ -70,7 +70,7 @@ def processors() -> float:
 def grid(points: int) -> dict[str, list[Any]]:
     rates = [0.005 + 0.01 * i / points for i in range(points)]
     # Short runs: the shorter they are, the more a cluster costs.
-    return TRANSPORT | {"duration": ["10 s"], "link.bottleneck.loss.rate": rates}
+    return TRANSPORT | {"duration": ["20 s"], "link.bottleneck.loss.rate": rates}
 
 
 def sweep(points: int, client: Client | None = None) -> Any:
@@ -160,7 +160,7 @@ Written by `bench/sweep.py`; not edited by hand. Ranges are minimum – **median
 | machine | {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()} |
 | load average at the end | {load} |
 | build of the package | {given.build} |
-| sweep | {given.points} points of E8 (10 s simulated, loss 0.5 % to 1.5 %), one run each |
+| sweep | {given.points} points of E8 (20 s simulated, loss 0.5 % to 1.5 %), one run each |
 | cluster | two worker processes of one thread on this machine, with scheduler and client in a third |
 | rounds | {given.rounds}, each the sweep in one process with two threads, then on the cluster |
 
