@@ -302,6 +302,21 @@ impl<M: Machine> Connection<M> {
         Ok(added?)
     }
 
+    /// Takes a path away; the others go on with what it owed.
+    ///
+    /// # Errors
+    /// When it is no path of this connection, or the only one that works.
+    pub fn remove_path(&self, path: PathAddress) -> Result<(), ConnectError> {
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Err(ConnectError::Stopped);
+        }
+        let now = core.now();
+        let removed = core.machine.remove_path(now, self.flow, path);
+        core.wake_driver();
+        Ok(removed?)
+    }
+
     /// Counters and estimates, for eyes.
     pub fn stats(&self) -> FlowStats {
         self.shared.lock().machine.stats(self.flow).unwrap_or_default()

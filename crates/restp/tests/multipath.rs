@@ -246,6 +246,28 @@ async fn a_pair_that_the_kernel_refuses_costs_the_others_nothing() {
 }
 
 #[tokio::test]
+async fn a_path_is_taken_away_in_mid_transfer_and_the_last_one_is_not() {
+    let server = server(&[1, 2]);
+    let client = client(&[3, 4]);
+    let paths = pairs(&client, &server.local_addrs());
+    let connection = client.open_paths(&paths, PORT).expect("bound");
+    within("set-up", connection.established()).await.expect("served");
+    let received = receive(within("accept", server.accept()).await.expect("running"));
+    until(&connection, paths[1].local, PathState::Up).await;
+    let data = noise(2_000_000);
+    let mut removed = None;
+    send(&connection, &data, || {
+        removed = Some(connection.remove_path(paths[0]))
+    })
+    .await;
+    assert!(matches!(removed, Some(Ok(()))), "{removed:?}");
+    let last = connection.remove_path(paths[1]);
+    assert!(last.is_err_and(|error| error.to_string().contains("only one")));
+    assert_eq!(within("end", connection.close()).await, CloseReason::Finished);
+    assert!(within("data", received).await.expect("no panic").0 == data);
+}
+
+#[tokio::test]
 async fn an_interface_is_bound_with_every_address_it_has() {
     let server = server(&[1]);
     let client = Endpoint::bind_locals(&[Local::Interface("lo".into())], config()).expect("loopback");
