@@ -25,6 +25,8 @@ lint: ## format, clippy, checks of the repository
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo run --locked --quiet --package xtask -- all
+	if command -v cargo-deny >/dev/null; then cargo deny --offline --workspace check bans licenses sources; \
+	else echo "lint: without cargo-deny licences are not checked; make deny installs it"; fi
 
 python-test: ## tests of the Python package, in an environment of its own (.venv)
 	./python/test.sh

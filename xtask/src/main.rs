@@ -7,6 +7,7 @@
 //! | `clock` | no clock, global randomness or hash order below the drivers ([`clock`]) |
 //! | `vectors` | every test vector is JSON and some test reads it ([`vectors`]) |
 //! | `cites` | which open points and sections the code cites; for information ([`cites`]) |
+//! | `supply` | locked dependencies of one registry, one promised compiler ([`supply`]) |
 #![allow(clippy::print_stdout, reason = "a check speaks to whoever started it")]
 
 mod cites;
@@ -14,6 +15,7 @@ mod clock;
 mod finding;
 mod layers;
 mod source;
+mod supply;
 mod tidy;
 mod tree;
 mod vectors;
@@ -27,12 +29,13 @@ use crate::tree::Tree;
 
 type Check = fn(&Tree) -> anyhow::Result<Vec<Finding>>;
 
-const CHECKS: [(&str, Check); 5] = [
+const CHECKS: [(&str, Check); 6] = [
     ("layers", layers::check),
     ("tidy", tidy::check),
     ("clock", clock::check),
     ("vectors", vectors::check),
     ("cites", cites::check),
+    ("supply", supply::check),
 ];
 
 fn main() -> ExitCode {
@@ -90,7 +93,7 @@ mod tests {
     fn a_name_that_is_no_check_is_refused_with_the_allowed_ones() {
         let refusal = run(Some("tidyy")).unwrap_err().to_string();
         assert!(
-            refusal.contains("tidyy") && refusal.contains("layers, tidy, clock, vectors, cites"),
+            refusal.contains("tidyy") && refusal.contains("layers, tidy, clock, vectors, cites, supply"),
             "{refusal}"
         );
         assert!(run(None).is_err());

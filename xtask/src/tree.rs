@@ -12,7 +12,7 @@ const DOTTED: [&str; 4] = [".ci", ".cargo", ".gitignore", ".pre-commit-config.ya
 const TEXT: [&str; 10] = [
     "rs", "toml", "md", "py", "pyi", "sh", "json", "yaml", "yml", "html",
 ];
-const TEXT_NAMES: [&str; 3] = ["Makefile", "run", ".gitignore"];
+const TEXT_NAMES: [&str; 4] = ["Cargo.lock", "Makefile", "run", ".gitignore"];
 
 /// Path from the root, with `/`, to the text of the file.
 pub struct Tree {
