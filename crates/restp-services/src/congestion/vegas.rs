@@ -47,6 +47,9 @@ pub struct Vegas {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cycles {
     running: Option<Cycle>,
+    /// The smallest sample of the connection (m_baseRtt, TC §3.3.1). Of data only: the answer to a SYN measures a packet
+    /// that takes less time to send, and nobody holds it back, so that every later sample would show a queue.
+    pub(super) base: Option<Duration>,
 }
 
 /// One round trip.
@@ -57,6 +60,8 @@ pub(super) struct Cycle {
     /// Bytes that left since, it included.
     sent: u64,
     samples: u64,
+    /// The smallest of the connection.
+    pub(super) base: Duration,
     /// The smallest of them: delayed acknowledgements only add.
     pub(super) smallest: Duration,
 }
@@ -67,6 +72,7 @@ impl Cycles {
             ahead: view.in_flight_bytes,
             sent: 0,
             samples: 0,
+            base: Duration::MAX,
             smallest: Duration::MAX,
         });
         cycle.sent = cycle.sent.saturating_add(bytes);
@@ -74,7 +80,11 @@ impl Cycles {
 
     /// The cycle that this acknowledgement ends.
     pub(super) fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>) -> Option<Cycle> {
+        if let Some(rtt) = rtt {
+            self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+        }
         let cycle = self.running.as_mut()?;
+        cycle.base = self.base.unwrap_or(Duration::MAX);
         if let Some(rtt) = rtt {
             cycle.samples += 1;
             cycle.smallest = cycle.smallest.min(rtt);
@@ -93,13 +103,9 @@ impl Cycle {
         self.samples >= SAMPLES
     }
 
-    pub(super) fn base(&self, view: &PathView<'_>) -> Duration {
-        view.min_rtt.unwrap_or(self.smallest).min(self.smallest)
-    }
-
     /// What would have left in the shortest round trip at the rate of this one, in bytes.
-    pub(super) fn actual(&self, view: &PathView<'_>) -> u64 {
-        let actual = u128::from(self.sent) * u128::from(self.base(view).as_nanos())
+    pub(super) fn actual(&self) -> u64 {
+        let actual = u128::from(self.sent) * u128::from(self.base.as_nanos())
             / u128::from(self.smallest.as_nanos().max(1));
         u64::try_from(actual).unwrap_or(u64::MAX)
     }
@@ -131,7 +137,7 @@ impl Vegas {
     fn adjust(&mut self, cycle: &Cycle, bytes: u64, view: &PathView<'_>) {
         let segment = segment_of(view);
         let window = &mut self.reno.window;
-        let (expected, actual) = (window.bytes, cycle.actual(view));
+        let (expected, actual) = (window.bytes, cycle.actual());
         let queued = expected.saturating_sub(actual);
         let bound = |segments: u64| segments.saturating_mul(segment);
         if window.in_slow_start() {
@@ -180,7 +186,7 @@ impl Congestion for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conformance::{acked, acked_after, path};
+    use super::super::conformance::{acked_after, path};
     use super::*;
 
     const SEGMENT: u64 = 1460;
@@ -196,14 +202,15 @@ mod tests {
             ..VegasParams::default()
         };
         let mut vegas = Vegas::new(&params, SEGMENT);
-        vegas.on(&acked(10 * SEGMENT), &path(SEGMENT));
+        vegas.on(&acked_after(10 * SEGMENT, BASE), &path(SEGMENT));
         assert_eq!(vegas.window_bytes(), 20 * SEGMENT);
         vegas
     }
 
     fn view(in_flight_bytes: u64) -> PathView<'static> {
         PathView {
-            min_rtt: Some(BASE),
+            // The answer to the SYN was faster than any data can be.
+            min_rtt: Some(BASE / 2),
             in_flight_bytes,
             ..path(SEGMENT)
         }

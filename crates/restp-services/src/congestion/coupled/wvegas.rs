@@ -71,7 +71,7 @@ impl WVegas {
     /// Once per round trip.
     fn adjust(&mut self, cycle: &Cycle, bytes: u64, view: &PathView<'_>) {
         let segment = segment_of(view);
-        let queued = self.reno.window.bytes.saturating_sub(cycle.actual(view));
+        let queued = self.reno.window.bytes.saturating_sub(cycle.actual());
         let queued_segments = queued as f64 / segment as f64;
         if self.reno.window.in_slow_start() {
             if queued <= self.params.gamma_segments.saturating_mul(segment) {
@@ -92,15 +92,15 @@ impl WVegas {
             self.reno.window.grow(segment);
         }
         if queued_segments >= self.alpha {
-            self.drain(cycle, segment, view);
+            self.drain(cycle, segment);
         }
     }
 
     /// A queue twice as long as the shortest seen is drained, so that the shortest round trip stays true: otherwise
     /// whoever comes later takes others' queues for the length of the path. Only queues that hold this path's share count:
     /// beside the empty one of a path that nobody else uses, a packet's own transmission is twice as long.
-    fn drain(&mut self, cycle: &Cycle, segment: u64, view: &PathView<'_>) {
-        let base = cycle.base(view);
+    fn drain(&mut self, cycle: &Cycle, segment: u64) {
+        let base = cycle.base;
         let queueing = cycle.smallest.saturating_sub(base);
         if queueing == Duration::ZERO {
             return;
@@ -179,6 +179,7 @@ mod tests {
     fn at(segments: u64) -> WVegas {
         let mut wvegas = WVegas::new(&WVegasParams::default(), SEGMENT);
         (wvegas.reno.window.bytes, wvegas.reno.window.threshold) = (segments * SEGMENT, SEGMENT);
+        wvegas.cycles.base = Some(Duration::from_millis(100));
         wvegas
     }
 
