@@ -35,15 +35,14 @@ python-requirements: ## lock what those tests need, from python/requirements.in
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header \
 	  python/requirements.in -o python/requirements.txt
 
-bench: ## measure against QUIC, bare UDP, TCP and ns-3, and run the experiments; writes docs/results/
+bench: ## measure against QUIC, bare UDP, TCP and ns-3; writes docs/results/performance.md
 	python3 bench/run.py
-	python3 bench/experiments.py
 
 chaos: ## 20 000 random compositions, networks and faults, with every assertion on; CHAOS="--seed N --runs N" for others
 	cargo run --locked --quiet --profile chaos --package restp-cli -- chaos $(or $(CHAOS),--runs 20000)
 
-experiments: ## only the experiments, about a minute of computing; exit code 1 if a claim does not hold
-	python3 bench/experiments.py
+experiments: ## the published experiments, under ten minutes on two cores; writes docs/results/; EXPERIMENTS="e8 tc-c1" for some
+	cargo run --locked --quiet --release --package restp-cli -- reproduce $(EXPERIMENTS)
 
 bench-path: ## measure against kernel TCP and QUIC across an emulated path (root); writes docs/results/paths.md
 	python3 bench/path.py

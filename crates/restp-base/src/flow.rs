@@ -116,6 +116,10 @@ pub struct FlowStats {
     pub delivered_messages: u64,
     /// Segments sent again.
     pub retransmitted_packets: u64,
+    /// Application bytes in them.
+    pub repeated_payload_bytes: u64,
+    /// Bytes of SACK, NAK and SNACK options sent, where the machine counts them.
+    pub report_bytes: Option<u64>,
     /// Segments declared lost by this sender.
     pub lost_packets: u64,
     /// Those of them declared lost because the retransmission timer ran out.
@@ -191,6 +195,7 @@ impl FlowStats {
         self.received_bytes += path.received_bytes;
         self.sent_payload_bytes += path.sent_payload_bytes;
         self.retransmitted_packets += path.retransmitted_packets;
+        self.repeated_payload_bytes += path.repeated_payload_bytes;
         self.lost_packets += path.lost_packets;
         self.repaired_packets += path.repaired_packets;
         self.timeouts += path.timeouts;

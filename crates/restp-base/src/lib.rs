@@ -11,11 +11,13 @@
 //! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
 //! | [`machine`] | seam between a protocol and the world |
 //! | [`flow`] | seam between a protocol and an application |
+//! | [`observe`] | what a driver shows of both to somebody who only looks |
 
 pub mod flow;
 pub mod machine;
 pub mod names;
 pub mod numeric;
+pub mod observe;
 pub mod random;
 pub mod ranges;
 pub mod sequence;

@@ -44,6 +44,9 @@ pub enum Command {
     /// Write a page of results, with tables and figures
     #[command(after_help = REPORT)]
     Report(Report),
+    /// Run the published experiments and write a page with figures for each
+    #[command(after_help = REPRODUCE)]
+    Reproduce(Reproduce),
     /// Play random compositions in random networks with random faults, and hold laws against what happens
     #[command(after_help = CHAOS)]
     Chaos(Chaos),
@@ -134,6 +137,8 @@ pub struct Send {
     /// Give the receiver up after this long without progress
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,
+    #[command(flatten)]
+    pub qlog: QlogArgs,
 }
 
 #[derive(Debug, Default, Args)]
@@ -231,6 +236,44 @@ pub struct Sim {
     /// Hold the scenario's claims against the results; exit code 1 when one fails
     #[arg(long)]
     pub check: bool,
+    #[command(flatten)]
+    pub qlog: QlogArgs,
+}
+
+/// Traces of connections.
+#[derive(Debug, Default, Args)]
+pub struct QlogArgs {
+    /// Write a trace (qlog, JSON-SEQ) of each end of each connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+    /// Its schema: `current`, that of the drafts of 2025, or `0.3`, the newest that qvis opens
+    #[arg(long, value_name = "NAME", default_value = "current", requires = "qlog")]
+    pub qlog_schema: crate::qlog::Schema,
+}
+
+const REPRODUCE: &str = "\
+Examples:
+  restp reproduce                               every experiment: under ten minutes on two cores
+  restp reproduce e8 tc-c1                      two of them
+  restp reproduce tc-e1 --runs 10 --output /tmp/results
+                                                with ten seeds, pages elsewhere
+
+Exit code 1: a claim does not hold, and its scenario does not say why.";
+
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// Experiments by their ids, or `all` [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Folder with folders of scenarios
+    #[arg(long, value_name = "DIR", default_value = "scenarios")]
+    pub scenarios: PathBuf,
+    /// Folder for pages and figures
+    #[arg(long, value_name = "DIR", default_value = "docs/results")]
+    pub output: PathBuf,
+    /// Runs per point, in the place of each scenario's
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = runs)]
+    pub runs: Option<u64>,
 }
 
 const REPORT: &str = "\

@@ -1,5 +1,6 @@
 //! The `restp` command: arguments as typed (`args`), validated (`plan`), one file per command (`commands`). Results
-//! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv.
+//! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv,
+//! `qlog` the format of traces.
 //!
 //! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
@@ -12,6 +13,7 @@ pub mod keys;
 mod output;
 mod plan;
 mod progress;
+mod qlog;
 pub mod transfer;
 
 use args::{Arguments, Command};
@@ -32,6 +34,7 @@ pub fn run() -> ExitCode {
         Command::Keygen(keygen) => commands::keygen::execute(keygen, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
         Command::Report(report) => commands::report::execute(report, output),
+        Command::Reproduce(reproduce) => commands::reproduce::execute(reproduce, output),
         Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
     };

@@ -10,6 +10,7 @@
 //! | [`metrics`] | what is reported of flows and links, and over several runs |
 //! | [`chaos`] | random cases, and laws that hold whatever happens |
 //! | [`checker`] | claims of a scenario held against its results |
+//! | [`page`] | the page of an experiment, with its figures |
 //! | [`report`] | tables for eyes, CSV for other tools |
 //!
 //! Nothing here reads a clock: a run's wall time comes from a stopwatch the caller lends.
@@ -18,6 +19,7 @@ pub mod chaos;
 pub mod checker;
 pub mod host;
 pub mod metrics;
+pub mod page;
 pub mod registry;
 pub mod report;
 pub mod run;

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::shared::Shared;
 use crate::socket::{Inbox, Outbox, Socket, SocketStats, ecn_of};
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
+use restp_base::observe::Seen;
 use restp_base::time::{Duration, Time};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -168,6 +169,7 @@ impl<M: Machine> Driver<M> {
                     self.datagram.head.clear();
                     self.datagram.body = bytes.split_to(meta.stride.min(bytes.len()));
                     self.stats.received_datagrams += 1;
+                    core.show(Seen::Received(&self.datagram));
                     core.machine.handle(self.now, Input::Datagram(&mut self.datagram));
                 }
             }
@@ -212,6 +214,7 @@ impl<M: Machine> Driver<M> {
             if done {
                 break;
             }
+            core.show(Seen::Sent(&self.datagram));
             let path = &self.datagram.path;
             let port = self.ports.iter_mut().find(|port| port.socket.serves(path));
             match port {
@@ -225,6 +228,7 @@ impl<M: Machine> Driver<M> {
         // What events made the driver do may have to be sent.
         done &= !core.handle_events();
         core.socket_stats = self.stats;
+        core.show_counters();
         if done {
             core.driver_sleeps(cx.waker());
         }

@@ -9,6 +9,7 @@ use crate::socket::{Socket, SocketStats};
 use crate::transport::{Identity, Security, Transport, random};
 use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
+use restp_base::observe::Observer;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use restp_seal::{Fault, Pass, PublicKey, SealStats};
 use std::fmt;
@@ -187,6 +188,12 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),
         }
         Ok(Endpoint { shared })
+    }
+
+    /// Shows `observer` every datagram that passes, as it is on the wire, and the counters of every flow after each turn
+    /// of the driver. It is called under the endpoint's lock: it must be quick, and must not call the endpoint.
+    pub fn observe(&self, observer: Observer) {
+        self.shared.lock().observer = Some(observer);
     }
 
     /// The bound addresses, with the ports the system chose.

@@ -7,6 +7,7 @@ use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
 use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
+use restp_base::observe::{Observer, Seen};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ impl<M: Machine> Shared<M> {
             broken: false,
             stop_watchers: Wakers::default(),
             socket_stats: SocketStats::default(),
+            observer: None,
         };
         Arc::new(Shared {
             core: Mutex::new(core),
@@ -83,6 +85,8 @@ pub(crate) struct Core<M> {
     pub(crate) broken: bool,
     pub(crate) stop_watchers: Wakers,
     pub(crate) socket_stats: SocketStats,
+    /// Who is shown what passes and what is counted, if somebody is.
+    pub(crate) observer: Option<Observer>,
 }
 
 impl<M: Machine> Core<M> {
@@ -92,6 +96,25 @@ impl<M: Machine> Core<M> {
             self.now = self.clock.now();
         }
         self.now
+    }
+
+    /// Shows what passes.
+    pub(crate) fn show(&mut self, seen: Seen<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer(self.now, seen);
+        }
+    }
+
+    /// Shows the counters of every flow.
+    pub(crate) fn show_counters(&mut self) {
+        let Some(observer) = &mut self.observer else {
+            return;
+        };
+        for flow in self.flows.keys() {
+            if let Some(stats) = self.machine.stats(*flow) {
+                observer(self.now, Seen::Measured(*flow, &stats));
+            }
+        }
     }
 
     /// The driver is awake. Returns the time of its wake-up, or that of a handle's call which came between: what

@@ -8,6 +8,7 @@ pub mod keygen;
 pub mod profiles;
 pub mod recv;
 pub mod report;
+pub mod reproduce;
 pub mod send;
 pub mod sim;
 mod trust;

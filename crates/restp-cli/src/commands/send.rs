@@ -10,6 +10,7 @@ use crate::keys;
 use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
+use crate::qlog;
 use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
 use restp::{
@@ -55,12 +56,18 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let config = EndpointConfig::new(composition);
     let security = security(arguments)?;
     let mut trust = Trust::of(arguments, &addresses)?;
+    let traces = qlog::Folder::of(&arguments.qlog)?;
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(bind(&arguments.bind, &addresses, config, security)?);
         trust.tell(&endpoint);
+        if let Some(traces) = &traces
+            && let Some(observer) = traces.observer(source.name(), true)
+        {
+            endpoint.observe(observer);
+        }
         let (known, passes) = cookies.as_ref().map(CookieFile::load).unwrap_or_default();
         known.iter().for_each(|kept| endpoint.keep_cookie(*kept));
         passes
@@ -95,6 +102,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         }
         result
     })?;
+    traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
     output.result(&outcome, Outcome::to_string)
 }
 
@@ -330,6 +338,7 @@ mod tests {
             bind: Vec::new(),
             seal: Default::default(),
             composition: Default::default(),
+            qlog: Default::default(),
             timeout: "30 s".into(),
         }
     }

@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::plan;
 use crate::progress::Progress;
+use crate::qlog;
 use restp::clock::Clock;
 use restp_lab::checker::Verdict;
+use restp_lab::run::Watched;
 use restp_lab::{Line, Options, Scenario, Summary, report};
 use std::ops::ControlFlow;
 
@@ -27,7 +29,14 @@ pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
     }
     let clock = Clock::start();
     let stopwatch = || clock.now().as_secs_f64();
+    let traces = qlog::Folder::of(&arguments.qlog)?;
+    let observe = |end: &Watched<'_>| {
+        let Watched { job, flow, opens } = *end;
+        let name = format!("{}-{}-{}-{flow}", scenario.id(), job.point, job.seed);
+        traces.as_ref()?.observer(&name, opens)
+    };
     let options = Options {
+        observe: traces.is_some().then_some(&observe),
         seed: arguments.seed,
         runs: arguments.runs,
         stopwatch: Some(&stopwatch),
@@ -50,6 +59,7 @@ pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
     .map_err(Failure::operation)?;
     printed?;
     drop(line);
+    traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
     results.conclude(&scenario, arguments.check, output)
 }
 

@@ -69,7 +69,7 @@ impl Formula {
 }
 
 /// A coordinate as a number; none where it is a name.
-pub(super) fn coordinate(value: &Value) -> Option<f64> {
+pub(crate) fn coordinate(value: &Value) -> Option<f64> {
     let Value::String(text) = value else {
         return value.as_f64();
     };

@@ -2,7 +2,9 @@
 
 use super::formula::coordinate;
 use super::raw::{Direction, Each};
-use super::{Axis, Bound, Check, Compare, Expect, Near, Trend};
+use super::rows::{Group, Row, plain, rows, same};
+use super::{Bound, Check, Compare, Expect, Near, Trend};
+use crate::metrics::Interval;
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
@@ -17,6 +19,10 @@ pub struct Verdict {
     pub check: String,
     /// The claim in words.
     pub text: String,
+    /// What was published, in words, where the claim is somebody else's.
+    pub published: Option<String>,
+    /// Why the claim does not hold here, where that is known.
+    pub explained: Option<String>,
     /// The coordinates that all results judged here share.
     pub point: Coordinates,
     /// What is compared, in words.
@@ -25,6 +31,10 @@ pub struct Verdict {
     pub expected: Option<f64>,
     /// What was measured.
     pub measured: Option<f64>,
+    /// The lower end of its 95 % interval, with several runs.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
     /// Does the claim hold? Absent when the results it speaks of are not there.
     pub held: Option<bool>,
 }
@@ -33,9 +43,6 @@ pub struct Verdict {
 pub fn judge(checks: &[Check], results: &[RunResult]) -> Vec<Verdict> {
     checks.iter().flat_map(|check| check.judge(results)).collect()
 }
-
-/// The runs of one point.
-type Group<'a> = (&'a Coordinates, Vec<&'a RunResult>);
 
 impl Check {
     fn judge(&self, results: &[RunResult]) -> Vec<Verdict> {
@@ -57,6 +64,11 @@ impl Check {
                 .iter()
                 .map(|row| self.trend(trend, row))
                 .collect(),
+            Expect::Rank(rank) => self.rank(rank, &rows(&groups, &rank.axis)),
+            Expect::Spread(spread) => rows(&groups, &spread.axis)
+                .iter()
+                .map(|row| self.spread(spread, row))
+                .collect(),
         };
         let scenario = results.first().map_or("", |run| &run.scenario);
         verdicts
@@ -74,27 +86,50 @@ impl Check {
         self.filter.iter().all(allows)
     }
 
-    fn verdict(&self, point: Coordinates, claim: String) -> Verdict {
-        let (check, text) = (self.id.clone(), self.text.clone());
+    /// The claim without results.
+    pub(super) fn open(&self, point: Coordinates, claim: String) -> Verdict {
         Verdict {
             scenario: String::new(),
-            check,
-            text,
+            check: self.id.clone(),
+            text: self.text.clone(),
+            published: self.published.clone(),
+            explained: self.explained.clone(),
             point,
             claim,
             expected: None,
             measured: None,
+            low: None,
+            high: None,
             held: None,
         }
     }
 
-    fn mean(&self, runs: &[&RunResult]) -> Option<f64> {
-        let values: Vec<f64> = runs.iter().filter_map(|run| self.metric.of(run)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    /// The claim beside what was measured of it.
+    pub(super) fn verdict(&self, point: Coordinates, claim: String, measured: Option<Interval>) -> Verdict {
+        Verdict {
+            measured: measured.map(|interval| interval.mean),
+            low: measured.and_then(|interval| interval.low),
+            high: measured.and_then(|interval| interval.high),
+            ..self.open(point, claim)
+        }
+    }
+
+    /// The metric over the runs that have it.
+    pub(super) fn interval(&self, runs: &[&RunResult]) -> Option<Interval> {
+        Interval::of(
+            &runs
+                .iter()
+                .filter_map(|run| self.metric.of(run))
+                .collect::<Vec<f64>>(),
+        )
+    }
+
+    pub(super) fn metric(&self) -> &impl std::fmt::Display {
+        &self.metric
     }
 
     fn near(&self, near: &Near, (point, runs): &Group<'_>) -> Verdict {
-        let (expected, measured) = (near.formula.at(point), self.mean(runs));
+        let (expected, interval) = (near.formula.at(point), self.interval(runs));
         let within =
             |(expected, measured): (f64, f64)| (measured - expected).abs() <= expected.abs() * near.within;
         let claim = format!(
@@ -102,17 +137,16 @@ impl Check {
             self.metric,
             near.within * 100.0
         );
-        let held = expected.zip(measured).map(within);
+        let verdict = self.verdict((*point).clone(), claim, interval);
         Verdict {
             expected,
-            measured,
-            held,
-            ..self.verdict((*point).clone(), claim)
+            held: expected.zip(verdict.measured).map(within),
+            ..verdict
         }
     }
 
     fn bound(&self, bound: &Bound, (point, runs): &Group<'_>) -> Verdict {
-        let (expected, measured) = (bound.formula.at(point), self.mean(runs));
+        let (expected, interval) = (bound.formula.at(point), self.interval(runs));
         let holds = |(limit, measured): (f64, f64)| match bound.each {
             Each::Mean => bound.relation.holds(measured, limit, 0.0),
             Each::Run => {
@@ -126,11 +160,11 @@ impl Check {
             every(bound.each),
             bound.relation
         );
+        let verdict = self.verdict((*point).clone(), claim, interval);
         Verdict {
             expected,
-            measured,
-            held: expected.zip(measured).map(holds),
-            ..self.verdict((*point).clone(), claim)
+            held: expected.zip(verdict.measured).map(holds),
+            ..verdict
         }
     }
 
@@ -150,18 +184,22 @@ impl Check {
                     .holds(left, aim, aim.abs() * compare.within + tolerance?),
             )
         };
-        let (measured, beside) = (self.mean(left), self.mean(right));
+        let (interval, beside) = (self.interval(left), self.interval(right));
+        let beside = beside.map(|beside| beside.mean);
         let expected = beside.and_then(aim);
-        let held = measured.zip(beside).and_then(|(l, r)| match compare.each {
-            Each::Mean => holds(l, r),
-            Each::Run => {
-                let pair = |(l, r): (&&RunResult, &&RunResult)| {
-                    let both = self.metric.of(l).zip(self.metric.of(r));
-                    l.seed == r.seed && both.and_then(|(l, r)| holds(l, r)) == Some(true)
-                };
-                Some(left.len() == right.len() && left.iter().zip(right).all(pair))
-            }
-        });
+        let held = interval
+            .map(|left| left.mean)
+            .zip(beside)
+            .and_then(|(l, r)| match compare.each {
+                Each::Mean => holds(l, r),
+                Each::Run => {
+                    let pair = |(l, r): (&&RunResult, &&RunResult)| {
+                        let both = self.metric.of(l).zip(self.metric.of(r));
+                        l.seed == r.seed && both.and_then(|(l, r)| holds(l, r)) == Some(true)
+                    };
+                    Some(left.len() == right.len() && left.iter().zip(right).all(pair))
+                }
+            });
         let times = if compare.factor == 1.0 {
             String::new()
         } else {
@@ -172,33 +210,34 @@ impl Check {
         let claim = format!("{}: {l} is {every}{relation} {times}{r}", self.metric);
         Verdict {
             expected,
-            measured,
             held,
-            ..self.verdict(row.rest.clone(), claim)
+            ..self.verdict(row.rest.clone(), claim, interval)
         }
     }
 
     /// The step that goes most against the trend is the one reported.
     fn trend(&self, trend: &Trend, row: &Row<'_>) -> Verdict {
-        let mut steps: Vec<(f64, f64)> = row
+        let mut steps: Vec<(f64, Interval)> = row
             .cells
             .iter()
-            .filter_map(|(value, runs)| Some((coordinate(value)?, self.mean(runs)?)))
+            .filter_map(|(value, runs)| Some((coordinate(value)?, self.interval(runs)?)))
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (word, sign) = match trend.direction {
             Direction::Rising => ("rises", 1.0),
             Direction::Falling => ("falls", -1.0),
         };
-        let gain =
-            |pair: &[(f64, f64)]| sign * (pair[1].1 - pair[0].1) / pair[0].1.abs().max(f64::MIN_POSITIVE);
+        let gain = |pair: &[(f64, Interval)]| {
+            let (from, to) = (&pair[0].1, &pair[1].1);
+            let chance = if trend.beyond_chance { from.chance(to) } else { 0.0 };
+            (sign * (to.mean - from.mean) + chance) / from.mean.abs().max(f64::MIN_POSITIVE)
+        };
         let worst = steps.windows(2).min_by(|a, b| gain(a).total_cmp(&gain(b)));
         let claim = format!("{} {word} with {}", self.metric, trend.along.key);
         Verdict {
-            expected: worst.map(|pair| pair[0].1),
-            measured: worst.map(|pair| pair[1].1),
+            expected: worst.map(|pair| pair[0].1.mean),
             held: worst.map(|pair| gain(pair) >= -trend.within),
-            ..self.verdict(row.rest.clone(), claim)
+            ..self.verdict(row.rest.clone(), claim, worst.map(|pair| pair[1].1))
         }
     }
 }
@@ -208,42 +247,4 @@ fn every(each: Each) -> &'static str {
         Each::Mean => "",
         Each::Run => "in every run ",
     }
-}
-
-/// Points that differ on one axis only.
-struct Row<'a> {
-    rest: Coordinates,
-    cells: Vec<(&'a Value, &'a [&'a RunResult])>,
-}
-
-fn rows<'a>(groups: &'a [Group<'a>], axis: &Axis) -> Vec<Row<'a>> {
-    let mut rows: Vec<Row<'a>> = Vec::new();
-    for (point, runs) in groups {
-        let Some(value) = point.get(&axis.key) else {
-            continue;
-        };
-        let mut rest = (*point).clone();
-        rest.retain(|key, _| !axis.together.contains(key));
-        let cell = (value, runs.as_slice());
-        match rows.iter_mut().find(|row| row.rest == rest) {
-            Some(row) => row.cells.push(cell),
-            None => rows.push(Row {
-                rest,
-                cells: vec![cell],
-            }),
-        }
-    }
-    rows
-}
-
-/// Equal, where 1 and 1.0 are the same number.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a.as_f64(), b.as_f64()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
-    }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

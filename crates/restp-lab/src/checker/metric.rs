@@ -1,4 +1,4 @@
-//! Names one number of a run: `flow.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` (all flows), `fairness`.
+//! Names one number of a run: `flow.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
 
 use crate::metrics::jain;
 use crate::run::{RunResult, number};
@@ -18,11 +18,13 @@ pub(super) enum Metric {
         field: String,
     },
     Goodput,
+    Shared,
     Fairness,
 }
 
-const FLOW_FIELDS: [&str; 28] = [
+const FLOW_FIELDS: [&str; 32] = [
     "goodput_bps",
+    "shared_bps",
     "throughput_bps",
     "load_bps",
     "completion_s",
@@ -44,6 +46,9 @@ const FLOW_FIELDS: [&str; 28] = [
     "plt_median_s",
     "sent_packets",
     "retransmitted_packets",
+    "repeat_share",
+    "report_bytes",
+    "report_share",
     "lost_packets",
     "timed_out_packets",
     "repaired_packets",
@@ -124,18 +129,25 @@ impl Metric {
                 field: known("field of links", field, &mut LINK_FIELDS.into_iter())?,
             }),
             ["goodput_bps"] => Ok(Metric::Goodput),
+            ["shared_bps"] => Ok(Metric::Shared),
             ["fairness"] => Ok(Metric::Fairness),
             _ => Err(unknown(
                 "metric",
                 written,
-                ["flow.NAME.FIELD", "link.NAME.FIELD", "goodput_bps", "fairness"],
+                [
+                    "flow.NAME.FIELD",
+                    "link.NAME.FIELD",
+                    "goodput_bps",
+                    "shared_bps",
+                    "fairness",
+                ],
             )),
         }
     }
 
     /// Its value in one run, if it has one there.
     pub fn of(&self, run: &RunResult) -> Option<f64> {
-        let goodputs = || run.flows.iter().filter_map(|flow| flow.goodput_bps);
+        let shares = || run.flows.iter().filter_map(|flow| flow.shared_bps);
         match self {
             Metric::Flow { name, field } => {
                 field_of(run.flows.iter().find(|flow| flow.name == *name)?, field)
@@ -143,8 +155,9 @@ impl Metric {
             Metric::Link { name, field } => {
                 field_of(run.links.iter().find(|link| link.name == *name)?, field)
             }
-            Metric::Goodput => Some(goodputs().sum()),
-            Metric::Fairness => jain(&goodputs().collect::<Vec<f64>>()),
+            Metric::Goodput => Some(run.flows.iter().filter_map(|flow| flow.goodput_bps).sum()),
+            Metric::Shared => Some(shares().sum()),
+            Metric::Fairness => jain(&shares().collect::<Vec<f64>>()),
         }
     }
 }
@@ -166,6 +179,7 @@ impl fmt::Display for Metric {
             Metric::Flow { name, field } => write!(f, "{field} of flow {name}"),
             Metric::Link { name, field } => write!(f, "{field} of link {name}"),
             Metric::Goodput => f.write_str("goodput_bps of all flows"),
+            Metric::Shared => f.write_str("shared_bps of all flows"),
             Metric::Fairness => f.write_str("fairness"),
         }
     }

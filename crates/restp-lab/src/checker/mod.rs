@@ -6,19 +6,24 @@
 //! | `compare` | for two values of one axis, all else equal, one is at least, at most or equal to the other | one per pair |
 //! | `bound` | at each point it is at least, at most or equal to a formula | one per point |
 //! | `trend` | its mean rises or falls along one axis, all else equal | one per row |
+//! | `rank` | for some values of one axis it is above or below that for all others, all else equal | one per row, or one |
+//! | `spread` | over one axis it differs by no more than a share, all else equal | one per row |
 
 mod formula;
 mod judge;
 mod metric;
+mod order;
 mod raw;
+mod rows;
 
 pub use judge::{Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Plan, unknown};
 use formula::Formula;
+pub(crate) use formula::coordinate;
 use metric::Metric;
 pub(crate) use raw::RawCheck;
-use raw::{Direction, Each, RawExpect, Relation};
+use raw::{Direction, Each, Place, RawExpect, Relation};
 use serde_json::Value;
 use toml::Spanned;
 
@@ -29,6 +34,10 @@ pub struct Check {
     pub id: String,
     /// The claim in words.
     pub text: String,
+    /// What was published, in words.
+    published: Option<String>,
+    /// Why it does not hold here, where that is known.
+    explained: Option<String>,
     metric: Metric,
     /// Only points with one of these values on these axes.
     filter: Vec<(String, Vec<Value>)>,
@@ -41,6 +50,8 @@ enum Expect {
     Compare(Box<Compare>),
     Trend(Trend),
     Bound(Bound),
+    Rank(Rank),
+    Spread(Spread),
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +86,26 @@ struct Bound {
 struct Trend {
     along: Axis,
     direction: Direction,
+    within: f64,
+    /// Steps the other way that chance explains do not count.
+    beyond_chance: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Rank {
+    axis: Axis,
+    /// The values that claim the place.
+    are: Vec<Value>,
+    place: Place,
+    /// Over all points at once, instead of row by row.
+    average: bool,
+    /// The distance to the next must be more than chance explains.
+    beyond_chance: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Spread {
+    axis: Axis,
     within: f64,
 }
 
@@ -146,6 +177,18 @@ impl Check {
                 along: axis(&trend.along)?,
                 direction: trend.direction,
                 within: share(trend.within.as_ref())?,
+                beyond_chance: trend.beyond_chance,
+            }),
+            RawExpect::Rank(rank) => Expect::Rank(Rank {
+                axis: axis(&rank.axis)?,
+                are: rank.are.iter().map(json).collect(),
+                place: rank.place,
+                average: rank.average,
+                beyond_chance: rank.beyond_chance,
+            }),
+            RawExpect::Spread(spread) => Expect::Spread(Spread {
+                axis: axis(&spread.axis)?,
+                within: share(Some(&spread.within))?,
             }),
             RawExpect::Bound(bound) => Expect::Bound(Bound {
                 relation: bound.relation,
@@ -156,6 +199,8 @@ impl Check {
         Ok(Check {
             id: raw.id,
             text: raw.text,
+            published: raw.published,
+            explained: raw.explained,
             metric,
             filter,
             expect,

@@ -10,6 +10,8 @@ use toml::Spanned;
 pub(crate) struct RawCheck {
     pub id: String,
     pub text: String,
+    pub published: Option<String>,
+    pub explained: Option<String>,
     pub metric: Spanned<String>,
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
@@ -23,6 +25,8 @@ pub(crate) enum RawExpect {
     Compare(RawCompare),
     Trend(RawTrend),
     Bound(RawBound),
+    Rank(RawRank),
+    Spread(RawSpread),
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,6 +66,35 @@ pub(crate) struct RawTrend {
     pub along: Spanned<String>,
     pub direction: Direction,
     pub within: Option<Spanned<String>>,
+    #[serde(default)]
+    pub beyond_chance: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawRank {
+    pub axis: Spanned<String>,
+    pub are: Vec<toml::Value>,
+    pub place: Place,
+    #[serde(default)]
+    pub average: bool,
+    #[serde(default)]
+    pub beyond_chance: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSpread {
+    pub axis: Spanned<String>,
+    pub within: Spanned<String>,
+}
+
+/// Which end of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    Highest,
+    Lowest,
 }
 
 /// How the left side stands to the right one.

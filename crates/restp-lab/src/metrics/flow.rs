@@ -16,6 +16,8 @@ pub struct FlowResult {
     pub transport: String,
     /// Bits delivered to the application per second, from the flow's start to its completion or the run's end.
     pub goodput_bps: Option<f64>,
+    /// Bits delivered to the application per second while all flows of the run are open, until its end.
+    pub shared_bps: Option<f64>,
     /// Application bits sent per second, repeats included.
     pub throughput_bps: Option<f64>,
     /// All transport bits sent per second, both directions, headers included.
@@ -58,6 +60,12 @@ pub struct FlowResult {
     pub sent_packets: u64,
     /// Segments it sent again.
     pub retransmitted_packets: u64,
+    /// Application bytes in them, as a share of those delivered.
+    pub repeat_share: Option<f64>,
+    /// Bytes of SACK, NAK and SNACK options that the receiver sent, where the transport counts them.
+    pub report_bytes: Option<u64>,
+    /// The same per byte delivered.
+    pub report_share: Option<f64>,
     /// Segments the sender took for lost.
     pub lost_packets: u64,
     /// Those of them that its retransmission timer declared lost.
@@ -124,6 +132,8 @@ impl FlowResult {
         } else {
             receiver.account()
         };
+        let delivered = account.bytes();
+        let share = |bytes: u64| (delivered > 0).then(|| bytes as f64 / delivered as f64);
         let outages = watch.map(|watch| watch.outages(end, account)).unwrap_or_default();
         let rto_events = watch.map(Watch::timeouts).unwrap_or_default();
         let in_outages: u64 = outages.iter().map(|outage| outage.timeouts).sum();
@@ -138,6 +148,7 @@ impl FlowResult {
             name: plan.name.clone(),
             transport: plan.transport.name().to_owned(),
             goodput_bps: rate(account.bytes()),
+            shared_bps: account.shared_bps(receiver.complete().unwrap_or(end)),
             throughput_bps: rate(sent.sent_payload_bytes),
             load_bps: rate(sent.sent_bytes + received.sent_bytes),
             completion_s: receiver.complete().map(since_start),
@@ -164,6 +175,9 @@ impl FlowResult {
                 .map(|ms| ms / 1e3),
             sent_packets: sent.sent_packets,
             retransmitted_packets: sent.retransmitted_packets,
+            repeat_share: share(sent.repeated_payload_bytes),
+            report_bytes: received.report_bytes,
+            report_share: received.report_bytes.and_then(share),
             lost_packets: sent.lost_packets,
             timed_out_packets: sent.timed_out_packets,
             repaired_packets: received.repaired_packets,

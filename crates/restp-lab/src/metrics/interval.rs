@@ -46,6 +46,13 @@ impl Interval {
     pub fn half_width(&self) -> Option<f64> {
         Some(self.high? - self.mean)
     }
+
+    /// By how much the difference to another mean may be off: half of its own 95 % interval, where the two are
+    /// independent. Nothing where each has one run only.
+    pub fn chance(&self, other: &Interval) -> f64 {
+        let [a, b] = [self, other].map(|one| one.half_width().unwrap_or(0.0));
+        (a * a + b * b).sqrt()
+    }
 }
 
 /// The 0.975 quantile of Student's distribution: tabled for few degrees of freedom, else Cornish and Fisher's
@@ -80,6 +87,19 @@ mod tests {
             (interval.half_width().unwrap() - 1.787).abs() < 1e-3,
             "{interval:?}"
         );
+    }
+
+    #[test]
+    fn the_chance_of_a_difference_adds_both_squared() {
+        let [a, b] = [3.0, 4.0].map(|half| Interval {
+            mean: 10.0,
+            low: Some(10.0 - half),
+            high: Some(10.0 + half),
+            median: 10.0,
+            n: 5,
+        });
+        assert_eq!(a.chance(&b), 5.0);
+        assert_eq!(a.chance(&Interval::of(&[1.0]).unwrap()), 3.0);
     }
 
     #[test]

@@ -156,6 +156,7 @@ mod tests {
         let mut account = Account::new(Moments {
             bin: None,
             outages: spans.clone(),
+            ..Moments::default()
         });
         account.enter(at(19), 1);
         account.enter(at(28) - Duration::from_millis(260), 1);

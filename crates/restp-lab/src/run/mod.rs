@@ -16,6 +16,7 @@ pub use traces::{Traces, TracesWanted, traces};
 
 use crate::checker::{self, Verdict};
 use crate::scenario::{Point, Scenario};
+use restp_base::observe;
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -30,6 +31,19 @@ pub struct Options<'a> {
     pub runs: Option<u64>,
     /// Seconds of wall time since some fixed moment. Without it results say nothing of wall time.
     pub stopwatch: Option<&'a (dyn Fn() -> f64 + Sync)>,
+    /// Who is shown what passes at an end of a flow, if somebody is. What is seen changes nothing.
+    pub observe: Option<&'a (dyn Fn(&Watched<'_>) -> Option<observe::Observer> + Sync)>,
+}
+
+/// One end of one flow in one run, for whoever wants to look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// The run.
+    pub job: Job,
+    /// The flow.
+    pub flow: &'a str,
+    /// Did this end open it?
+    pub opens: bool,
 }
 
 impl Options<'_> {
@@ -39,6 +53,7 @@ impl Options<'_> {
         seed: None,
         runs: None,
         stopwatch: None,
+        observe: None,
     };
 }
 
@@ -142,9 +157,7 @@ pub fn run_jobs(
     options: &Options<'_>,
     mut each: impl FnMut(RunResult) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<ControlFlow<()>, RunError> {
-    let work = |index: usize| {
-        let Job { point, seed } = jobs[index];
-        replication::replicate(&scenario.points()[point], seed, options.stopwatch)
-    };
+    let work =
+        |index: usize| replication::replicate(&scenario.points()[jobs[index].point], jobs[index], options);
     in_order(options.threads, jobs.len(), work, |result| each(result?))
 }

@@ -1,8 +1,9 @@
 //! Looking on while a point runs. What is observed never steers: a run gives the same result with and without.
 
 use super::RunError;
-use crate::host::Host;
+use crate::host::{Application, Host};
 use restp_base::machine::Datagram;
+use restp_base::observe::{self, Seen};
 use restp_base::time::Time;
 use restp_sim::World;
 
@@ -28,6 +29,48 @@ pub trait Observer {
     /// # Errors
     /// To end the run.
     fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError>;
+}
+
+/// Everything is shown to those who asked for it, each at an end of its own.
+pub struct Shown {
+    /// By flow: at its opener, then at the other end.
+    to: Vec<Option<observe::Observer>>,
+}
+
+impl Shown {
+    /// To these, by flow: at its opener, then at the other end.
+    pub fn to(to: Vec<Option<observe::Observer>>) -> Self {
+        Shown { to }
+    }
+
+    fn show(&mut self, now: Time, end: End, seen: Seen<'_>) {
+        if let Some(Some(observer)) = self.to.get_mut(2 * end.flow + usize::from(!end.opens)) {
+            observer(now, seen);
+        }
+    }
+}
+
+impl Observer for Shown {
+    fn arrived(&mut self, now: Time, end: End, datagram: &Datagram) {
+        let mut own = datagram.clone();
+        own.path = own.path.reversed();
+        self.show(now, end, Seen::Received(&own));
+    }
+
+    fn sent(&mut self, now: Time, end: End, datagram: &Datagram) {
+        self.show(now, end, Seen::Sent(datagram));
+    }
+
+    fn settled(&mut self, now: Time, end: End, host: &Host, _: &mut World) -> Result<(), RunError> {
+        let flow = match &host.application {
+            Application::Sender(sender) => sender.flow(),
+            Application::Receiver(receiver) => receiver.flow(),
+        };
+        if let Some((flow, stats)) = flow.and_then(|flow| Some((flow, host.machine().stats(flow)?))) {
+            self.show(now, end, Seen::Measured(flow, &stats));
+        }
+        Ok(())
+    }
 }
 
 /// Nobody looks on.

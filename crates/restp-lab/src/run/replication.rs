@@ -1,6 +1,7 @@
 //! One point, one seed, one result.
 
-use super::observer::{End, Nobody, Observer};
+use super::observer::{End, Nobody, Observer, Shown};
+use super::{Job, Options, Watched};
 use crate::host::{Application, Host, Notice, address_of};
 use crate::metrics::{FlowResult, LinkResult, Watch, links};
 use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
@@ -126,15 +127,20 @@ pub(super) fn observed(
     Ok(run.result(point, None))
 }
 
-/// Runs `point` with `seed`.
-pub(super) fn replicate(
-    point: &Point,
-    seed: u64,
-    stopwatch: Option<&(dyn Fn() -> f64 + Sync)>,
-) -> Result<RunResult, RunError> {
+/// Does `job`, whose point is `point`.
+pub(super) fn replicate(point: &Point, job: Job, options: &Options<'_>) -> Result<RunResult, RunError> {
+    let stopwatch = options.stopwatch;
     let started = stopwatch.map(|read| read());
-    let mut run = Replication::new(&point.plan, seed)?;
-    run.until_the_end(&mut Nobody)?;
+    let mut run = Replication::new(&point.plan, job.seed)?;
+    match options.observe {
+        None => run.until_the_end(&mut Nobody)?,
+        Some(observe) => {
+            let flows = point.plan.flows.iter();
+            let ends = flows.flat_map(|flow| [true, false].map(|opens| (flow.name.as_str(), opens)));
+            let shown = ends.map(|(flow, opens)| observe(&Watched { job, flow, opens }));
+            run.until_the_end(&mut Shown::to(shown.collect()))?;
+        }
+    }
     let wall_seconds = stopwatch.zip(started).map(|(read, started)| read() - started);
     Ok(run.result(point, wall_seconds))
 }
@@ -157,7 +163,9 @@ impl<'a> Replication<'a> {
         let mut world = World::new(&plan.links, seed)?;
         let (mut addresses, mut owners) = (Vec::new(), Vec::new());
         let mut hosts = Vec::with_capacity(2 * plan.flows.len());
-        for flow in &plan.flows {
+        let starts: Vec<Time> = plan.flows.iter().map(|flow| start(flow, seed)).collect();
+        let shared_from = starts.iter().copied().max().unwrap_or(Time::ZERO);
+        for (flow, start) in plan.flows.iter().zip(starts) {
             let (from, to) = (hosts.len(), hosts.len() + 1);
             let first = addresses.len();
             for path in &flow.paths {
@@ -174,17 +182,12 @@ impl<'a> Replication<'a> {
             let moments = Moments {
                 bin: flow.bins,
                 outages: flow.outages(),
+                shared_from,
             };
             let notices = notices(flow, &attempts);
             let ends = flow.transport.machines(attempts[0].path);
             let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
-            let sender = Sender::new(
-                attempts,
-                start(flow, seed),
-                &flow.traffic,
-                stream,
-                moments.clone(),
-            );
+            let sender = Sender::new(attempts, start, &flow.traffic, stream, moments.clone());
             let watch =
                 (!moments.outages.is_empty()).then(|| Watch::new(moments.outages.clone(), flow.rtt()));
             let receiver = Receiver::new(&flow.traffic, moments);

@@ -28,7 +28,9 @@ pub struct Numbers {
     pub links: Vec<Map<String, Value>>,
     /// Goodput of all flows together.
     pub goodput_bps: Option<Interval>,
-    /// Jain's index over the goodputs, with two flows or more.
+    /// What all flows together get while all are open.
+    pub shared_bps: Option<Interval>,
+    /// Jain's index over what each gets while all are open, with two flows or more.
     pub fairness: Option<Interval>,
 }
 
@@ -41,7 +43,12 @@ impl Summary {
             .map(|run| run.flows.iter().filter_map(|flow| flow.goodput_bps).collect())
             .collect();
         let totals: Vec<f64> = goodputs.iter().map(|shares| shares.iter().sum()).collect();
-        let fairness: Vec<f64> = goodputs.iter().filter_map(|shares| jain(shares)).collect();
+        let shares: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| run.flows.iter().filter_map(|flow| flow.shared_bps).collect())
+            .collect();
+        let shared: Vec<f64> = shares.iter().map(|shares| shares.iter().sum()).collect();
+        let fairness: Vec<f64> = shares.iter().filter_map(|shares| jain(shares)).collect();
         Some(Summary {
             scenario: first.scenario.clone(),
             point: first.point.clone(),
@@ -50,6 +57,7 @@ impl Summary {
                 flows: columns(runs.iter().map(|run| &run.flows)),
                 links: columns(runs.iter().map(|run| &run.links)),
                 goodput_bps: Interval::of(&totals),
+                shared_bps: Interval::of(&shared),
                 fairness: Interval::of(&fairness),
             },
         })

@@ -4,6 +4,7 @@
 use super::error::{Place, ScenarioError, unknown};
 use super::raw::TOP;
 use crate::checker::RawCheck;
+use crate::page::RawPage;
 use restp_sim::config::Fault;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -151,6 +152,15 @@ impl<'t> Document<'t> {
             check: Vec<RawCheck>,
         }
         self.read::<Checks>().map(|checks| checks.check)
+    }
+
+    /// Reads the `[page]` table.
+    pub fn page(&self) -> Result<Option<RawPage>, Fault> {
+        #[derive(Deserialize)]
+        struct Pages {
+            page: Option<RawPage>,
+        }
+        self.read::<Pages>().map(|pages| pages.page)
     }
 
     /// Turns bytes into a line (or a setting) and a key.

@@ -29,6 +29,7 @@ pub(crate) use sweep::Axes;
 pub use sweep::{Coordinates, Point};
 
 use crate::checker::Check;
+use crate::page::Page;
 use document::Source;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,7 @@ pub struct Scenario {
     settings: Vec<(String, String)>,
     points: Vec<Point>,
     checks: Vec<Check>,
+    page: Option<Page>,
 }
 
 impl Scenario {
@@ -81,6 +83,7 @@ impl Scenario {
             settings,
             points: vec![],
             checks: vec![],
+            page: None,
         }
         .validated()
     }
@@ -116,6 +119,11 @@ impl Scenario {
         &self.checks
     }
 
+    /// What is written about it beside its numbers, if anything is.
+    pub fn page(&self) -> Option<&Page> {
+        self.page.as_ref()
+    }
+
     fn validated(mut self) -> Result<Self, ScenarioError> {
         let source = Source {
             text: &self.text,
@@ -131,14 +139,19 @@ impl Scenario {
             let checks = document
                 .checks()
                 .and_then(|checks| Check::all(checks, &axes, &points[0].plan));
+            let page = document.page().and_then(|page| {
+                page.map(|page| Page::new(page, &axes, &points[0].plan))
+                    .transpose()
+            });
             checks
-                .map(|checks| (points, checks))
+                .and_then(|checks| Ok((points, checks, page?)))
                 .map_err(|fault| document.explain(fault))
         });
         match read {
-            Ok((points, checks)) => Ok(Scenario {
+            Ok((points, checks, page)) => Ok(Scenario {
                 points,
                 checks,
+                page,
                 ..self
             }),
             Err(mut error) => {

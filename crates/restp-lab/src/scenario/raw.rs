@@ -9,7 +9,7 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 12] = [
+pub(super) const TOP: [&str; 13] = [
     "id",
     "title",
     "duration",
@@ -22,9 +22,10 @@ pub(super) const TOP: [&str; 12] = [
     "flow",
     "sweep",
     "check",
+    "page",
 ];
 
-/// A point: the keys of [`TOP`], known to be no others, without `sweep` and `check`.
+/// A point: the keys of [`TOP`], known to be no others, without `sweep`, `check` and `page`.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawScenario {
     pub id: Spanned<String>,

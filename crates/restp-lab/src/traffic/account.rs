@@ -10,6 +10,8 @@ pub struct Moments {
     pub bin: Option<Duration>,
     /// Times in which silence is measured, and after which the first byte is noted; in order and apart.
     pub outages: Vec<Range<Time>>,
+    /// From then on all flows of the run are open: what is read later is counted apart.
+    pub shared_from: Time,
 }
 
 /// Totals of what one application read, and the moments asked for.
@@ -17,6 +19,8 @@ pub struct Moments {
 pub struct Account {
     moments: Moments,
     bytes: u64,
+    /// Those read since all flows were open.
+    shared: u64,
     first: Option<Time>,
     last: Option<Time>,
     /// Bytes per bin, from time zero.
@@ -39,6 +43,9 @@ impl Account {
     /// Enters what was read at `now`.
     pub fn enter(&mut self, now: Time, bytes: usize) {
         self.bytes += bytes as u64;
+        if now >= self.moments.shared_from {
+            self.shared += bytes as u64;
+        }
         self.first.get_or_insert(now);
         if let Some(width) = self.moments.bin {
             let bin = (now.as_nanos() / width.as_nanos()) as usize;
@@ -73,6 +80,12 @@ impl Account {
     /// Bytes read.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bits per second from the moment all flows are open until `end`; none when there is no such time.
+    pub fn shared_bps(&self, end: Time) -> Option<f64> {
+        let span = end.since(self.moments.shared_from).as_secs_f64();
+        (span > 0.0).then(|| self.shared as f64 * 8.0 / span)
     }
 
     /// When the first byte was read.
@@ -127,7 +140,7 @@ mod tests {
     fn bins_cover_the_run_and_the_last_one_may_be_shorter() {
         let mut account = Account::new(Moments {
             bin: Some(Duration::from_millis(100)),
-            outages: vec![],
+            ..Moments::default()
         });
         for (ms, bytes) in [(0, 25), (99, 25), (100, 10), (320, 5)] {
             account.enter(at(ms), bytes);
@@ -147,6 +160,7 @@ mod tests {
                 at(500)..at(650),
                 at(800)..at(900),
             ],
+            shared_from: at(40),
         });
         for ms in [10, 31, 40, 700] {
             account.enter(at(ms), 1);
@@ -163,5 +177,8 @@ mod tests {
         assert_eq!(pauses(at(700)), [21, 660, 660, 0]);
         assert_eq!(pauses(at(1000)), [21, 660, 660, 300]);
         assert!(account.bins_bps(at(700)).is_empty());
+        // At 40 and at 700 ms a byte: 16 bits in 960 ms.
+        assert_eq!(account.shared_bps(at(1000)), Some(16.0 / 0.96));
+        assert_eq!(account.shared_bps(at(40)), None);
     }
 }

@@ -274,3 +274,82 @@ fn trend_follows_one_axis() {
         "one value is no trend"
     );
 }
+
+/// Losses of 0, 0.3 and 0.6 deliver 100, about 70 and about 40 messages, whatever the delay.
+#[test]
+fn rank_puts_some_values_above_or_below_all_others() {
+    let rank = |rest: &str| {
+        held(&claim(&format!(
+            "expect = {{ rank = {{ axis = \"link.wire.loss.rate\", {rest} }} }}"
+        )))
+    };
+    assert_eq!(rank("are = [0], place = \"highest\""), [Some(true); 2]);
+    assert_eq!(rank("are = [0, 0.3], place = \"highest\""), [Some(true); 2]);
+    assert_eq!(
+        rank("are = [0, 0.6], place = \"highest\""),
+        [Some(false); 2],
+        "the last of them counts"
+    );
+    assert_eq!(
+        rank("are = [0.6], place = \"lowest\", average = true"),
+        [Some(true)]
+    );
+    assert_eq!(rank("are = [0.7], place = \"lowest\""), [None; 2]);
+    let delay = |rest: &str| {
+        held(&claim(&format!(
+            "expect = {{ rank = {{ axis = \"link.wire.delay\", are = [\"1 ms\"], place = \"highest\", {rest} }} }}"
+        )))
+    };
+    assert_eq!(
+        delay("beyond_chance = false"),
+        [Some(true); 3],
+        "equal is not below"
+    );
+    assert_eq!(
+        delay("beyond_chance = true"),
+        [Some(true), Some(false), Some(false)],
+        "where chance had a part, equal means is not enough"
+    );
+}
+
+#[test]
+fn spread_bounds_the_difference_over_one_axis() {
+    let spread = |axis: &str, within: &str| {
+        held(&claim(&format!(
+            "expect = {{ spread = {{ axis = \"{axis}\", within = \"{within}\" }} }}"
+        )))
+    };
+    assert_eq!(spread("link.wire.delay", "0 %"), [Some(true); 3]);
+    assert_eq!(spread("link.wire.loss.rate", "50 %"), [Some(false); 2]);
+    assert_eq!(spread("link.wire.loss.rate", "75 %"), [Some(true); 2]);
+}
+
+#[test]
+fn a_step_against_the_trend_may_be_chance() {
+    let trend = |rest: &str| {
+        let only = "where = { \"link.wire.loss.rate\" = [0.3, 0.6] }";
+        held(&claim(&format!(
+            "{only}\nexpect = {{ trend = {{ along = \"link.wire.loss.rate\", direction = \"rising\", {rest} }} }}"
+        )))
+    };
+    assert_eq!(
+        trend("beyond_chance = true"),
+        [Some(false); 2],
+        "30 messages are more than chance"
+    );
+    assert_eq!(trend("within = \"60 %\""), [Some(true); 2]);
+}
+
+/// What is measured comes with its interval, and what was published and explained with every verdict.
+#[test]
+fn a_verdict_has_the_interval_of_what_was_measured() {
+    let check = "published = \"seventy\"\nexplained = \"an example\"\n\
+                 where = { \"link.wire.loss.rate\" = [0.3] }\n\
+                 expect = { near = { value = \"70\", within = \"20 %\" } }";
+    let all = verdicts(&claim(check));
+    let verdict = &all[0];
+    let (mean, low, high) = (verdict.measured, verdict.low, verdict.high);
+    assert!(low < mean && mean < high && low.is_some(), "{verdict:?}");
+    assert_eq!(verdict.published.as_deref(), Some("seventy"));
+    assert_eq!(verdict.explained.as_deref(), Some("an example"));
+}

@@ -174,8 +174,10 @@ impl Connection {
             };
             self.out.probed = (number + 1, before + 1);
             let payload = self.out.buffer.get(number).cloned();
+            let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
             self.counters.retransmitted_packets += 1;
-            self.counters.sent_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
+            self.counters.repeated_payload_bytes += bytes;
+            self.counters.sent_payload_bytes += bytes;
             return pdu::segment(self, out, number, payload, Ecn::NotEct);
         }
         self.inn.ack.is_due(now) && pdu::acknowledgement(self, out, self.out.board.next())
@@ -187,8 +189,10 @@ impl Connection {
         };
         self.out.recovery.on_repeated(order, number);
         let payload = self.out.buffer.get(number).cloned();
+        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         self.counters.retransmitted_packets += 1;
-        self.after_segment(now, payload.as_ref().map_or(0, Bytes::len) as u64);
+        self.counters.repeated_payload_bytes += bytes;
+        self.after_segment(now, bytes);
         pdu::segment(self, out, number, payload, Ecn::NotEct)
     }
 

@@ -99,6 +99,14 @@ pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
 }
 
 impl Options {
+    /// Bytes of the options that report holes or what lies behind them, without padding (TC §2.6).
+    pub fn report_bytes(&self) -> usize {
+        let blocks = self.sack.len();
+        let sack = if blocks > 0 { 2 + blocks * BLOCK_BYTES } else { 0 };
+        let nak = self.nak.as_ref().map_or(0, |_| nak::BYTES);
+        sack + nak + self.snack.as_ref().map_or(0, Snack::bytes)
+    }
+
     /// Reads the options behind a header's 20 bytes.
     pub(super) fn parse(bytes: &[u8]) -> Result<Options, WireError> {
         let mut options = Options::default();

@@ -100,6 +100,7 @@ impl Connection {
         self.out.recovery.on_repeated(order, number);
         let payload = self.out.buffer.get(number).cloned();
         self.stats.retransmitted_packets += 1;
+        self.stats.repeated_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
         self.send_segment(now, start, payload, out);
         true
     }
@@ -226,7 +227,9 @@ impl Connection {
         if let Some(clock) = &mut self.agreed.clock {
             clock.acknowledged = stream.next();
         }
-        stream.arrived().is_empty() || self.report_holes(&mut header.options, room)
+        let complete = stream.arrived().is_empty() || self.report_holes(&mut header.options, room);
+        *self.stats.report_bytes.get_or_insert(0) += header.options.report_bytes() as u64;
+        complete
     }
 
     /// What is missing or has arrived beyond a hole, in the detail agreed on.

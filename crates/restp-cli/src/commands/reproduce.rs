@@ -1,0 +1,218 @@
+//! `restp reproduce`: the published experiments, and a page for each.
+
+use crate::args::Reproduce;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
+use restp::clock::Clock;
+use restp_lab::checker::Verdict;
+use restp_lab::page::{File, Page};
+use restp_lab::{Line, Options, Scenario, Summary};
+use serde::Serialize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// What every experiment is meant by.
+const ALL: &str = "all";
+
+/// One experiment, done.
+#[derive(Debug, Serialize)]
+struct Done {
+    experiment: String,
+    /// Verdicts, and how they came out.
+    verdicts: usize,
+    hold: usize,
+    /// Do not hold, and the page says why.
+    explained: usize,
+    fail: usize,
+    files: Vec<PathBuf>,
+    runs: u64,
+    /// Time of this experiment, and that of all its runs one after the other.
+    wall_seconds: f64,
+    run_seconds: f64,
+}
+
+/// Runs the experiments asked for and writes their pages.
+///
+/// # Errors
+/// Exit code 2 for an experiment that does not exist or a scenario that is none; 1 when a run fails, a page cannot be
+/// written, or a claim does not hold and nothing explains it.
+pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
+    let experiments = chosen(&arguments.ids, known(&arguments.scenarios)?)?;
+    std::fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
+    let progress = Progress::new();
+    let mut failed = Vec::new();
+    let (mut wall, mut cpu) = (0.0, 0.0);
+    for (scenario, page) in &experiments {
+        let done = reproduce(scenario, page, arguments, &progress)?;
+        progress.aside(|| output.result(&done, sentence))?;
+        (wall, cpu) = (wall + done.wall_seconds, cpu + done.run_seconds);
+        if done.fail > 0 {
+            failed.push(done.experiment);
+        }
+    }
+    output.text(&format!(
+        "{} experiments in {wall:.0} s, {cpu:.0} s of computing",
+        experiments.len()
+    ))?;
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::operation(format!(
+            "claims of {} do not hold, and nothing explains it; their pages say which",
+            failed.join(", ")
+        ))),
+    }
+}
+
+/// Every scenario below `folder` that has a page, by folder and name.
+fn known(folder: &Path) -> Result<Vec<(Scenario, Page)>, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::input(format!(
+            "{}: no scenarios here ({error}); name their folder with --scenarios, such as scenarios of the repository",
+            folder.display()
+        ))
+    };
+    let entries = |dir: &Path| -> Result<Vec<PathBuf>, std::io::Error> {
+        let mut all: Vec<PathBuf> = std::fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        all.sort();
+        Ok(all)
+    };
+    let mut all = Vec::new();
+    for dir in entries(folder)
+        .map_err(|error| unreadable(&error))?
+        .iter()
+        .filter(|path| path.is_dir())
+    {
+        for file in entries(dir).map_err(|error| unreadable(&error))? {
+            if !has_page(&file) {
+                continue;
+            }
+            let scenario = Scenario::read(&file).map_err(Failure::input)?;
+            if let Some(page) = scenario.page().cloned() {
+                all.push((scenario, page));
+            }
+        }
+    }
+    match all.is_empty() {
+        true => Err(unreadable(&"none has a [page]")),
+        false => Ok(all),
+    }
+}
+
+/// Other files in these folders are scenarios of other kinds, which are not read.
+fn has_page(file: &Path) -> bool {
+    let is_scenario = file.extension().is_some_and(|extension| extension == "toml");
+    is_scenario
+        && std::fs::read_to_string(file)
+            .is_ok_and(|text| text.lines().any(|line| line.trim_end() == "[page]"))
+}
+
+/// Those with these names; all of them when there is none.
+fn chosen(ids: &[String], mut known: Vec<(Scenario, Page)>) -> Result<Vec<(Scenario, Page)>, Failure> {
+    let names: Vec<String> = known
+        .iter()
+        .map(|(scenario, _)| scenario.id().to_owned())
+        .collect();
+    let wanted = |id: &String| id == ALL || names.contains(id);
+    if let Some(stranger) = ids.iter().find(|id| !wanted(id)) {
+        return Err(Failure::input(format!(
+            "there is no experiment \"{stranger}\"; write {ALL} or some of: {}",
+            names.join(", ")
+        )));
+    }
+    if !ids.is_empty() && !ids.iter().any(|id| id == ALL) {
+        known.retain(|(scenario, _)| ids.iter().any(|id| id == scenario.id()));
+    }
+    Ok(known)
+}
+
+fn reproduce(
+    scenario: &Scenario,
+    page: &Page,
+    arguments: &Reproduce,
+    progress: &Progress,
+) -> Result<Done, Failure> {
+    let clock = Clock::start();
+    let stopwatch = || clock.now().as_secs_f64();
+    let options = Options {
+        runs: arguments.runs,
+        stopwatch: Some(&stopwatch),
+        ..Options::DEFAULT
+    };
+    let points = scenario.points().iter();
+    let total = points
+        .map(|point| arguments.runs.unwrap_or(point.plan.runs))
+        .sum();
+    let line = progress.steps(scenario.id(), total);
+    let (mut summaries, mut verdicts) = (Vec::<Summary>::new(), Vec::<Verdict>::new());
+    let mut run_seconds = 0.0;
+    restp_lab::run(scenario, &options, |result| {
+        match result {
+            Line::Run(run) => {
+                line.step();
+                run_seconds += run.wall_seconds.unwrap_or(0.0);
+            }
+            Line::Summary(summary) => summaries.push(summary),
+            Line::Verdict(verdict) => verdicts.push(verdict),
+        }
+        ControlFlow::Continue(())
+    })
+    .map_err(Failure::operation)?;
+    let command = format!("restp reproduce {}", scenario.id());
+    let files = page.files(scenario.id(), &command, &summaries, &verdicts);
+    let written = files
+        .iter()
+        .map(|file| write(&arguments.output, file))
+        .collect::<Result<_, _>>()?;
+    let hold = verdicts
+        .iter()
+        .filter(|verdict| verdict.held == Some(true))
+        .count();
+    let is_explained = |verdict: &&Verdict| verdict.held == Some(false) && verdict.explained.is_some();
+    let explained = verdicts.iter().filter(is_explained).count();
+    Ok(Done {
+        experiment: scenario.id().to_owned(),
+        verdicts: verdicts.len(),
+        hold,
+        explained,
+        fail: verdicts.len() - hold - explained,
+        files: written,
+        runs: total,
+        wall_seconds: stopwatch(),
+        run_seconds,
+    })
+}
+
+fn write(folder: &Path, file: &File) -> Result<PathBuf, Failure> {
+    let path = folder.join(&file.name);
+    std::fs::write(&path, &file.text).map_err(|error| unwritable(&path, &error))?;
+    Ok(path)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::operation(format!(
+        "{}: cannot be written ({error}); choose another folder with --output",
+        path.display()
+    ))
+}
+
+fn sentence(done: &Done) -> String {
+    let Done {
+        experiment,
+        verdicts,
+        hold,
+        explained,
+        fail,
+        ..
+    } = done;
+    let mut text = format!("{experiment}: {hold} of {verdicts} verdicts hold");
+    if *explained > 0 {
+        text.push_str(&format!(", {explained} do not for reasons the page gives"));
+    }
+    if *fail > 0 {
+        text.push_str(&format!(", {fail} FAIL"));
+    }
+    format!("{text} ({:.1} s)", done.wall_seconds)
+}

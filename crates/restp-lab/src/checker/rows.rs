@@ -1,0 +1,47 @@
+//! Results put in order: the runs of one point, and points that differ on one axis only.
+
+use super::Axis;
+use crate::run::RunResult;
+use crate::scenario::Coordinates;
+use serde_json::Value;
+
+/// The runs of one point.
+pub(super) type Group<'a> = (&'a Coordinates, Vec<&'a RunResult>);
+
+/// Points that differ on one axis only.
+pub(super) struct Row<'a> {
+    pub rest: Coordinates,
+    pub cells: Vec<(&'a Value, &'a [&'a RunResult])>,
+}
+
+pub(super) fn rows<'a>(groups: &'a [Group<'a>], axis: &Axis) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for (point, runs) in groups {
+        let Some(value) = point.get(&axis.key) else {
+            continue;
+        };
+        let mut rest = (*point).clone();
+        rest.retain(|key, _| !axis.together.contains(key));
+        let cell = (value, runs.as_slice());
+        match rows.iter_mut().find(|row| row.rest == rest) {
+            Some(row) => row.cells.push(cell),
+            None => rows.push(Row {
+                rest,
+                cells: vec![cell],
+            }),
+        }
+    }
+    rows
+}
+
+/// Equal, where 1 and 1.0 are the same number.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

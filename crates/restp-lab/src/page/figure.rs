@@ -1,0 +1,196 @@
+//! A figure as SVG: a curve with 95 % intervals for each value of an axis, over another axis.
+
+use super::axis::Axis;
+use super::results::plain;
+use super::value::Measured;
+use super::{Figure, is_shown};
+use crate::checker::coordinate;
+use crate::run::Summary;
+use std::fmt::Write;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 190.0;
+const TOP: f64 = 20.0;
+const BOTTOM: f64 = 54.0;
+/// Told apart by people with any colour vision (Okabe, Ito 2008).
+const COLOURS: [&str; 8] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#999999",
+];
+/// After the colours have run out, and so that curves that lie on each other are seen.
+const DASHES: [&str; 3] = ["", "7 4", "2 3"];
+
+/// One curve: its name, and points by x.
+type Curve = (String, Vec<(f64, Measured)>);
+
+impl Figure {
+    /// The picture. Points without a number have no place in it.
+    pub(super) fn svg(&self, summaries: &[Summary]) -> String {
+        let curves = self.curves(summaries);
+        let points = || curves.iter().flat_map(|(_, points)| points);
+        let ends = |of: &Measured| [of.mean, of.mean + of.half.unwrap_or(0.0)];
+        let x = Axis::over(
+            &points().map(|(x, _)| *x).collect::<Vec<f64>>(),
+            self.x_logarithmic,
+        );
+        let y = Axis::over(
+            &points().flat_map(|(_, of)| ends(of)).collect::<Vec<f64>>(),
+            self.y_logarithmic,
+        );
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+             font-size=\"12\">\n<title>{}</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n",
+            escaped(&self.caption)
+        );
+        self.frame(&mut svg, &x, &y);
+        for (index, (name, points)) in curves.iter().enumerate() {
+            draw(&mut svg, &Style::of(index), points, &x, &y);
+            legend(&mut svg, &Style::of(index), index, name);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn curves(&self, summaries: &[Summary]) -> Vec<Curve> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for summary in summaries.iter().filter(|summary| is_shown(&self.only, summary)) {
+            let at = |axis: &String| summary.point.get(axis);
+            let (Some(x), Some(series)) = (at(&self.x).and_then(coordinate), at(&self.series)) else {
+                continue;
+            };
+            let Some(of) = self.source.of(summary, 0) else {
+                continue;
+            };
+            let point = (
+                x * self.x_scale,
+                Measured {
+                    mean: of.mean * self.y_scale,
+                    half: of.half.map(|half| half * self.y_scale),
+                },
+            );
+            let name = plain(series);
+            match curves.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, points)) => points.push(point),
+                None => curves.push((name, vec![point])),
+            }
+        }
+        curves
+    }
+
+    fn frame(&self, svg: &mut String, x: &Axis, y: &Axis) {
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        for mark in &x.marks {
+            let at = across(x, *mark);
+            line(svg, [at, TOP, at, bottom], "stroke=\"#dddddd\"");
+            text(
+                svg,
+                [at, bottom + 18.0],
+                "text-anchor=\"middle\"",
+                &x.label(*mark),
+            );
+        }
+        for mark in &y.marks {
+            let at = up(y, *mark);
+            line(svg, [LEFT, at, right, at], "stroke=\"#dddddd\"");
+            text(
+                svg,
+                [LEFT - 8.0, at + 4.0],
+                "text-anchor=\"end\"",
+                &y.label(*mark),
+            );
+        }
+        line(svg, [LEFT, bottom, right, bottom], "stroke=\"black\"");
+        line(svg, [LEFT, TOP, LEFT, bottom], "stroke=\"black\"");
+        let middle = [(LEFT + right) / 2.0, HEIGHT - 12.0];
+        text(svg, middle, "text-anchor=\"middle\"", &self.x_label);
+        let half = (TOP + bottom) / 2.0;
+        let turned = format!("text-anchor=\"middle\" transform=\"rotate(-90 16 {half:.1})\"");
+        text(svg, [16.0, half], &turned, &self.y_label);
+    }
+}
+
+struct Style {
+    colour: &'static str,
+    dash: String,
+}
+
+impl Style {
+    fn of(index: usize) -> Style {
+        let dash = DASHES[index % DASHES.len()];
+        Style {
+            colour: COLOURS[index % COLOURS.len()],
+            dash: if dash.is_empty() {
+                String::new()
+            } else {
+                format!(" stroke-dasharray=\"{dash}\"")
+            },
+        }
+    }
+}
+
+fn draw(svg: &mut String, style: &Style, points: &[(f64, Measured)], x: &Axis, y: &Axis) {
+    let placed: Vec<&(f64, Measured)> = points
+        .iter()
+        .filter(|(at, of)| x.holds(*at) && y.holds(of.mean))
+        .collect();
+    let path: Vec<String> = placed
+        .iter()
+        .map(|(at, of)| format!("{:.1},{:.1}", across(x, *at), up(y, of.mean)))
+        .collect();
+    let Style { colour, dash } = style;
+    // Writing into a string cannot fail.
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dash}/>",
+        path.join(" ")
+    );
+    for (at, of) in placed {
+        let at = across(x, *at);
+        if let Some(half) = of.half {
+            let (low, high) = (up(y, of.mean - half), up(y, of.mean + half));
+            line(svg, [at, low, at, high], &format!("stroke=\"{colour}\""));
+        }
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>",
+            up(y, of.mean)
+        );
+    }
+}
+
+fn legend(svg: &mut String, style: &Style, index: usize, name: &str) {
+    let (left, at) = (WIDTH - RIGHT + 14.0, TOP + 10.0 + 20.0 * index as f64);
+    let stroke = format!("stroke=\"{}\" stroke-width=\"1.8\"{}", style.colour, style.dash);
+    line(svg, [left, at, left + 26.0, at], &stroke);
+    text(svg, [left + 33.0, at + 4.0], "", name);
+}
+
+fn across(axis: &Axis, value: f64) -> f64 {
+    LEFT + axis.place(value) * (WIDTH - LEFT - RIGHT)
+}
+
+fn up(axis: &Axis, value: f64) -> f64 {
+    HEIGHT - BOTTOM - axis.place(value) * (HEIGHT - TOP - BOTTOM)
+}
+
+fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], stroke: &str) {
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {stroke}/>"
+    );
+}
+
+fn text(svg: &mut String, [x, y]: [f64; 2], how: &str, words: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" {how}>{}</text>",
+        escaped(words)
+    );
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

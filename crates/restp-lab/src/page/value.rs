@@ -1,0 +1,108 @@
+//! Finds one number of a summary: `flow.NAME.FIELD` (`*` for NAME: each flow has a row of its own), `link.NAME.FIELD`,
+//! `goodput_bps`, `shared_bps`, `fairness`. Elements of lists are numbers in FIELD, from 0.
+
+use crate::run::Summary;
+use crate::scenario::{Plan, unknown};
+use serde_json::{Map, Value};
+
+/// Where a number stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// In the record of every flow.
+    EachFlow {
+        field: String,
+    },
+    Flow {
+        name: String,
+        field: String,
+    },
+    Link {
+        name: String,
+        field: String,
+    },
+    /// Of all flows together.
+    All {
+        field: String,
+    },
+}
+
+/// What is said of all flows together.
+const OF_ALL: [&str; 3] = ["goodput_bps", "shared_bps", "fairness"];
+
+/// Mean and 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    pub mean: f64,
+    /// Absent with one run.
+    pub half: Option<f64>,
+}
+
+impl Source {
+    /// Reads a name; flows and links must exist in `plan`.
+    pub fn parse(written: &str, plan: &Plan) -> Result<Source, String> {
+        let known = |what: &str, word: &str, names: &mut dyn Iterator<Item = &str>| {
+            let names: Vec<&str> = names.collect();
+            match names.contains(&word) {
+                true => Ok(word.to_owned()),
+                false => Err(unknown(what, word, names)),
+            }
+        };
+        let mut parts = written.splitn(3, '.');
+        let field = |rest: &str| rest.to_owned();
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some("flow"), Some("*"), Some(rest)) => Ok(Source::EachFlow { field: field(rest) }),
+            (Some("flow"), Some(name), Some(rest)) => Ok(Source::Flow {
+                name: known(
+                    "flow",
+                    name,
+                    &mut plan.flows.iter().map(|flow| flow.name.as_str()),
+                )?,
+                field: field(rest),
+            }),
+            (Some("link"), Some(name), Some(rest)) => Ok(Source::Link {
+                name: known(
+                    "link",
+                    name,
+                    &mut plan.links.iter().map(|link| link.name.as_str()),
+                )?,
+                field: field(rest),
+            }),
+            _ => Ok(Source::All {
+                field: known("metric", written, &mut OF_ALL.into_iter())?,
+            }),
+        }
+    }
+
+    /// The number in `summary`; `flow` counts where each flow has one of its own.
+    pub fn of(&self, summary: &Summary, flow: usize) -> Option<Measured> {
+        let numbers = &summary.summary;
+        let named = |records: &'_ [Map<String, Value>], name: &str| {
+            let is = |record: &&Map<String, Value>| record.get("name").and_then(Value::as_str) == Some(name);
+            records.iter().find(is).cloned()
+        };
+        let (record, field) = match self {
+            Source::EachFlow { field } => (numbers.flows.get(flow).cloned(), field),
+            Source::Flow { name, field } => (named(&numbers.flows, name), field),
+            Source::Link { name, field } => (named(&numbers.links, name), field),
+            Source::All { field } => {
+                let interval = match field.as_str() {
+                    "goodput_bps" => numbers.goodput_bps,
+                    "shared_bps" => numbers.shared_bps,
+                    _ => numbers.fairness,
+                }?;
+                return Some(Measured {
+                    mean: interval.mean,
+                    half: interval.half_width(),
+                });
+            }
+        };
+        let record = Value::Object(record?);
+        let interval = record.pointer(&format!("/{}", field.replace('.', "/")))?;
+        let part = |name: &str| interval.get(name).and_then(Value::as_f64);
+        let mean = part("mean")?;
+        Some(Measured {
+            mean,
+            half: part("high").map(|high| high - mean),
+        })
+    }
+}
