@@ -343,3 +343,28 @@ async fn nobody_is_talked_down_to_a_plain_connection() {
     assert!(client.seal_stats().plain > 0 && server.seal_stats().plain > 0);
     assert!(relay.log().iter().all(|passing| passing.kind() != DATA));
 }
+
+/// What `bench/flood.py` does for long: requests from many addresses beside a transfer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_from_everywhere_costs_an_established_transfer_nothing_but_time() {
+    let (client, server) = (client("default"), server("default"));
+    let target = server.local_addr();
+    let relay = Relay::start(target, Box::new(pass)).await;
+    let ends = connect(&client, &server, &relay).await;
+    let flood = tokio::task::spawn_blocking(move || {
+        let mut dice = chance(5);
+        for number in 0..5_000_u32 {
+            let source = std::net::Ipv4Addr::from(0x7F01_0000 + number % 50 * 30_011);
+            let socket = std::net::UdpSocket::bind((source, 0)).expect("an address of this host");
+            let mut hello: Vec<u8> = (0..200).map(|_| dice.bits() as u8).collect();
+            hello[0] = 0x80 | (number % 2) as u8; // both patterns
+            hello[9..25].fill(0);
+            let _ = socket.send_to(&hello, target);
+        }
+    });
+    there_and_back(ends, noise(1_000_000)).await;
+    within("the flood", flood).await.expect("no panic");
+    let stats = server.seal_stats();
+    assert!(stats.retries > 0, "{stats:?}");
+    assert_eq!(stats.overflowed, 0, "{stats:?}");
+}
