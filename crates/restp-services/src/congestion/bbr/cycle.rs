@@ -1,7 +1,8 @@
 //! ProbeBW (draft-ietf-ccwg-bbr §5.3.3): every few seconds a little more, to see whether the path takes it.
 
-use super::model::NONE;
-use super::{Bbr, ONE, State};
+use super::model::{NONE, part};
+use super::startup::GROWTH;
+use super::{Bbr, ONE, QUEUE_SEEN, State};
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use restp_base::random::Stream;
@@ -52,6 +53,9 @@ pub(super) struct Cycle {
     up_price: u64,
     /// There was no queue when Up began: one that is seen in it is its own.
     clear: bool,
+    /// Rounds of this Up, and the bandwidth it began with.
+    up_length: u32,
+    up_from: u64,
 }
 
 /// The wait between probes: 2 to 3 seconds (§5.3.3.5.1).
@@ -98,6 +102,7 @@ impl Bbr {
         self.pipe.restart(speed);
         self.cycle.began = now;
         self.cycle.clear = !self.sees_queue();
+        (self.cycle.up_length, self.cycle.up_from) = (0, self.bandwidth.get());
         self.state = State::ProbeBw(Phase::Up);
         self.raise_slope();
     }
@@ -123,9 +128,12 @@ impl Bbr {
             Phase::Refill if self.rounds.started => self.start_up(speed, view.now),
             Phase::Refill => {}
             Phase::Up => {
-                if self.fills_window(acked, view) && self.window >= self.upper {
+                self.cycle.up_length += u32::from(self.rounds.started);
+                if self.queues_in_vain() {
+                    self.start_down(view.now);
+                } else if self.fills_window(acked, view) && self.window >= self.upper {
                     self.pipe.restart(speed); // the bound, not the path, held it back
-                } else if self.pipe.is_full || self.queues_in_vain() {
+                } else if self.pipe.is_full {
                     self.start_down(view.now);
                 }
             }
@@ -135,7 +143,9 @@ impl Bbr {
     /// Two rounds brought no bandwidth but a queue where there was none. The draft's third would fill a queue of one
     /// bandwidth-delay product to the brim, and what it drops holds up all that follows in order.
     fn queues_in_vain(&self) -> bool {
-        self.cycle.clear && self.pipe.rounds >= VAIN_ROUNDS && self.is_queue(self.round_trip.latest)
+        let grown = self.bandwidth.get() >= part(self.cycle.up_from, GROWTH);
+        let long = self.cycle.up_length >= VAIN_ROUNDS;
+        self.cycle.clear && long && !grown && self.is_queue(self.round_trip.latest, QUEUE_SEEN)
     }
 
     fn is_time_to_probe(&self, now: Time) -> bool {

@@ -45,11 +45,14 @@ impl Default for BbrParams {
 const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// When no round trip of late is shorter than the shortest and this share, there is a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
+/// A queue of this share is one that the pace should drain, though it says nothing about losses. The rate seen delivered errs
+/// by a few thousandths, and what it is too high adds up until the pace gives way.
+const QUEUE_STANDS: (u64, u64) = (21, 20);
 /// First window in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.
 const LEAST_SEGMENTS: u64 = 4;
-/// Where a queue is seen, pacing stays this share below the bandwidth, so that it drains (PacingMarginPercent). The draft
+/// Where a queue stands, pacing stays this share below the bandwidth, so that it drains (PacingMarginPercent). The draft
 /// keeps it always; where there is no queue it only leaves the link idle, and behind damage below what it delivers anyhow.
 const PACING_MARGIN: (u64, u64) = (99, 100);
 /// What a driver may send at once (§5.6.3).
@@ -170,13 +173,13 @@ impl Bbr {
     }
 
     fn sees_queue(&self) -> bool {
-        self.is_queue(self.round_trip.of_late())
+        self.is_queue(self.round_trip.of_late(), QUEUE_SEEN)
     }
 
-    /// Has a packet with this round trip met a queue, or is nothing known?
-    fn is_queue(&self, round_trip: Option<Duration>) -> bool {
+    /// Is this round trip longer than the shortest and `share` of it, or is nothing known?
+    fn is_queue(&self, round_trip: Option<Duration>, share: (u64, u64)) -> bool {
         match (round_trip, self.round_trip.shortest) {
-            (Some(round_trip), Some(shortest)) => round_trip > shortest.scaled(QUEUE_SEEN.0, QUEUE_SEEN.1),
+            (Some(round_trip), Some(shortest)) => round_trip > shortest.scaled(share.0, share.1),
             _ => true,
         }
     }
@@ -300,7 +303,7 @@ impl Bbr {
 
     fn set_pacing_with(&mut self, gain: u64) {
         let full = scaled(self.usable_bandwidth(), gain);
-        let rate = if self.sees_queue() {
+        let rate = if self.is_queue(self.round_trip.of_late(), QUEUE_STANDS) {
             Rate::from_bps(part(full.as_bps(), PACING_MARGIN))
         } else {
             full
@@ -313,7 +316,7 @@ impl Bbr {
     /// What acknowledgements may run ahead of the rate (§5.5.9). In Startup they do because the rate trails what doubles;
     /// once they meet a queue, they do because of the queue.
     fn run_ahead_bytes(&self) -> u64 {
-        let queues = !self.pipe.was_full && self.is_queue(self.round_trip.latest);
+        let queues = !self.pipe.was_full && self.is_queue(self.round_trip.latest, QUEUE_SEEN);
         if queues { 0 } else { self.aggregation.extra_bytes() }
     }
 

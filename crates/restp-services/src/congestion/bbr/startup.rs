@@ -7,7 +7,7 @@ use restp_base::time::Time;
 use restp_base::units::Rate;
 
 /// Growth that counts, and rounds without it that mean a full pipe.
-const GROWTH: (u64, u64) = (5, 4);
+pub(super) const GROWTH: (u64, u64) = (5, 4);
 const FULL_ROUNDS: u32 = 3;
 /// How many first windows leave in the second round at most.
 const LEAP: u64 = 4;
@@ -18,8 +18,7 @@ const FULL_LOSSES: u64 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     best: u64,
-    /// Since it last did.
-    pub rounds: u32,
+    rounds: u32,
     /// It does not, in this state.
     pub is_full: bool,
     /// It did not once: Startup is over.

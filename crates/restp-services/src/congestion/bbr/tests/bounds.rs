@@ -1,4 +1,4 @@
-//! The shortest round trip, what losses bound, and what comes back.
+//! The shortest round trip, what losses bound, and what comes back (draft-ietf-ccwg-bbr §5.3.4, §5.5).
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_stale_round_trip_is_probed_for() {
     }
     assert!(life.now.since(began) > Duration::from_secs(5));
     let before = 2 * BDP;
-    assert_eq!((life.window(), life.pacing()), (BDP / 2, paced(1000)));
+    assert_eq!((life.window(), life.pacing()), (BDP / 2, paced(990)));
     life.in_flight = BDP / 2;
     life.rtt = RTT;
     life.round(LINK);
@@ -94,17 +94,17 @@ fn losses_without_a_queue_lower_nothing_up_to_fifteen_percent() {
 
 /// §5.6.2's margin drains a queue; without one it would only leave the link idle.
 #[test]
-fn one_percent_is_left_where_a_queue_is_seen() {
-    let mut life = Life::cruising();
-    assert_eq!(life.pacing(), LINK);
-    life.rtt = RTT * 3 / 2;
-    life.round(LINK);
-    life.round(LINK);
-    life.round(LINK);
-    assert_eq!(
-        (life.state(), life.pacing()),
-        ("probe-bw-cruise", LINK * 99 / 100)
-    );
+fn one_percent_is_left_where_a_queue_stands() {
+    for (queue, left) in [(0, 1000), (4, 1000), (6, 990), (50, 990)] {
+        let mut life = Life::cruising();
+        life.rtt = RTT * (100 + queue) / 100;
+        (0..3).for_each(|_| life.round(LINK));
+        assert_eq!(
+            (life.state(), life.pacing()),
+            ("probe-bw-cruise", paced(left)),
+            "a queue of {queue} % of the round trip"
+        );
+    }
 }
 
 /// Acknowledgements tell of the queue of a probe for a round trip after it is drained. The bounds they lowered held for

@@ -1,4 +1,4 @@
-//! The cycle of ProbeBW.
+//! The cycle of ProbeBW (draft-ietf-ccwg-bbr §5.3.3).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Startup and Drain.
+//! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use super::*;
 
