@@ -145,7 +145,7 @@ fn simulated() -> [Account; 2] {
             Happening::Arrival { .. } => host.arrival(now, &mut arrived),
             Happening::Wake { .. } => host.wake(now).expect("traffic that runs"),
         }
-        host.settle(now, &mut world, &ids, &mut out)
+        host.settle(now, &mut world, &ids, &mut out, |_| ())
             .expect("traffic that runs");
     }
     [client_account, server_account].map(|account| account.lock().expect("no panic").clone())

@@ -32,8 +32,11 @@ pub struct Options<'a> {
     /// Seconds of wall time since some fixed moment. Without it results say nothing of wall time.
     pub stopwatch: Option<&'a (dyn Fn() -> f64 + Sync)>,
     /// Who is shown what passes at an end of a flow, if somebody is. What is seen changes nothing.
-    pub observe: Option<&'a (dyn Fn(&Watched<'_>) -> Option<observe::Observer> + Sync)>,
+    pub observe: Option<&'a Observe<'a>>,
 }
+
+/// Gives an end of a flow its observer, or none.
+pub type Observe<'a> = dyn Fn(&Watched<'_>) -> Option<observe::Observer> + Sync + 'a;
 
 /// One end of one flow in one run, for whoever wants to look at it.
 #[derive(Clone, Copy, Debug)]
