@@ -45,9 +45,10 @@ impl Default for BbrParams {
 const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// When no round trip of late is shorter than the shortest and this share, there is a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
-/// A queue of this share is one that the pace should drain, though it says nothing about losses. The rate seen delivered errs
+/// A queue of this share, the least that HyStart believes (RFC 9406 §4.2), is one that the pace should drain, though it says
+/// nothing about losses. The rate seen delivered errs
 /// by a few thousandths, and what it is too high adds up until the pace gives way.
-const QUEUE_STANDS: (u64, u64) = (21, 20);
+const QUEUE_STANDS: (u64, u64) = (9, 8);
 /// First window in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.

@@ -95,7 +95,7 @@ fn losses_without_a_queue_lower_nothing_up_to_fifteen_percent() {
 /// §5.6.2's margin drains a queue; without one it would only leave the link idle.
 #[test]
 fn one_percent_is_left_where_a_queue_stands() {
-    for (queue, left) in [(0, 1000), (4, 1000), (6, 990), (50, 990)] {
+    for (queue, left) in [(0, 1000), (12, 1000), (13, 990), (50, 990)] {
         let mut life = Life::cruising();
         life.rtt = RTT * (100 + queue) / 100;
         (0..3).for_each(|_| life.round(LINK));
