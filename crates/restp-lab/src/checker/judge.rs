@@ -1,7 +1,7 @@
 //! Holds claims against results.
 
 use super::formula::coordinate;
-use super::raw::{Direction, Each};
+use super::raw::Each;
 use super::rows::{Group, Row, plain, rows, same};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
@@ -65,6 +65,7 @@ impl Check {
                 .map(|row| self.trend(trend, row))
                 .collect(),
             Expect::Rank(rank) => self.rank(rank, &rows(&groups, &rank.axis)),
+            Expect::Gain(gain) => self.gain(gain, &rows(&groups, &gain.axis)),
             Expect::Spread(spread) => rows(&groups, &spread.axis)
                 .iter()
                 .map(|row| self.spread(spread, row))
@@ -223,10 +224,7 @@ impl Check {
             .filter_map(|(value, runs)| Some((coordinate(value)?, self.interval(runs)?)))
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (word, sign) = match trend.direction {
-            Direction::Rising => ("rises", 1.0),
-            Direction::Falling => ("falls", -1.0),
-        };
+        let (word, sign) = (trend.direction.verb(), trend.direction.sign());
         let gain = |pair: &[(f64, Interval)]| {
             let (from, to) = (&pair[0].1, &pair[1].1);
             let chance = if trend.beyond_chance { from.chance(to) } else { 0.0 };

@@ -8,8 +8,10 @@
 //! | `trend` | its mean rises or falls along one axis, all else equal | one per row |
 //! | `rank` | for some values of one axis it is above or below that for all others, all else equal | one per row, or one |
 //! | `spread` | over one axis it differs by no more than a share, all else equal | one per row |
+//! | `gain` | the share that one value of an axis saves of another rises or falls along a second axis, all else equal | one per row |
 
 mod formula;
+mod gain;
 mod judge;
 mod metric;
 mod order;
@@ -52,6 +54,7 @@ enum Expect {
     Bound(Bound),
     Rank(Rank),
     Spread(Spread),
+    Gain(Box<Gain>),
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +110,16 @@ struct Rank {
 struct Spread {
     axis: Axis,
     within: f64,
+}
+
+/// `1 - of / over`, both values of `axis`.
+#[derive(Clone, Debug)]
+struct Gain {
+    axis: Axis,
+    of: Value,
+    over: Value,
+    along: Axis,
+    direction: Direction,
 }
 
 /// One axis by one of its keys.
@@ -190,6 +203,21 @@ impl Check {
                 axis: axis(&spread.axis)?,
                 within: share(Some(&spread.within))?,
             }),
+            RawExpect::Gain(gain) => {
+                let (pair, along) = (axis(&gain.axis)?, axis(&gain.along)?);
+                if pair.together.contains(&along.key) {
+                    let message = format!("\"{}\" is compared along itself; name another axis", along.key);
+                    return Err(Fault::at(&gain.along, message));
+                }
+                let (of, over) = (json(&gain.of), json(&gain.over));
+                Expect::Gain(Box::new(Gain {
+                    axis: pair,
+                    of,
+                    over,
+                    along,
+                    direction: gain.direction,
+                }))
+            }
             RawExpect::Bound(bound) => Expect::Bound(Bound {
                 relation: bound.relation,
                 formula: formula(&bound.value)?,

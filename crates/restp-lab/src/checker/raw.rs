@@ -27,6 +27,7 @@ pub(crate) enum RawExpect {
     Bound(RawBound),
     Rank(RawRank),
     Spread(RawSpread),
+    Gain(RawGain),
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +90,16 @@ pub(crate) struct RawSpread {
     pub within: Spanned<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawGain {
+    pub axis: Spanned<String>,
+    pub of: toml::Value,
+    pub over: toml::Value,
+    pub along: Spanned<String>,
+    pub direction: Direction,
+}
+
 /// Which end of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,4 +153,21 @@ pub(crate) enum Each {
 pub(crate) enum Direction {
     Rising,
     Falling,
+}
+
+impl Direction {
+    pub fn verb(self) -> &'static str {
+        match self {
+            Direction::Rising => "rises",
+            Direction::Falling => "falls",
+        }
+    }
+
+    /// Of a step that goes this way.
+    pub fn sign(self) -> f64 {
+        match self {
+            Direction::Rising => 1.0,
+            Direction::Falling => -1.0,
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! Claims about the share that one alternative saves of another, `1 - of / over`, from one value of an axis to the next.
+
+use super::rows::{Row, plain, same};
+use super::{Check, Gain, Verdict};
+use crate::checker::coordinate;
+use crate::scenario::Coordinates;
+
+/// The share saved at one value of the axis it changes along.
+struct Step {
+    at: f64,
+    saved: f64,
+}
+
+impl Check {
+    /// `rows` are pairs: all else equal, `of` and `over`. The step that goes most against the claim is the one reported.
+    pub(super) fn gain(&self, gain: &Gain, rows: &[Row<'_>]) -> Vec<Verdict> {
+        let mut all: Vec<(Coordinates, Vec<Step>)> = Vec::new();
+        for row in rows {
+            let Some(at) = row.rest.get(&gain.along.key).and_then(coordinate) else {
+                continue;
+            };
+            let mut rest = row.rest.clone();
+            rest.retain(|key, _| !gain.along.together.contains(key));
+            let index = all
+                .iter()
+                .position(|(known, _)| *known == rest)
+                .unwrap_or_else(|| {
+                    all.push((rest, Vec::new()));
+                    all.len() - 1
+                });
+            let step = self.saved(gain, row).map(|saved| Step { at, saved });
+            all[index].1.extend(step);
+        }
+        all.into_iter()
+            .map(|(rest, steps)| self.course(gain, rest, steps))
+            .collect()
+    }
+
+    fn saved(&self, gain: &Gain, row: &Row<'_>) -> Option<f64> {
+        let mean = |wanted| {
+            let (_, runs) = row.cells.iter().find(|(value, _)| same(value, wanted))?;
+            self.interval(runs).map(|interval| interval.mean)
+        };
+        let (of, over) = (mean(&gain.of)?, mean(&gain.over)?);
+        (over != 0.0).then(|| 1.0 - of / over)
+    }
+
+    fn course(&self, gain: &Gain, rest: Coordinates, mut steps: Vec<Step>) -> Verdict {
+        steps.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let (word, sign) = (gain.direction.verb(), gain.direction.sign());
+        let onward = |pair: &[Step]| sign * (pair[1].saved - pair[0].saved);
+        let worst = steps.windows(2).min_by(|a, b| onward(a).total_cmp(&onward(b)));
+        let (of, over) = (plain(&gain.of), plain(&gain.over));
+        let claim = format!(
+            "{}: what {of} saves of {over} {word} with {}",
+            self.metric(),
+            gain.along.key
+        );
+        Verdict {
+            expected: worst.map(|pair| pair[0].saved),
+            measured: worst.map(|pair| pair[1].saved),
+            held: worst.map(|pair| onward(pair) >= 0.0),
+            ..self.open(rest, claim)
+        }
+    }
+}
