@@ -55,6 +55,42 @@ fn data_crosses_both_paths_once_and_in_order_in_both_directions() {
     assert!(pair.transfer(1, (flow, accepted), &noise(100_000), secs(20)));
 }
 
+/// One bit of a payload changes under a header that stays good: only the CRC of the mapping tells. Either side may ask.
+#[test]
+fn what_a_mapping_carries_is_checked_when_one_side_asks() {
+    for sides in [[true, false], [false, true]] {
+        let [opener, acceptor] = sides.map(|asks| {
+            let asked: &[_] = if asks { &[("mapping-crc", "on")] } else { &[] };
+            config("geo-spread", &[SPREAD, asked].concat())
+        });
+        let mut pair = Pair::of(opener, acceptor.listen(PORT, restp_proto::Acceptance::Any));
+        let (first, second) = (line(&pair, 1), line(&pair, 2));
+        let flow = pair.ends[0].open(pair.now, first, PORT).expect("a free port");
+        pair.ends[0]
+            .add_path(pair.now, flow, second, false)
+            .expect("several paths");
+        let accepted = both_up(&mut pair);
+        let mut packets = 0;
+        pair.rule = Box::new(move |seen| {
+            packets += u64::from(seen.is_data());
+            if seen.is_data() && packets % 50 == 0 {
+                let head = seen.header.words(true).expect("as sent") * 4;
+                Verdict::Flip((head + 7) * 8)
+            } else {
+                Verdict::Pass
+            }
+        });
+        assert!(pair.transfer(0, (flow, accepted), &noise(300_000), secs(20)));
+        assert!(pair.transfer(1, (flow, accepted), &noise(300_000), secs(20)));
+        let mappings = pair.log.iter().filter_map(|seen| seen.header.dss?.mapping);
+        assert!(
+            mappings
+                .filter(|mapping| mapping.length > 0)
+                .all(|mapping| mapping.payload_crc.is_some())
+        );
+    }
+}
+
 #[test]
 fn the_association_ends_when_both_sides_have_finished_and_every_path_is_released() {
     let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);

@@ -4,7 +4,7 @@
 
 use super::{Association, Member, State};
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Packet, Ports, Setup, hash_of};
+use crate::connection::{Connection, Packet, Ports, Setup, asks_for_integrity, hash_of};
 use crate::wire::{self, MpCapable, MpJoin, MpSetup, Services};
 use restp_base::flow::FlowStats;
 use restp_base::machine::PathAddress;
@@ -168,7 +168,7 @@ impl Association {
         let ordinal = self.vacancy();
         let k = if joins { ordinal as u8 + 1 } else { 1 };
         let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
-            .into_path(setup, k.clamp(1, 15));
+            .into_path(setup, k.clamp(1, 15), self.has_integrity());
         self.admit(ordinal, connection, backup && joins, Some(dial.line));
         ordinal
     }
@@ -197,8 +197,9 @@ impl Association {
             hash: hash_of(flags),
         };
         let below = association.below.clone();
-        let connection =
-            Connection::accept(now, below, services, address, syn, isn, exchange).into_path(setup, 1);
+        let integrity = association.has_integrity() || asks_for_integrity(flags);
+        let connection = Connection::accept(now, below, services, address, syn, isn, exchange)
+            .into_path(setup, 1, integrity);
         association.admit(0, connection, false, None);
         if let Some(keys) = association.keys() {
             association.begin(keys, syn.header.window);
@@ -240,7 +241,8 @@ impl Association {
         let below = self.below.clone();
         let connection = Connection::accept(now, below, self.services, address, syn, isn, exchange);
         let ordinal = self.vacancy();
-        self.admit(ordinal, connection.into_path(setup, syn.header.k), backup, None);
+        let path = connection.into_path(setup, syn.header.k, self.has_integrity());
+        self.admit(ordinal, path, backup, None);
         Some(ordinal)
     }
 

@@ -232,6 +232,12 @@ impl Association {
         self.members.iter().find_map(|member| member.connection.keys())
     }
 
+    /// Mappings carry a CRC-32: this side asks for it, or the peer did on the first path.
+    fn has_integrity(&self) -> bool {
+        let asked = |member: &Member| member.connection.has_integrity();
+        self.composition.mapping_crc || self.members.iter().any(asked)
+    }
+
     pub(crate) fn composition(&self) -> &Arc<ValidComposition> {
         &self.composition
     }

@@ -111,6 +111,11 @@ pub static KEYS: &[Key] = &[
     ),
     service("crc", "ResTP §3.1.2", named!(SWITCH, |c| Some(&mut c.crc))),
     service(
+        "mapping-crc",
+        "ResTP §3.1.13",
+        named!(SWITCH, |c| Some(&mut c.mapping_crc)),
+    ),
+    service(
         "paths",
         "ResTP §3.3",
         named!(PathMode::ALL, |c| Some(&mut c.paths)),

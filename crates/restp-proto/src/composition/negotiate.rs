@@ -139,6 +139,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         ecn: local.ecn && controlled,
         mtu_discovery: local.mtu_discovery && feedback,
         crc: bits.error.has(ErrorControl::CRC),
+        mapping_crc: local.mapping_crc && bits.paths != Paths::Single,
         paths,
         scheduling: match bits.paths {
             Paths::Single | Paths::HotStandby => None,

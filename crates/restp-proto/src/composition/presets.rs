@@ -205,6 +205,7 @@ fn plain() -> Composition {
         ecn: false,
         mtu_discovery: false,
         crc: false,
+        mapping_crc: false,
         paths: PathMode::Single,
         scheduling: None,
         segment_bytes: 1400,

@@ -47,6 +47,8 @@ pub struct Composition {
     pub mtu_discovery: bool,
     /// CRC-16 over the header and CRC-32 over the payload (ResTP §3.1.2).
     pub crc: bool,
+    /// CRC-32 over what a connection number stands for, on every path, if one side asks for it (ResTP §3.1.11, §3.1.13).
+    pub mapping_crc: bool,
     /// How many paths carry data, and when (ResTP §3.3).
     pub paths: PathMode,
     /// Which path a segment takes, in spreading mode (ResTP §3.5.10).

@@ -18,7 +18,7 @@ mod subflow;
 mod timers;
 
 pub(crate) use intake::Packet;
-pub(crate) use subflow::{Said, Setup, hash_of};
+pub(crate) use subflow::{Said, Setup, asks_for_integrity, hash_of};
 
 use state::State;
 

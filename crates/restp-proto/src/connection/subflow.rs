@@ -4,7 +4,7 @@
 
 mod path;
 
-use crate::wire::codes::{CAPABLE_HMAC_SHA1, CAPABLE_HMAC_SHA256};
+use crate::wire::codes::{CAPABLE_HMAC_SHA1, CAPABLE_HMAC_SHA256, CAPABLE_INTEGRITY};
 use crate::wire::{self, Dss, Flags, Header, MpCapable, MpJoin, MpSetup};
 use bytes::Bytes;
 use restp_base::sequence;
@@ -59,7 +59,8 @@ pub(crate) struct Subflow {
     fin_due: Option<u64>,
     /// Paths in use, or the ordinal of this one while it is set up (OP-20).
     k: u8,
-    payload_crc: bool,
+    /// Both ends put a CRC-32 beside every mapping.
+    integrity: bool,
     /// Data waits that the association would place here, were there room.
     pub(super) fed: bool,
     /// It is taken for dead: where nothing is outstanding that could ask, a keep-alive does, once per timeout.
@@ -84,7 +85,7 @@ pub(super) enum Answer {
 }
 
 impl Subflow {
-    pub(crate) fn new(setup: Setup, first: u64, k: u8, payload_crc: bool) -> Self {
+    pub(crate) fn new(setup: Setup, first: u64, k: u8, integrity: bool) -> Self {
         Subflow {
             setup,
             confirms: false,
@@ -95,7 +96,7 @@ impl Subflow {
             window: None,
             fin_due: None,
             k,
-            payload_crc,
+            integrity,
             fed: false,
             failed: false,
             arrived: Vec::new(),
@@ -142,11 +143,12 @@ impl Subflow {
         (header.k, header.window) = (self.k, self.window);
         header.mp = Some(match &self.setup {
             Setup::Capable { local, hash, .. } => MpSetup::Capable(MpCapable {
-                flags: match (answer, hash) {
-                    (false, _) => CAPABLE_HMAC_SHA1 | CAPABLE_HMAC_SHA256,
-                    (true, JoinHash::Sha1) => CAPABLE_HMAC_SHA1,
-                    (true, JoinHash::Sha256) => CAPABLE_HMAC_SHA256,
-                },
+                flags: self.asks()
+                    | if answer {
+                        chosen(*hash)
+                    } else {
+                        CAPABLE_HMAC_SHA1 | CAPABLE_HMAC_SHA256
+                    },
                 keys: if answer {
                     wire::Keys::Responder(*local)
                 } else {
@@ -180,14 +182,16 @@ impl Subflow {
         });
     }
 
+    /// Flag A, where integrity is asked for.
+    fn asks(&self) -> u8 {
+        if self.integrity { CAPABLE_INTEGRITY } else { 0 }
+    }
+
     /// The third form of the set-up extension.
     fn confirmation(&self) -> Option<MpSetup> {
         match &self.setup {
             Setup::Capable { local, remote, hash } => Some(MpSetup::Capable(MpCapable {
-                flags: match hash {
-                    JoinHash::Sha1 => CAPABLE_HMAC_SHA1,
-                    JoinHash::Sha256 => CAPABLE_HMAC_SHA256,
-                },
+                flags: self.asks() | chosen(*hash),
                 keys: wire::Keys::Both {
                     initiator: *local,
                     responder: (*remote)?,
@@ -217,7 +221,7 @@ impl Subflow {
             dsn: sequence::truncate(carried),
             ssn: sequence::truncate(number),
             length: 1,
-            payload_crc: self.payload_crc.then(|| crc32fast::hash(payload)),
+            payload_crc: self.integrity.then(|| crc32fast::hash(payload)),
         });
         let fin = if bare && !opens { self.fin_due.take() } else { None };
         let dss = Dss {
@@ -248,6 +252,7 @@ impl Subflow {
                     return Answer::SinglePath;
                 }
                 *hash = hash_of(capable.flags);
+                self.integrity |= asks_for_integrity(capable.flags);
                 *remote = Some(key);
                 Answer::Accepted
             }
@@ -332,6 +337,19 @@ impl Subflow {
         if let Some(number) = self.arriving {
             self.arrived.extend(payloads.map(|payload| (number, payload)));
         }
+    }
+}
+
+/// One side asks, and both do it.
+pub(crate) fn asks_for_integrity(flags: u8) -> bool {
+    flags & CAPABLE_INTEGRITY != 0
+}
+
+/// What an answer says of the hash.
+fn chosen(hash: JoinHash) -> u8 {
+    match hash {
+        JoinHash::Sha1 => CAPABLE_HMAC_SHA1,
+        JoinHash::Sha256 => CAPABLE_HMAC_SHA256,
     }
 }
 

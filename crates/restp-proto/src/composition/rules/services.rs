@@ -234,6 +234,15 @@ pub(super) static RULES: &[Rule] = &[
         instead: &[("congestion", "newreno")],
         broken: |c| c.paths != PathMode::Single && c.congestion.code(CodeSpace::SeveralPaths).is_none(),
     },
+    Rule {
+        id: "mapping-crc-needs-paths",
+        verdict: Verdict::Forbidden,
+        source: "ResTP §3.1.11",
+        about: &["mapping-crc", "paths"],
+        reason: "on one path no connection number is mapped",
+        instead: &[("crc", "on"), ("mapping-crc", "off")],
+        broken: |c| c.mapping_crc && c.paths == PathMode::Single,
+    },
     // Cause of losses, marks and pacing (ResTP §15).
     Rule {
         id: "outage-needs-repeats",

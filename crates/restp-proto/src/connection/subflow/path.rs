@@ -18,12 +18,11 @@ use restp_services::view::Sibling;
 use std::sync::Arc;
 
 impl Connection {
-    /// Makes this connection a path of an association.
-    pub(crate) fn into_path(mut self, setup: Setup, k: u8) -> Self {
+    /// Makes this connection a path of an association; with `integrity` its mappings carry a CRC-32.
+    pub(crate) fn into_path(mut self, setup: Setup, k: u8, integrity: bool) -> Self {
         let first = self.out.board.first();
         self.out.window = SendWindow::initial(first, u64::MAX / 2); // the shared one binds
-        let payload_crc = false; // CRC of the whole packet is a service of its own
-        self.subflow = Some(Box::new(Subflow::new(setup, first, k, payload_crc)));
+        self.subflow = Some(Box::new(Subflow::new(setup, first, k, integrity)));
         self
     }
 
@@ -132,6 +131,10 @@ impl Connection {
 
     pub(crate) fn keys(&self) -> Option<Keys> {
         self.subflow.as_ref()?.keys()
+    }
+    /// Its mappings carry a CRC-32.
+    pub(crate) fn has_integrity(&self) -> bool {
+        self.subflow.as_ref().is_some_and(|subflow| subflow.integrity)
     }
     /// The peer has declined to have several paths.
     pub(crate) fn is_alone(&self) -> bool {

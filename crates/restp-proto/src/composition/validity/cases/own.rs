@@ -70,6 +70,12 @@ pub(in super::super) const OWN: &[Row] = &[
         &["no-code-on-paths"],
     ),
     (
+        "a check of mappings without any",
+        "default",
+        &[("mapping-crc", "on")],
+        &["mapping-crc-needs-paths"],
+    ),
+    (
         "an outage nobody probes",
         "unrel",
         &[("loss", "outage")],
