@@ -128,9 +128,11 @@ fn cubic_without_selective_acknowledgements_gets_less_beside_bbr() {
     assert!(blind > sighted + 0.05, "{blind} and {sighted}");
 }
 
-/// ResTP §2.3.1: no more harm than one flow where all paths share a link, at least the best path where none does.
+/// ResTP §2.3.1: no more harm than one flow where all paths share a link, at least the best path where none does; where one
+/// path is shared, off it while it is, back when it is free, and the nearer to Pareto's optimum the better.
 #[test]
 fn a_coupled_flow_of_two_paths_takes_one_share_and_never_less_than_its_better_path() {
     assert_eq!(all_hold(&file("coupled.toml")).len(), 8);
     assert_eq!(all_hold(&file("coupled-disjoint.toml")).len(), 9);
+    assert_eq!(all_hold(&file("coupled-shared.toml")).len(), 8 + 1 + 7 + 7 + 1 + 1);
 }
