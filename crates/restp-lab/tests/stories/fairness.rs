@@ -134,5 +134,8 @@ fn cubic_without_selective_acknowledgements_gets_less_beside_bbr() {
 fn a_coupled_flow_of_two_paths_takes_one_share_and_never_less_than_its_better_path() {
     assert_eq!(all_hold(&file("coupled.toml")).len(), 8);
     assert_eq!(all_hold(&file("coupled-disjoint.toml")).len(), 9);
-    assert_eq!(all_hold(&file("coupled-shared.toml")).len(), 8 + 1 + 7 + 7 + 1 + 1);
+    assert_eq!(
+        all_hold(&file("coupled-shared.toml")).len(),
+        8 + 1 + 7 + 7 + 1 + 1
+    );
 }
