@@ -5,6 +5,7 @@
 //! | File | What |
 //! |---|---|
 //! | `dial` | paths to try, the race of the first ones, joins |
+//! | `end` | how it ends, and what of its paths |
 //! | `intake` | what a packet means for the association |
 //! | `outlet` | which path sends what |
 //! | `pins` | what belongs on a path that the application chose |
@@ -13,6 +14,7 @@
 //! | `timers` | the earliest deadline |
 
 mod dial;
+mod end;
 mod health;
 mod intake;
 mod outlet;
@@ -30,7 +32,7 @@ use crate::composition::ValidComposition;
 use crate::connection::{Connection, Setup};
 use crate::wire::Services;
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, FlowStats, PathState, Read, WriteError};
+use restp_base::flow::{FlowStats, PathState, Read, WriteError};
 use restp_base::machine::PathAddress;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
@@ -377,90 +379,6 @@ impl Association {
         });
         siblings.extend(others.filter_map(|(_, member)| member.connection.as_sibling()));
         *self.members[ordinal].connection.siblings() = siblings;
-    }
-
-    /// No more writes will come.
-    pub(crate) fn finish(&mut self) {
-        self.release.finish();
-    }
-
-    /// Breaks off on every path.
-    pub(crate) fn abort(&mut self, now: Time) {
-        self.end(now, CloseReason::Aborted);
-        for member in &mut self.members {
-            member.connection.abort(now);
-        }
-    }
-
-    pub(crate) fn discard(&mut self) {
-        self.inn.inbox.clear();
-    }
-
-    /// Ends the association for the application.
-    fn end(&mut self, now: Time, reason: CloseReason) {
-        if self.state == State::Over {
-            return;
-        }
-        if self.opened_here || self.state == State::Established {
-            self.notices.push_back(Notice::Closed(reason));
-        }
-        self.state = State::Over;
-        self.breaks_at = Some(now + LINGER);
-        self.lines.clear();
-        self.out.queue.clear();
-        self.out.buffer.clear();
-        self.out.again.clear();
-        (self.out.places, self.out.pins) = (Places::new(self.out.next), Pins::default());
-        (self.out.fin_at, self.out.probe_at) = (None, None);
-    }
-
-    /// Both directions may be over: each path that answers is released, a silent one is broken off. Where none answers they
-    /// are all released, because the peer may not know of the end yet.
-    fn conclude(&mut self, now: Time) {
-        if self.state != State::Established || !self.release.is_complete() {
-            return;
-        }
-        self.end(now, CloseReason::Finished);
-        let good =
-            |member: &Member| member.connection.is_established() && member.health.verdict() == Health::Good;
-        let none = !self.members.iter().any(good);
-        for member in &mut self.members {
-            if good(member) || none && member.connection.is_established() {
-                member.connection.finish();
-            } else {
-                member.connection.abort(now);
-            }
-        }
-    }
-
-    /// A path is gone. The association goes with the last one, unless another is being dialled.
-    fn on_path_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
-        self.salvage(ordinal);
-        self.out.places.forget_path(ordinal);
-        self.tell(ordinal, PathState::Closed);
-        let line = self.members[ordinal].line;
-        let alive = self.members.iter().any(|member| !member.connection.is_over());
-        let racing = self.state == State::Opening && self.lines.iter().any(|line| line.is_waiting());
-        if !alive && !racing {
-            return self.end(now, reason);
-        }
-        // What is still being dialled then is as silent as the last path that worked was, and would be dialled for ever.
-        let works = self
-            .members
-            .iter()
-            .any(|member| member.connection.is_established());
-        if self.state == State::Established && !works && matches!(reason, CloseReason::TimedOut(_)) {
-            self.end(now, reason);
-            return self
-                .members
-                .iter_mut()
-                .for_each(|member| member.connection.abort(now));
-        }
-        if self.state == State::Established
-            && let Some(line) = line.and_then(|line| self.lines.get_mut(line))
-        {
-            line.redial(now);
-        }
     }
 
     /// Tells the application what became of a path, once.

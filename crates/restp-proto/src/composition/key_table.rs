@@ -1,17 +1,23 @@
 //! Every key, services first. A choice brings its default parameters; the keys below it change them.
 
+mod entries;
+
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
+use entries::{
+    ACKNOWLEDGEMENTS, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, SKIPPING, SWITCH, WESTWOOD_FILTERS,
+    WESTWOOD_PLUS_FILTERS, choose, fec, hold, name_of, number, parameter, service,
+};
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
-use restp_services::congestion::{BicProfile, CongestionChoice, Growth, WestwoodFilter, WestwoodPlusFilter};
+use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
-use restp_services::ordering::{HoldParameters, Ordering};
+use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{LostRepeats, RecoveryChoice};
-use restp_services::reliability::{FecCode, FecParameters, Reliability};
+use restp_services::reliability::{FecCode, Reliability};
 use restp_services::scheduling::{Scheduling, Weights};
 
 /// A choice among names: the array of pairs it is taken from, and the field.
@@ -468,99 +474,3 @@ pub static KEYS: &[Key] = &[
         Some(&mut c.progress_timeout)
     }),
 ];
-
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
-
-const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
-
-const BIC_PROFILES: [(&str, BicProfile); 2] = [("sim", BicProfile::Sim), ("paper", BicProfile::Paper)];
-
-const WESTWOOD_FILTERS: [(&str, WestwoodFilter); 2] = [
-    ("const", WestwoodFilter::Const),
-    ("tustin", WestwoodFilter::Tustin),
-];
-
-const WESTWOOD_PLUS_FILTERS: [(&str, WestwoodPlusFilter); 2] = [
-    ("const", WestwoodPlusFilter::Const),
-    ("pub", WestwoodPlusFilter::Pub),
-];
-
-/// The techniques that make sense; SACK and SNACK at once do not, because SAK and NAK together mean SNACK
-/// (ResTP §3.5.9).
-const ACKNOWLEDGEMENTS: [&str; 17] = [
-    "none",
-    "positive",
-    "positive+nak",
-    "positive+sack",
-    "positive+snack",
-    "positive+repeat",
-    "positive+nak+repeat",
-    "positive+sack+repeat",
-    "positive+snack+repeat",
-    "delayed",
-    "delayed+nak",
-    "delayed+sack",
-    "delayed+snack",
-    "delayed+repeat",
-    "delayed+nak+repeat",
-    "delayed+sack+repeat",
-    "delayed+snack+repeat",
-];
-
-/// Under full reliability no hole is skipped.
-const SKIPPING: &str = "reliability = partial, quasi or unreliable";
-
-fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
-    (!c.reliability.is_full()).then_some(&mut c.hold)
-}
-
-/// The algorithms with a window.
-const CONTROLLED: &str = "a congestion control with a window, such as cubic";
-
-/// The services that encode.
-const ENCODED: &str = "reliability = quasi or harq";
-
-fn fec(c: &mut Composition) -> Option<&mut FecParameters> {
-    c.reliability.encodes().then_some(&mut c.fec)
-}
-
-const fn service(name: &'static str, section: &'static str, access: Access) -> Key {
-    Key {
-        name,
-        section,
-        service: true,
-        needs: "",
-        access,
-    }
-}
-
-const fn number(
-    name: &'static str,
-    section: &'static str,
-    unit: Unit,
-    slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
-) -> Key {
-    parameter(name, section, "", Access::Number { unit, slot })
-}
-
-const fn parameter(name: &'static str, section: &'static str, needs: &'static str, access: Access) -> Key {
-    Key {
-        name,
-        section,
-        service: false,
-        needs,
-        access,
-    }
-}
-
-fn name_of<T: PartialEq>(all: &[(&'static str, T)], slot: Option<&mut T>) -> Option<String> {
-    let chosen = slot?;
-    let (name, _) = all.iter().find(|(_, choice)| choice == chosen)?;
-    Some((*name).into())
-}
-
-fn choose<T: Copy>(all: &[(&'static str, T)], slot: Option<&mut T>, value: &str) -> Option<()> {
-    let (_, choice) = all.iter().find(|(name, _)| *name == value)?;
-    *slot? = *choice;
-    Some(())
-}

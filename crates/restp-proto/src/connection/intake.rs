@@ -11,7 +11,6 @@ use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::ack::Detail;
-use restp_services::congestion::CongestionEvent;
 use restp_services::connection_management::{EARLY_SEGMENTS, Establishment, Exchange};
 use restp_services::loss_handling::{Acknowledged, Finding, Silence};
 use restp_services::recovery::{Evidence, Feedback};
@@ -387,37 +386,6 @@ impl Connection {
             self.out.probed.1 = 0; // the others were lost with the rest
             self.path.rto.restart(now, &self.path.rtt);
         }
-    }
-
-    /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
-    fn on_echo(&mut self, now: Time, header: &Header, outstanding: u64) {
-        let echoes = header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN);
-        if !self.ecn.agreed || !echoes || self.out.board.first() < self.ecn.react_from {
-            return;
-        }
-        self.ecn.react_from = self.out.board.next();
-        self.ecn.reduced = true;
-        if self
-            .composition
-            .loss_handling
-            .reaction(Finding::Mark)
-            .reduce_window
-            && !self.out.recovery.is_active()
-        {
-            let bytes = u64::from(self.composition.segment_bytes);
-            self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
-        }
-    }
-
-    /// As receiver: remember a mark until the sender says it has reacted (RFC 3168 §6.1.3).
-    fn on_mark(&mut self, header: &Header, ecn: Ecn, with_data: bool) {
-        if !self.ecn.agreed {
-            return;
-        }
-        if with_data && header.flags.has(Flags::CWR) {
-            self.ecn.echo = false;
-        }
-        self.ecn.echo |= ecn == Ecn::Ce;
     }
 
     /// A packet with a number but nothing numbered in it. One below the pointer is a keep-alive: it wants to hear

@@ -8,6 +8,7 @@ mod acknowledgement;
 mod application;
 mod fec;
 mod intake;
+mod marks;
 mod mtu;
 mod outlet;
 mod pdu_builder;

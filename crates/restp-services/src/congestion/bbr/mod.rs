@@ -1,9 +1,10 @@
 //! BBR version 3: sends at the rate the path was seen to deliver, with about what it holds in flight.
 //! draft-ietf-ccwg-bbr; read its §3 and the state machine of §5.3 first. Needs pacing and selective acknowledgements.
 //!
-//! One rule is ours: while round trips show no queue, losses up to [`BbrParams::random_loss_percent`] are taken for
-//! damage on the way and lower nothing. The draft's threshold of 2 % holds where a queue is seen. The price: a
-//! queue that holds less than a quarter of a round trip is not seen, so there BBR bears that many losses.
+//! Ours, for the reasons in `docs/services/congestion.md`: while round trips show no queue, losses up to
+//! [`BbrParams::random_loss_percent`] are taken for damage on the way and lower nothing (the price: a queue that holds less
+//! than a quarter of a round trip is not seen, so there BBR bears that many); the pace yields to a queue that stands, and
+//! only to one; the first round may leap (`startup.rs`); a probe that only queues ends a round sooner (`cycle.rs`).
 
 mod cycle;
 mod filter;
@@ -46,8 +47,8 @@ const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// When no round trip of late is shorter than the shortest and this share, there is a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
 /// A queue of this share, the least that HyStart believes (RFC 9406 §4.2), is one that the pace should drain, though it says
-/// nothing about losses. The rate seen delivered errs
-/// by a few thousandths, and what it is too high adds up until the pace gives way.
+/// nothing about losses. The rate seen delivered errs by a few thousandths, and what it is too high adds up until the pace
+/// gives way.
 const QUEUE_STANDS: (u64, u64) = (9, 8);
 /// First window in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;

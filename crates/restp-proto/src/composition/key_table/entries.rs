@@ -1,0 +1,109 @@
+//! What the entries of the table are made of: names of choices, what a parameter needs, and the three kinds of entry
+//! (ResTP §3.5; `docs/protocol/composition.md`).
+
+use super::{Access, Composition, Key, Slot, Unit};
+use restp_services::congestion::{BicProfile, Growth, WestwoodFilter, WestwoodPlusFilter};
+use restp_services::ordering::HoldParameters;
+use restp_services::reliability::FecParameters;
+
+pub(super) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+pub(super) const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
+
+pub(super) const BIC_PROFILES: [(&str, BicProfile); 2] =
+    [("sim", BicProfile::Sim), ("paper", BicProfile::Paper)];
+
+pub(super) const WESTWOOD_FILTERS: [(&str, WestwoodFilter); 2] = [
+    ("const", WestwoodFilter::Const),
+    ("tustin", WestwoodFilter::Tustin),
+];
+
+pub(super) const WESTWOOD_PLUS_FILTERS: [(&str, WestwoodPlusFilter); 2] = [
+    ("const", WestwoodPlusFilter::Const),
+    ("pub", WestwoodPlusFilter::Pub),
+];
+
+/// The techniques that make sense; SACK and SNACK at once do not, because SAK and NAK together mean SNACK
+/// (ResTP §3.5.9).
+pub(super) const ACKNOWLEDGEMENTS: [&str; 17] = [
+    "none",
+    "positive",
+    "positive+nak",
+    "positive+sack",
+    "positive+snack",
+    "positive+repeat",
+    "positive+nak+repeat",
+    "positive+sack+repeat",
+    "positive+snack+repeat",
+    "delayed",
+    "delayed+nak",
+    "delayed+sack",
+    "delayed+snack",
+    "delayed+repeat",
+    "delayed+nak+repeat",
+    "delayed+sack+repeat",
+    "delayed+snack+repeat",
+];
+
+/// Under full reliability no hole is skipped.
+pub(super) const SKIPPING: &str = "reliability = partial, quasi or unreliable";
+
+pub(super) fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
+    (!c.reliability.is_full()).then_some(&mut c.hold)
+}
+
+/// The algorithms with a window.
+pub(super) const CONTROLLED: &str = "a congestion control with a window, such as cubic";
+
+/// The services that encode.
+pub(super) const ENCODED: &str = "reliability = quasi or harq";
+
+pub(super) fn fec(c: &mut Composition) -> Option<&mut FecParameters> {
+    c.reliability.encodes().then_some(&mut c.fec)
+}
+
+pub(super) const fn service(name: &'static str, section: &'static str, access: Access) -> Key {
+    Key {
+        name,
+        section,
+        service: true,
+        needs: "",
+        access,
+    }
+}
+
+pub(super) const fn number(
+    name: &'static str,
+    section: &'static str,
+    unit: Unit,
+    slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
+) -> Key {
+    parameter(name, section, "", Access::Number { unit, slot })
+}
+
+pub(super) const fn parameter(
+    name: &'static str,
+    section: &'static str,
+    needs: &'static str,
+    access: Access,
+) -> Key {
+    Key {
+        name,
+        section,
+        service: false,
+        needs,
+        access,
+    }
+}
+
+pub(super) fn name_of<T: PartialEq>(all: &[(&'static str, T)], slot: Option<&mut T>) -> Option<String> {
+    let chosen = slot?;
+    let (name, _) = all.iter().find(|(_, choice)| choice == chosen)?;
+    Some((*name).into())
+}
+
+pub(super) fn choose<T: Copy>(all: &[(&'static str, T)], slot: Option<&mut T>, value: &str) -> Option<()> {
+    let (_, choice) = all.iter().find(|(name, _)| *name == value)?;
+    *slot? = *choice;
+    Some(())
+}

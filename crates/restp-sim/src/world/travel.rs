@@ -1,0 +1,187 @@
+//! Packets from hop to hop: what is due at the end of a line, into which queue it goes next, and what comes of it there.
+
+use super::flight::InFlight;
+use super::{Happening, HostId, Label, Line, World};
+use crate::direction::{DropReason, Parcel, Verdict};
+use crate::trace::{Step, TraceEvent};
+use restp_base::machine::Datagram;
+use restp_base::time::Time;
+
+impl World {
+    pub(super) fn line_due(&mut self, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+        let line = &mut self.lines[index];
+        let due = line.in_flight.pop_front()?;
+        match line.in_flight.front() {
+            Some(next) => self.agenda.set(index, next.at, next.turn),
+            None => self.agenda.clear(index),
+        }
+        self.events += 1;
+        self.hop(due.packet, index, arrived)
+    }
+
+    pub(super) fn stray_due(&mut self, arrived: &mut Datagram) -> Option<Happening> {
+        let (due, line) = self.strays.pop()?;
+        self.schedule_strays();
+        self.events += 1;
+        match line {
+            Some(index) => self.hop(due.packet, index, arrived),
+            None => Some(self.hand_over(due.packet, arrived)),
+        }
+    }
+
+    pub(super) fn departure_due(&mut self, index: usize) {
+        self.events += 1;
+        self.lines[index].direction.decide(self.now);
+        self.settle(index);
+    }
+
+    /// A packet is at the end of a line: to its host, or into the next line.
+    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+        let line = &mut self.lines[index];
+        let node = line.far_end;
+        if !line.direction.release() {
+            self.lose(packet, index, DropReason::Outage);
+            return None;
+        }
+        if self.pool.packet(packet).goal == node {
+            return Some(self.hand_over(packet, arrived));
+        }
+        self.offer(packet, node);
+        None
+    }
+
+    pub(super) fn offer(&mut self, packet: u32, node: u32) {
+        let slot = self.pool.packet(packet);
+        let pinned = self.hosts[slot.from as usize].route.hop(slot.hops as usize);
+        let index = pinned.unwrap_or_else(|| self.topology.next_hop(node, slot.goal)) as usize;
+        let parcel = Parcel {
+            bytes: slot.bytes,
+            ecn: slot.ecn,
+            may_fragment: slot.may_fragment,
+            flow: u64::from(slot.from) << 32 | u64::from(slot.to),
+            tag: u64::from(packet),
+        };
+        match self.lines[index].direction.offer(self.now, parcel) {
+            Verdict::Wait => self.settle(index),
+            verdict => self.conclude(packet, index, verdict),
+        }
+    }
+
+    /// Does what a queue has decided, and comes back for its next decision.
+    fn settle(&mut self, index: usize) {
+        while let Some((packet, verdict)) = self.lines[index].direction.decided() {
+            self.conclude(packet as u32, index, verdict);
+        }
+        let Line {
+            direction,
+            departures,
+            ..
+        } = &self.lines[index];
+        match direction.next_decision() {
+            Some(at) => {
+                let turn = self.agenda.turn();
+                self.agenda.set(*departures, at, turn);
+            }
+            None => self.agenda.clear(*departures),
+        }
+    }
+
+    fn conclude(&mut self, packet: u32, index: usize, verdict: Verdict) {
+        match verdict {
+            Verdict::Wait => {}
+            Verdict::Drop(reason) => self.lose(packet, index, reason),
+            Verdict::Deliver {
+                at,
+                duplicate_at,
+                flip_bit,
+                mark_ce,
+                in_order,
+            } => {
+                self.pool.on_hop(packet);
+                if mark_ce || flip_bit.is_some() {
+                    self.pool.damage(packet, mark_ce, flip_bit);
+                }
+                let marked = mark_ce;
+                self.observe(packet, |labels| Step::Accepted {
+                    line: &labels[index].line,
+                    due: at,
+                    flip_bit,
+                    marked,
+                });
+                self.fly(packet, index, at, in_order);
+                if let Some(at) = duplicate_at {
+                    self.duplicate(packet, index, at, in_order);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn duplicate(&mut self, packet: u32, index: usize, at: Time, in_order: bool) {
+        self.totals.copied += 1;
+        let of = self.pool.packet(packet).number;
+        let copy = self.pool.copy(packet, self.totals.sent + self.totals.copied);
+        self.observe(copy, |labels| Step::Copied {
+            line: &labels[index].line,
+            of,
+        });
+        self.fly(copy, index, at, in_order);
+    }
+
+    fn fly(&mut self, packet: u32, index: usize, at: Time, in_order: bool) {
+        if !in_order {
+            return self.stray(packet, at, Some(index));
+        }
+        let turn = self.agenda.turn();
+        let in_flight = &mut self.lines[index].in_flight;
+        if in_flight.is_empty() {
+            self.agenda.add(index, at, turn);
+        }
+        in_flight.push_back(InFlight { at, turn, packet });
+    }
+
+    #[cold]
+    pub(super) fn stray(&mut self, packet: u32, at: Time, line: Option<usize>) {
+        let turn = self.agenda.turn();
+        self.strays.push(InFlight { at, turn, packet }, line);
+        self.schedule_strays();
+    }
+
+    fn schedule_strays(&mut self) {
+        match self.strays.first() {
+            Some(next) => self.agenda.set(self.lines.len(), next.at, next.turn),
+            None => self.agenda.clear(self.lines.len()),
+        }
+    }
+
+    fn hand_over(&mut self, packet: u32, arrived: &mut Datagram) -> Happening {
+        let host = HostId(self.pool.packet(packet).to);
+        self.observe(packet, |_| Step::Delivered { to: host });
+        self.totals.delivered += 1;
+        self.pool.take(packet, arrived);
+        Happening::Arrival { host }
+    }
+
+    fn lose(&mut self, packet: u32, index: usize, reason: DropReason) {
+        self.observe(packet, |labels| Step::Dropped {
+            line: &labels[index].line,
+            reason,
+        });
+        self.totals.dropped += 1;
+        self.pool.discard(packet);
+    }
+
+    /// One branch when nobody looks.
+    pub(super) fn observe<'a>(&'a mut self, packet: u32, step: impl FnOnce(&'a [Label]) -> Step<'a>) {
+        if let Some(sink) = &mut self.trace {
+            let packet = self.pool.packet(packet);
+            let (at, bytes) = (self.now, packet.bytes);
+            sink(&TraceEvent {
+                at,
+                packet: packet.number,
+                bytes,
+                step: step(&self.labels),
+            });
+        }
+    }
+}
