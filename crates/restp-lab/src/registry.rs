@@ -30,6 +30,7 @@ pub struct Transport {
 enum Kind {
     Udp,
     Restp(Box<ValidComposition>),
+    /// TCP, or MPTCP where the parameters say how paths are chosen.
     Tcp(Box<TcpParameters>),
     /// Somebody else's engine.
     Witness(Witness),
@@ -100,6 +101,8 @@ impl Transport {
                 })?)
             }
             Some(("tcp", congestion)) => Kind::Tcp(Box::new(tcp(congestion, set)?)),
+            None if name == "mptcp" => Kind::Tcp(Box::new(mptcp(None, set)?)),
+            Some(("mptcp", congestion)) => Kind::Tcp(Box::new(mptcp(Some(congestion), set)?)),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
@@ -126,7 +129,8 @@ impl Transport {
     /// May a flow use several paths?
     pub(crate) fn takes_several_paths(&self) -> bool {
         match &self.kind {
-            Kind::Udp | Kind::Tcp(_) => false,
+            Kind::Udp => false,
+            Kind::Tcp(parameters) => parameters.multipath.is_some(),
             Kind::Restp(composition) => composition.paths != PathMode::Single,
             Kind::Witness(witness) => witness.takes_several_paths(),
         }
@@ -205,6 +209,12 @@ fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, Transpor
     TcpParameters::from_pairs(congestion, set).map_err(|error| blaming(set, &error.key, error.message))
 }
 
+/// The MPTCP with this congestion control, changed by the pairs of `set`.
+fn mptcp(congestion: Option<&str>, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
+    TcpParameters::of_several_from_pairs(congestion, set)
+        .map_err(|error| blaming(set, &error.key, error.message))
+}
+
 /// The error about `key`, as the scenario writes it.
 fn blaming(set: &[(&str, &str)], key: &str, message: String) -> TransportError {
     let written = set.iter().find(|(written, _)| written.replace('_', "-") == key);
@@ -268,6 +278,12 @@ mod tests {
         let set = [("rto_floor", "1")];
         for name in ["restp:3wh-arq", "tcp:newreno"] {
             assert_eq!(refused(name, &set).key.as_deref(), Some("rto_floor"), "{name}");
+        }
+        for name in ["mptcp", "mptcp:lia"] {
+            let error = refused(name, &[("scheduling", "minrtt")]);
+            assert_eq!(error.key.as_deref(), Some("scheduling"), "{error}");
+            let several = Transport::new(name, &[], Path::new("")).expect("a rival");
+            assert!(several.takes_several_paths() && several.is_stream(), "{name}");
         }
         let error = refused("tcp:newrenno", &[]);
         assert!(

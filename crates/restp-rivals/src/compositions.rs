@@ -25,8 +25,8 @@ pub struct Rival {
     pub paths: &'static str,
 }
 
-/// All rivals that can be run: UDP, a TCP for every congestion control that is built, and one for every detail of
-/// acknowledgements.
+/// All rivals that can be run: UDP, a TCP for every congestion control that is built, one for every detail of
+/// acknowledgements, and an MPTCP for every congestion control.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -59,7 +59,22 @@ pub fn rivals() -> Vec<Rival> {
             paths: "single",
         })
     });
-    std::iter::once(udp).chain(tcp).collect()
+    let unnamed = std::iter::once(None);
+    let names = unnamed.chain(TcpParameters::names_of_several().map(Some));
+    let mptcp = names.filter_map(|name| {
+        let parameters = TcpParameters::of_several_from_pairs(name, &[]).ok()?;
+        Some(Rival {
+            name: name.map_or("mptcp".into(), |name| format!("mptcp:{name}")),
+            wire: "tcp, mptcp",
+            set_up: "three_way, join",
+            ack: "positive, sack",
+            recovery: "pipe",
+            cause: "congestion",
+            window: parameters.congestion.name(),
+            paths: "spreading, fastest-rtt",
+        })
+    });
+    std::iter::once(udp).chain(tcp).chain(mptcp).collect()
 }
 
 #[cfg(test)]
@@ -75,6 +90,24 @@ mod tests {
                 "{}",
                 rival.name
             );
+        }
+    }
+
+    #[test]
+    fn every_mptcp_of_the_table_is_a_tcp_of_several_paths() {
+        let mptcps: Vec<_> = rivals()
+            .into_iter()
+            .filter(|rival| rival.wire == "tcp, mptcp")
+            .collect();
+        for name in ["mptcp", "mptcp:cubic", "mptcp:lia", "mptcp:olia", "mptcp:wvegas"] {
+            assert!(mptcps.iter().any(|rival| rival.name == name), "{name}");
+        }
+        for rival in mptcps {
+            let name = rival.name.strip_prefix("mptcp:");
+            let parameters = TcpParameters::of_several_from_pairs(name, &[]).expect("a name of the table");
+            assert_eq!(parameters.congestion.name(), rival.window, "{}", rival.name);
+            let scheduling = parameters.multipath.map(|scheduling| scheduling.name());
+            assert_eq!(scheduling, Some("fastest-rtt"), "{}", rival.name);
         }
     }
 

@@ -7,19 +7,19 @@
 //! | `numbers`, `stream` | TCP numbers bytes, services number segments |
 //! | [`parameters`] | what a user sets, by key |
 //! | `connection` | one connection: intake, outlet, transitions, timers |
-//! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host |
+//! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, of several paths ([`mptcp`](crate::mptcp)) as well |
 //!
 //! Left out, because no comparison here turns on it: simultaneous open, urgent data, data in SYN segments, keep-alive
 //! (off unless asked for, RFC 9293 §3.8.4), ECN, Nagle's algorithm.
 
-mod connection;
+pub(crate) mod connection;
 pub mod host;
 pub mod nak;
-mod numbers;
+pub(crate) mod numbers;
 pub mod options;
 pub mod parameters;
 pub mod snack;
-mod stream;
+pub(crate) mod stream;
 pub mod wire;
 
 pub use host::{Tcp, TcpConfig};

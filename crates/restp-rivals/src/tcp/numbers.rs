@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// Where the outstanding segments lie among the bytes. All byte numbers are 64-bit and unwrapped.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     /// Number of the first outstanding segment.
     first: u64,
     /// Its first byte: SND.UNA.
@@ -21,7 +21,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Nothing is outstanding; the next segment is `first`, its first byte is `start`.
-    pub(super) fn new(first: u64, start: u64) -> Self {
+    pub(crate) fn new(first: u64, start: u64) -> Self {
         Numbers {
             first,
             start,
@@ -29,23 +29,23 @@ impl Numbers {
         }
     }
     /// SND.UNA, in bytes.
-    pub(super) fn first_byte(&self) -> u64 {
+    pub(crate) fn first_byte(&self) -> u64 {
         self.start
     }
     /// SND.NXT, in bytes.
-    pub(super) fn next_byte(&self) -> u64 {
+    pub(crate) fn next_byte(&self) -> u64 {
         self.ends.back().copied().unwrap_or(self.start)
     }
     /// Bytes of memory the list takes.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.ends.capacity() * size_of::<u64>()
     }
     /// The next segment takes `length` numbers: its bytes, and one for FIN.
-    pub(super) fn push(&mut self, length: u64) {
+    pub(crate) fn push(&mut self, length: u64) {
         self.ends.push_back(self.next_byte() + length);
     }
     /// First byte of the outstanding segment `number`.
-    pub(super) fn start_of(&self, number: u64) -> Option<u64> {
+    pub(crate) fn start_of(&self, number: u64) -> Option<u64> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         match index.checked_sub(1) {
             None => Some(self.start),
@@ -53,7 +53,7 @@ impl Numbers {
         }
     }
     /// Segments below `number` are acknowledged.
-    pub(super) fn release_below(&mut self, number: u64) {
+    pub(crate) fn release_below(&mut self, number: u64) {
         while self.first < number {
             let Some(end) = self.ends.pop_front() else { break };
             (self.first, self.start) = (self.first + 1, end);
@@ -65,7 +65,7 @@ impl Numbers {
 
     /// An acknowledgement in segments, with what its options say in the `detail` agreed on and in segments of `unit`
     /// bytes: of a partly covered segment nothing is believed. `None` when it speaks of a byte that was never sent.
-    pub(super) fn report(
+    pub(crate) fn report(
         &self,
         acknowledgement: u32,
         options: &Options,
@@ -138,8 +138,8 @@ impl Numbers {
         Some(())
     }
 
-    /// First segment that does not end at or before `byte`.
-    fn ended_by(&self, byte: u64) -> u64 {
+    /// First segment that does not end at or before `byte`: the one `byte` lies in, while that is outstanding.
+    pub(crate) fn ended_by(&self, byte: u64) -> u64 {
         self.first + self.ends.partition_point(|end| *end <= byte) as u64
     }
 

@@ -1,9 +1,11 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323 §2.2, §3.2), SACK
-//! permitted and SACK (RFC 2018 §2, §3), NAK and its mode, SNACK and the SCPS capability that permits it. Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
+//! permitted and SACK (RFC 2018 §2, §3), NAK and its mode, SNACK and the SCPS capability that permits it, MPTCP (RFC 8684).
+//! Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
 
 use super::nak::{self, Nak};
 use super::snack::{self, Snack};
 use super::wire::{HEADER_BYTES, WireError};
+use crate::mptcp::options::{self as mptcp, Multipath};
 use restp_base::machine::Head;
 use restp_base::ranges::Ranges;
 use restp_base::sequence::truncate;
@@ -64,11 +66,8 @@ pub struct Options {
     pub snack_permitted: bool,
     /// Holes.
     pub snack: Option<Snack>,
-}
-
-/// Bytes that one more option may take, beside timestamps or without them, when nothing else is there.
-pub fn option_room(timestamps: bool) -> usize {
-    ROOM - if timestamps { TIMESTAMP_BYTES } else { 0 }
+    /// What concerns a connection of several paths; the first one in a header counts.
+    pub multipath: Option<Multipath>,
 }
 
 /// Bytes that an option of `length` takes in whole words.
@@ -76,9 +75,9 @@ pub fn padded(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// How many SACK blocks fit beside timestamps, or without them: 3 or 4 (RFC 2018 §3).
-pub fn block_room(timestamps: bool) -> usize {
-    (option_room(timestamps) - SACK_FRAME_BYTES) / BLOCK_BYTES
+/// How many SACK blocks fit into `room` bytes: 4 into a whole header, 3 beside timestamps (RFC 2018 §3).
+pub fn block_room(room: usize) -> usize {
+    room.saturating_sub(SACK_FRAME_BYTES) / BLOCK_BYTES
 }
 
 /// Bytes that `count` blocks take in a header.
@@ -99,6 +98,13 @@ pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
 }
 
 impl Options {
+    /// Bytes that a report may still take beside what every segment has: timestamps, MPTCP.
+    pub fn room(&self) -> usize {
+        let timestamps = self.timestamps.map_or(0, |_| TIMESTAMP_BYTES);
+        let multipath = self.multipath.map_or(0, |option| padded(option.bytes()));
+        ROOM.saturating_sub(timestamps + multipath)
+    }
+
     /// Bytes of the options that report holes or what lies behind them, without padding (TC §2.6).
     pub fn report_bytes(&self) -> usize {
         let blocks = self.sack.len();
@@ -172,6 +178,10 @@ impl Options {
                 let snack = Snack::parse(value).ok_or(wrong("length 6 or more of SNACK"))?;
                 self.snack = Some(snack);
             }
+            mptcp::KIND => {
+                let option = Multipath::parse(value).ok_or(wrong("a length that the MPTCP subtype has"))?;
+                self.multipath = self.multipath.or(option);
+            }
             // Kinds with other uses: what does not look like ours is stepped over.
             nak::KIND => self.nak = self.nak.or(Nak::parse(value)),
             nak::MODE_KIND => self.nak_mode = self.nak_mode.or(nak::parse_mode(value)),
@@ -221,6 +231,13 @@ impl Options {
             out.extend_from_slice(&snack.size.to_be_bytes());
             out.extend_from_slice(&snack.vector);
         }
+        if let Some(option) = &self.multipath {
+            option.emit(out);
+            out.extend(std::iter::repeat_n(
+                NO_OPERATION,
+                padded(option.bytes()) - option.bytes(),
+            ));
+        }
         let left = (start + ROOM - out.len()).saturating_sub(SACK_FRAME_BYTES) / BLOCK_BYTES;
         let count = self.sack.len().min(left);
         if count > 0 {
@@ -250,7 +267,7 @@ mod tests {
         let mut received = Ranges::new();
         received.insert(2920..4380);
         received.insert(7300..8760);
-        let sack = blocks(&received, 7300, block_room(false));
+        let sack = blocks(&received, 7300, block_room(ROOM));
         let options = Options {
             sack,
             ..Options::default()
@@ -311,18 +328,42 @@ mod tests {
 
     #[test]
     fn four_blocks_fit_alone_and_three_beside_timestamps() {
-        assert_eq!((block_room(false), block_room(true)), (4, 3));
+        assert_eq!(block_room(Options::default().room()), 4);
         let mut options = Options {
             sack: (0..6).map(|n| (n * 10, n * 10 + 5)).collect(),
             ..Options::default()
         };
         assert_eq!(Options::parse(&emitted(&options)).unwrap().sack.len(), 4);
         options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+        assert_eq!(block_room(options.room()), 3);
         let bytes = emitted(&options);
         assert_eq!(bytes.len(), 40);
         let read = Options::parse(&bytes).unwrap();
         assert_eq!((read.sack.len(), read.timestamps), (3, options.timestamps));
         assert_eq!(bytes.len(), TIMESTAMP_BYTES + block_bytes(3));
+    }
+
+    /// Two no-operations align a data sequence signal of 26 bytes; one block finds room behind it, as with Linux.
+    #[test]
+    fn a_data_sequence_signal_leaves_room_for_one_block() {
+        let options = Options {
+            multipath: Some(Multipath::Data(mptcp::Dss {
+                ack: Some(mptcp::Number::Long(1)),
+                mapping: Some(mptcp::Mapped {
+                    data: mptcp::Number::Long(2),
+                    subflow: 3,
+                    length: 4,
+                }),
+                fin: false,
+            })),
+            sack: (0..6).map(|n| (n * 10, n * 10 + 5)).collect(),
+            ..Options::default()
+        };
+        let bytes = emitted(&options);
+        assert_eq!((bytes.len(), block_room(options.room())), (40, 1));
+        assert_eq!((bytes[0], &bytes[26..28]), (30, &[1, 1][..]));
+        let read = Options::parse(&bytes).unwrap();
+        assert_eq!((read.multipath, read.sack.len()), (options.multipath, 1));
     }
 
     #[test]
@@ -350,6 +391,8 @@ mod tests {
             (&[8, 4, 0, 0], 21, 4),
             (&[20, 3, 0, 0], 21, 3),
             (&[21, 5, 0, 0, 0], 21, 5),
+            (&[30, 2, 0, 0], 21, 2),
+            (&[30, 5, 1, 1, 0], 21, 5),
         ] {
             match Options::parse(bytes) {
                 Err(WireError::Field {

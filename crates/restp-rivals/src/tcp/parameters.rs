@@ -9,6 +9,7 @@ use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
 use restp_services::recovery::{Again, Holes, LostRepeats, PipeParameters, RecoveryChoice, RtoParameters};
+use restp_services::scheduling::Scheduling;
 use std::fmt::Display;
 use thiserror::Error;
 
@@ -45,6 +46,8 @@ pub struct TcpParameters {
     pub handshake: HandshakeParameters,
     /// Bytes an application may have written that are not yet sent. Default 256 KiB.
     pub send_buffer_bytes: usize,
+    /// Connections may use several paths (MPTCP), and this chooses among them. Default none: plain TCP.
+    pub multipath: Option<Scheduling>,
 }
 
 /// Why a key could not be set, or keys do not fit together.
@@ -108,6 +111,7 @@ impl TcpParameters {
             rto: RtoParameters::default(),
             handshake: HandshakeParameters::default(),
             send_buffer_bytes: 256 << 10,
+            multipath: None,
         }
     }
 
@@ -122,7 +126,7 @@ impl TcpParameters {
 
     /// Names of all TCPs: those of the congestion controls, and of what acknowledgements may say.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        controls()
+        controls(false)
             .map(|(name, _)| name)
             .chain(DETAILS.map(|(name, _)| name))
     }
@@ -146,18 +150,22 @@ impl TcpParameters {
     /// # Errors
     /// When a name, key, value or unit is not understood, or the result makes no sense.
     pub fn from_pairs(name: &str, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
-        let choices: Vec<_> = controls()
+        let choices: Vec<_> = controls(false)
             .map(|(name, choice)| (name, TcpParameters::new(choice)))
             .chain(DETAILS.map(|(name, detail)| (name, TcpParameters::reporting(detail))))
             .collect();
-        let mut parameters = named("transport", name, &choices)?;
+        named("transport", name, &choices)?.with(set)
+    }
+
+    /// These parameters, changed by every pair of `set`.
+    pub(crate) fn with(mut self, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
         let is_choice = |key: &str| CHOICES.contains(&dashed(key).as_str());
         let (first, then): (Vec<_>, Vec<_>) = set.iter().partition(|(key, _)| is_choice(key));
         for (key, value) in first.into_iter().chain(then) {
-            parameters.set(&dashed(key), value.trim())?;
+            self.set(&dashed(key), value.trim())?;
         }
-        parameters.check()?;
-        Ok(parameters)
+        self.check()?;
+        Ok(self)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), ParameterError> {
@@ -174,7 +182,10 @@ impl TcpParameters {
             })
         };
         match key {
-            "congestion" => self.congestion = congestion(key, value)?,
+            "congestion" => {
+                let choices: Vec<_> = controls(self.multipath.is_some()).collect();
+                self.congestion = named(key, value, &choices)?;
+            }
             "ack" => (self.ack, self.detail) = ack(value)?,
             "recovery" => self.recovery = named(key, value, &RecoveryChoice::ALL)?,
             "segment" => self.segment_bytes = small(bytes()?)?,
@@ -287,7 +298,7 @@ const DETAILS: [(&str, Detail); 3] = [
 ];
 const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
 
-fn error(key: &str, message: String) -> ParameterError {
+pub(crate) fn error(key: &str, message: String) -> ParameterError {
     ParameterError {
         key: key.into(),
         message,
@@ -298,11 +309,11 @@ fn too_large(value: &str) -> String {
     format!("\"{value}\" is too large; write at most {}", u32::MAX)
 }
 
-fn dashed(key: &str) -> String {
+pub(crate) fn dashed(key: &str) -> String {
     key.trim().replace('_', "-")
 }
 
-fn named<T: Clone>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, ParameterError> {
+pub(crate) fn named<T: Clone>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, ParameterError> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
     match choices.iter().find(|(name, _)| *name == value) {
         Some((_, choice)) => Ok(choice.clone()),
@@ -316,14 +327,10 @@ fn named<T: Clone>(key: &str, value: &str, choices: &[(&str, T)]) -> Result<T, P
     }
 }
 
-fn congestion(key: &str, name: &str) -> Result<CongestionChoice, ParameterError> {
-    named(key, name, &controls().collect::<Vec<_>>())
-}
-
-/// Congestion controls of one path.
-fn controls() -> impl Iterator<Item = (&'static str, CongestionChoice)> {
+/// Congestion controls: those of one path, or all.
+fn controls(coupled: bool) -> impl Iterator<Item = (&'static str, CongestionChoice)> {
     let choices = CongestionChoice::all().into_iter();
-    let choices = choices.filter(|choice| !choice.is_coupled());
+    let choices = choices.filter(move |choice| coupled || !choice.is_coupled());
     choices.map(|choice| (choice.name(), choice))
 }
 

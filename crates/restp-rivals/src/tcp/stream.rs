@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// RCV.NXT and everything that arrived beyond it, by 64-bit byte numbers.
 #[derive(Debug)]
-pub(super) struct ByteStream {
+pub(crate) struct ByteStream {
     next: u64,
     held: BTreeMap<u64, Piece>,
     arrived: Ranges,
@@ -28,21 +28,21 @@ enum Piece {
 
 /// A segment as it lies among the bytes.
 #[derive(Debug)]
-pub(super) struct Stretch {
-    pub(super) start: u64,
-    pub(super) payload: Bytes,
-    pub(super) fin: bool,
+pub(crate) struct Stretch {
+    pub(crate) start: u64,
+    pub(crate) payload: Bytes,
+    pub(crate) fin: bool,
 }
 
 impl Stretch {
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.start + self.payload.len() as u64 + u64::from(self.fin)
     }
 }
 
 impl ByteStream {
     /// Expects the byte `next` first, and holds at most `most_pieces` out of order.
-    pub(super) fn new(next: u64, most_pieces: usize) -> Self {
+    pub(crate) fn new(next: u64, most_pieces: usize) -> Self {
         ByteStream {
             next,
             held: BTreeMap::new(),
@@ -54,27 +54,27 @@ impl ByteStream {
         }
     }
     /// RCV.NXT.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
     /// What has arrived beyond it.
-    pub(super) fn arrived(&self) -> &Ranges {
+    pub(crate) fn arrived(&self) -> &Ranges {
         &self.arrived
     }
     /// A byte of the most recent arrival, for the order of SACK blocks.
-    pub(super) fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
     /// Payload bytes held back.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
     /// Every byte up to the FIN, and the FIN, has arrived.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| fin < self.next)
     }
     /// True when `stretch` says something about the end that cannot be, given what arrived before.
-    pub(super) fn contradicts(&self, stretch: &Stretch) -> bool {
+    pub(crate) fn contradicts(&self, stretch: &Stretch) -> bool {
         let end = stretch.end();
         let highest = self.arrived.last().map_or(self.next, |range| range.end);
         match self.fin {
@@ -85,7 +85,7 @@ impl ByteStream {
 
     /// Takes a segment that does not [contradict](Self::contradicts) earlier ones. What may be handed up is appended
     /// to `ready`; what lies at or beyond `edge` is cut off.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         mut stretch: Stretch,
         edge: u64,

@@ -97,6 +97,15 @@ pub fn first_number(key: Key) -> u32 {
     u32::from_be_bytes([digest[16], digest[17], digest[18], digest[19]])
 }
 
+/// First connection-level number of the end that chose `key`, less one, where numbers have 64 bits (RFC 8684 §3.1: the low
+/// end of the key's SHA-256).
+pub fn first_long_number(key: Key) -> u64 {
+    let digest = Sha256::digest(key);
+    digest[24..]
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 fn code<M: Mac + KeyInit>(key: &[u8], message: &[u8]) -> Vec<u8> {
     let Ok(mut mac) = <M as KeyInit>::new_from_slice(key) else {
         return vec![0; 32]; // unreachable: HMAC takes keys of every length
@@ -139,6 +148,26 @@ mod tests {
         assert_eq!(hex, "3078FFD36D649A00BF561DB78FC17682317B5450");
         let proof_b = b.prove(RANDOM_B, RANDOM_A);
         assert_eq!(proof_b[..8], [0x16, 0x28, 0xA8, 0xED, 0x90, 0x03, 0xB9, 0xAC]);
+    }
+
+    /// RFC 8684 §3.1 and §3.2, with numbers of Python's hashlib and hmac.
+    #[test]
+    fn tokens_numbers_and_codes_of_version_1() {
+        let (a, b) = ends(JoinHash::Sha256);
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(
+            (hex(&a.own_token()), hex(&b.own_token())),
+            ("66840dda".into(), "ccad45ac".into())
+        );
+        assert_eq!(
+            (first_long_number(A), first_long_number(B)),
+            (0xf5a101d3d29d6f72, 0x535beea38e087c8e)
+        );
+        assert_eq!(
+            hex(&a.prove(RANDOM_A, RANDOM_B)),
+            "c2986b9ffe33dedc10955fc5c9c31544e3ac05c0"
+        );
+        assert_eq!(hex(&b.prove(RANDOM_B, RANDOM_A)[..8]), "72bea43c69c0c206");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod replay;
 mod three_way;
 
 pub use cookie::{Cookie, CookieCache, CookieLength, CookieMint, CookieParameters, KeptCookie};
-pub use join::{JoinHash, Key, Keys, Nonce, first_number};
+pub use join::{JoinHash, Key, Keys, Nonce, first_long_number, first_number};
 pub use notice::Notice;
 pub use opportunistic::{EARLY_SEGMENTS, Exchange, Proof};
 pub use release::{Release, TIME_WAIT};

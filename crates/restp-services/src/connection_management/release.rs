@@ -42,6 +42,10 @@ impl Release {
     pub fn local_fin(&self) -> Option<u64> {
         self.local
     }
+    /// The same, until it is acknowledged.
+    pub fn unacknowledged_fin(&self) -> Option<u64> {
+        self.local.filter(|_| !self.local_acknowledged)
+    }
     /// Everything below `next` is acknowledged.
     pub fn acknowledged(&mut self, next: u64) {
         self.local_acknowledged |= self.local.is_some_and(|fin| fin < next);

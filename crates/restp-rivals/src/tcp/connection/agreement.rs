@@ -5,13 +5,14 @@ use super::super::options::{Options, TIMESTAMP_BYTES};
 use super::super::stream::ByteStream;
 use super::super::wire::Header;
 use super::Connection;
+use crate::mptcp::dss::DSS_BYTES;
 use restp_base::sequence;
 use restp_services::ack::{Detail, NakReporter};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::recovery::{Recovery, RecoveryChoice};
 
 /// Window without scaling, and in every SYN (RFC 7323 §2.2).
-pub(super) const UNSCALED: u64 = 0xffff;
+pub(crate) const UNSCALED: u64 = 0xffff;
 /// Largest shift of a window (RFC 7323 §2.3).
 const MAX_SHIFT: u8 = 14;
 /// Payload of a peer that names no maximum (RFC 9293 §3.7.1, MUST-15).
@@ -56,13 +57,23 @@ impl Connection {
             snack_permitted: detail == Detail::Snack,
             window_scale: (self.parameters.window_scaling && (!answers || self.inn.shift > 0))
                 .then(|| shift_for(self.window_bytes())),
+            multipath: self
+                .subflow
+                .as_ref()
+                .and_then(|subflow| subflow.set_up.greeting()),
             ..Options::default()
         }
     }
 
+    /// Bytes of options that every segment with payload has.
+    fn option_bytes(&self, timestamps: bool) -> usize {
+        let multipath = self.subflow.as_ref().map_or(0, |_| DSS_BYTES);
+        multipath + if timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+
     /// Bytes of options and payload that we take in one segment.
     fn most_taken(&self, timestamps: bool) -> u16 {
-        let room = if timestamps { TIMESTAMP_BYTES } else { 0 };
+        let room = self.option_bytes(timestamps);
         (self.parameters.segment_bytes as usize + room).min(0xffff) as u16
     }
 
@@ -71,7 +82,7 @@ impl Connection {
         let next = sequence::ORIGIN + u64::from(syn.sequence) + 1;
         let theirs = &syn.options;
         let clock = theirs.timestamps.filter(|_| self.parameters.timestamps);
-        let option_bytes = if clock.is_some() { TIMESTAMP_BYTES } else { 0 };
+        let option_bytes = self.option_bytes(clock.is_some());
         let theirs_most = usize::from(theirs.mss.unwrap_or(DEFAULT_MSS))
             .saturating_sub(option_bytes)
             .max(1);
@@ -101,6 +112,9 @@ impl Connection {
         self.out.recovery = self.recovery_with(theirs);
         self.out.advertised = syn.window;
         self.out.window = SendWindow::initial(self.out.numbers.first_byte(), u64::from(syn.window));
+        if let Some(subflow) = &mut self.subflow {
+            subflow.begin(self.out.numbers.first_byte(), next);
+        }
     }
 
     /// What acknowledgements may say to a peer that offers `theirs`.
@@ -128,7 +142,7 @@ impl Connection {
 }
 
 /// The smallest shift under which `bytes` fit into the field (RFC 7323 §2).
-fn shift_for(bytes: u64) -> u8 {
+pub(crate) fn shift_for(bytes: u64) -> u8 {
     (0..MAX_SHIFT)
         .find(|shift| bytes >> shift <= UNSCALED)
         .unwrap_or(MAX_SHIFT)

@@ -2,6 +2,7 @@
 //! handling, congestion, flow control, stream, events. Each step is one call; no algorithm lives here.
 
 use super::{Connection, State};
+use crate::mptcp::set_up::Judgement;
 use crate::tcp::options::Timestamps;
 use crate::tcp::stream::Stretch;
 use crate::tcp::wire::{Flags, Header};
@@ -17,16 +18,16 @@ use restp_services::ordering::Arrival;
 use restp_services::recovery::{Evidence, Feedback};
 
 /// A received segment after the codec.
-pub(in crate::tcp) struct Packet<'a> {
-    pub(in crate::tcp) header: &'a Header,
-    pub(in crate::tcp) payload: Bytes,
+pub(crate) struct Packet<'a> {
+    pub(crate) header: &'a Header,
+    pub(crate) payload: Bytes,
     /// Bytes of header and payload.
-    pub(in crate::tcp) size: usize,
+    pub(crate) size: usize,
 }
 
 impl Packet<'_> {
     /// Numbers it takes: payload, SYN and FIN (RFC 9293 §3.4).
-    pub(in crate::tcp) fn sequence_length(&self) -> u32 {
+    pub(crate) fn sequence_length(&self) -> u32 {
         let flags = self.header.flags;
         self.payload.len() as u32 + u32::from(flags.has(Flags::SYN)) + u32::from(flags.has(Flags::FIN))
     }
@@ -34,7 +35,7 @@ impl Packet<'_> {
 
 /// What the host has to do about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum Verdict {
+pub(crate) enum Verdict {
     /// Nothing: the connection took or dropped it.
     Taken,
     /// Answer with RST: it belongs to another life of these ports.
@@ -43,7 +44,7 @@ pub(in crate::tcp) enum Verdict {
 
 impl Connection {
     /// Takes a segment of this connection.
-    pub(in crate::tcp) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Verdict {
+    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Verdict {
         self.stats.received_packets += 1;
         self.stats.received_bytes += packet.size as u64;
         match self.state {
@@ -70,6 +71,10 @@ impl Connection {
         if header.flags.has(Flags::RST) {
             self.end(CloseReason::Refused, State::Closed);
         } else if header.flags.has(Flags::SYN) {
+            if !self.agree(now, header.options.multipath) {
+                self.end(CloseReason::Refused, State::Closed);
+                return Verdict::Refuse;
+            }
             self.learn(header);
             self.establish(now);
             self.inn.ack.on_urgent();
@@ -107,17 +112,36 @@ impl Connection {
                 self.stats.rejected_packets += 1;
                 return Verdict::Refuse;
             }
-            self.establish(now);
+            match self.complete(header.options.multipath) {
+                Judgement::Take | Judgement::Alone => self.establish(now),
+                judgement => return self.turn_down(judgement),
+            }
         }
-        let bare = stretch.start == stretch.end();
+        if !self.takes_signal(header, &stretch) {
+            if stretch.start < stretch.end() {
+                self.inn.ack.on_urgent_once(); // perhaps a question whether the window is still shut
+            }
+            return self.turn_down(Judgement::Ignore);
+        }
+        let bare = stretch.start == stretch.end() && !self.data_ack_moved();
         if !self.on_feedback(now, header, bare) {
             return Verdict::Taken;
         }
-        if !bare {
+        if stretch.start < stretch.end() {
             self.on_data(now, stretch);
         }
         self.conclude(now);
         Verdict::Taken
+    }
+
+    /// A segment that breaks a rule of several paths, and what it did to the subflow.
+    fn turn_down(&mut self, judgement: Judgement) -> Verdict {
+        self.stats.rejected_packets += 1;
+        if judgement != Judgement::Refuse {
+            return Verdict::Taken;
+        }
+        self.end(CloseReason::Refused, State::Closed);
+        Verdict::Refuse
     }
 
     /// RST counts when it names exactly the byte we expect; one elsewhere in the window is asked to prove itself
@@ -214,6 +238,7 @@ impl Connection {
         self.out.buffer.release_below(first);
         self.on_window(header, acknowledged, bare, &mut feedback);
         self.out.numbers.release_below(first);
+        self.release_mappings();
         self.on_echo(now, header.options.timestamps, &mut feedback);
         let evidence = Evidence {
             now,

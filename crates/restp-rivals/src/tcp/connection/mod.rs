@@ -3,16 +3,19 @@
 
 mod agreement;
 mod intake;
+mod multipath;
 mod outlet;
 mod state;
 mod timers;
 
-pub(super) use intake::{Packet, Verdict};
+pub(crate) use agreement::{UNSCALED, shift_for};
+pub(crate) use intake::{Packet, Verdict};
 
 use super::numbers::Numbers;
 use super::parameters::TcpParameters;
 use super::stream::ByteStream;
 use super::wire::Header;
+use crate::mptcp::subflow::Subflow;
 use agreement::Agreed;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
@@ -34,9 +37,9 @@ use std::sync::Arc;
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ports {
-    pub(super) local: u16,
-    pub(super) remote: u16,
+pub(crate) struct Ports {
+    pub(crate) local: u16,
+    pub(crate) remote: u16,
 }
 
 /// First number of the scoreboard's segments, which never travel.
@@ -89,7 +92,7 @@ struct Inbound {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     parameters: Arc<TcpParameters>,
     ports: Ports,
     state: State,
@@ -97,6 +100,8 @@ pub(super) struct Connection {
     out: Outbound,
     inn: Inbound,
     agreed: Agreed,
+    /// Its part in a connection of several paths.
+    subflow: Option<Box<Subflow>>,
     release: Release,
     stats: FlowStats,
     notices: VecDeque<Notice>,
@@ -110,24 +115,28 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Opens a connection from this side.
-    pub(super) fn open(
+    pub(crate) fn open(
         now: Time,
         parameters: Arc<TcpParameters>,
         address: PathAddress,
         ports: Ports,
         isn: u32,
+        subflow: Option<Subflow>,
     ) -> Self {
         let state = State::SynSent(Handshake::start(now, parameters.handshake));
-        Self::new(now, parameters, address, ports, isn, state)
+        let mut connection = Self::new(now, parameters, address, ports, isn, state);
+        connection.subflow = subflow.map(Box::new);
+        connection
     }
 
     /// Answers a SYN.
-    pub(super) fn accept(
+    pub(crate) fn accept(
         now: Time,
         parameters: Arc<TcpParameters>,
         address: PathAddress,
         syn: &Header,
         isn: u32,
+        subflow: Option<Subflow>,
     ) -> Self {
         let ports = Ports {
             local: syn.destination_port,
@@ -136,6 +145,7 @@ impl Connection {
         let state = State::SynReceived(Handshake::start(now, parameters.handshake));
         let mut connection = Self::new(now, parameters, address, ports, isn, state);
         connection.opened_here = false;
+        connection.subflow = subflow.map(Box::new);
         connection.learn(syn);
         connection
     }
@@ -198,6 +208,7 @@ impl Connection {
                 unit: u64::from(parameters.segment_bytes),
                 clock: None,
             },
+            subflow: None,
             release: Release::default(),
             stats: FlowStats {
                 path: Some(address),
@@ -217,27 +228,27 @@ impl Connection {
         u64::from(self.parameters.window.segments) * u64::from(self.parameters.segment_bytes)
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
-    pub(super) fn is_half_open(&self) -> bool {
+    pub(crate) fn is_half_open(&self) -> bool {
         matches!(self.state, State::SynReceived(_))
     }
     /// The application never heard of it, so it will never release it.
-    pub(super) fn is_unknown_to_application(&self) -> bool {
+    pub(crate) fn is_unknown_to_application(&self) -> bool {
         !self.opened_here && self.stats.handshake.is_none()
     }
     /// Reading has made an acknowledgement due.
-    pub(super) fn owes_acknowledgement(&self) -> bool {
+    pub(crate) fn owes_acknowledgement(&self) -> bool {
         self.inn.ack.is_owed()
     }
     /// Moves the next notice out; changes nothing else.
-    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+    pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
 
     /// Takes data to send. See [`restp_base::flow::Flow::write`].
-    pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+    pub(crate) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
         if self.release.is_wanted() || self.state.is_over() {
             return Err(WriteError::Closed);
         }
@@ -255,7 +266,7 @@ impl Connection {
     }
 
     /// Takes the next bytes for the reader.
-    pub(super) fn read(&mut self) -> Read {
+    pub(crate) fn read(&mut self) -> Read {
         if let Some(data) = self.inn.inbox.pop() {
             self.stats.delivered_bytes += data.len() as u64;
             self.stats.delivered_messages += 1;
@@ -285,27 +296,27 @@ impl Connection {
     }
 
     /// No more writes will come.
-    pub(super) fn finish(&mut self, now: Time) {
+    pub(crate) fn finish(&mut self, now: Time) {
         self.release.finish();
         self.watch_window(now);
     }
 
     /// Breaks off and tells the peer.
-    pub(super) fn abort(&mut self) {
+    pub(crate) fn abort(&mut self) {
         if !self.state.is_over() {
             self.end(CloseReason::Aborted, State::Resetting);
         }
     }
 
     /// The application has lost interest: what is unread is dropped, and no more will be written.
-    pub(super) fn discard(&mut self, now: Time) {
+    pub(crate) fn discard(&mut self, now: Time) {
         self.inn.inbox.clear();
         self.inn.discards = true;
         self.finish(now);
         self.orphan_until = Some(now + TIME_WAIT);
     }
 
-    pub(super) fn stats(&self) -> FlowStats {
+    pub(crate) fn stats(&self) -> FlowStats {
         let sending = self.out.queue.bytes()
             + self.out.buffer.bytes()
             + self.out.board.memory()
@@ -361,10 +372,13 @@ impl Connection {
 
     /// Does a whole segment of `payload` bytes (or the FIN) fit into the peer's window? What does not fit waits
     /// instead of being cut (RFC 9293 §3.8.6.2.1, silly windows).
+    /// What a subflow is given was checked against the window that all of them share.
     fn fits_window(&self, payload: u64) -> bool {
-        self.out
-            .window
-            .allows(self.out.numbers.next_byte() + payload.max(1) - 1)
+        self.subflow.is_some()
+            || self
+                .out
+                .window
+                .allows(self.out.numbers.next_byte() + payload.max(1) - 1)
     }
 
     /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
@@ -372,6 +386,7 @@ impl Connection {
         let segment = u64::from(self.agreed.segment_bytes);
         in_flight_bytes + segment <= self.path.controller.window_bytes()
             && self.out.board.lost() == 0
+            && !self.is_fed()
             && (self.out.queue.is_empty()
                 || !self.next_payload().is_some_and(|bytes| self.fits_window(bytes)))
     }
@@ -388,7 +403,7 @@ impl Connection {
     }
 
     /// Writes the next segment into `out`; `false` when there is nothing to send now.
-    pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+    pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         outlet::poll(self, now, out)
     }
 }

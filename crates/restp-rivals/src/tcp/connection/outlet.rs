@@ -4,7 +4,7 @@
 use super::agreement::UNSCALED;
 use super::{Connection, State};
 use crate::tcp::nak::{self, Nak};
-use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks, option_room, padded};
+use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks, padded};
 use crate::tcp::snack::Snack;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Do the congestion window, the caution after a timeout and pacing allow `bytes` more?
-    fn has_room(&mut self, now: Time, bytes: u64) -> bool {
+    pub(super) fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let in_flight = self.out.board.in_flight_bytes();
         let fits = in_flight + bytes <= self.path.controller.window_bytes();
         if self.out.board.in_flight() > 0 && (self.out.one_at_a_time || !fits) {
@@ -144,7 +144,7 @@ impl Connection {
         };
         // Blocks ride on a segment only where the payload leaves room, so none is larger than a full one.
         let room = (self.agreed.segment_bytes as usize).saturating_sub(bytes);
-        if self.acknowledge(now, &mut header, room) {
+        if self.acknowledge(now, &mut header, payload.as_ref().map(|_| start), room) {
             self.inn.ack.on_sent();
         }
         self.finish_segment(header, payload.unwrap_or_default(), out);
@@ -153,7 +153,7 @@ impl Connection {
     /// A segment that only acknowledges. Its number lies within the peer's window, or it would not be believed.
     fn send_acknowledgement(&mut self, now: Time, out: &mut Datagram) -> bool {
         let mut header = self.plain(self.believable_number());
-        self.acknowledge(now, &mut header, usize::MAX);
+        self.acknowledge(now, &mut header, None, usize::MAX);
         self.inn.ack.on_sent();
         self.finish_segment(header, Bytes::new(), out);
         true
@@ -167,7 +167,8 @@ impl Connection {
             header.options.timestamps = Some(self.clock(now));
         }
         header.flags = Flags::SYN;
-        header.window = self.window_bytes().min(UNSCALED) as u16;
+        let granted = self.subflow.as_ref().map(|subflow| subflow.window_bytes());
+        header.window = granted.unwrap_or(self.window_bytes()).min(UNSCALED) as u16;
         if answers {
             let next = self.inn.stream.next();
             header.flags = Flags::SYN | Flags::ACK;
@@ -185,7 +186,7 @@ impl Connection {
         let mut header = self.plain(self.believable_number());
         header.flags = Flags::RST;
         if self.stats.handshake.is_some() {
-            self.acknowledge(now, &mut header, 0);
+            self.acknowledge(now, &mut header, None, 0);
         }
         self.emit(header, Bytes::new(), out);
     }
@@ -214,14 +215,17 @@ impl Connection {
         }
     }
 
-    /// Adds ACK, clock, and at most `room` bytes of detail. True when everything known was said.
-    fn acknowledge(&mut self, now: Time, header: &mut Header, room: usize) -> bool {
+    /// Adds ACK, clock, what the payload from byte `carried` on is on a subflow, and at most `room` bytes of detail. True
+    /// when everything known was said.
+    fn acknowledge(&mut self, now: Time, header: &mut Header, carried: Option<u64>, room: usize) -> bool {
+        let multipath = self.subflow.as_mut().and_then(|subflow| subflow.sign(carried));
         let stream = &self.inn.stream;
         header.flags = header.flags | Flags::ACK;
         header.acknowledgement = truncate(stream.next());
         let with_clock = self.agreed.clock.is_some();
         header.options = Options {
             timestamps: with_clock.then(|| self.clock(now)),
+            multipath,
             ..Options::default()
         };
         if let Some(clock) = &mut self.agreed.clock {
@@ -234,15 +238,12 @@ impl Connection {
 
     /// What is missing or has arrived beyond a hole, in the detail agreed on.
     fn report_holes(&mut self, options: &mut Options, room: usize) -> bool {
-        let with_clock = self.agreed.clock.is_some();
-        let (stream, unit) = (&self.inn.stream, self.agreed.unit);
+        let (stream, unit, space) = (&self.inn.stream, self.agreed.unit, options.room());
         let (next, arrived) = (stream.next(), stream.arrived());
         match self.agreed.detail {
             Detail::Pointer => true,
             Detail::Sack { max_blocks } => {
-                let wanted = usize::from(max_blocks)
-                    .min(block_room(with_clock))
-                    .min(arrived.len());
+                let wanted = usize::from(max_blocks).min(block_room(space)).min(arrived.len());
                 let fitting = (0..=wanted).rev().find(|count| block_bytes(*count) <= room);
                 options.sack = blocks(arrived, stream.newest(), fitting.unwrap_or(0));
                 fitting == Some(wanted)
@@ -254,7 +255,7 @@ impl Connection {
                 true
             }
             Detail::Snack => {
-                let report = Snack::of(next, arrived, unit, option_room(with_clock));
+                let report = Snack::of(next, arrived, unit, space);
                 let fits = |snack: &Snack| padded(snack.bytes()) <= room;
                 let complete = report.as_ref().is_none_or(fits);
                 options.snack = report.filter(fits);
@@ -265,8 +266,13 @@ impl Connection {
 
     /// Adds the window.
     fn finish_segment(&mut self, mut header: Header, payload: Bytes, out: &mut Datagram) {
-        let (next, unread) = self.receive_units();
-        header.window = self.inn.window.advertise(next, unread);
+        header.window = match &self.subflow {
+            Some(subflow) => (subflow.window_bytes() >> self.inn.shift).min(UNSCALED) as u16,
+            None => {
+                let (next, unread) = self.receive_units();
+                self.inn.window.advertise(next, unread)
+            }
+        };
         let edge = self.inn.stream.next() + (u64::from(header.window) << self.inn.shift);
         self.inn.edge = self.inn.edge.max(edge);
         self.emit(header, payload, out);

@@ -9,10 +9,11 @@ use restp_services::loss_handling::{Finding, LossHandling};
 
 impl Connection {
     /// When to call [`Connection::on_deadline`], and why.
-    pub(in crate::tcp) fn deadline(&self) -> Option<(Time, Wakeup)> {
+    pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
         let timers = match &self.state {
             State::SynSent(handshake) | State::SynReceived(handshake) => [
                 (handshake.deadline(), Wakeup::Retransmission),
+                NEVER,
                 NEVER,
                 NEVER,
                 NEVER,
@@ -24,8 +25,9 @@ impl Connection {
                 (self.out.paced_until, Wakeup::Pacing),
                 (self.out.probe_at, Wakeup::Probe),
                 (self.orphan_deadline(), Wakeup::Expiry),
+                (self.proof_deadline(), Wakeup::Retransmission),
             ],
-            State::TimeWait { until } => [(Some(*until), Wakeup::Expiry), NEVER, NEVER, NEVER, NEVER],
+            State::TimeWait { until } => [(Some(*until), Wakeup::Expiry), NEVER, NEVER, NEVER, NEVER, NEVER],
             State::Resetting | State::Closed => return None,
         };
         let set = timers.into_iter().filter_map(|(at, why)| Some((at?, why)));
@@ -33,8 +35,9 @@ impl Connection {
     }
 
     /// Acts on every deadline that has come. Early calls do no harm.
-    pub(in crate::tcp) fn on_deadline(&mut self, now: Time) {
+    pub(crate) fn on_deadline(&mut self, now: Time) {
         self.check_handshake(now);
+        self.check_proof(now);
         match self.state {
             State::TimeWait { until } if until <= now => self.state = State::Closed,
             State::Established if self.path.rto.has_expired(now) => self.on_timeout(now),
@@ -68,6 +71,7 @@ impl Connection {
         self.stats.lost_packets += lost;
         self.stats.timed_out_packets += lost;
         self.out.one_at_a_time = true;
+        self.note_timeout();
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
         }

@@ -1,0 +1,113 @@
+//! What an MPTCP is made of: a TCP whose connections use several paths, and how they choose among them.
+
+use crate::tcp::TcpParameters;
+use crate::tcp::parameters::{ParameterError, dashed, error, named};
+use restp_services::ack::{Acknowledgement, Detail};
+use restp_services::congestion::CongestionChoice;
+use restp_services::recovery::RecoveryChoice;
+use restp_services::scheduling::{Scheduling, Weights};
+
+/// Keys beside those of TCP.
+const KEYS: [&str; 2] = ["scheduling", "weights"];
+
+impl TcpParameters {
+    /// The MPTCP whose subflows have this congestion control: SACK, the pipe rule, the fastest path with room, as Linux.
+    fn of_several(congestion: CongestionChoice) -> Self {
+        TcpParameters {
+            detail: Detail::Sack {
+                max_blocks: Acknowledgement::SACK_BLOCKS,
+            },
+            recovery: RecoveryChoice::Pipe,
+            multipath: Some(Scheduling::FastestRtt),
+            ..TcpParameters::new(congestion)
+        }
+    }
+
+    /// Names of all MPTCPs: those of the congestion controls, coupled ones among them.
+    pub fn names_of_several() -> impl Iterator<Item = &'static str> {
+        CongestionChoice::all().into_iter().map(|choice| choice.name())
+    }
+
+    /// The MPTCP called `name`, such as `lia`, with every pair of `set`: keys of TCP, `scheduling`, `weights`. Without a
+    /// name each subflow has a CUBIC of its own, as with Linux.
+    ///
+    /// # Errors
+    /// When a name, key, value or unit is not understood, or the result makes no sense.
+    pub fn of_several_from_pairs(name: Option<&str>, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
+        let choices: Vec<_> = CongestionChoice::all()
+            .into_iter()
+            .map(|choice| (choice.name(), TcpParameters::of_several(choice)))
+            .collect();
+        let parameters = named("transport", name.unwrap_or("cubic"), &choices)?;
+        let is_own = |key: &str| KEYS.contains(&dashed(key).as_str());
+        let (own, common): (Vec<(&str, &str)>, Vec<_>) = set.iter().partition(|(key, _)| is_own(key));
+        let mut parameters = parameters.with(&common)?;
+        let value_of = |wanted: &str| own.iter().find(|(key, _)| dashed(key) == wanted);
+        if let Some((key, value)) = value_of("scheduling") {
+            parameters.multipath = Some(named(&dashed(key), value.trim(), &Scheduling::ALL)?);
+        }
+        if let Some((key, value)) = value_of("weights") {
+            let Some(Scheduling::Weighted(weights)) = &mut parameters.multipath else {
+                let message = "weights belong to scheduling = \"weighted\"; choose that";
+                return Err(error(&dashed(key), message.into()));
+            };
+            *weights = Weights::parse(value).ok_or_else(|| {
+                let message = format!(
+                    "weights: \"{value}\" are no shares of paths; write 1 to 255 for each, as \"3:1\""
+                );
+                error(&dashed(key), message)
+            })?;
+        }
+        Ok(parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_congestion_control_and_keys_are_those_of_tcp_and_two_more() {
+        for name in TcpParameters::names_of_several() {
+            let parameters = TcpParameters::of_several_from_pairs(Some(name), &[]).unwrap();
+            assert_eq!(parameters.congestion.name(), name);
+            assert_eq!(parameters.multipath, Some(Scheduling::FastestRtt));
+        }
+        let set = [
+            ("weights", "3:1"),
+            ("scheduling", "weighted"),
+            ("congestion", "olia"),
+            ("window", "100 segments"),
+        ];
+        let all = TcpParameters::of_several_from_pairs(None, &set).unwrap();
+        let Some(Scheduling::Weighted(weights)) = all.multipath else {
+            panic!("not weighted")
+        };
+        assert_eq!((weights.of(0), weights.of(1)), (3, 1));
+        assert_eq!((all.congestion.name(), all.window.segments), ("olia", 100));
+        let plain = TcpParameters::of_several_from_pairs(None, &[]).unwrap();
+        assert_eq!(
+            (plain.congestion.name(), plain.recovery),
+            ("cubic", RecoveryChoice::Pipe)
+        );
+    }
+
+    #[test]
+    fn errors_name_the_key_and_the_way_out() {
+        for (name, set, key, says) in [
+            (Some("lla"), [("window", "9 segments")], "transport", "lia, olia"),
+            (None, [("scheduling", "minrtt")], "scheduling", "fastest-rtt"),
+            (None, [("weights", "3:1")], "weights", "weighted"),
+            (None, [("paths", "spreading")], "paths", "congestion, ack"),
+        ] {
+            let error = TcpParameters::of_several_from_pairs(name, &set).expect_err("refused");
+            assert_eq!(error.key, key, "{error}");
+            assert!(error.message.contains(says), "{error}");
+        }
+        let weighted = [("scheduling", "weighted"), ("weights", "0:1")];
+        let error = TcpParameters::of_several_from_pairs(None, &weighted).expect_err("refused");
+        assert!(error.message.contains("3:1"), "{error}");
+        let coupled = TcpParameters::from_pairs("newreno", &[("congestion", "lia")]).expect_err("refused");
+        assert_eq!(coupled.key, "congestion", "one path has no siblings");
+    }
+}

@@ -1,0 +1,262 @@
+//! A connection as one path of several (RFC 8684): what the connection above asks and tells, and where the calls of
+//! [`intake`](super::intake) and [`outlet`](super::outlet) lead. Without a part in one each of them does nothing.
+
+use super::{Connection, State};
+use crate::mptcp::mapping::Mapping;
+use crate::mptcp::options::Multipath;
+use crate::mptcp::set_up::Judgement;
+use crate::mptcp::subflow::{News, Shared};
+use crate::tcp::stream::Stretch;
+use crate::tcp::wire::Header;
+use bytes::Bytes;
+use restp_base::flow::CloseReason;
+use restp_base::machine::PathAddress;
+use restp_base::time::{Duration, Time};
+use restp_services::congestion::Congestion;
+use restp_services::connection_management::Keys;
+use restp_services::framing::SendQueue;
+use restp_services::scheduling::Candidate;
+use restp_services::view::Sibling;
+
+/// Asked and told by the connection above.
+impl Connection {
+    /// Established, and the peer takes data on it.
+    pub(crate) fn is_usable(&self) -> bool {
+        let ready = self
+            .subflow
+            .as_ref()
+            .is_some_and(|subflow| subflow.set_up.is_ready());
+        self.state == State::Established && ready && !self.release.is_wanted()
+    }
+    /// The peer uses one path only: this is all there is.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.subflow.is_none()
+    }
+    /// The peer is known to know both keys.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.subflow
+            .as_ref()
+            .is_some_and(|subflow| subflow.set_up.is_settled())
+    }
+    /// A timeout is being repaired, and nothing has come back yet.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.out.one_at_a_time
+    }
+    pub(crate) fn is_backup(&self) -> bool {
+        self.subflow
+            .as_ref()
+            .is_some_and(|subflow| subflow.set_up.is_backup())
+    }
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+    /// The peer has ended its direction of this path.
+    pub(crate) fn was_finished(&self) -> bool {
+        self.release.remote_finished()
+    }
+    pub(crate) fn keys(&self) -> Option<Keys> {
+        self.subflow.as_ref().and_then(|subflow| subflow.set_up.keys())
+    }
+    pub(crate) fn address(&self) -> PathAddress {
+        self.path.address
+    }
+    /// Payload of a full segment.
+    pub(crate) fn segment_bytes(&self) -> u32 {
+        self.agreed.segment_bytes
+    }
+    /// Bytes that the peer took at first, by its last window.
+    pub(crate) fn peer_window_bytes(&self) -> u64 {
+        self.out.window.edge() - self.out.numbers.first_byte()
+    }
+    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.path.rtt.smoothed()
+    }
+    pub(crate) fn timeout(&self) -> Duration {
+        self.path.rto.value(&self.path.rtt)
+    }
+    pub(crate) fn as_sibling(&self) -> Option<Sibling> {
+        self.path.as_sibling()
+    }
+    pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
+        &mut self.path.siblings
+    }
+
+    /// As the scheduler sees it, with room for `bytes` or without.
+    pub(crate) fn candidate(&mut self, now: Time, path: usize, bytes: u64, weight: u32) -> Candidate {
+        let free = self.out.queue.is_empty() && self.out.board.lost() == 0;
+        let rtt = &self.path.rtt;
+        let smoothed_rtt = rtt.smoothed().unwrap_or(Duration::ZERO);
+        Candidate {
+            path,
+            smoothed_rtt,
+            min_rtt: rtt.minimum().unwrap_or(smoothed_rtt),
+            rtt_variation: rtt.variation().unwrap_or(Duration::ZERO),
+            window_bytes: self.path.controller.window_bytes(),
+            in_flight_bytes: self.out.board.in_flight_bytes(),
+            weight,
+            has_room: free && self.has_room(now, bytes),
+        }
+    }
+
+    /// The next bytes to send are those of the connection from `data` on.
+    pub(crate) fn assign(&mut self, now: Time, data: u64, payload: Bytes) {
+        let queued = self.out.queue.bytes() as u64;
+        let start = self.out.numbers.next_byte() + queued;
+        if queued == 0 && self.out.board.is_empty() {
+            self.progress_at = now;
+        }
+        if let Some(subflow) = &mut self.subflow {
+            subflow.map(start, data, payload.len() as u64);
+        }
+        self.out.queue.push(payload);
+    }
+
+    /// The bytes of the connection that it has been given and that TCP has no acknowledgement for.
+    pub(crate) fn carried(&self) -> impl Iterator<Item = &Mapping> {
+        self.subflow.iter().flat_map(|subflow| subflow.out().iter())
+    }
+
+    /// Where the connection stands, before anything is handled or sent.
+    pub(crate) fn stamp(&mut self, shared: Shared) {
+        // How much may come is decided by the mappings; the subflow's own numbers only bound it.
+        self.inn.edge = self.inn.edge.max(self.inn.stream.next() + self.window_bytes());
+        if let Some(subflow) = &mut self.subflow {
+            subflow.stamp(shared);
+        }
+    }
+
+    pub(crate) fn take_news(&mut self) -> News {
+        self.subflow
+            .as_mut()
+            .map(|subflow| subflow.take_news())
+            .unwrap_or_default()
+    }
+
+    /// Appends what has arrived in order, by its numbers in the connection.
+    pub(crate) fn take_arrived(&mut self, arrived: &mut Vec<(u64, Bytes)>) {
+        if let Some(subflow) = &mut self.subflow {
+            for piece in self.inn.inbox.drain() {
+                subflow.hand_up(piece, arrived);
+            }
+        }
+    }
+
+    /// The timer ran out since the last time this was asked.
+    pub(crate) fn take_timeout(&mut self) -> bool {
+        let timed_out = self.subflow.as_mut().map(|subflow| &mut subflow.timed_out);
+        timed_out.is_some_and(std::mem::take)
+    }
+
+    pub(crate) fn acknowledge_soon(&mut self) {
+        self.inn.ack.on_urgent_once();
+    }
+    /// An acknowledgement that says where our data end leaves now.
+    pub(crate) fn announce_end(&mut self, fin: u64) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.announce_end(fin);
+        }
+        self.inn.ack.on_urgent_once();
+    }
+    /// What was assigned last asks whether the peer's window is still shut.
+    pub(crate) fn set_probe(&mut self) {
+        self.out.window_probe = true;
+    }
+    pub(crate) fn set_fed(&mut self, fed: bool) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.fed = fed;
+        }
+    }
+
+    /// It is alone: what was written to the connection above is its own.
+    pub(crate) fn adopt(&mut self, now: Time, written: SendQueue) {
+        self.out.queue = written;
+        self.watch_window(now);
+    }
+}
+
+/// Called by intake, outlet and timers.
+impl Connection {
+    /// The peer's answer to our SYN; false: it is not believed.
+    pub(super) fn agree(&mut self, now: Time, option: Option<Multipath>) -> bool {
+        let Some(subflow) = &mut self.subflow else {
+            return true;
+        };
+        let judgement = subflow.set_up.on_answer(now, option, self.parameters.handshake);
+        if judgement == Judgement::Alone {
+            self.subflow = None;
+        }
+        judgement != Judgement::Refuse
+    }
+
+    /// The segment that completes what the peer began.
+    pub(super) fn complete(&mut self, option: Option<Multipath>) -> Judgement {
+        let Some(subflow) = &mut self.subflow else {
+            return Judgement::Take;
+        };
+        let judgement = subflow.set_up.on_third(option);
+        if judgement == Judgement::Alone {
+            self.subflow = None;
+        }
+        judgement
+    }
+
+    /// What the segment says of the connection; false: it breaks a rule.
+    pub(super) fn takes_signal(&mut self, header: &Header, stretch: &Stretch) -> bool {
+        let Some(subflow) = &mut self.subflow else {
+            return true;
+        };
+        let bytes = (stretch.start, stretch.start + stretch.payload.len() as u64);
+        let window = u64::from(header.window) << self.agreed.peer_shift;
+        let judgement = subflow.on_segment(header.options.multipath, bytes, self.inn.edge, window);
+        if std::mem::take(&mut subflow.must_answer) {
+            self.inn.ack.on_urgent_once();
+        }
+        judgement == Judgement::Take
+    }
+
+    /// A bare segment whose Data ACK is news is no duplicate.
+    pub(super) fn data_ack_moved(&mut self) -> bool {
+        self.subflow
+            .as_mut()
+            .is_some_and(|subflow| subflow.data_ack_moved())
+    }
+
+    pub(super) fn release_mappings(&mut self) {
+        let below = self.out.numbers.first_byte();
+        if let Some(subflow) = &mut self.subflow {
+            subflow.acknowledged_below(below);
+        }
+    }
+
+    pub(super) fn is_fed(&self) -> bool {
+        self.subflow.as_ref().is_some_and(|subflow| subflow.fed)
+    }
+
+    pub(super) fn note_timeout(&mut self) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.timed_out = true;
+        }
+    }
+
+    pub(super) fn proof_deadline(&self) -> Option<Time> {
+        self.subflow
+            .as_ref()
+            .and_then(|subflow| subflow.set_up.proof_deadline())
+    }
+
+    /// The proof of a join may be due again, or has been sent often enough.
+    pub(super) fn check_proof(&mut self, now: Time) {
+        let due = match &mut self.subflow {
+            Some(subflow) if self.state == State::Established => subflow.set_up.proof_due(now),
+            _ => return,
+        };
+        match due {
+            Some(true) => self.inn.ack.on_urgent_once(),
+            Some(false) => {}
+            None => {
+                let waited = now.since(self.opened_at);
+                self.end(CloseReason::TimedOut(waited), State::Resetting);
+            }
+        }
+    }
+}
