@@ -105,7 +105,7 @@ impl<M: Machine> Sealed<M> {
         let path = datagram.path;
         if self.peers.routes.get(&path.remote) != Some(&peer) {
             let key = self.peers.peers.get(&peer).and_then(|peer| peer.key);
-            let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote, true));
+            let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote));
             if !may {
                 self.stats.misplaced += 1;
                 return;
@@ -179,8 +179,9 @@ impl<M: Machine> Sealed<M> {
             self.stats.malformed += 1;
             return;
         };
-        // Only with IK has the client proved already that the key is its own.
-        if !(self.peers).may_use(now, None, &key, path.remote, hello.pattern == Pattern::Ik) {
+        // With IX the client has not yet proved that the key is its own. Its first packet will: until then the session that the
+        // owner of the key has goes on beside the new one.
+        if !(self.peers).may_use(now, None, &key, path.remote) {
             self.stats.misplaced += 1;
             return;
         }

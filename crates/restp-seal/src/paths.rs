@@ -45,7 +45,7 @@ impl<M: Machine> Sealed<M> {
                     return;
                 };
                 let key = self.peers.peers.get(&peer).and_then(|peer| peer.key);
-                let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote, true));
+                let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote));
                 if may {
                     self.peers.route(path.remote, peer);
                     self.stats.moved += 1;

@@ -175,15 +175,8 @@ impl Peers {
         }
     }
 
-    /// May packets of `peer`, whose key is `key`, come from `remote`? `genuine`: it is certain that it is this peer.
-    pub(crate) fn may_use(
-        &self,
-        now: Time,
-        peer: Option<Id>,
-        key: &PublicKey,
-        remote: SocketAddr,
-        genuine: bool,
-    ) -> bool {
+    /// May packets of `peer`, whose key is `key`, come from `remote`?
+    pub(crate) fn may_use(&self, now: Time, peer: Option<Id>, key: &PublicKey, remote: SocketAddr) -> bool {
         let Some(owner) = self.routes.get(&remote) else {
             // Where this side spoke first it knows the addresses; others may move.
             return !peer
@@ -197,7 +190,7 @@ impl Peers {
             .peers
             .get(owner)
             .is_some_and(|owner| owner.key.as_ref() == Some(key));
-        genuine && same || !self.is_present(now, *owner)
+        same || !self.is_present(now, *owner)
     }
 
     /// Has `peer` flows, or was it heard of late?

@@ -136,19 +136,27 @@ fn a_recorded_connection_played_again_delivers_nothing() {
 
 #[test]
 fn a_recorded_request_played_again_does_not_turn_the_server_away_from_its_client() {
-    let mut pair = Pair::new("3wh-arq", &[]);
-    pair.connect();
-    let recorded = pair.log[0].bytes.clone();
-    // The server has forgotten the handshake, not who is there; and the client has nothing to send.
-    let mut later = seal(1);
-    later.seed = [77; 32];
-    let mut pair = Pair::of("3wh-arq", &[], later, seal(2));
-    pair.know();
-    let (flow, accepted) = pair.connect();
-    pair.inject(1, path(1), &recorded);
-    pair.run_for(ms(100));
-    assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (1, 2));
-    assert!(pair.transfer(1, (flow, accepted), &noise(50_000), Duration::from_secs(10)));
+    for known in [true, false] {
+        let meet = |client| {
+            let mut pair = Pair::of("3wh-arq", &[], client, seal(2));
+            if known {
+                pair.know();
+            }
+            let flows = pair.connect();
+            (pair, flows)
+        };
+        let (pair, _) = meet(seal(1));
+        let recorded = pair.log[0].bytes.clone();
+        assert_eq!(recorded[0], if known { HELLO_IK } else { HELLO_IX });
+        // The server has forgotten the handshake, not who is there; and the client has nothing to send.
+        let mut later = seal(1);
+        later.seed = [77; 32];
+        let (mut pair, (flow, accepted)) = meet(later);
+        pair.inject(1, path(1), &recorded);
+        pair.run_for(ms(100));
+        assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (1, 2));
+        assert!(pair.transfer(1, (flow, accepted), &noise(50_000), Duration::from_secs(10)));
+    }
 }
 
 #[test]

@@ -209,6 +209,31 @@ fn a_server_that_lost_everything_but_its_key_is_talked_to_again() {
 }
 
 #[test]
+fn a_client_that_starts_again_is_served_at_once_whether_it_remembers_the_server_or_not() {
+    for known in [true, false] {
+        let mut pair = Pair::new("3wh-arq", &[]);
+        let (_, old) = pair.connect();
+        let mut fresh = config("3wh-arq", &[]);
+        fresh.initial_numbers = restp_proto::InitialNumbers::Keyed([7; 16]);
+        let mut later = seal(1);
+        later.seed = [77; 32];
+        pair.ends[0] = restp_seal::Sealed::new(restp_proto::Endpoint::new(fresh), later);
+        if known {
+            pair.know();
+        }
+        pair.events = [Vec::new(), Vec::new()];
+        // Its address and its port are those of the connection that the server still has.
+        let flow = pair.open();
+        pair.run_for(ms(100));
+        assert_eq!(pair.closed(1), Some(&CloseReason::Reset), "key known: {known}");
+        pair.ends[1].release(pair.now, old);
+        pair.run_for(Duration::from_secs(4));
+        let accepted = pair.accepted().expect("with the first repeat of the SYN");
+        assert!(pair.transfer(0, (flow, accepted), b"again", ms(500)));
+    }
+}
+
+#[test]
 fn datagrams_of_a_service_without_set_up_arrive_once_each() {
     let mut pair = Pair::of("unrel", &[], seal(1), seal(2));
     let flow = pair.open();
