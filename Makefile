@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test lint python-test bench experiments chaos fuzz fuzz-smoke docs deny clean
+.PHONY: help demo test lint proof python-test bench experiments chaos fuzz fuzz-smoke docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -18,7 +18,7 @@ demo: ## a transfer over links that break, in one command
 	./demo/run.sh
 
 # Cargo comes last: its closing lines are the verdict.
-test: lint python-test fuzz-smoke ## everything that must hold before a change is taken
+test: lint proof python-test fuzz-smoke ## everything that must hold before a change is taken
 	cargo test --locked --workspace
 
 lint: ## format, clippy, checks of the repository
@@ -27,6 +27,12 @@ lint: ## format, clippy, checks of the repository
 	cargo run --locked --quiet --package xtask -- all
 	if command -v cargo-deny >/dev/null; then cargo deny --offline --workspace check bans licenses sources; \
 	else echo "lint: without cargo-deny licences are not checked; make deny installs it"; fi
+
+PROOF := cargo build --locked --quiet --profile proof --package restp-proofs --features linker
+
+proof: ## no datagram makes a parser panic: the linker shows it, and that it would notice
+	$(PROOF)
+	($(PROOF),flawed 2>&1 || true) | grep "undefined symbol: may_panic_in_flawed"
 
 python-test: ## tests of the Python package, in an environment of its own (.venv)
 	./python/test.sh

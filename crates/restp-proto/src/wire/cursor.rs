@@ -2,32 +2,35 @@
 
 use super::error::{Found, ParseError};
 
-/// Reads a header from front to back.
+/// Reads a header from front to back. Whatever is asked of it, it returns (`make proof`).
 pub(super) struct Reader<'a> {
     header: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
+    /// From byte `at` on.
     pub(super) fn new(header: &'a [u8], at: usize) -> Self {
-        Reader { header, at }
+        Reader {
+            header,
+            rest: header.get(at..).unwrap_or(&[]),
+        }
     }
     /// Byte of the PDU that comes next.
     pub(super) fn offset(&self) -> usize {
-        self.at
+        self.header.len().saturating_sub(self.rest.len())
     }
     /// Whole words not read yet.
     pub(super) fn words_left(&self) -> usize {
-        (self.header.len() - self.at) / 4
+        self.rest.len() / 4
     }
     /// The next `N` bytes, which `expected` names.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, expected: &'static str) -> Result<&'a [u8; N], ParseError> {
-        let rest = &self.header[self.at..];
-        let Some(taken) = rest.first_chunk() else {
-            return Err(ParseError::new(self.at, expected, Found::Bytes(rest.len())));
+        let Some((taken, rest)) = self.rest.split_first_chunk() else {
+            return Err(self.missing(expected));
         };
-        self.at += N;
+        self.rest = rest;
         Ok(taken)
     }
     /// The next word, which `expected` names.
@@ -37,12 +40,15 @@ impl<'a> Reader<'a> {
     }
     /// The next `words` words, which `expected` names.
     pub(super) fn words(&mut self, words: usize, expected: &'static str) -> Result<&'a [u8], ParseError> {
-        let rest = &self.header[self.at..];
-        let Some(taken) = rest.get(..4 * words) else {
-            return Err(ParseError::new(self.at, expected, Found::Bytes(rest.len())));
+        let Some((taken, rest)) = self.rest.split_at_checked(words.saturating_mul(4)) else {
+            return Err(self.missing(expected));
         };
-        self.at += taken.len();
+        self.rest = rest;
         Ok(taken)
+    }
+    #[cold]
+    fn missing(&self, expected: &'static str) -> ParseError {
+        ParseError::new(self.offset(), expected, Found::Bytes(self.rest.len()))
     }
 }
 

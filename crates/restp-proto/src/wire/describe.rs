@@ -256,7 +256,10 @@ fn crc_extension(list: &mut List<'_>, head: &[u8], payload: &[u8]) {
             format!("BAD, computed {computed}: drop")
         }
     };
-    let hec = format!("{:#06x}", crc::of_header(head));
+    let hec = format!(
+        "{:#06x}",
+        crc::of_header(head).map_or(0, |(computed, _)| computed)
+    );
     list.add("HEC CRC-16", 16, verdict(crc::verify_header(head), hec));
     list.add("CRC pad", 16, "ignored");
     if !payload.is_empty() {

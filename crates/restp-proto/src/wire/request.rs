@@ -20,7 +20,8 @@ pub fn is_bare_request(datagram: &Datagram) -> bool {
         return false;
     };
     let length = 4 * usize::from(base[6] & 0xF0 | base[0] & 0x0F);
-    base[1] & (SYN | ACK | RST | FIN) == SYN && length == datagram.len()
+    let whole = length.checked_sub(datagram.head.len()) == Some(datagram.body.len());
+    base[1] & (SYN | ACK | RST | FIN) == SYN && whole
 }
 
 #[cfg(test)]

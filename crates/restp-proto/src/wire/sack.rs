@@ -2,6 +2,7 @@
 //! the header is even and gives n, 0 = no hole. **Both edges are inclusive segment numbers**, unlike TCP's;
 //! equal edges are a block of one. The block that holds the newest arrival comes first (RFC 2018 §4).
 
+use super::codes::MAX_WORDS;
 use super::cursor::{Reader, Writer};
 use super::error::{Found, ParseError};
 use restp_base::ranges::Ranges;
@@ -37,16 +38,13 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Blocks, ParseError> {
     if !words.is_multiple_of(2) {
         return Err(ParseError::new(reader.offset(), RULE, Found::Words(words)));
     }
-    let edges = reader.words(words, RULE)?.as_chunks::<8>().0;
-    Ok(edges
-        .iter()
-        .map(|[a, b, c, d, e, f, g, h]| {
-            (
-                u32::from_be_bytes([*a, *b, *c, *d]),
-                u32::from_be_bytes([*e, *f, *g, *h]),
-            )
-        })
-        .collect())
+    let edges = reader.words(words, RULE)?.as_chunks().0;
+    let mut blocks = Blocks::from_elem((0, 0), edges.len().min(MAX_WORDS));
+    for (block, [a, b, c, d, e, f, g, h]) in blocks.iter_mut().zip(edges) {
+        let (left, right) = ([*a, *b, *c, *d], [*e, *f, *g, *h]);
+        *block = (u32::from_be_bytes(left), u32::from_be_bytes(right));
+    }
+    Ok(blocks)
 }
 
 pub(super) fn emit(blocks: &[(u32, u32)], out: &mut Writer<'_>) {

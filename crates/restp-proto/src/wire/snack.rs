@@ -10,6 +10,7 @@
 //! Hole1, most significant bit first, 0 missing, 1 received; zeros after the last 1 carry no meaning. A
 //! sender leaves the vector out when there is one hole (OP-16); a receiver accepts it all the same.
 
+use super::codes::MAX_WORDS;
 use super::cursor::{Reader, Writer};
 use super::error::{Found, ParseError};
 use restp_base::ranges::Ranges;
@@ -87,7 +88,8 @@ impl Snack {
         std::iter::from_fn(move || {
             let start = self.seek(at, 0);
             at = self.seek(start, u32::MAX);
-            (start < at).then_some(base + start as u64..base + at as u64)
+            let number = |at: usize| base.saturating_add(at as u64);
+            (start < at).then(|| number(start)..number(at))
         })
     }
 
@@ -96,9 +98,9 @@ impl Snack {
         while let Some(word) = self.vector.get(at / 32) {
             let differing = (word ^ passed) << (at % 32);
             if differing != 0 {
-                return at + differing.leading_zeros() as usize;
+                return at.saturating_add(differing.leading_zeros() as usize);
             }
-            at = (at / 32 + 1) * 32;
+            at = (at | 31).saturating_add(1);
         }
         at
     }
@@ -131,11 +133,15 @@ pub(super) fn parse(reader: &mut Reader<'_>, vector_allowed: bool) -> Result<Sna
         return Err(ParseError::new(reader.offset(), rule, Found::Words(left)));
     }
     let hole = reader.word("the hole (one word)")?;
-    let vector = reader.words(left - 1, "the bit vector")?.as_chunks().0;
+    let words = reader.words(reader.words_left(), "the bit vector")?.as_chunks().0;
+    let mut vector = SmallVec::from_elem(0, words.len().min(MAX_WORDS));
+    for (bits, word) in vector.iter_mut().zip(words) {
+        *bits = u32::from_be_bytes(*word);
+    }
     Ok(Snack {
         offset: (hole >> 16) as u16,
         size: hole as u16,
-        vector: vector.iter().map(|word| u32::from_be_bytes(*word)).collect(),
+        vector,
     })
 }
 
