@@ -1,6 +1,7 @@
 //! `mpquic:noq`: the multipath QUIC of noq-proto 1.4 (draft-ietf-quic-multipath), one bidirectional stream. A further path
 //! is opened as soon as the engine can: it needs the peer's identifiers for it first. The engine sends on whichever path
-//! has room.
+//! has room. The engine is a fork of quinn's, so this file looks like `quinn.rs`; their types have nothing in common, and a macro
+//! over both would hide which interface is whose.
 
 use crate::adapter::{News, Sent, Stack};
 use crate::clock::Epoch;
