@@ -44,7 +44,7 @@ def main() -> int:
     ours = simulate(restp, arguments.runs, arguments.seconds)
     print("here: done; ns-3 next", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_flow(arguments.ns3, Path(folder))
+        program = compile_program(arguments.ns3, Path(folder), "one_flow")
         theirs = run_ns3(program, arguments.runs, arguments.seconds)
     arguments.output.write_text(page(ours, theirs, arguments))
     return 0
@@ -72,16 +72,17 @@ def simulate(restp: str, runs: int, seconds: int) -> dict:
     return measured
 
 
-def compile_flow(package: Path, folder: Path) -> Path:
+def compile_program(package: Path, folder: Path, name: str) -> Path:
+    """One of bench/ns3/, built against the installed package."""
     found = sorted((package / "lib64").glob("libns3*-core.so"))
     if not found:
         raise SystemExit(f"{package} holds no libns3*-core.so; name the folder of the installed package ns3")
     prefix = found[-1].name.removeprefix("lib").removesuffix("core.so")
-    program = folder / "one_flow"
+    program = folder / name
     # The package is built with its assertions and its log; headers and libraries have to agree on that.
     defines = ["-DNS3_BUILD_PROFILE_RELEASE", "-DNS3_LOG_ENABLE", "-DNS3_ASSERT_ENABLE"]
     libraries = [f"-L{package}/lib64", f"-Wl,-rpath,{package}/lib64", *(f"-l{prefix}{name}" for name in LIBRARIES)]
-    source = [str(ROOT / "bench/ns3/one_flow.cc"), f"-I{package}/include", "-o", str(program)]
+    source = [str(ROOT / f"bench/ns3/{name}.cc"), f"-I{package}/include", "-o", str(program)]
     subprocess.run(["g++", "-std=c++20", "-O2", *defines, *source, *libraries], check=True)
     return program
 
