@@ -51,6 +51,14 @@ fn scenarios() -> Vec<Scenario> {
             &[("duration", "20 s"), ("runs", "1")],
         ),
         short("../witnesses/two-paths.toml", &[("duration", "15 s")]),
+        short(
+            "../witnesses/mptcp.toml",
+            &[
+                ("duration", "1 s"),
+                ("runs", "1"),
+                ("flow.f.paths", "[[[\"a\"], [\"b\"]]]"),
+            ],
+        ),
     ]
 }
 
