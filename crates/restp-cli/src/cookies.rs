@@ -1,18 +1,20 @@
 //! Cookies and passes of receivers, kept from one run of `send` to the next: one line each in `restp/cookies` under the user's
 //! cache directory (XDG Base Directory Specification), which nobody else may read.
 //!
+//! A pass holds the secret that goes with its ticket: who reads the file can come to the receiver as this user for a day.
+//!
 //! What is lost or damaged costs a round trip, nothing more: a line that means nothing is skipped, and a file that
 //! cannot be written is mentioned.
 
 use restp::clock::unix_seconds;
-use restp::{Cookie, KeptCookie, Pass, PublicKey};
+use restp::{Cookie, KeptCookie, Pass, PublicKey, Resumption};
 use restp_base::time::Duration;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Read at most: 1024 lines of either kind, as many as an endpoint keeps, of the longest kind.
-const MAX_BYTES: u64 = 2 * 1024 * 128;
+const MAX_BYTES: u64 = 1024 * (128 + 384);
 
 /// The file, if the user has a place for it.
 pub struct CookieFile {
@@ -101,18 +103,43 @@ fn parse(line: &str, now: u64) -> Option<KeptCookie> {
     })
 }
 
-/// Key, epoch and token of a pass.
+/// Key of the receiver, epoch and token of a pass; key of the sender, ticket and its secret, if there is one.
 fn pass_line((key, pass): &(PublicKey, Pass)) -> String {
     let hex = crate::transfer::hex;
-    format!("pass {key} {} {}\n", hex(&pass.epoch), hex(&pass.token))
+    let resumption = pass.resumption.map_or(String::new(), |given| {
+        format!(" {} {} {}", given.client, hex(&given.ticket), hex(&given.secret))
+    });
+    format!(
+        "pass {key} {} {}{resumption}\n",
+        hex(&pass.epoch),
+        hex(&pass.token)
+    )
 }
 
 fn parse_pass(line: &str) -> Option<(PublicKey, Pass)> {
-    let mut words = line.strip_prefix("pass ")?.split(' ');
-    let key = words.next()?.parse().ok()?;
-    let mut hex = || data_encoding::HEXLOWER.decode(words.next()?.as_bytes()).ok();
-    let (epoch, token) = (hex()?.try_into().ok()?, hex()?.try_into().ok()?);
-    words.next().is_none().then_some((key, Pass { epoch, token }))
+    let words: Vec<_> = line.strip_prefix("pass ")?.split(' ').collect();
+    let (given, resumption) = words.split_at_checked(3)?;
+    let resumption = match resumption {
+        [] => None,
+        [client, ticket, secret] => Some(Resumption {
+            client: client.parse().ok()?,
+            ticket: bytes(ticket)?,
+            secret: bytes(secret)?,
+        }),
+        _ => return None,
+    };
+    let pass = Pass {
+        epoch: bytes(given[1])?,
+        token: bytes(given[2])?,
+        resumption,
+    };
+    Some((given[0].parse().ok()?, pass))
+}
+
+/// As many bytes as are wanted, from hex.
+fn bytes<const N: usize>(word: &str) -> Option<[u8; N]> {
+    let bytes = data_encoding::HEXLOWER.decode(word.as_bytes()).ok()?;
+    bytes.try_into().ok()
 }
 
 /// Passes kept at most.
@@ -141,11 +168,20 @@ mod tests {
         let path = folder.path().join("restp").join("cookies");
         let file = CookieFile { path };
         assert_eq!(file.load(), (vec![], vec![]), "no file yet");
-        let pass = Pass {
+        let resumption = Resumption {
+            client: PublicKey([4; 32]),
+            ticket: [5; 60],
+            secret: [6; 32],
+        };
+        let pass = |resumption| Pass {
             epoch: [1; 8],
             token: [2; 16],
+            resumption,
         };
-        let passes = [(PublicKey([3; 32]), pass)];
+        let passes = [
+            (PublicKey([3; 32]), pass(Some(resumption))),
+            (PublicKey([7; 32]), pass(None)),
+        ];
         file.save(&[kept(1), kept(2)], &[]).unwrap();
         file.save(&[kept(2), kept(3)], &passes).unwrap();
         let mode = fs::metadata(file.path()).unwrap().permissions().mode();
@@ -176,6 +212,20 @@ mod tests {
             "[2001:db8::7]:4000 1 a7010203 1100 more",
         ] {
             assert_eq!(parse(bad, 1000), None, "{bad:?}");
+        }
+        let (key, ticket) = (PublicKey([3; 32]), "05".repeat(60));
+        let short = format!("pass {key} {} {}", "01".repeat(8), "02".repeat(16));
+        let long = format!("{short} {key} {ticket} {}", "06".repeat(32));
+        assert!(parse_pass(&short).is_some() && parse_pass(&long).is_some());
+        for bad in [
+            "pass",
+            &format!("{short} "),
+            &format!("{short} {key}"),
+            &long[..long.len() - 2],
+            &format!("{long} more"),
+            &long.replace(&ticket, &ticket[2..]),
+        ] {
+            assert_eq!(parse_pass(bad), None, "{bad:?}");
         }
         let far = parse("[2001:db8::7]:4000 1 a7010203 18446744073709551615", 1000).unwrap();
         assert_eq!(far.remaining, Duration::from_secs(LONGEST_SECONDS));

@@ -30,9 +30,12 @@ pub struct SealConfig {
     pub fast_aes: bool,
     /// Handshakes begun by peers and not finished, at most. From half of them on, a peer must prove its address first.
     pub max_half_open: usize,
-    /// Handshakes computed in a second for addresses that prove nothing, each about a quarter of a millisecond; from there on,
+    /// Handshakes computed in a second for addresses that prove nothing, each about a tenth of a millisecond; from there on,
     /// too, a peer must prove its address first.
     pub max_unproved_per_second: u32,
+    /// The same of those that come with a ticket: each costs a third of the others, only who has or has seen a ticket
+    /// can ask for it, and who asks for many of the others does not keep these out.
+    pub max_unproved_resumed_per_second: u32,
     /// Sessions at once; when all are in use further requests are dropped and counted.
     pub max_sessions: usize,
     /// May this datagram of the machine be taken twice without harm? Such ones (a SYN) travel in the first message of a
@@ -68,6 +71,7 @@ impl SealConfig {
             fast_aes: true,
             max_half_open: 1_024,
             max_unproved_per_second: 500,
+            max_unproved_resumed_per_second: 2_000,
             max_sessions: 65_536,
             harmless,
         }

@@ -1,20 +1,18 @@
-//! From the network to the machine: requests are answered, answers complete sessions, packets are opened. Everything
-//! here comes from anybody: what is not genuine is a counter, and nothing is kept for an address in proportion to what
-//! it says.
+//! From the network to the machine: answers complete sessions, packets are opened. Everything here comes from anybody: what
+//! is not genuine is a counter, and nothing is kept for an address in proportion to what it says.
 
-use crate::config::Clients;
 use crate::keys::PublicKey;
 use crate::machine::{Fault, Sealed};
-use crate::noise::{Handshake, Pattern};
+use crate::noise::Pattern;
 use crate::outgoing::datagram;
-use crate::packet::{self, ConnectionId, DATA_HEADER, DataHeader, Grant, Hello, Packet, Request as Payload};
+use crate::packet::{self, ConnectionId, DATA_HEADER, DataHeader, Grant, Packet};
 use crate::pass::Token;
-use crate::peers::{Id, Owner, Session, Unfinished};
-use crate::schedule::{Suite, TAG_BYTES};
+use crate::peers::{Id, Owner, Session};
+use crate::schedule::TAG_BYTES;
 use crate::session::{Opener, Refusal, Sealer};
 use crate::validation::{Control, Homes};
 use bytes::{Bytes, BytesMut};
-use restp_base::machine::{Datagram, Input, Machine, PathAddress};
+use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
 
 /// Bytes of one allocation for opened packets; the last one that is kept holds it.
@@ -42,10 +40,11 @@ impl<M: Machine> Sealed<M> {
         }
         match Packet::parse(&bytes) {
             Some(Packet::Data(header)) => self.on_data(now, &header, datagram),
-            Some(Packet::Hello(hello)) => self.on_hello(now, datagram, &hello),
+            Some(Packet::Hello(hello)) => self.on_hello(now, datagram.path, bytes.len(), &hello),
             Some(Packet::Answer { to, rest }) => self.on_answer(now, datagram, to, rest),
             Some(Packet::Retry { to, token }) => self.on_retry(to, token),
             Some(Packet::Foreign { to, key }) => self.on_foreign(now, to, key),
+            Some(Packet::Stale { to }) => self.on_stale(to),
             None => self.stats.malformed += 1,
         }
     }
@@ -129,158 +128,6 @@ impl<M: Machine> Sealed<M> {
         }
     }
 
-    fn on_hello(&mut self, now: Time, datagram: &Datagram, hello: &Hello<'_>) {
-        let (path, length) = (datagram.path, datagram.len());
-        let Some(one_time_key) = hello.message.first_chunk::<32>().copied() else {
-            return;
-        };
-        // Of all of it: a request that was changed on its way is not the one that comes after it.
-        let flight = digest(hello.message);
-        if let Some(id) = self.peers.by_flight.get(&flight).copied() {
-            self.stats.repeated_requests += 1;
-            return self.on_repeated(now, id, path, length);
-        }
-        let proved = self.office.proves(now, path.remote.ip(), &hello.token);
-        let crowded = self.peers.half_open_of(path.remote.ip()) >= self.config.max_of_one_source();
-        if proved && crowded {
-            self.stats.crowded += 1;
-            return;
-        }
-        let busy = crowded || self.peers.half_open() >= self.config.max_half_open / 2;
-        if !proved && (busy || !self.budget.take(now, self.config.max_unproved_per_second)) {
-            self.stats.retries += 1;
-            let token = self.office.pass(now, path.remote.ip()).token;
-            self.queue
-                .push_back(reply(path, &packet::retry(&hello.from, &token)));
-            return;
-        }
-        if !(self.peers).make_room(now, self.config.max_half_open, self.config.max_sessions) {
-            self.stats.overflowed += 1;
-            return;
-        }
-        let prologue = packet::prologue(hello.pattern, &hello.from);
-        let handshake =
-            Handshake::responder(hello.pattern, &self.config.secret, &prologue, &mut self.entropy);
-        let Some(mut handshake) = handshake else {
-            return;
-        };
-        let Some(payload) = handshake.read(hello.message) else {
-            if hello.pattern == Pattern::Ik {
-                self.stats.for_others += 1;
-                self.queue
-                    .push_back(reply(path, &packet::foreign(&hello.from, &self.own)));
-            } else {
-                self.stats.forged += 1;
-            }
-            return;
-        };
-        let (Some(key), Some((asked, pdu))) = (handshake.remote(), Payload::parse(hello.pattern, &payload))
-        else {
-            self.stats.malformed += 1;
-            return;
-        };
-        // With IX the client has not yet proved that the key is its own. Its first packet will: until then the session that the
-        // owner of the key has goes on beside the new one.
-        if !(self.peers).may_use(now, None, &key, path.remote) {
-            self.stats.misplaced += 1;
-            return;
-        }
-        let welcome = match &self.config.clients {
-            Clients::All => true,
-            Clients::Only(keys) => keys.contains(&key),
-        };
-        let early = welcome && asked.early_secret.is_some() && asked.epoch != [0; 8] && {
-            let taken = (self.office).admits(&asked.epoch, one_time_key, &mut self.entropy);
-            let counter = if taken {
-                &mut self.stats.early
-            } else {
-                &mut self.stats.early_refused
-            };
-            *counter += 1;
-            taken
-        };
-        let fast = asked.fast_aes && self.config.fast_aes;
-        let grant = Grant {
-            welcome,
-            early,
-            suite: if fast {
-                Suite::Aes128Gcm
-            } else {
-                Suite::ChaCha20Poly1305
-            },
-            from: self.entropy.array(),
-            pass: self.office.pass(now, path.remote.ip()),
-        };
-        let mut answer = packet::answer_header(&hello.from);
-        let written = handshake.write(&grant.emit(), &mut answer);
-        let Some(split) = written.and_then(|()| handshake.split()) else {
-            return;
-        };
-        if !welcome {
-            self.stats.unwelcome += 1;
-            self.queue.push_back(reply(path, &answer));
-            return;
-        }
-        let pdu = Bytes::copy_from_slice(pdu);
-        let unfinished = Unfinished {
-            path,
-            answer,
-            pdu: pdu.clone(),
-            proved,
-            received: length,
-            sent: 0,
-        };
-        let owner = self.peers.routes.get(&path.remote).copied();
-        let known = owner.filter(|id| (self.peers.peers.get(id)).is_some_and(|peer| peer.key == Some(key)));
-        let peer = known.unwrap_or_else(|| self.peers.meet(Some(key), false));
-        self.peers.route(path.remote, peer);
-        let early_secret = asked.early_secret.filter(|_| early);
-        let session = Session {
-            peer,
-            id: grant.from,
-            sealer: Sealer::new(grant.suite, split.to_initiator, hello.from, false),
-            opener: Opener::new(grant.suite, split.to_responder),
-            early: early_secret.map(|secret| Opener::new(Suite::ChaCha20Poly1305, secret)),
-            unfinished: Some(unfinished),
-            homes: Homes::at(path.remote),
-            heard: now,
-            flight: Some(flight),
-            early_id: early.then_some((hello.from, path.remote)),
-        };
-        let id = self.peers.insert(now, session);
-        self.admit(now, id, path, pdu);
-    }
-
-    /// The request of `id` came again: what it carried is handed on again, which does no harm.
-    fn on_repeated(&mut self, now: Time, id: Id, path: PathAddress, length: usize) {
-        let session = self.peers.sessions.get_mut(&id);
-        let Some(unfinished) = session.and_then(|session| session.unfinished.as_mut()) else {
-            return;
-        };
-        if unfinished.path == path {
-            unfinished.received += length;
-            let pdu = unfinished.pdu.clone();
-            self.admit(now, id, path, pdu);
-        }
-    }
-
-    /// Hands over what a request carried, if that may be taken twice.
-    fn admit(&mut self, now: Time, id: Id, path: PathAddress, pdu: Bytes) {
-        if pdu.is_empty() {
-            return self.send_answer(id);
-        }
-        let mut inner = Datagram {
-            path,
-            body: pdu,
-            ..Datagram::empty()
-        };
-        if (self.config.harmless)(&inner) {
-            self.inner.handle(now, Input::Datagram(&mut inner));
-        } else {
-            self.stats.unsafe_requests += 1;
-        }
-    }
-
     fn on_answer(&mut self, now: Time, datagram: &mut Datagram, to: ConnectionId, rest: &[u8]) {
         let found = match self.peers.by_id.get(&to) {
             Some(Owner::Request(id)) => Some(*id),
@@ -300,13 +147,18 @@ impl<M: Machine> Sealed<M> {
         let length = packet::answer_bytes(request.pattern) - 1 - packet::CID_BYTES;
         let message = rest.get(..length);
         let payload = message.and_then(|message| request.handshake.read(message));
-        let (Some(payload), told) = (payload, request.handshake.remote()) else {
+        let Some(payload) = payload else {
             self.stats.forged += 1;
             return;
         };
+        // Who opens a ticket is who gave it.
+        let told = match request.pattern {
+            Pattern::Resumed => peer.key,
+            Pattern::Ik | Pattern::Ix => request.handshake.remote(),
+        };
         // Two requests without a key may race; both answers must come from one host.
         let (Some(grant), Some(key)) = (
-            Grant::parse(&payload),
+            Grant::parse(&payload, &self.own),
             told.filter(|told| peer.key.is_none_or(|key| key == *told)),
         ) else {
             self.stats.forged += 1;
@@ -348,6 +200,7 @@ impl<M: Machine> Sealed<M> {
     /// The packet behind an answer that was here before, of whichever pattern it was.
     fn behind_answer(&mut self, now: Time, datagram: &mut Datagram, rest: &[u8]) {
         let before = datagram.body.len() - rest.len();
+        // One of a resumed session is as long as one of IK.
         for pattern in [Pattern::Ik, Pattern::Ix] {
             let place = before + packet::answer_bytes(pattern) - 1 - packet::CID_BYTES;
             let bytes = datagram.body.get(place..).unwrap_or_default();
@@ -394,18 +247,6 @@ impl<M: Machine> Sealed<M> {
             self.peers.set_alarm(id, Some(now + GRACE));
         }
     }
-}
-
-/// SHA-256 of a first message.
-fn digest(message: &[u8]) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, message).as_ref());
-    bytes
-}
-
-/// A datagram back along `path`.
-fn reply(path: PathAddress, bytes: &[u8]) -> Datagram {
-    datagram(path, bytes)
 }
 
 /// `bytes` in a place of their own within the arena.

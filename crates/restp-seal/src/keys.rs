@@ -1,15 +1,15 @@
 //! Keys of hosts (X25519, RFC 7748) and their text: base 32 (RFC 4648 §6) without padding, which people can copy.
 
+use crate::curve::{POINT_BYTES, Pair};
 use crate::entropy::Entropy;
 use data_encoding::BASE32_NOPAD;
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Bytes of either key.
-pub const KEY_BYTES: usize = 32;
+pub const KEY_BYTES: usize = POINT_BYTES;
 
 /// What a secret key begins with in its file.
 const SECRET_PREFIX: &str = "restp-secret1-";
@@ -19,8 +19,16 @@ const SECRET_PREFIX: &str = "restp-secret1-";
 pub struct PublicKey(pub [u8; KEY_BYTES]);
 
 /// What a host proves its name with.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretKey([u8; KEY_BYTES]);
+#[derive(Clone)]
+pub struct SecretKey(Arc<Pair>);
+
+impl PartialEq for SecretKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for SecretKey {}
 
 /// Why a text is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -36,31 +44,30 @@ pub enum KeyError {
 impl SecretKey {
     /// The key of these bytes.
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        SecretKey(bytes)
+        SecretKey(Arc::new(Pair::new(bytes)))
     }
 
     /// A new key from 32 bytes of chance.
     pub fn from_chance(seed: [u8; KEY_BYTES]) -> Self {
-        SecretKey(Entropy::new(seed).array())
+        Self::from_bytes(Entropy::new(seed).array())
     }
 
     /// The name that goes with it.
     pub fn public(&self) -> PublicKey {
-        let mut public = [0; KEY_BYTES];
-        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
-            dh.set(&self.0);
-            public.copy_from_slice(dh.pubkey());
-        }
-        PublicKey(public)
+        PublicKey(*self.0.public())
     }
 
     /// The text for its file.
     pub fn to_text(&self) -> String {
-        format!("{SECRET_PREFIX}{}\n", text(&self.0))
+        format!("{SECRET_PREFIX}{}\n", text(self.bytes()))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
-        &self.0
+        self.0.bytes()
+    }
+
+    pub(crate) fn pair(&self) -> Arc<Pair> {
+        self.0.clone()
     }
 }
 
@@ -69,7 +76,10 @@ impl FromStr for SecretKey {
 
     fn from_str(word: &str) -> Result<Self, KeyError> {
         let encoded = word.trim().strip_prefix(SECRET_PREFIX);
-        encoded.and_then(bytes).map(SecretKey).ok_or(KeyError::Secret)
+        encoded
+            .and_then(bytes)
+            .map(Self::from_bytes)
+            .ok_or(KeyError::Secret)
     }
 }
 

@@ -3,7 +3,7 @@
 //! model; as everything below the drivers it has no clock, no socket and no chance of its own.
 //!
 //! ```text
-//! socket ─► packet::parse ─► incoming ─► session::Opener ─► machine
+//! socket ─► packet::parse ─► hello | incoming ─► session::Opener ─► machine
 //! machine ─► outgoing ─► session::Sealer ─► packet ─► socket
 //! ```
 //!
@@ -13,20 +13,25 @@
 //! | [`config`] | what a user sets |
 //! | `entropy` | chance from one seed |
 //! | `gate` | how much is done for strangers |
+//! | `curve` | the multiplications of a handshake |
 //! | `noise` | the two messages of a handshake |
 //! | [`schedule`] | from a shared secret to the key of each packet |
 //! | [`replay`] | which numbers were here |
 //! | [`packet`] | the bytes |
 //! | `session` | sealing and opening between two hosts, path by path |
 //! | `pass` | proof of an address, and early data once |
+//! | [`ticket`] | a handshake that stands on an earlier one |
+//! | `hello` | requests of peers |
 //! | `paths` | packets from other addresses |
 //! | `validation` | where the paths of a peer are |
 //! | `peers` | whom datagrams go to and come from |
 //! | [`machine`] | [`Sealed`]: the machine around a machine |
 
 pub mod config;
+mod curve;
 mod entropy;
 mod gate;
+mod hello;
 mod incoming;
 pub mod keys;
 pub mod machine;
@@ -39,9 +44,11 @@ mod peers;
 pub mod replay;
 pub mod schedule;
 mod session;
+pub mod ticket;
 mod validation;
 
 pub use config::{Clients, SealConfig};
 pub use keys::{KeyError, PublicKey, SecretKey};
 pub use machine::{Fault, SealStats, Sealed};
 pub use pass::Pass;
+pub use ticket::Resumption;

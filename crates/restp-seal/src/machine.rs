@@ -40,6 +40,12 @@ pub struct SealStats {
     pub repeated_requests: u64,
     /// Requests meant for another key.
     pub for_others: u64,
+    /// Requests with a ticket that opened, of clients that are served.
+    pub resumed: u64,
+    /// Requests with a ticket that did not open.
+    pub stale_tickets: u64,
+    /// Tickets shown here of which the host said that they do not open.
+    pub refused_tickets: u64,
     /// Requests of clients that are not on the list.
     pub unwelcome: u64,
     /// Peers that were asked to prove their address first.
@@ -83,6 +89,8 @@ pub struct Sealed<M> {
     pub(crate) office: PassOffice,
     /// Handshakes with addresses that prove nothing.
     pub(crate) budget: Budget,
+    /// The same with a ticket.
+    pub(crate) resumed_budget: Budget,
     pub(crate) peers: Peers,
     /// Keys of hosts that may be opened to.
     expected: BTreeMap<SocketAddr, PublicKey>,
@@ -121,6 +129,7 @@ impl<M: Machine> Sealed<M> {
             office: PassOffice::new(&mut entropy),
             entropy,
             budget: Budget::default(),
+            resumed_budget: Budget::default(),
             config,
             peers: Peers::default(),
             expected: BTreeMap::new(),

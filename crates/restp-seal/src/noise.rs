@@ -1,13 +1,15 @@
-//! The handshake (Noise Protocol Framework, revision 34, 2018): two messages, IK where the responder's key is known and
-//! IX where it is not, both over X25519, ChaCha20-Poly1305 and SHA-256. Both ends have their keys after the second
-//! message, so that every packet of the answer can be sealed with them.
+//! The handshake (Noise Protocol Framework, revision 34, 2018): two messages, IK where the responder's key is known, IX
+//! where it is not, and NNpsk0 where both ends share a secret from before; all over X25519, ChaCha20-Poly1305 and SHA-256.
+//! Both ends have their keys after the second message, so that every packet of the answer can be sealed with them.
 
+use crate::curve::{Curve, Pair};
 use crate::entropy::Entropy;
 use crate::keys::{KEY_BYTES, PublicKey, SecretKey};
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
+use std::sync::Arc;
 
 /// Bytes of an authentication tag.
 const TAG: usize = 16;
@@ -19,6 +21,9 @@ pub enum Pattern {
     Ik,
     /// It is learnt from message 2; message 1 can be read by all, and nothing in it has been changed.
     Ix,
+    /// Both ends have a secret of an earlier handshake, which takes the place of their keys: one multiplication instead of
+    /// four, and message 1 takes none to open.
+    Resumed,
 }
 
 impl Pattern {
@@ -26,6 +31,7 @@ impl Pattern {
         match self {
             Pattern::Ik => "Noise_IK_25519_ChaChaPoly_SHA256",
             Pattern::Ix => "Noise_IX_25519_ChaChaPoly_SHA256",
+            Pattern::Resumed => "Noise_NNpsk0_25519_ChaChaPoly_SHA256",
         }
     }
 
@@ -34,13 +40,14 @@ impl Pattern {
         match self {
             Pattern::Ik => 2 * KEY_BYTES + 2 * TAG,
             Pattern::Ix => 2 * KEY_BYTES,
+            Pattern::Resumed => KEY_BYTES + TAG,
         }
     }
 
     /// Bytes of message 2 around its payload.
     pub const fn second_overhead(self) -> usize {
         match self {
-            Pattern::Ik => KEY_BYTES + TAG,
+            Pattern::Ik | Pattern::Resumed => KEY_BYTES + TAG,
             Pattern::Ix => 2 * KEY_BYTES + 2 * TAG,
         }
     }
@@ -52,37 +59,59 @@ pub(crate) struct Split {
     pub(crate) to_initiator: [u8; 32],
 }
 
+/// What an end knows of the other before the first message.
+#[derive(Clone, Copy)]
+pub(crate) enum Known<'a> {
+    Nothing,
+    /// Its key.
+    Key(&'a PublicKey),
+    /// A secret that nobody else has.
+    Secret(&'a [u8; 32]),
+}
+
+impl Known<'_> {
+    /// The handshake that begins with it.
+    pub(crate) fn pattern(self) -> Pattern {
+        match self {
+            Known::Nothing => Pattern::Ix,
+            Known::Key(_) => Pattern::Ik,
+            Known::Secret(_) => Pattern::Resumed,
+        }
+    }
+}
+
 /// One end of a handshake.
 pub(crate) struct Handshake(HandshakeState);
 
 impl Handshake {
-    /// The end that begins. `responder` is given with [`Pattern::Ik`] only.
+    /// The end that begins.
     pub(crate) fn initiator(
         own: &SecretKey,
-        responder: Option<&PublicKey>,
+        responder: Known<'_>,
         prologue: &[u8],
         entropy: &mut Entropy,
     ) -> Option<Self> {
-        let pattern = if responder.is_some() {
-            Pattern::Ik
-        } else {
-            Pattern::Ix
+        let builder = builder(responder.pattern(), own, prologue, entropy)?;
+        let builder = match responder {
+            Known::Nothing => Ok(builder),
+            Known::Key(key) => builder.remote_public_key(&key.0),
+            Known::Secret(secret) => builder.psk(0, secret),
         };
-        let mut builder = builder(pattern, own, prologue, entropy)?;
-        if let Some(key) = responder {
-            builder = builder.remote_public_key(&key.0).ok()?;
-        }
-        builder.build_initiator().ok().map(Handshake)
+        builder.ok()?.build_initiator().ok().map(Handshake)
     }
 
-    /// The end that answers.
+    /// The end that answers; `secret` is given with [`Pattern::Resumed`] only.
     pub(crate) fn responder(
         pattern: Pattern,
         own: &SecretKey,
+        secret: Option<&[u8; 32]>,
         prologue: &[u8],
         entropy: &mut Entropy,
     ) -> Option<Self> {
-        let builder = builder(pattern, own, prologue, entropy)?;
+        let mut builder = builder(pattern, own, prologue, entropy)?;
+        if let Some(secret) = secret {
+            builder = builder.psk(0, secret).ok()?;
+        }
         builder.build_responder().ok().map(Handshake)
     }
 
@@ -127,8 +156,11 @@ fn builder<'a>(
     prologue: &'a [u8],
     entropy: &mut Entropy,
 ) -> Option<Builder<'a>> {
-    let params = pattern.name().parse().ok()?;
-    let builder = Builder::with_resolver(params, Box::new(Primitives(entropy.array())));
+    let primitives = Primitives {
+        seed: entropy.array(),
+        own: own.pair(),
+    };
+    let builder = Builder::with_resolver(pattern.name().parse().ok()?, Box::new(primitives));
     builder
         .local_private_key(own.bytes())
         .ok()?
@@ -136,15 +168,18 @@ fn builder<'a>(
         .ok()
 }
 
-/// The library's primitives, with chance from the given seed in the place of the system's.
-struct Primitives([u8; 32]);
+/// The library's primitives, but for the curve, and with chance from the given seed in the place of the system's.
+struct Primitives {
+    seed: [u8; 32],
+    own: Arc<Pair>,
+}
 
 impl CryptoResolver for Primitives {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Entropy::new(self.0)))
+        Some(Box::new(Entropy::new(self.seed)))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        (*choice == DHChoice::Curve25519).then(|| Box::new(Curve(self.own.clone())) as Box<dyn Dh>)
     }
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         DefaultResolver.resolve_hash(choice)
@@ -158,19 +193,27 @@ impl CryptoResolver for Primitives {
 mod tests {
     use super::*;
 
+    const ALL: [Pattern; 3] = [Pattern::Ik, Pattern::Ix, Pattern::Resumed];
+
     fn ends(pattern: Pattern, believed: &SecretKey) -> (Handshake, Handshake) {
         let (client, server) = (SecretKey::from_chance([1; 32]), SecretKey::from_chance([2; 32]));
         let mut entropy = Entropy::new([3; 32]);
-        let known = (pattern == Pattern::Ik).then(|| believed.public());
+        let (key, secret) = (believed.public(), believed.bytes());
+        let known = match pattern {
+            Pattern::Ik => Known::Key(&key),
+            Pattern::Ix => Known::Nothing,
+            Pattern::Resumed => Known::Secret(secret),
+        };
+        let shared = (pattern == Pattern::Resumed).then(|| server.bytes());
         (
-            Handshake::initiator(&client, known.as_ref(), b"prologue", &mut entropy).unwrap(),
-            Handshake::responder(pattern, &server, b"prologue", &mut entropy).unwrap(),
+            Handshake::initiator(&client, known, b"prologue", &mut entropy).unwrap(),
+            Handshake::responder(pattern, &server, shared, b"prologue", &mut entropy).unwrap(),
         )
     }
 
     #[test]
     fn two_messages_of_the_stated_sizes_give_both_ends_the_same_secrets() {
-        for pattern in [Pattern::Ik, Pattern::Ix] {
+        for pattern in ALL {
             let (mut client, mut server) = ends(pattern, &SecretKey::from_chance([2; 32]));
             let (mut first, mut second) = (Vec::new(), Vec::new());
             client.write(b"SYN", &mut first).unwrap();
@@ -179,8 +222,8 @@ mod tests {
             server.write(b"yes", &mut second).unwrap();
             assert_eq!(second.len(), pattern.second_overhead() + 3);
             assert_eq!(client.read(&second).unwrap(), b"yes");
-            assert_eq!(server.remote(), Some(SecretKey::from_chance([1; 32]).public()));
-            assert_eq!(client.remote(), Some(SecretKey::from_chance([2; 32]).public()));
+            let told = |of| (pattern != Pattern::Resumed).then(|| SecretKey::from_chance([of; 32]).public());
+            assert_eq!((server.remote(), client.remote()), (told(1), told(2)));
             let (a, b) = (client.split().unwrap(), server.split().unwrap());
             assert_eq!((a.to_responder, a.to_initiator), (b.to_responder, b.to_initiator));
             assert_ne!(a.to_responder, a.to_initiator);
@@ -189,11 +232,13 @@ mod tests {
 
     #[test]
     fn a_message_for_another_key_or_with_a_changed_bit_is_not_genuine() {
-        let (mut client, mut server) = ends(Pattern::Ik, &SecretKey::from_chance([9; 32]));
-        let mut first = Vec::new();
-        client.write(b"SYN", &mut first).unwrap();
-        assert!(server.read(&first).is_none());
-        for pattern in [Pattern::Ik, Pattern::Ix] {
+        for pattern in [Pattern::Ik, Pattern::Resumed] {
+            let (mut client, mut server) = ends(pattern, &SecretKey::from_chance([9; 32]));
+            let mut first = Vec::new();
+            client.write(b"SYN", &mut first).unwrap();
+            assert!(server.read(&first).is_none());
+        }
+        for pattern in ALL {
             let right = SecretKey::from_chance([2; 32]);
             let mut first = Vec::new();
             ends(pattern, &right).0.write(b"SYN", &mut first).unwrap();

@@ -1,8 +1,9 @@
 //! From the machine to the network: with a session sealed in one step, otherwise in or behind a request for one.
 
+use crate::keys::KEY_BYTES;
 use crate::machine::Sealed;
-use crate::noise::{Handshake, Pattern};
-use crate::packet::{self, OVERHEAD, Request as Payload};
+use crate::noise::{Handshake, Known, Pattern};
+use crate::packet::{self, ConnectionId, OVERHEAD, Packet, Request as Payload};
 use crate::peers::{Id, Owner, Request};
 use crate::schedule::Suite;
 use crate::session::Sealer;
@@ -104,7 +105,7 @@ impl<M: Machine> Sealed<M> {
         let found = peer.requests.iter().rposition(same);
         let index = match found {
             Some(index) => index,
-            None => match self.begin_request(id, path, pdu) {
+            None => match self.begin_request(id, path, pdu, None) {
                 Some(index) => index,
                 None => return false,
             },
@@ -151,33 +152,42 @@ impl<M: Machine> Sealed<M> {
         }
     }
 
-    /// Begins a handshake whose first message carries `pdu`.
-    fn begin_request(&mut self, id: Id, path: PathAddress, pdu: Vec<u8>) -> Option<usize> {
+    /// Begins a handshake whose first message carries `pdu`, in the place of the one with the one-time key `instead_of`.
+    fn begin_request(
+        &mut self,
+        id: Id,
+        path: PathAddress,
+        pdu: Vec<u8>,
+        instead_of: Option<[u8; KEY_BYTES]>,
+    ) -> Option<usize> {
         let peer = self.peers.peers.get_mut(&id)?;
-        let pattern = if peer.key.is_some() {
-            Pattern::Ik
-        } else {
-            Pattern::Ix
-        };
         let pass = peer.key.and_then(|key| self.passes.get(&key).copied());
-        let name: packet::ConnectionId = self.entropy.array();
-        let secret: Option<[u8; 32]> = (pattern == Pattern::Ik).then(|| self.entropy.array());
+        let resumption = pass
+            .and_then(|pass| pass.resumption)
+            .filter(|resumption| resumption.client == self.own);
+        let known = match (&peer.key, &resumption) {
+            (None, _) => Known::Nothing,
+            (Some(key), None) => Known::Key(key),
+            (Some(_), Some(resumption)) => Known::Secret(&resumption.secret),
+        };
+        let pattern = known.pattern();
+        let name: ConnectionId = self.entropy.array();
+        let secret: Option<[u8; 32]> = (pattern != Pattern::Ix).then(|| self.entropy.array());
         let prologue = packet::prologue(pattern, &name);
-        let mut handshake = Handshake::initiator(
-            &self.config.secret,
-            peer.key.as_ref(),
-            &prologue,
-            &mut self.entropy,
-        )?;
+        let mut handshake = Handshake::initiator(&self.config.secret, known, &prologue, &mut self.entropy)?;
         let payload = Payload {
             fast_aes: self.config.fast_aes,
             epoch: pass.unwrap_or_default().epoch,
             early_secret: secret,
+            instead_of,
         };
         let mut bytes = packet::hello_header(pattern, &name, &pass.unwrap_or_default().token);
+        if let Some(resumption) = &resumption {
+            bytes.extend_from_slice(&resumption.ticket);
+        }
         handshake.write(&payload.emit(&pdu), &mut bytes)?;
         let early = secret
-            .filter(|_| pass.is_some())
+            .filter(|_| pass.is_some() && instead_of.is_none())
             .map(|secret| Sealer::new(Suite::ChaCha20Poly1305, secret, name, true));
         if peer.requests.len() >= MAX_REQUESTS {
             let oldest = peer.requests.remove(0);
@@ -198,6 +208,42 @@ impl<M: Machine> Sealed<M> {
             tokens: 0,
         });
         Some(peer.requests.len() - 1)
+    }
+
+    /// Somebody says that the ticket of a request does not open: another takes its place, with the keys of both hosts. A lie
+    /// costs what a lost packet costs, and the handshake is no weaker.
+    pub(crate) fn on_stale(&mut self, to: ConnectionId) {
+        let Some(Owner::Request(id)) = self.peers.by_id.get(&to).copied() else {
+            self.stats.unknown += 1;
+            return;
+        };
+        let Some(peer) = self.peers.peers.get_mut(&id) else {
+            return;
+        };
+        let with_ticket = |request: &Request| request.id == to && request.pattern == Pattern::Resumed;
+        let Some(place) = peer.requests.iter().position(with_ticket) else {
+            return;
+        };
+        let before = peer.requests.remove(place);
+        self.peers.by_id.remove(&to);
+        self.stats.refused_tickets += 1;
+        if let Some(pass) = peer.key.and_then(|key| self.passes.get_mut(&key)) {
+            pass.resumption = None;
+        }
+        // The early data behind it may wait on the way: it must not be taken when it has come another way.
+        let one_time_key = match Packet::parse(&before.bytes) {
+            Some(Packet::Hello(hello)) => hello.message.first_chunk().copied(),
+            _ => None,
+        };
+        let instead_of = one_time_key.filter(|_| !before.held.is_empty());
+        let Some(index) = self.begin_request(id, before.path, before.pdu, instead_of) else {
+            return;
+        };
+        let peer = self.peers.peers.get_mut(&id);
+        if let Some(request) = peer.and_then(|peer| peer.requests.get_mut(index)) {
+            (request.held, request.repeats) = (before.held, before.repeats);
+            self.queue.push_back(datagram(request.path, &request.bytes));
+        }
     }
 
     /// Repeats requests that nothing else repeats, and ends the patience with a peer that is not who it should be.

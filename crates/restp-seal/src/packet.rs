@@ -5,6 +5,7 @@ use crate::keys::{KEY_BYTES, PublicKey};
 pub use crate::noise::Pattern;
 use crate::pass::{EPOCH_BYTES, Epoch, Pass, TOKEN_BYTES, Token};
 use crate::schedule::{Suite, TAG_BYTES};
+use crate::ticket::{Resumption, SHARED_BYTES, TICKET_BYTES, Ticket};
 use std::fmt;
 
 /// Set in the first byte of everything that is sealed.
@@ -15,6 +16,8 @@ const HELLO_IX: u8 = 0x81;
 const ANSWER: u8 = 0x82;
 const RETRY: u8 = 0x83;
 const FOREIGN: u8 = 0x84;
+const HELLO_RESUMED: u8 = 0x85;
+const STALE: u8 = 0x86;
 /// Packets: the low four bits say which path.
 const DATA: u8 = 0xC0;
 /// In a packet's first byte: sealed with the keys of early data.
@@ -67,6 +70,11 @@ pub enum Packet<'a> {
         /// This host's key, as far as one may believe it.
         key: PublicKey,
     },
+    /// Says that the ticket of the request does not open here, or no more.
+    Stale {
+        /// Chosen by the host that asked.
+        to: ConnectionId,
+    },
     /// Carries a datagram of the machine.
     Data(DataHeader),
 }
@@ -80,6 +88,8 @@ pub struct Hello<'a> {
     pub from: ConnectionId,
     /// Proof of its address; zeros for none.
     pub token: Token,
+    /// With [`Pattern::Resumed`]: what was given for the secret that begins the handshake.
+    pub ticket: Option<Ticket>,
     /// The first message.
     pub message: &'a [u8],
 }
@@ -115,18 +125,22 @@ impl Packet<'_> {
             }));
         }
         match kind {
-            HELLO_IK | HELLO_IX => {
-                let (token, message) = rest.split_first_chunk()?;
-                let pattern = if kind == HELLO_IK {
-                    Pattern::Ik
-                } else {
-                    Pattern::Ix
+            HELLO_IK | HELLO_IX | HELLO_RESUMED => {
+                let (token, rest) = rest.split_first_chunk()?;
+                let (pattern, ticket, message) = match kind {
+                    HELLO_IK => (Pattern::Ik, None, rest),
+                    HELLO_IX => (Pattern::Ix, None, rest),
+                    _ => {
+                        let (ticket, message) = rest.split_first_chunk()?;
+                        (Pattern::Resumed, Some(*ticket), message)
+                    }
                 };
                 let whole = message.len() >= pattern.first_overhead() + Request::bytes(pattern);
                 whole.then_some(Packet::Hello(Hello {
                     pattern,
                     from: to,
                     token: *token,
+                    ticket,
                     message,
                 }))
             }
@@ -139,6 +153,7 @@ impl Packet<'_> {
                 to,
                 key: PublicKey(rest.try_into().ok()?),
             }),
+            STALE => rest.is_empty().then_some(Packet::Stale { to }),
             _ => None,
         }
     }
@@ -164,10 +179,11 @@ const fn kind(pattern: Pattern) -> u8 {
     match pattern {
         Pattern::Ik => HELLO_IK,
         Pattern::Ix => HELLO_IX,
+        Pattern::Resumed => HELLO_RESUMED,
     }
 }
 
-/// The header of a request; the first message follows.
+/// The header of a request; a ticket with [`Pattern::Resumed`], and the first message follow.
 pub fn hello_header(pattern: Pattern, from: &ConnectionId, token: &Token) -> Vec<u8> {
     [&[kind(pattern)][..], from, token].concat()
 }
@@ -194,6 +210,11 @@ pub fn foreign(to: &ConnectionId, key: &PublicKey) -> Vec<u8> {
     [&[FOREIGN][..], to, &key.0].concat()
 }
 
+/// The ticket of a request does not open.
+pub fn stale(to: &ConnectionId) -> Vec<u8> {
+    [&[STALE][..], to].concat()
+}
+
 /// Bytes of an answer without a packet behind it.
 pub const fn answer_bytes(pattern: Pattern) -> usize {
     ANSWER_HEADER + pattern.second_overhead() + Grant::BYTES
@@ -208,7 +229,14 @@ pub struct Request {
     pub epoch: Epoch,
     /// Early data is sealed with it. Only where the payload is secret.
     pub early_secret: Option<[u8; 32]>,
+    /// The one-time key of a request whose place this one takes, with early data that must not be taken any more.
+    /// Only with [`Pattern::Ik`].
+    pub instead_of: Option<[u8; KEY_BYTES]>,
 }
+
+/// Flags of a [`Request`].
+const FAST_AES: u8 = 1;
+const INSTEAD: u8 = 2;
 
 impl fmt::Debug for Request {
     /// Without the secret.
@@ -224,35 +252,43 @@ impl Request {
     /// Length without the PDU.
     pub const fn bytes(pattern: Pattern) -> usize {
         match pattern {
-            Pattern::Ik => 1 + EPOCH_BYTES + 32,
+            Pattern::Ik | Pattern::Resumed => 1 + EPOCH_BYTES + 32,
             Pattern::Ix => 1 + EPOCH_BYTES,
         }
     }
 
     /// The payload.
     pub fn emit(&self, pdu: &[u8]) -> Vec<u8> {
-        let secret = self.early_secret.as_ref().map_or(&[][..], |secret| &secret[..]);
-        [&[u8::from(self.fast_aes)][..], &self.epoch, secret, pdu].concat()
+        let part = |part: &Option<[u8; 32]>| part.map_or(Vec::new(), |part| part.to_vec());
+        let instead = if self.instead_of.is_some() { INSTEAD } else { 0 };
+        let flags = if self.fast_aes { FAST_AES } else { 0 } | instead;
+        let (secret, other) = (part(&self.early_secret), part(&self.instead_of));
+        [&[flags][..], &self.epoch, &secret, &other, pdu].concat()
     }
 
     /// The payload's meaning, and the PDU.
     pub fn parse(pattern: Pattern, payload: &[u8]) -> Option<(Request, &[u8])> {
         let ([flags], rest) = payload.split_first_chunk()?;
         let (epoch, rest) = rest.split_first_chunk()?;
-        let (early_secret, pdu) = match pattern {
-            Pattern::Ik => {
-                let (secret, pdu) = rest.split_first_chunk()?;
-                (Some(*secret), pdu)
-            }
-            Pattern::Ix => (None, rest),
-        };
+        let (early_secret, rest) = part(rest, pattern != Pattern::Ix)?;
+        let (instead_of, pdu) = part(rest, pattern == Pattern::Ik && flags & INSTEAD != 0)?;
         let request = Request {
-            fast_aes: flags & 1 == 1,
+            fast_aes: flags & FAST_AES != 0,
             epoch: *epoch,
             early_secret,
+            instead_of,
         };
         Some((request, pdu))
     }
+}
+
+/// The next 32 bytes, if `there` are such.
+fn part(bytes: &[u8], there: bool) -> Option<(Option<[u8; 32]>, &[u8])> {
+    if !there {
+        return Some((None, bytes));
+    }
+    let (part, rest) = bytes.split_first_chunk()?;
+    Some((Some(*part), rest))
 }
 
 /// Payload of the second message.
@@ -272,27 +308,42 @@ pub struct Grant {
 
 impl Grant {
     /// Length of the payload.
-    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + TOKEN_BYTES;
+    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
 
     /// The payload.
     pub fn emit(&self) -> Vec<u8> {
         let flags = u8::from(self.welcome) | u8::from(self.early) << 1;
         let head = [flags, self.suite as u8];
-        [&head[..], &self.from, &self.pass.epoch, &self.pass.token].concat()
+        let (mut ticket, mut secret) = ([0; TICKET_BYTES], [0; SHARED_BYTES]);
+        if let Some(resumption) = &self.pass.resumption {
+            (ticket, secret) = (resumption.ticket, resumption.secret);
+        }
+        let pass = [&self.pass.epoch[..], &self.pass.token, &ticket, &secret];
+        [&head[..], &self.from, &pass.concat()].concat()
     }
 
-    /// The payload's meaning.
-    pub fn parse(payload: &[u8]) -> Option<Grant> {
+    /// The payload's meaning for `client`, whom it is given to.
+    pub fn parse(payload: &[u8], client: &PublicKey) -> Option<Grant> {
         let ([flags, suite], rest) = payload.split_first_chunk()?;
         let (from, rest) = rest.split_first_chunk()?;
         let (epoch, rest) = rest.split_first_chunk()?;
-        let (epoch, token) = (*epoch, rest.try_into().ok()?);
+        let (token, rest) = rest.split_first_chunk()?;
+        let (ticket, secret) = rest.split_first_chunk()?;
+        let resumption = Resumption {
+            client: *client,
+            ticket: *ticket,
+            secret: secret.try_into().ok()?,
+        };
         Some(Grant {
             welcome: flags & 1 == 1,
             early: flags & 2 == 2,
             suite: Suite::from_code(*suite)?,
             from: *from,
-            pass: Pass { epoch, token },
+            pass: Pass {
+                epoch: *epoch,
+                token: *token,
+                resumption: (*ticket != [0; TICKET_BYTES]).then_some(resumption),
+            },
         })
     }
 }
@@ -329,36 +380,50 @@ mod tests {
 
     #[test]
     fn requests_and_grants_read_back() {
-        for pattern in [Pattern::Ik, Pattern::Ix] {
+        for (pattern, instead_of) in [
+            (Pattern::Ik, None),
+            (Pattern::Ik, Some([5; 32])),
+            (Pattern::Ix, None),
+            (Pattern::Resumed, None),
+        ] {
             let request = Request {
                 fast_aes: true,
                 epoch: [3; 8],
-                early_secret: (pattern == Pattern::Ik).then_some([4; 32]),
+                early_secret: (pattern != Pattern::Ix).then_some([4; 32]),
+                instead_of,
             };
             let payload = request.emit(b"pdu");
-            assert_eq!(payload.len(), Request::bytes(pattern) + 3);
+            let length = Request::bytes(pattern) + instead_of.map_or(0, |_| 32);
+            assert_eq!(payload.len(), length + 3);
             assert_eq!(
                 Request::parse(pattern, &payload),
                 Some((request, b"pdu".as_slice()))
             );
-            assert_eq!(Request::parse(pattern, &payload[..8]), None);
+            assert_eq!(Request::parse(pattern, &payload[..length - 1]), None);
         }
-        let grant = Grant {
-            welcome: true,
-            early: false,
-            suite: Suite::Aes128Gcm,
-            from: [5; 8],
-            pass: Pass {
-                epoch: [6; 8],
-                token: [7; 16],
-            },
+        let client = PublicKey([8; 32]);
+        let resumption = Resumption {
+            client,
+            ticket: [9; TICKET_BYTES],
+            secret: [10; 32],
         };
-        let payload = grant.emit();
-        assert_eq!(
-            (payload.len(), Grant::parse(&payload)),
-            (Grant::BYTES, Some(grant))
-        );
-        assert_eq!(Grant::parse(&payload[1..]), None);
+        for resumption in [None, Some(resumption)] {
+            let grant = Grant {
+                welcome: true,
+                early: false,
+                suite: Suite::Aes128Gcm,
+                from: [5; 8],
+                pass: Pass {
+                    epoch: [6; 8],
+                    token: [7; 16],
+                    resumption,
+                },
+            };
+            let payload = grant.emit();
+            assert_eq!(payload.len(), Grant::BYTES);
+            assert_eq!(Grant::parse(&payload[1..], &client), None);
+            assert_eq!(Grant::parse(&payload, &client), Some(grant));
+        }
     }
 
     #[test]

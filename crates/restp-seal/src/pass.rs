@@ -1,9 +1,11 @@
 //! What a host gives a peer for the next time: proof of its address (ResTP §3.5.5, OP-30), and the right to early data,
 //! which is taken once (OP-34; RFC 8446 §8). A host remembers the first flights of one epoch. When it remembers as many
 //! as it can it begins the next epoch, and flights of the one before are no longer early: no flight is taken twice,
-//! however long it was kept, in bounded memory and without a clock.
+//! however long it was kept, in bounded memory and without a clock. With it goes a ticket (`ticket.rs`).
 
 use crate::entropy::Entropy;
+use crate::keys::PublicKey;
+use crate::ticket::{Opened, Period, Resumption, Ticket, TicketOffice};
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, CookieLength, CookieMint, CookieParameters};
 use std::collections::BTreeSet;
@@ -29,6 +31,8 @@ pub struct Pass {
     pub epoch: Epoch,
     /// Proof of the address it was given to.
     pub token: Token,
+    /// Takes the place of a full handshake.
+    pub resumption: Option<Resumption>,
 }
 
 impl fmt::Debug for Pass {
@@ -41,6 +45,7 @@ impl fmt::Debug for Pass {
 /// Gives passes and knows its own again.
 pub(crate) struct PassOffice {
     mint: CookieMint,
+    tickets: TicketOffice,
     epoch: Epoch,
     flights: BTreeSet<[u8; 32]>,
 }
@@ -56,17 +61,36 @@ impl PassOffice {
             mint: CookieMint::new(parameters),
             epoch: entropy.array(),
             flights: BTreeSet::new(),
+            tickets: TicketOffice::new(entropy),
         }
     }
 
-    /// A pass for `peer`.
-    pub(crate) fn pass(&self, now: Time, peer: IpAddr) -> Pass {
-        let mut token = [0; TOKEN_BYTES];
-        token.copy_from_slice(self.mint.mint(now, peer).as_bytes());
+    /// A pass for `client` at `address`; `since` as in [`TicketOffice::give`].
+    pub(crate) fn pass(
+        &mut self,
+        now: Time,
+        address: IpAddr,
+        client: PublicKey,
+        since: Option<Period>,
+        entropy: &mut Entropy,
+    ) -> Pass {
         Pass {
             epoch: self.epoch,
-            token,
+            token: self.token(now, address),
+            resumption: self.tickets.give(now, client, since, entropy),
         }
+    }
+
+    /// Proof of its address for `peer`.
+    pub(crate) fn token(&self, now: Time, peer: IpAddr) -> Token {
+        let mut token = [0; TOKEN_BYTES];
+        token.copy_from_slice(self.mint.mint(now, peer).as_bytes());
+        token
+    }
+
+    /// What a ticket of an earlier pass says.
+    pub(crate) fn open(&mut self, now: Time, ticket: &Ticket, entropy: &mut Entropy) -> Option<Opened> {
+        self.tickets.open(now, ticket, entropy)
     }
 
     /// Has `peer` received a pass at its address before?
@@ -96,7 +120,8 @@ mod tests {
         let mut entropy = Entropy::new([1; 32]);
         let mut office = PassOffice::new(&mut entropy);
         let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let pass = office.pass(Time::ZERO, here);
+        let client = PublicKey([7; 32]);
+        let pass = office.pass(Time::ZERO, here, client, None, &mut entropy);
         assert!(office.proves(Time::ZERO, here, &pass.token));
         assert!(!office.proves(Time::ZERO, there, &pass.token));
         assert!(!office.proves(Time::ZERO, here, &[0; 16]));
@@ -109,7 +134,8 @@ mod tests {
             assert!(office.admits(&pass.epoch, flight(n), &mut entropy), "{n}");
             assert!(!office.admits(&pass.epoch, flight(n), &mut entropy), "{n}");
         }
-        assert_ne!(office.pass(Time::ZERO, here).epoch, pass.epoch);
+        let next = office.pass(Time::ZERO, here, client, None, &mut entropy);
+        assert_ne!(next.epoch, pass.epoch);
         assert!(office.flights.len() < REMEMBERED);
     }
 }

@@ -22,8 +22,9 @@ impl<M: Machine> Sealed<M> {
         if opened_here {
             return;
         }
-        let chance = self.entropy.array();
-        if let Whence::Elsewhere { home, ask } = session.homes.look(now, space, datagram, chance) {
+        let entropy = &mut self.entropy;
+        let look = session.homes.look(now, space, datagram, || entropy.array());
+        if let Whence::Elsewhere { home, ask } = look {
             self.stats.elsewhere += 1;
             if let Some(value) = ask {
                 self.say(id, datagram.path, Control::Challenge(value));

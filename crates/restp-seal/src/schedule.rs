@@ -51,7 +51,7 @@ impl KeyType for Length {
 }
 
 /// `out` = HKDF-Expand(`secret`, "restp seal " ‖ `label` ‖ `context`).
-fn expand(secret: &[u8; 32], label: &str, context: &[u8], out: &mut [u8]) {
+pub(crate) fn expand(secret: &[u8; 32], label: &str, context: &[u8], out: &mut [u8]) {
     let prk = Prk::new_less_safe(HKDF_SHA256, secret);
     let info = [b"restp seal ", label.as_bytes(), context];
     // The lengths used here are far below the limit of 255 blocks, the only thing that can fail.

@@ -81,8 +81,14 @@ impl Homes {
         homes
     }
 
-    /// A genuine packet of path `space` came, `datagram` is what was in it; `chance` is used when it must be asked for.
-    pub(crate) fn look(&mut self, now: Time, space: u8, datagram: &Datagram, chance: Value) -> Whence {
+    /// A genuine packet of path `space` came, `datagram` is what was in it; `chance` is drawn when it must be asked for.
+    pub(crate) fn look(
+        &mut self,
+        now: Time,
+        space: u8,
+        datagram: &Datagram,
+        chance: impl FnOnce() -> Value,
+    ) -> Whence {
         let (space, remote) = (usize::from(space % SPACES), datagram.path.remote);
         let home = *self.known[space].get_or_insert(remote);
         if home == remote {
@@ -99,14 +105,15 @@ impl Homes {
             }
             Some(asked) if now.since(asked.at) < REPEAT => None,
             _ => {
+                let value = chance();
                 self.asked = Some(Asked {
                     space,
                     remote,
-                    value: chance,
+                    value,
                     at: now,
                     last: datagram.clone(),
                 });
-                Some(chance)
+                Some(value)
             }
         };
         Whence::Elsewhere { home, ask: value }
@@ -145,22 +152,22 @@ mod tests {
     fn a_path_moves_when_its_new_address_answers_and_not_before() {
         let home = from(2).path.remote;
         let mut homes = Homes::at(home);
-        assert_eq!(homes.look(ms(0), 0, &from(2), [1; 8]), Whence::Home);
+        assert_eq!(homes.look(ms(0), 0, &from(2), || [1; 8]), Whence::Home);
         assert_eq!(
-            homes.look(ms(0), 1, &from(3), [1; 8]),
+            homes.look(ms(0), 1, &from(3), || [1; 8]),
             Whence::Home,
             "another path"
         );
         let ask = Some([2; 8]);
         assert_eq!(
-            homes.look(ms(1), 0, &from(9), [2; 8]),
+            homes.look(ms(1), 0, &from(9), || [2; 8]),
             Whence::Elsewhere { home, ask }
         );
         let quiet = Whence::Elsewhere { home, ask: None };
-        assert_eq!(homes.look(ms(2), 0, &from(9), [3; 8]), quiet, "asked already");
-        assert_eq!(homes.look(ms(2), 0, &from(8), [3; 8]), quiet, "one at a time");
+        assert_eq!(homes.look(ms(2), 0, &from(9), || [3; 8]), quiet, "asked already");
+        assert_eq!(homes.look(ms(2), 0, &from(8), || [3; 8]), quiet, "one at a time");
         assert_eq!(
-            homes.look(ms(201), 0, &from(9), [3; 8]),
+            homes.look(ms(201), 0, &from(9), || [3; 8]),
             Whence::Elsewhere { home, ask },
             "again"
         );
@@ -173,7 +180,7 @@ mod tests {
             "with something else"
         );
         assert!(homes.answered(from(9).path.remote, [2; 8]).is_some());
-        assert_eq!(homes.look(ms(300), 0, &from(9), [4; 8]), Whence::Home);
+        assert_eq!(homes.look(ms(300), 0, &from(9), || [4; 8]), Whence::Home);
         assert!(homes.answered(from(9).path.remote, [2; 8]).is_none(), "once");
     }
 

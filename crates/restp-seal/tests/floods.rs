@@ -126,6 +126,52 @@ fn requests_that_open_nothing_are_computed_with_a_bounded_number_of_times() {
 }
 
 #[test]
+fn tickets_are_opened_at_any_rate_and_computed_with_at_a_bounded_one() {
+    let mut pair = warm("3wh-arq");
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.open();
+    pair.run_for(Duration::from_secs(1));
+    let asked = pair.sent(HELLO_RESUMED).remove(0);
+    let before = pair.ends[1].seal_stats();
+    let (sessions, answered) = (pair.ends[1].sessions(), before.retries);
+    // A ticket that was seen on its way, with other messages, and tickets of nobody.
+    for n in 0..20_000_u32 {
+        let mut bytes = asked.clone();
+        let place = if n % 2 == 0 { 90 } else { 30 };
+        bytes[place..place + 4].copy_from_slice(&n.to_be_bytes());
+        ask(&mut pair, NET + n, &bytes);
+        if n % 10 == 0 {
+            pair.run_for(ms(1)); // 10 000 a second
+        }
+    }
+    let stats = pair.ends[1].seal_stats();
+    assert_eq!(stats.stale_tickets - before.stale_tickets, 10_000);
+    let computed = stats.forged - before.forged;
+    assert!((4_000..=6_100).contains(&computed), "{stats:?}");
+    assert_eq!(computed + stats.retries - answered, 10_000);
+    assert_eq!(pair.ends[1].sessions(), sessions, "nothing is kept");
+}
+
+#[test]
+fn a_flood_of_strangers_does_not_keep_out_who_has_a_ticket() {
+    let mut pair = warm("3wh-arq");
+    // Nobody has shown an address; the token of the pass is left out.
+    let (key, pass) = pair.ends[0].passes().next().expect("a pass");
+    let token = [0; 16];
+    pair.ends[0].keep_pass(key, restp_seal::Pass { token, ..pass });
+    let mut rubbish = hello_header(Pattern::Ik, b"somebody", &[0; 16]);
+    rubbish.extend((0..200).map(|n| n as u8));
+    for n in 0..2_000_u32 {
+        rubbish[25..29].copy_from_slice(&n.to_be_bytes());
+        ask(&mut pair, NET + n, &rubbish);
+    }
+    assert!(pair.ends[1].seal_stats().retries > 1_000);
+    pair.connect();
+    assert_eq!(pair.log[0].kind(), HELLO_RESUMED);
+    assert!(!pair.log.iter().any(|seen| seen.kind() == RETRY));
+}
+
+#[test]
 fn one_source_cannot_take_the_place_of_others() {
     let mut pair = server(256);
     // It has the address and proves it.

@@ -32,6 +32,18 @@ fn a_set_up_takes_as_long_as_without_a_seal() {
             assert_eq!(stats.handshake, Some(least), "{preset}, key known: {known}");
             assert_eq!(pair.log[0].kind(), if known { HELLO_IK } else { HELLO_IX });
             assert_eq!(pair.log[1].kind(), ANSWER);
+            assert!(pair.log[1].bytes.len() <= 1280);
+            pair.run_for(ms(100));
+            pair.come_again(preset, 9);
+            let (flow, accepted) = pair.connect();
+            let stats = pair.ends[0].stats(flow).expect("open");
+            assert_eq!(stats.handshake, Some(least), "{preset}, resumed");
+            assert_eq!(pair.log[0].kind(), HELLO_RESUMED);
+            let answer = pair.log.iter().find(|seen| seen.kind() == ANSWER);
+            assert!(answer.expect("an answer").bytes.len() <= 1280);
+            assert_eq!(pair.ends[1].flow_key(accepted), Some(secret(1).public()));
+            assert_eq!(pair.ends[0].flow_key(flow), Some(secret(2).public()));
+            assert_eq!(pair.ends[1].seal_stats().resumed, 1);
         }
     }
 }
@@ -52,7 +64,10 @@ fn data_beside_the_syn_arrives_after_half_a_round_trip_and_is_sealed() {
         .filter(|seen| seen.from == 0)
         .map(Seen::kind)
         .collect();
-    assert!(kinds.contains(&EARLY) && kinds[0] == HELLO_IK, "{kinds:02x?}");
+    assert!(
+        kinds.contains(&EARLY) && kinds[0] == HELLO_RESUMED,
+        "{kinds:02x?}"
+    );
     pair.write(1, accepted, b"an answer");
     pair.run_for(ms(15));
     assert_eq!(pair.read_all(0, flow), b"an answer");
@@ -64,8 +79,8 @@ fn the_request_stands_in_for_a_lost_syn_as_without_a_seal() {
     let mut pair = warm("opt-arq");
     let mut hellos = 0;
     pair.rule = Box::new(move |seen| {
-        hellos += u32::from(seen.from == 0 && seen.kind() == HELLO_IK);
-        if seen.from == 0 && seen.kind() == HELLO_IK && hellos == 1 {
+        hellos += u32::from(seen.kind() == HELLO_RESUMED);
+        if seen.kind() == HELLO_RESUMED && hellos == 1 {
             Verdict::Drop
         } else {
             Verdict::Pass
@@ -74,6 +89,7 @@ fn the_request_stands_in_for_a_lost_syn_as_without_a_seal() {
     let flow = pair.open();
     pair.write(0, flow, b"request");
     pair.run_for(ms(30));
+    assert!(pair.sent(HELLO_RESUMED).len() > 1);
     let accepted = pair.accepted().expect("no timeout");
     assert_eq!(pair.read_all(1, accepted), b"request");
 }

@@ -54,6 +54,8 @@ pub const HELLO_IX: u8 = 0x81;
 pub const ANSWER: u8 = 0x82;
 pub const RETRY: u8 = 0x83;
 pub const FOREIGN: u8 = 0x84;
+pub const HELLO_RESUMED: u8 = 0x85;
+pub const STALE: u8 = 0x86;
 pub const DATA: u8 = 0xC0;
 pub const EARLY: u8 = 0xE0;
 
@@ -258,6 +260,43 @@ impl Pair {
         }
     }
 
+    /// The client begins anew with nothing but its passes, with chance from `seed`; what was open is over.
+    pub fn come_again(&mut self, preset: &str, seed: u8) {
+        if let Some(flow) = self.accepted() {
+            self.ends[1].abort(self.now, flow);
+            self.ends[1].release(self.now, flow);
+            self.run_for(ms(1000));
+        }
+        let passes: Vec<_> = self.ends[0].passes().collect();
+        let mut later = seal(1);
+        later.seed = [seed; 32];
+        self.ends[0] = Sealed::new(Endpoint::new(config(preset, &[])), later);
+        self.know();
+        for (key, pass) in passes {
+            self.ends[0].keep_pass(key, pass);
+        }
+        (self.log, self.events) = (Vec::new(), [Vec::new(), Vec::new()]);
+    }
+
+    /// The server begins anew with nothing but its key, with chance from `seed`.
+    pub fn restart(&mut self, preset: &str, seed: u8) {
+        let mut later = seal(2);
+        later.seed = [seed; 32];
+        self.serve(preset, later);
+    }
+
+    /// The server begins anew as `seal` says.
+    pub fn serve(&mut self, preset: &str, seal: SealConfig) {
+        let config = config(preset, &[]).listen(PORT, Acceptance::Any);
+        self.ends[1] = Sealed::new(Endpoint::new(config), seal);
+    }
+
+    /// What the client has sent so far of kind `kind`.
+    pub fn sent(&self, kind: u8) -> Vec<Vec<u8>> {
+        let sent = (self.log.iter()).filter(|seen| seen.from == 0 && seen.kind() == kind);
+        sent.map(|seen| seen.bytes.clone()).collect()
+    }
+
     /// From now on a NAT shows the client as `host`.
     pub fn rebind_to(&mut self, host: u8) {
         self.seen_as = Some(address(host));
@@ -299,7 +338,7 @@ pub fn contiguous(path: PathAddress, bytes: Vec<u8>) -> Datagram {
     }
 }
 
-/// The client has been here before: it has a cookie and a pass, and everything else is over.
+/// The client has been here before: it has a cookie and a pass with a ticket, and everything else is over.
 pub fn warm(preset: &str) -> Pair {
     let mut pair = Pair::new(preset, &[]);
     let flows = pair.connect();
@@ -309,15 +348,11 @@ pub fn warm(preset: &str) -> Pair {
     }
     pair.run_for(Duration::from_secs(200));
     pair.ends[1].release(pair.now, flows.1);
-    let cookie = pair.ends[0].inner().cookies(pair.now).next().expect("a cookie");
-    let (key, pass) = pair.ends[0].passes().next().expect("a pass");
-    let mut later = seal(1);
-    later.seed = [9; 32];
-    pair.ends[0] = Sealed::new(Endpoint::new(config(preset, &[])), later);
-    pair.know();
-    pair.ends[0].inner_mut().keep_cookie(pair.now, cookie);
-    pair.ends[0].keep_pass(key, pass);
-    (pair.log, pair.events) = (Vec::new(), [Vec::new(), Vec::new()]);
+    let cookie = pair.ends[0].inner().cookies(pair.now).next();
+    pair.come_again(preset, 9);
+    if let Some(cookie) = cookie {
+        pair.ends[0].inner_mut().keep_cookie(pair.now, cookie);
+    }
     pair
 }
 

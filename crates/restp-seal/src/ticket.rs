@@ -1,0 +1,231 @@
+//! Resumption tickets (as RFC 5077 and RFC 8446 §4.6.1): who had a full handshake comes back with a cheaper one. The ticket
+//! names the client to the host that gave it, and the secret that goes with it takes the place of both keys. The host keeps
+//! nothing but the keys of its tickets: a new one every 12 h, the one before still opens. A ticket that is given for another
+//! is sealed with the key of that one, so that no chain of them outlives the proof of the client's key by more than 24 h.
+
+use crate::entropy::Entropy;
+use crate::keys::{KEY_BYTES, PublicKey};
+use crate::schedule::{TAG_BYTES, expand};
+use restp_base::time::{Duration, Time};
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use std::fmt;
+
+/// Bytes of a ticket: nonce, and the client's key sealed.
+pub const TICKET_BYTES: usize = NONCE_LEN + KEY_BYTES + TAG_BYTES;
+/// Means something to the host that gave it.
+pub type Ticket = [u8; TICKET_BYTES];
+
+/// Bytes of the secret that goes with a ticket.
+pub const SHARED_BYTES: usize = 32;
+
+/// Time between two keys, as of the secrets of cookies and tokens.
+const ROTATION: Duration = Duration::from_secs(12 * 3600);
+
+/// Lets a client come back to the host that gave it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Resumption {
+    /// Whom it was given to, and speaks for.
+    pub client: PublicKey,
+    /// Shown to the host.
+    pub ticket: Ticket,
+    /// Never shown.
+    pub secret: [u8; SHARED_BYTES],
+}
+
+impl fmt::Debug for Resumption {
+    /// Without the secret, nor the ticket that finds it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resumption({})", self.client)
+    }
+}
+
+/// Which key sealed a ticket.
+pub(crate) type Period = u64;
+
+/// What a ticket says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) client: PublicKey,
+    pub(crate) secret: [u8; SHARED_BYTES],
+    pub(crate) period: Period,
+}
+
+/// Gives tickets and opens its own.
+pub(crate) struct TicketOffice {
+    present: TicketKey,
+    previous: Option<TicketKey>,
+}
+
+struct TicketKey {
+    period: Period,
+    secret: [u8; 32],
+    key: Option<LessSafeKey>,
+}
+
+impl TicketOffice {
+    pub(crate) fn new(entropy: &mut Entropy) -> Self {
+        TicketOffice {
+            present: TicketKey::new(0, entropy),
+            previous: None,
+        }
+    }
+
+    /// A ticket for `client`, in the place of one that was sealed in `since`, or of a proof of its key.
+    pub(crate) fn give(
+        &mut self,
+        now: Time,
+        client: PublicKey,
+        since: Option<Period>,
+        entropy: &mut Entropy,
+    ) -> Option<Resumption> {
+        self.turn(now, entropy);
+        let previous = self.previous.as_ref();
+        let key = previous
+            .filter(|key| Some(key.period) == since)
+            .unwrap_or(&self.present);
+        let ticket = key.seal(&client, entropy.array())?;
+        Some(Resumption {
+            client,
+            secret: key.shared(&ticket),
+            ticket,
+        })
+    }
+
+    /// What `ticket` says, if it was given here and not too long ago.
+    pub(crate) fn open(&mut self, now: Time, ticket: &Ticket, entropy: &mut Entropy) -> Option<Opened> {
+        self.turn(now, entropy);
+        let keys = [Some(&self.present), self.previous.as_ref()];
+        keys.into_iter().flatten().find_map(|key| {
+            Some(Opened {
+                client: key.open(ticket)?,
+                secret: key.shared(ticket),
+                period: key.period,
+            })
+        })
+    }
+
+    /// A new key in each period; what is older than the one before is forgotten.
+    fn turn(&mut self, now: Time, entropy: &mut Entropy) {
+        let period = now.as_nanos() / ROTATION.as_nanos();
+        if period > self.present.period {
+            let before = std::mem::replace(&mut self.present, TicketKey::new(period, entropy));
+            self.previous = (before.period + 1 == period).then_some(before);
+        }
+    }
+}
+
+impl TicketKey {
+    fn new(period: Period, entropy: &mut Entropy) -> Self {
+        let secret = entropy.array();
+        let mut key = [0; 32];
+        expand(&secret, "ticket", &[], &mut key);
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &key)
+            .ok()
+            .map(LessSafeKey::new);
+        TicketKey { period, secret, key }
+    }
+
+    /// 2²⁹ tickets of one key, 12 000 a second, share a nonce with a chance of 2⁻³⁹.
+    fn seal(&self, client: &PublicKey, nonce: [u8; NONCE_LEN]) -> Option<Ticket> {
+        let mut ticket = [0; TICKET_BYTES];
+        let (head, rest) = ticket.split_at_mut(NONCE_LEN);
+        let (body, end) = rest.split_at_mut(KEY_BYTES);
+        head.copy_from_slice(&nonce);
+        body.copy_from_slice(&client.0);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .key
+            .as_ref()?
+            .seal_in_place_separate_tag(nonce, Aad::empty(), body);
+        end.copy_from_slice(tag.ok()?.as_ref());
+        Some(ticket)
+    }
+
+    fn open(&self, ticket: &Ticket) -> Option<PublicKey> {
+        let (nonce, sealed) = ticket.split_first_chunk::<NONCE_LEN>()?;
+        let mut bytes: [u8; KEY_BYTES + TAG_BYTES] = sealed.try_into().ok()?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.key.as_ref()?.open_in_place(nonce, Aad::empty(), &mut bytes);
+        let client = opened.ok()?;
+        (&*client).try_into().ok().map(PublicKey)
+    }
+
+    /// The secret that goes with `ticket`: it need not lie in it.
+    fn shared(&self, ticket: &Ticket) -> [u8; SHARED_BYTES] {
+        let mut secret = [0; SHARED_BYTES];
+        expand(&self.secret, "resume", ticket, &mut secret);
+        secret
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: PublicKey = PublicKey([7; 32]);
+
+    fn office() -> (TicketOffice, Entropy) {
+        let mut entropy = Entropy::new([1; 32]);
+        (TicketOffice::new(&mut entropy), entropy)
+    }
+
+    fn hours(n: u64) -> Time {
+        Time::ZERO + Duration::from_secs(n * 3600)
+    }
+
+    #[test]
+    fn a_ticket_opens_where_it_was_given_and_says_who_came() {
+        let (mut office, mut entropy) = office();
+        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        let opened = office.open(Time::ZERO, &given.ticket, &mut entropy).unwrap();
+        assert_eq!((opened.client, opened.secret), (CLIENT, given.secret));
+        let again = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        assert!(again.ticket != given.ticket && again.secret != given.secret);
+        assert!(
+            !given.ticket.windows(4).any(|part| part == [7; 4]),
+            "the client is not told"
+        );
+        let mut other = TicketOffice::new(&mut entropy);
+        assert_eq!(other.open(Time::ZERO, &given.ticket, &mut entropy), None);
+    }
+
+    #[test]
+    fn no_changed_bit_goes_unnoticed() {
+        let (mut office, mut entropy) = office();
+        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        for bit in 0..TICKET_BYTES * 8 {
+            let mut ticket = given.ticket;
+            ticket[bit / 8] ^= 0x80 >> (bit % 8);
+            assert_eq!(office.open(Time::ZERO, &ticket, &mut entropy), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_chain_of_tickets_ends_with_the_key_of_the_first() {
+        let (mut office, mut entropy) = office();
+        let mut given = office.give(hours(11), CLIENT, None, &mut entropy).unwrap();
+        for hour in 12..24 {
+            let opened = office.open(hours(hour), &given.ticket, &mut entropy).unwrap();
+            assert_eq!(opened.period, 0);
+            given = office
+                .give(hours(hour), CLIENT, Some(opened.period), &mut entropy)
+                .unwrap();
+        }
+        assert_eq!(office.open(hours(24), &given.ticket, &mut entropy), None);
+    }
+
+    #[test]
+    fn what_is_older_than_the_key_before_is_forgotten() {
+        let (mut office, mut entropy) = office();
+        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        assert!(office.open(hours(23), &given.ticket, &mut entropy).is_some());
+        assert_eq!(office.open(hours(24), &given.ticket, &mut entropy), None);
+        let (mut idle, mut entropy) = (office, entropy);
+        let given = idle.give(hours(24), CLIENT, None, &mut entropy).unwrap();
+        assert_eq!(
+            idle.open(hours(48), &given.ticket, &mut entropy),
+            None,
+            "nobody came in between"
+        );
+    }
+}
