@@ -15,6 +15,7 @@
 
 use restp_base::machine::Datagram;
 use restp_proto::wire::{Header, Tail, is_bare_request, sack, verify_header, verify_payload};
+use restp_seal::PublicKey;
 use restp_seal::packet::{Grant, NUMBERS, Packet, Pattern, Request};
 use restp_seal::replay::Window;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -102,12 +103,12 @@ total! {
         black_box(Packet::parse(bytes));
     }
     fn sealed_request(bytes: &[u8]) {
-        for pattern in [Pattern::Ik, Pattern::Ix] {
+        for pattern in [Pattern::Ik, Pattern::Ix, Pattern::Resumed] {
             black_box(Request::parse(pattern, bytes));
         }
     }
     fn sealed_grant(bytes: &[u8]) {
-        black_box(Grant::parse(bytes));
+        black_box(Grant::parse(bytes, &PublicKey([7; 32])));
     }
     // Six bytes of a packet's header.
     fn packet_number(window: &mut Window, number: u64) {

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{Receiver, Running, write};
+use common::{Receiver, Running, restp, write};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const OPPORTUNISTIC: [&str; 2] = ["--set", "connection=opportunistic"];
@@ -87,5 +88,105 @@ fn a_receiver_that_did_not_opt_in_takes_nothing_early() {
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.address.clone());
     for _ in 0..2 {
         assert_eq!(early(&visit(cache.path(), &mut receiver, &[&to])), [0, 0]);
+    }
+}
+
+/// Starts a receiver at `address` with the key in `key`.
+fn receive_at(address: &str, key: &str) -> Receiver {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let fixed = ["recv", "--json", "--listen", address, "--dir", dir, "--key", key];
+    let mut running = Running::start(&[&fixed[..], &OPPORTUNISTIC].concat());
+    let invitation = running.json();
+    Receiver {
+        ticket: invitation["ticket"].as_str().unwrap().into(),
+        address: invitation["addresses"][0].as_str().unwrap().into(),
+        running,
+        folder,
+    }
+}
+
+/// The words of the one line that begins with "pass".
+fn pass_of(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut passes = text.lines().filter(|line| line.starts_with("pass "));
+    let words = passes.next().unwrap().split(' ').map(str::to_owned).collect();
+    assert_eq!(passes.next(), None);
+    words
+}
+
+#[test]
+fn what_a_receiver_gave_before_it_was_started_again_costs_a_round_trip_only() {
+    let keys = tempfile::tempdir().unwrap();
+    let key = keys.path().join("own.key").to_str().unwrap().to_owned();
+    assert_eq!(restp(&["keygen", &key]).code, Some(0));
+    let cache = tempfile::tempdir().unwrap();
+    let path = cache.path().join("restp").join("cookies");
+    let mut receiver = receive_at("127.0.0.1:0", &key);
+    let (address, ticket) = (receiver.address.clone(), receiver.ticket.clone());
+    visit(cache.path(), &mut receiver, &[&ticket]);
+    let before = pass_of(&path);
+    drop(receiver);
+    // Cookie, token, epoch and resumption ticket are of a receiver that is no more.
+    let mut receiver = receive_at(&address, &key);
+    assert_eq!(early(&visit(cache.path(), &mut receiver, &[&ticket])), [0, 0]);
+    let after = pass_of(&path);
+    assert_eq!(before[1], after[1], "the same receiver");
+    assert!(before.iter().zip(&after).filter(|(a, b)| a != b).count() >= 4);
+    let third = visit(cache.path(), &mut receiver, &[&ticket]);
+    assert!(early(&third).iter().all(|packets| *packets > 0), "{third:?}");
+}
+
+#[test]
+fn a_damaged_pass_or_an_expired_cookie_costs_a_round_trip_only() {
+    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let (cache, to) = (tempfile::tempdir().unwrap(), receiver.ticket.clone());
+    let path = cache.path().join("restp").join("cookies");
+    visit(cache.path(), &mut receiver, &[&to]);
+    // Epoch, token, own key, ticket, secret.
+    for place in 2..7 {
+        let text = fs::read_to_string(&path).unwrap();
+        let word = pass_of(&path)[place].clone();
+        let other = if word.starts_with('7') { "a" } else { "7" };
+        for damaged in [format!("{other}{}", &word[1..]), word[2..].to_owned()] {
+            fs::write(&path, text.replace(&word, &damaged)).unwrap();
+            visit(cache.path(), &mut receiver, &[&to]);
+        }
+    }
+    let expired: String = (fs::read_to_string(&path).unwrap().lines())
+        .map(|line| match line.rsplit_once(' ') {
+            Some((cookie, _)) if !line.starts_with("pass ") => format!("{cookie} 1000000000\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    fs::write(&path, expired).unwrap();
+    assert_eq!(early(&visit(cache.path(), &mut receiver, &[&to])), [0, 0]);
+    assert!(
+        early(&visit(cache.path(), &mut receiver, &[&to]))
+            .iter()
+            .all(|packets| *packets > 0)
+    );
+}
+
+#[test]
+fn what_speaks_for_its_owner_is_kept_for_its_owner_and_never_shown() {
+    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let (cache, to) = (tempfile::tempdir().unwrap(), receiver.ticket.clone());
+    let path = cache.path().join("restp").join("cookies");
+    visit(cache.path(), &mut receiver, &[&to]);
+    let shown = pass_of(&path)[3..].to_vec();
+    assert_eq!(
+        shown.iter().map(String::len).collect::<Vec<_>>(),
+        [32, 52, 120, 64]
+    );
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "note.txt", b"again");
+    let arguments = [&["send", file.to_str().unwrap(), &to], &OPPORTUNISTIC[..]].concat();
+    let sent = Running::start_caching(cache.path(), &arguments).end();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let kept = pass_of(&path);
+    for secret in [&shown[0], &shown[2], &shown[3], &kept[3], &kept[5], &kept[6]] {
+        assert!(!sent.stdout.contains(secret) && !sent.stderr.contains(secret));
     }
 }
