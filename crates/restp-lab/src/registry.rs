@@ -7,6 +7,7 @@ pub(crate) use restp::text_of;
 use crate::scenario::unknown;
 use crate::traffic::PORT;
 use restp_base::machine::{Datagram, Machine, PathAddress};
+use restp_base::time::Time;
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::wire;
 use restp_rivals::compositions::rivals;
@@ -191,8 +192,12 @@ impl Transport {
                     listen: Some(PORT),
                     ..client.clone()
                 };
+                let mut opener = Tcp::new(client);
+                if parameters.fast_open {
+                    opener.keep_cookie(Time::ZERO, restp::kept_cookie(server.cookies, path));
+                }
                 Ends {
-                    client: Box::new(Tcp::new(client)),
+                    client: Box::new(opener),
                     server: Box::new(Tcp::new(server)),
                 }
             }
@@ -290,6 +295,25 @@ mod tests {
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn with_fast_open_the_opener_has_a_cookie_and_its_first_segment_data() {
+        let path = PathAddress {
+            local: ([10, 0, 0, 1], 0).into(),
+            remote: ([10, 0, 0, 2], 0).into(),
+        };
+        for (set, bytes) in [(&[][..], 0), (&[("fast-open", "on")], 100)] {
+            let transport = Transport::new("tcp:newreno", set, Path::new("")).expect("a rival");
+            let mut client = transport.machines(path).client;
+            let flow = client.open(Time::ZERO, path, PORT).expect("a free port");
+            let request = bytes::Bytes::from(vec![7; 100]);
+            client.write(Time::ZERO, flow, request).expect("room");
+            let mut out = Datagram::empty();
+            assert!(client.poll_transmit(Time::ZERO, &mut out));
+            let numbers = transport.numbers(&out, path).expect("a header of TCP");
+            assert_eq!(numbers.payload_bytes, bytes, "{set:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use restp_base::time::{Duration, Time};
 use restp_proto::composition::{Composition, PRESETS, Preset, SetError, ValidComposition};
 use restp_proto::config::{Acceptance, EndpointConfig};
 use restp_proto::endpoint::Endpoint;
-use restp_services::connection_management::{CookieMint, KeptCookie};
+use restp_services::connection_management::{CookieMint, CookieParameters, KeptCookie};
 use std::path::Path;
 
 /// The composition called `profile`, changed by the pairs of `set`.
@@ -48,17 +48,21 @@ pub(super) fn ends(composition: &ValidComposition, path: PathAddress) -> Ends {
     let cookies = server.cookies;
     let mut client = Endpoint::new(client);
     if composition.establishment.is_opportunistic() {
-        let kept = KeptCookie {
-            server: path.remote,
-            port: PORT,
-            cookie: CookieMint::new(cookies).mint(Time::ZERO, path.local.ip()),
-            remaining: CONTACT_LASTS,
-        };
-        client.keep_cookie(Time::ZERO, kept);
+        client.keep_cookie(Time::ZERO, kept_cookie(cookies, path));
     }
     Ends {
         client: Box::new(client),
         server: Box::new(Endpoint::new(server)),
+    }
+}
+
+/// What an opener along `path` keeps from an earlier contact with a server that makes its cookies so.
+pub(super) fn kept_cookie(cookies: CookieParameters, path: PathAddress) -> KeptCookie {
+    KeptCookie {
+        server: path.remote,
+        port: PORT,
+        cookie: CookieMint::new(cookies).mint(Time::ZERO, path.local.ip()),
+        remaining: CONTACT_LASTS,
     }
 }
 

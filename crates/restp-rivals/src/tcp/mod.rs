@@ -3,16 +3,17 @@
 //!
 //! | File | Holds |
 //! |---|---|
-//! | [`wire`], [`options`], [`nak`], [`snack`] | every byte of a header |
+//! | [`wire`], [`options`], [`nak`], [`snack`], [`fast_open`] | every byte of a header |
 //! | `numbers`, `stream` | TCP numbers bytes, services number segments |
 //! | [`parameters`] | what a user sets, by key |
 //! | `connection` | one connection: intake, outlet, transitions, timers |
 //! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, of several paths ([`mptcp`](crate::mptcp)) as well |
 //!
-//! Left out, because no comparison here turns on it: simultaneous open, urgent data, data in SYN segments, keep-alive
+//! Left out, because no comparison here turns on it: simultaneous open, urgent data, data in SYN segments without a cookie, keep-alive
 //! (off unless asked for, RFC 9293 §3.8.4), ECN, Nagle's algorithm.
 
 pub(crate) mod connection;
+pub mod fast_open;
 pub mod host;
 pub mod nak;
 pub(crate) mod numbers;

@@ -1,7 +1,8 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323 §2.2, §3.2), SACK
-//! permitted and SACK (RFC 2018 §2, §3), NAK and its mode, SNACK and the SCPS capability that permits it, MPTCP (RFC 8684).
-//! Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
+//! permitted and SACK (RFC 2018 §2, §3), NAK and its mode, SNACK and the SCPS capability that permits it, MPTCP (RFC 8684),
+//! Fast Open (RFC 7413). Unknown ones are stepped over (RFC 9293 §3.1, MUST-6).
 
+use super::fast_open::{self, FastOpen};
 use super::nak::{self, Nak};
 use super::snack::{self, Snack};
 use super::wire::{HEADER_BYTES, WireError};
@@ -68,6 +69,8 @@ pub struct Options {
     pub snack: Option<Snack>,
     /// What concerns a connection of several paths; the first one in a header counts.
     pub multipath: Option<Multipath>,
+    /// A cookie, or a request for one.
+    pub fast_open: Option<FastOpen>,
 }
 
 /// Bytes that an option of `length` takes in whole words.
@@ -182,6 +185,7 @@ impl Options {
                 let option = Multipath::parse(value).ok_or(wrong("a length that the MPTCP subtype has"))?;
                 self.multipath = self.multipath.or(option);
             }
+            fast_open::KIND => self.fast_open = FastOpen::parse(value),
             // Kinds with other uses: what does not look like ours is stepped over.
             nak::KIND => self.nak = self.nak.or(Nak::parse(value)),
             nak::MODE_KIND => self.nak_mode = self.nak_mode.or(nak::parse_mode(value)),
@@ -233,10 +237,11 @@ impl Options {
         }
         if let Some(option) = &self.multipath {
             option.emit(out);
-            out.extend(std::iter::repeat_n(
-                NO_OPERATION,
-                padded(option.bytes()) - option.bytes(),
-            ));
+            pad(out, option.bytes());
+        }
+        if let Some(option) = &self.fast_open {
+            option.emit(out);
+            pad(out, option.bytes());
         }
         let left = (start + ROOM - out.len()).saturating_sub(SACK_FRAME_BYTES) / BLOCK_BYTES;
         let count = self.sack.len().min(left);
@@ -248,6 +253,11 @@ impl Options {
             }
         }
     }
+}
+
+/// Fills up the last word of an option of `length` bytes.
+fn pad(out: &mut Head, length: usize) {
+    out.extend(std::iter::repeat_n(NO_OPERATION, padded(length) - length));
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ pub struct TcpParameters {
     pub rto: RtoParameters,
     /// Repetition of SYN and SYN-ACK. Default 3 s, as ResTP's; RFC 6298 §2.1 says 1 s.
     pub handshake: HandshakeParameters,
+    /// Data travel in the SYN once a cookie of the server is known (RFC 7413). Default off.
+    pub fast_open: bool,
     /// Bytes an application may have written that are not yet sent. Default 256 KiB.
     pub send_buffer_bytes: usize,
     /// Connections may use several paths (MPTCP), and this chooses among them. Default none: plain TCP.
@@ -63,7 +65,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-const NUMBERS: [&str; 25] = [
+const NUMBERS: [&str; 26] = [
     "segment",
     "window",
     "window-scaling",
@@ -89,6 +91,7 @@ const NUMBERS: [&str; 25] = [
     "handshake-rto",
     "handshake-attempts",
     "send-buffer",
+    "fast-open",
 ];
 
 impl TcpParameters {
@@ -112,6 +115,7 @@ impl TcpParameters {
             handshake: HandshakeParameters::default(),
             send_buffer_bytes: 256 << 10,
             multipath: None,
+            fast_open: false,
         }
     }
 
@@ -237,6 +241,7 @@ impl TcpParameters {
             "data-attempts" => self.rto.attempts = small(count()?)?,
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = small(count()?)?,
+            "fast-open" => self.fast_open = named(key, value, &SWITCH)?,
             "send-buffer" => self.send_buffer_bytes = bytes()? as usize,
             _ => {
                 let keys = [&CHOICES[..], &NUMBERS].concat().join(", ");
@@ -274,6 +279,10 @@ impl TcpParameters {
             let message = "recovery \"pipe\" lives on what NAK, SACK or SNACK report; \
                            set ack = \"positive+sack\", or recovery = \"duplicate-ack\"";
             return Err(error("recovery", message.into()));
+        }
+        if self.fast_open && self.multipath.is_some() {
+            let message = "fast-open opens connections of one path; leave it out, or choose tcp";
+            return Err(error("fast-open", message.into()));
         }
         if self.re_snack && self.lost_repeats == LostRepeats::Timer {
             let message = "re-snack asks for a lost repeat again, lost-repeats \"timer\" never does; \
@@ -389,6 +398,7 @@ mod tests {
             ("handshake-rto", "1 s"),
             ("handshake-attempts", "2"),
             ("send-buffer", "64 KiB"),
+            ("fast-open", "on"),
         ];
         let others = [
             ("nak", "nak-mode", "quasi-reliable"),

@@ -13,6 +13,7 @@ fn random_changes_of_honest_segments_harm_nothing() {
     let mut stream = Stream::named(3, "changes");
     for set in [
         &[][..],
+        &[("fast-open", "on")],
         &[
             ("ack", "positive+sack"),
             ("recovery", "pipe"),

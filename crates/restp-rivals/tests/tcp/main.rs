@@ -1,5 +1,6 @@
 //! Stories of two TCPs in virtual time: how a connection begins, loses, waits and ends (RFC 9293).
 
+mod fast_open;
 mod hostile;
 mod network;
 mod reports;

@@ -1,5 +1,6 @@
 //! What the two SYNs settle (RFC 9293 §3.7.1, RFC 7323, RFC 2018): segment sizes, scale, timestamps, reports.
 
+use super::super::fast_open::FastOpen;
 use super::super::nak::SEGMENTS_MAX;
 use super::super::options::{Options, TIMESTAMP_BYTES};
 use super::super::stream::ByteStream;
@@ -61,6 +62,7 @@ impl Connection {
                 .subflow
                 .as_ref()
                 .and_then(|subflow| subflow.set_up.greeting()),
+            fast_open: FastOpen::of(self.exchange),
             ..Options::default()
         }
     }
@@ -106,6 +108,7 @@ impl Connection {
         self.inn.shift = shift;
         self.inn.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
         self.inn.edge = next;
+        self.inn.first = next;
         let pieces = 2 * self.parameters.window.segments as usize;
         self.inn.stream = ByteStream::new(next, pieces);
         self.inn.nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);

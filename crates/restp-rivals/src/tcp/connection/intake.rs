@@ -59,8 +59,7 @@ impl Connection {
 
     /// SYN-SENT: only what acknowledges our SYN counts (RFC 9293 §3.10.7.3).
     fn on_answer(&mut self, now: Time, header: &Header) -> Verdict {
-        let ours = truncate(self.out.numbers.first_byte());
-        if !header.flags.has(Flags::ACK) || header.acknowledgement != ours {
+        if !header.flags.has(Flags::ACK) || !self.names_our_syn(header.acknowledgement) {
             self.stats.rejected_packets += 1;
             return if header.flags.has(Flags::ACK) {
                 Verdict::Refuse
@@ -77,6 +76,7 @@ impl Connection {
             }
             self.learn(header);
             self.establish(now);
+            self.on_early_answer(now, header);
             self.inn.ack.on_urgent();
         }
         Verdict::Taken
@@ -108,7 +108,7 @@ impl Connection {
             return Verdict::Taken;
         }
         if self.is_half_open() {
-            if header.acknowledgement != truncate(self.out.numbers.first_byte()) {
+            if !self.names_our_syn(header.acknowledgement) {
                 self.stats.rejected_packets += 1;
                 return Verdict::Refuse;
             }
@@ -160,7 +160,7 @@ impl Connection {
 
     /// A SYN where there is a connection: a repeat, or one that must be proved by a reset (RFC 5961 §4.2).
     fn on_late_syn(&mut self, header: &Header) {
-        let repeated = truncate(self.inn.stream.next()) == header.sequence.wrapping_add(1);
+        let repeated = truncate(self.inn.first) == header.sequence.wrapping_add(1);
         match &mut self.state {
             State::SynReceived(handshake) if repeated => handshake.repeat(),
             _ => self.inn.ack.on_urgent_once(),
@@ -215,7 +215,7 @@ impl Connection {
 
     /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what was
     /// never sent; then nothing else in the segment is believed.
-    fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
+    pub(super) fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
         let (detail, unit) = (self.agreed.detail, self.agreed.unit);
         let (number, options) = (header.acknowledgement, &header.options);
         let report = self.out.numbers.report(number, options, detail, unit);
@@ -268,7 +268,7 @@ impl Connection {
         if acknowledged < unacknowledged {
             return;
         }
-        let bytes = u64::from(header.window) << self.agreed.peer_shift;
+        let bytes = u64::from(header.window) << self.shift_of(header);
         self.out.advertised = header.window;
         self.out.window = SendWindow::initial(acknowledged, bytes);
         if !self.out.window_probe {
@@ -308,7 +308,7 @@ impl Connection {
     }
 
     /// Payload, FIN, or both.
-    fn on_data(&mut self, now: Time, stretch: Stretch) {
+    pub(super) fn on_data(&mut self, now: Time, stretch: Stretch) {
         let (fin, edge) = (stretch.fin, self.inn.edge);
         let arrival = if self.inn.inbox.len() >= super::MAX_PIECES {
             Arrival::BeyondWindow // tiny segments cost more memory than the window counts

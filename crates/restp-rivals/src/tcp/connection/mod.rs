@@ -2,6 +2,7 @@
 //! share. Drained as ResTP's: [`Connection::poll_transmit`] until `false`, notices, [`Connection::deadline`].
 
 mod agreement;
+mod early;
 mod intake;
 mod multipath;
 mod outlet;
@@ -24,7 +25,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
 use restp_services::congestion::{Congestion, CongestionEvent};
-use restp_services::connection_management::{Handshake, Notice, Release, TIME_WAIT};
+use restp_services::connection_management::{Cookie, Exchange, Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::ordering::Inbox;
@@ -83,6 +84,8 @@ struct Inbound {
     shift: u8,
     /// First byte beyond everything ever advertised.
     edge: u64,
+    /// The byte behind the peer's SYN.
+    first: u64,
     ack: AckTimer,
     nak: NakReporter,
     inbox: Inbox,
@@ -102,6 +105,10 @@ pub(crate) struct Connection {
     agreed: Agreed,
     /// Its part in a connection of several paths.
     subflow: Option<Box<Subflow>>,
+    /// What the set-up says of cookies, and whether data may travel before it is complete.
+    exchange: Option<Exchange>,
+    /// A cookie from the server, for the next time.
+    fresh_cookie: Option<Cookie>,
     release: Release,
     stats: FlowStats,
     notices: VecDeque<Notice>,
@@ -196,6 +203,7 @@ impl Connection {
                 window: ReceiveWindow::new(sequence::ORIGIN, WindowParameters { segments: 0 }),
                 shift: 0,
                 edge: sequence::ORIGIN,
+                first: sequence::ORIGIN,
                 ack: AckTimer::new(Schedule::Positive(parameters.ack), None),
                 nak: NakReporter::new(parameters.nak, 1, sequence::ORIGIN),
                 inbox: Inbox::default(),
@@ -209,6 +217,8 @@ impl Connection {
                 clock: None,
             },
             subflow: None,
+            exchange: None,
+            fresh_cookie: None,
             release: Release::default(),
             stats: FlowStats {
                 path: Some(address),
@@ -236,7 +246,7 @@ impl Connection {
     }
     /// The application never heard of it, so it will never release it.
     pub(crate) fn is_unknown_to_application(&self) -> bool {
-        !self.opened_here && self.stats.handshake.is_none()
+        !self.opened_here && self.stats.handshake.is_none() && !self.trusts()
     }
     /// Reading has made an acknowledgement due.
     pub(crate) fn owes_acknowledgement(&self) -> bool {

@@ -23,8 +23,9 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
             let due = handshake.take_due();
             if due {
                 c.send_syn(now, out);
+                return true;
             }
-            due
+            c.trusts() && c.poll_established(now, out)
         }
         State::TimeWait { .. } => c.inn.ack.is_due(now) && c.send_acknowledgement(now, out),
         State::Resetting => {
@@ -162,6 +163,7 @@ impl Connection {
     fn send_syn(&mut self, now: Time, out: &mut Datagram) {
         let answers = self.is_half_open();
         let mut header = self.plain(self.out.numbers.first_byte() - 1);
+        let payload = self.early_payload(now);
         header.options = self.offer(answers);
         if self.parameters.timestamps && (!answers || self.agreed.clock.is_some()) {
             header.options.timestamps = Some(self.clock(now));
@@ -178,8 +180,9 @@ impl Connection {
             // needs no update of its own before.
             let (next, unread) = self.receive_units();
             self.inn.window.advertise(next, unread);
+            self.inn.ack.on_sent();
         }
-        self.emit(header, Bytes::new(), out);
+        self.emit(header, payload, out);
     }
 
     fn send_reset(&mut self, now: Time, out: &mut Datagram) {
@@ -298,7 +301,7 @@ impl Connection {
     }
 
     /// Half the send buffer is free again: tell a writer that was refused.
-    fn wake_writer(&mut self) {
+    pub(super) fn wake_writer(&mut self) {
         let half_empty = self.out.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
         if self.out.writer_waits && half_empty {
             self.out.writer_waits = false;

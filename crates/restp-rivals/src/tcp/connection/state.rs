@@ -51,7 +51,9 @@ impl Connection {
         self.stats.handshake = Some(took);
         self.state = State::Established;
         self.progress_at = now;
-        self.notices.push_back(Notice::established(self.opened_here));
+        if !self.trusts() {
+            self.notices.push_back(Notice::established(self.opened_here)); // else it knows already
+        }
         self.watch_window(now);
     }
 

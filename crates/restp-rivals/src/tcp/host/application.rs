@@ -8,6 +8,7 @@ use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
+use restp_services::connection_management::{Establishment, Exchange};
 
 impl Tcp {
     /// A connection by name, for a call of the application.
@@ -45,7 +46,13 @@ impl Flow for Tcp {
             )))
         } else {
             let connection = Connection::open(now, parameters, path, key.ports, isn, None);
-            Held::Single(Box::new(connection))
+            let scheme = if self.parameters.fast_open {
+                Establishment::FastOpen
+            } else {
+                Establishment::ThreeWay
+            };
+            let shown = Exchange::open(scheme, self.kept.find(now, path.remote, port));
+            Held::Single(Box::new(connection.with_exchange(shown)))
         };
         Ok(self.insert(key, held))
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, Wakeup};
 use restp_base::time::Time;
-use restp_services::connection_management::Notice;
+use restp_services::connection_management::{Cookie, Notice};
 
 /// A connection.
 #[derive(Debug)]
@@ -76,6 +76,13 @@ impl Held {
         each!(self, connection => connection.stats())
     }
 
+    /// A cookie from the server, once; connections of several paths ask for none.
+    pub(super) fn take_cookie(&mut self) -> Option<Cookie> {
+        match self {
+            Held::Single(connection) => connection.take_cookie(),
+            Held::Several(_) => None,
+        }
+    }
     /// The subflow `ordinal` is over: its ports may be used again.
     pub(super) fn has_ended(&self, ordinal: usize) -> bool {
         match self {

@@ -21,6 +21,7 @@ use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::random::Stream;
 use restp_base::time::Time;
+use restp_services::connection_management::{CookieCache, CookieMint, CookieParameters, KeptCookie};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct TcpConfig {
     /// What the keys of MPTCP are drawn from, another stream for whoever serves. Fixed, for simulation: an open network
     /// needs one that cannot be guessed (RFC 8684 §5).
     pub key_seed: u64,
+    /// How cookies are made for openers whose address is to be proved (RFC 7413 §4.1.2).
+    pub cookies: CookieParameters,
 }
 
 impl TcpConfig {
@@ -55,6 +58,7 @@ impl TcpConfig {
             max_connections: 65_536,
             max_half_open: 1_024,
             key_seed: 0,
+            cookies: CookieParameters::default(),
         }
     }
 }
@@ -77,6 +81,9 @@ pub struct Tcp {
     /// Which connection a join means.
     by_token: BTreeMap<[u8; 4], FlowId>,
     chance: Stream,
+    mint: CookieMint,
+    /// Cookies of servers.
+    kept: CookieCache,
     half_open: BTreeSet<FlowId>,
     wakes: BTreeSet<(Time, FlowId)>,
     /// Connections that may have something to send.
@@ -102,6 +109,8 @@ impl Tcp {
             by_key: BTreeMap::new(),
             by_token: BTreeMap::new(),
             chance: Stream::named(config.key_seed, &format!("mptcp/{role}")),
+            mint: CookieMint::new(config.cookies),
+            kept: CookieCache::default(),
             half_open: BTreeSet::new(),
             wakes: BTreeSet::new(),
             turns: VecDeque::new(),
@@ -117,6 +126,11 @@ impl Tcp {
     /// Segments dropped because they were malformed, damaged, of no connection, or beyond a limit.
     pub fn dropped_segments(&self) -> u64 {
         self.dropped
+    }
+
+    /// A cookie from an earlier contact, to be shown with `fast_open`.
+    pub fn keep_cookie(&mut self, now: Time, kept: KeptCookie) {
+        self.kept.keep(now, kept);
     }
 
     /// Connections held, lingering ones included.
@@ -149,7 +163,11 @@ impl Tcp {
         let Some((flow, ordinal, slot)) = found else {
             return self.on_stranger(now, path, key, &packet);
         };
-        if slot.held.handle(now, ordinal, packet) == Verdict::Refuse {
+        let verdict = slot.held.handle(now, ordinal, packet);
+        if let Some(cookie) = slot.held.take_cookie() {
+            self.kept.learn(now, path.remote, key.ports.remote, cookie);
+        }
+        if verdict == Verdict::Refuse {
             self.reset(path, &header, bytes);
         }
         self.settle(now, flow);

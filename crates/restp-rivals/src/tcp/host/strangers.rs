@@ -6,12 +6,13 @@ use super::{Key, Tcp};
 use crate::mptcp::connection::{Connection as Several, Join};
 use crate::mptcp::options::{Capable, Multipath};
 use crate::tcp::connection::{Connection, Packet, Ports};
+use crate::tcp::fast_open::FastOpen;
 use crate::tcp::options::Options;
 use crate::tcp::wire::{Flags, Header};
 use restp_base::flow::FlowId;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
-use restp_services::connection_management::{self as management, JoinHash, Keys, Nonce};
+use restp_services::connection_management::{self as management, Exchange, JoinHash, Keys, Nonce, Proof};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
@@ -58,17 +59,31 @@ impl Tcp {
                 own,
             )))
         } else {
-            Held::Single(Box::new(Connection::accept(
+            let exchange = self.exchange_with(now, path, packet.header);
+            let connection = Connection::accept(now, parameters, path, packet.header, isn, None);
+            Held::Single(Box::new(connection.answering(
                 now,
-                parameters,
-                path,
-                packet.header,
-                isn,
-                None,
+                exchange,
+                packet.payload.clone(),
             )))
         };
         let flow = self.insert(key, held);
         self.half_open.insert(flow);
+    }
+
+    /// What a SYN says of cookies, and what is answered (RFC 7413 §4.2.2).
+    fn exchange_with(&self, now: Time, path: PathAddress, syn: &Header) -> Option<Exchange> {
+        let opted_in = self.parameters.fast_open;
+        let client = path.remote.ip();
+        let proof = match syn.options.fast_open? {
+            FastOpen::Request => Proof::Asked,
+            FastOpen::Cookie(shown) if self.mint.verify(now, client, &shown) => Proof::Valid,
+            FastOpen::Cookie(_) => Proof::Refused,
+        };
+        let fresh = self.mint.mint(now, client);
+        // Copied cookies shall not take every place there is (RFC 7413 §5.1).
+        let room = self.half_open.len() < self.config.max_half_open / 2;
+        Exchange::answer(proof, opted_in, room, fresh).filter(|_| opted_in)
     }
 
     /// A further subflow of the connection that `token` names. What names none is refused and counted.
