@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test lint proof python-test bench experiments chaos fuzz fuzz-smoke docs deny clean
+.PHONY: help demo test lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -55,6 +55,9 @@ bench-path: ## measure against kernel TCP and QUIC across an emulated path (root
 
 bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
 	python3 bench/multipath.py
+
+bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs/results/handshakes.md
+	python3 bench/handshakes.py
 
 fuzz: ## coverage-guided fuzzing, 20 minutes of one core for each target; fuzz/run.sh TARGET SECONDS for one
 	./fuzz/run.sh

@@ -33,7 +33,7 @@ pub struct SealConfig {
     /// Handshakes computed in a second for addresses that prove nothing, each about a tenth of a millisecond; from there on,
     /// too, a peer must prove its address first.
     pub max_unproved_per_second: u32,
-    /// The same of those that come with a ticket: each costs a third of the others, only who has or has seen a ticket
+    /// The same of those that come with a ticket: each costs less than half of the others, only who has or has seen a ticket
     /// can ask for it, and who asks for many of the others does not keep these out.
     pub max_unproved_resumed_per_second: u32,
     /// Sessions at once; when all are in use further requests are dropped and counted.
