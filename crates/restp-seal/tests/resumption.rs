@@ -1,9 +1,9 @@
-//! Clients that come again with a ticket: what it saves, whom it speaks for, and how it ends.
+//! Clients that come again with a ticket: what it saves, whom it speaks for, how it ends, and what an attacker makes of it.
 
 mod common;
 
 use common::*;
-use restp_base::flow::CloseReason;
+use restp_base::flow::{CloseReason, Flow};
 use restp_base::time::Duration;
 use restp_seal::{Clients, Fault, Pass, Resumption};
 
@@ -137,4 +137,118 @@ fn a_ticket_does_not_hide_that_the_key_has_changed() {
     };
     assert_eq!(pair.ends[0].fault(address(2)), Some(expected));
     assert_eq!(pair.accepted(), None);
+}
+
+/// The first request of a client that has been here before, and who waits for it.
+fn asked_with_a_ticket() -> (Pair, Vec<u8>) {
+    let mut pair = warm("3wh-arq");
+    pair.rule = Box::new(|seen| {
+        if seen.kind() == HELLO_RESUMED {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.open();
+    pair.run_for(ms(1));
+    let asked = pair.sent(HELLO_RESUMED).remove(0);
+    (pair, asked)
+}
+
+#[test]
+fn a_request_with_a_ticket_is_genuine_in_every_bit_and_to_its_end() {
+    let (mut pair, asked) = asked_with_a_ticket();
+    let before = pair.ends[1].seal_stats();
+    let ticket = 25..85;
+    // All but the kind, which makes another request of it, and the token, which proves an address and nothing else.
+    let places = (1..9).chain(ticket.start..asked.len());
+    for bit in places.flat_map(|byte| byte * 8..byte * 8 + 8) {
+        let mut bytes = asked.clone();
+        bytes[bit / 8] ^= 0x80 >> (bit % 8);
+        pair.inject(1, path(1), &bytes);
+    }
+    for length in 0..asked.len() {
+        pair.inject(1, path(1), &asked[..length]);
+    }
+    let stats = pair.ends[1].seal_stats();
+    assert_eq!(stats.stale_tickets - before.stale_tickets, 8 * 60);
+    assert!(stats.forged - before.forged > 8 * 60, "{stats:?}");
+    assert_eq!((pair.ends[1].half_open(), stats.resumed), (0, 0));
+    pair.inject(1, path(1), &asked);
+    assert_eq!(
+        (pair.ends[1].half_open(), pair.ends[1].seal_stats().resumed),
+        (1, 1)
+    );
+}
+
+#[test]
+fn a_ticket_is_of_no_use_without_the_secret_that_came_with_it() {
+    let (mut pair, asked) = asked_with_a_ticket();
+    // The ticket of one client before the message of another, and before noise.
+    let mut other = Pair::of("3wh-arq", &[], seal(13), seal(2));
+    other.connect();
+    let (_, pass) = other.ends[0].passes().next().expect("a pass");
+    let mut spliced = asked.clone();
+    spliced[25..85].copy_from_slice(&pass.resumption.expect("a ticket").ticket);
+    for bytes in [spliced, [&asked[..85], &noise(200)].concat()] {
+        let before = pair.ends[1].seal_stats().forged;
+        pair.inject(1, path(1), &bytes);
+        assert_eq!(pair.ends[1].seal_stats().forged, before + 1);
+    }
+    assert_eq!(
+        (pair.ends[1].half_open(), pair.ends[1].seal_stats().resumed),
+        (0, 0)
+    );
+}
+
+#[test]
+fn who_says_that_a_ticket_does_not_open_costs_a_round_trip() {
+    let (mut pair, asked) = asked_with_a_ticket();
+    // Who does not see the request does not guess its name.
+    pair.inject(0, path(0), &[&[STALE][..], b"somebody"].concat());
+    assert!(pair.sent(HELLO_IK).is_empty());
+    let lie = [&[STALE][..], &asked[1..9]].concat();
+    for _ in 0..3 {
+        pair.inject(0, path(0), &lie);
+    }
+    pair.run_for(ms(40));
+    assert_eq!(pair.sent(HELLO_IK).len(), 1, "and begins one handshake");
+    let flow = pair.accepted().expect("as without a ticket");
+    assert_eq!(pair.ends[1].flow_key(flow), Some(secret(1).public()));
+    assert_eq!((pair.closed(0), pair.ends[0].fault(address(2))), (None, None));
+    assert_eq!(pair.ends[0].seal_stats().refused_tickets, 1);
+}
+
+/// What was early in a request that somebody kept is not taken after it has come another way.
+#[test]
+fn early_data_of_a_request_that_was_given_up_is_not_taken_later() {
+    let mut pair = warm("opt-arq");
+    pair.rule = Box::new(|seen| {
+        if matches!(seen.kind(), HELLO_RESUMED | EARLY) {
+            Verdict::Drop // kept for later
+        } else {
+            Verdict::Pass
+        }
+    });
+    let flow = pair.open();
+    pair.write(0, flow, b"pay 100");
+    pair.run_for(ms(1));
+    let kept = [pair.sent(HELLO_RESUMED), pair.sent(EARLY)].concat();
+    assert!(kept.len() >= 2);
+    let lie = [&[STALE][..], &kept[0][1..9]].concat();
+    pair.inject(0, path(0), &lie);
+    pair.run_for(ms(100));
+    let accepted = pair.accepted().expect("with the key");
+    assert_eq!(pair.read_all(1, accepted), b"pay 100");
+    pair.ends[1].abort(pair.now, accepted);
+    pair.ends[1].release(pair.now, accepted);
+    pair.run_for(Duration::from_secs(3600));
+    pair.events = [Vec::new(), Vec::new()];
+    for bytes in kept.iter().chain(&kept) {
+        pair.inject(1, path(1), bytes);
+        pair.run_for(ms(10));
+    }
+    let again = pair.accepted().map(|flow| pair.read_all(1, flow));
+    assert!(again.is_none_or(|data| data.is_empty()), "delivered twice");
+    assert_eq!(pair.ends[1].seal_stats().early, 0);
 }
