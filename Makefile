@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke docs deny clean
+.PHONY: help demo test lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke soak docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -64,6 +64,11 @@ fuzz: ## coverage-guided fuzzing, 20 minutes of one core for each target; fuzz/r
 
 fuzz-smoke: ## every fuzz target for a share of one minute, without a fuzzer
 	cargo run --locked --quiet --package restp-fuzz -- 60
+
+soak: ## 200 connections for an hour beside faults and kills; writes docs/results/soak.md; SOAK="--minutes N --seed N" for others
+	cargo build --locked --release --package restp-cli
+	cargo build --locked --release --package restp --example soak
+	python3 bench/soak.py $(SOAK)
 
 docs: ## the documentation of every crate, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
