@@ -11,6 +11,10 @@ use std::fmt;
 /// Set in the first byte of everything that is sealed.
 pub const SEALED: u8 = 0x80;
 
+/// What begins lower is a stranger's: a request, or not sealed at all. From here on it belongs to a session, asked for here or
+/// there.
+pub const FIRST_OF_A_SESSION: u8 = ANSWER;
+
 const HELLO_IK: u8 = 0x80;
 const HELLO_IX: u8 = 0x81;
 const ANSWER: u8 = 0x82;

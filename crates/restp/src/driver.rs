@@ -8,7 +8,7 @@
 
 use crate::clock::Clock;
 use crate::shared::Shared;
-use crate::socket::{Inbox, Outbox, Socket, SocketStats, ecn_of};
+use crate::socket::{Inbox, Outbox, Screen, Socket, SocketStats, ecn_of};
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::observe::Seen;
 use restp_base::time::{Duration, Time};
@@ -37,6 +37,7 @@ pub(crate) struct Driver<M: Machine> {
     inbox: Inbox,
     /// The sockets this wake-up works with; they change with the addresses of this host.
     sockets: Arc<[Arc<Socket>]>,
+    strangers: Option<u8>,
     ports: Vec<Port>,
     /// Reused for every datagram out.
     datagram: Datagram,
@@ -51,15 +52,17 @@ pub(crate) struct Driver<M: Machine> {
 /// A socket and what waits to leave through it.
 struct Port {
     socket: Arc<Socket>,
+    screen: Screen,
     outbox: Outbox,
     /// The kernel has no room for it; the task wakes when there is.
     blocked: bool,
 }
 
 impl Port {
-    fn new(socket: Arc<Socket>) -> Self {
+    fn new(socket: Arc<Socket>, strangers: Option<u8>) -> Self {
         Port {
             socket,
+            screen: Screen::new(strangers),
             outbox: Outbox::new(),
             blocked: false,
         }
@@ -78,13 +81,17 @@ enum Sending {
 }
 
 impl<M: Machine> Driver<M> {
-    pub(crate) fn new(shared: Arc<Shared<M>>) -> Self {
+    /// `strangers`: the first byte of a datagram below which it is one of theirs, if the machine tells them so.
+    pub(crate) fn new(shared: Arc<Shared<M>>, strangers: Option<u8>) -> Self {
         let (clock, sockets) = {
             let core = shared.lock();
             (core.clock(), core.sockets.clone())
         };
         Driver {
-            ports: sockets.iter().cloned().map(Port::new).collect(),
+            ports: (sockets.iter().cloned())
+                .map(|socket| Port::new(socket, strangers))
+                .collect(),
+            strangers,
             sockets,
             shared,
             clock,
@@ -125,7 +132,8 @@ impl<M: Machine> Driver<M> {
                     .any(|socket| Arc::ptr_eq(socket, &port.socket))
             };
             self.ports = before.into_iter().filter(current).collect();
-            self.ports.extend(added.into_iter().map(Port::new));
+            let strangers = self.strangers;
+            (self.ports).extend(added.into_iter().map(|socket| Port::new(socket, strangers)));
         }
         if core
             .machine
@@ -140,7 +148,8 @@ impl<M: Machine> Driver<M> {
     /// Reads every socket once. True when one of them may have more.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut more = false;
-        for socket in self.sockets.iter() {
+        for Port { socket, screen, .. } in &mut self.ports {
+            socket.screened_by(screen, self.now);
             match socket.poll_receive(cx, &mut self.inbox) {
                 Poll::Pending => continue,
                 Poll::Ready(Ok(())) => more = true,
@@ -168,6 +177,7 @@ impl<M: Machine> Driver<M> {
                     self.datagram.ecn = ecn;
                     self.datagram.head.clear();
                     self.datagram.body = bytes.split_to(meta.stride.min(bytes.len()));
+                    screen.see(&self.datagram.body);
                     self.stats.received_datagrams += 1;
                     core.show(Seen::Received(&self.datagram));
                     core.machine.handle(self.now, Input::Datagram(&mut self.datagram));
@@ -243,6 +253,7 @@ impl<M: Machine> Driver<M> {
             socket,
             outbox,
             blocked,
+            ..
         } in &mut self.ports
         {
             *blocked = false;
@@ -289,7 +300,9 @@ impl<M: Machine> Driver<M> {
             .next_deadline()
             .map(|(deadline, _)| deadline);
         let retry = receive_failed.then_some(self.now + TICK);
-        let Some(mut wake) = [deadline, self.linger_until, retry].into_iter().flatten().min() else {
+        let screens = self.ports.iter().map(|port| port.screen.wakes());
+        let wakes = [deadline, self.linger_until, retry].into_iter().chain(screens);
+        let Some(mut wake) = wakes.flatten().min() else {
             return;
         };
         // A deadline that was handled and still stands waits for something else, such as room in the kernel.

@@ -96,7 +96,9 @@ impl Endpoint {
     pub fn bind_with(locals: &[Local], mut config: EndpointConfig, security: Security) -> io::Result<Self> {
         config.initial_numbers = InitialNumbers::Keyed(random()?);
         config.cookies.key = random()?;
-        Self::on_locals(Transport::new(config, security)?, locals)
+        let strangers =
+            matches!(security, Security::Sealed(_)).then_some(restp_seal::packet::FIRST_OF_A_SESSION);
+        Self::on_locals(Transport::new(config, security)?, locals, strangers)
     }
 
     /// This host's name; `None` without a seal.
@@ -173,16 +175,16 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// When an address cannot be bound, none is given, or there is no tokio runtime with I/O and time around.
     pub fn with_machine(machine: M, local: &[SocketAddr]) -> io::Result<Self> {
         let locals: Vec<Local> = local.iter().copied().map(Local::Address).collect();
-        Self::on_locals(machine, &locals)
+        Self::on_locals(machine, &locals, None)
     }
 
-    fn on_locals(machine: M, wanted: &[Local]) -> io::Result<Self> {
+    fn on_locals(machine: M, wanted: &[Local], strangers: Option<u8>) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         // Subscribed before the first look, so that nothing falls between.
         let changes = Changes::subscribe();
         let present = locals::present().unwrap_or_default();
         let shared = Shared::new(machine, Locals::bind(wanted, &present)?);
-        runtime.spawn(Driver::new(shared.clone()));
+        runtime.spawn(Driver::new(shared.clone(), strangers));
         match changes {
             Ok(changes) => drop(runtime.spawn(watch::follow(shared.clone(), changes))),
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),

@@ -7,6 +7,7 @@
 //! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
 //! | `outbox` | datagrams of one path packed into one buffer and one call |
+//! | `screen` | how much of what strangers send comes in |
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
 
@@ -14,14 +15,17 @@ mod fault;
 mod fragments;
 mod inbox;
 mod outbox;
+mod screen;
 
 pub(crate) use fault::Fault;
 use fragments::Fragments;
 pub(crate) use inbox::Inbox;
 pub(crate) use outbox::{Batch, Outbox};
+pub(crate) use screen::Screen;
 
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use restp_base::machine::{Ecn, PathAddress};
+use restp_base::time::Time;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
@@ -185,6 +189,11 @@ impl Socket {
                 other => return Poll::Ready(other),
             }
         }
+    }
+
+    /// Lets `screen` keep out what is too much.
+    pub(crate) fn screened_by(&self, screen: &mut Screen, now: Time) {
+        screen.turn(now, &self.io);
     }
 
     /// The path of a received message, seen from here.

@@ -368,3 +368,45 @@ async fn a_flood_from_everywhere_costs_an_established_transfer_nothing_but_time(
     assert!(stats.retries > 0, "{stats:?}");
     assert_eq!(stats.overflowed, 0, "{stats:?}");
 }
+
+/// Far more strangers than a receiver has time for: the kernel lets in some of them, a newcomer among those sooner or later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newcomer_gets_in_while_the_flood_lasts() {
+    let server = server("default");
+    let target = server.local_addr();
+    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let ended = over.clone();
+    let flood = std::thread::spawn(move || {
+        let socket = std::net::UdpSocket::bind("127.1.0.1:0").expect("an address of this host");
+        let mut hello = [0; 200];
+        hello[0] = HELLO_IX;
+        let mut number = 0_u64;
+        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+            number += 1;
+            hello[25..33].copy_from_slice(&number.to_le_bytes());
+            let _ = socket.send_to(&hello, target);
+        }
+        number
+    });
+    tokio::time::sleep(ms(500)).await; // the screen is there
+    let mut composition = Preset::named("default").expect("a preset").composition();
+    for (key, value) in [("handshake-rto", "200 ms"), ("handshake-attempts", "8")] {
+        composition.set(key, value).expect("a key");
+    }
+    let config = EndpointConfig::new(composition.check().expect("valid"));
+    let client = Endpoint::bind(loopback(), config).expect("loopback");
+    let newcomer = within("connect", async {
+        loop {
+            if let Ok(connection) = client.connect(target, PORT).await {
+                return connection;
+            }
+        }
+    });
+    let newcomer = newcomer.await;
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    let sent = flood.join().expect("no panic");
+    let stats = server.socket_stats();
+    assert!(stats.received_datagrams < sent, "of {sent}: {stats:?}");
+    let accepted = within("accept", server.accept()).await.expect("running");
+    there_and_back((newcomer, accepted), noise(50_000)).await;
+}
