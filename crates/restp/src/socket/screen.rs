@@ -7,8 +7,11 @@
 
 use restp_base::time::{Duration, Time};
 
-/// How often the share of strangers that comes in is set.
+/// How often the share of strangers that comes in is set, unless they are too many before.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The shortest time that a rate is taken from.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Datagrams of strangers that come in each interval, 10 000 a second: a tenth of a processor for what each costs (about
 /// 7 µs with its answer), and far above what arrives where nobody means harm.
@@ -48,12 +51,13 @@ impl Screen {
         self.seen += u64::from(strange.is_some_and(|(below, first)| *first < below));
     }
 
-    /// Sets the share anew when the interval is over.
+    /// Sets the share anew when the interval is over, or as soon as more came in than all of it may bring.
     pub(crate) fn turn(&mut self, now: Time, socket: &tokio::net::UdpSocket) {
-        let (Some(below), passed) = (self.below, now.since(self.since)) else {
+        let Some(below) = self.below else {
             return;
         };
-        if passed < INTERVAL {
+        let passed = now.since(self.since).max(SHORTEST);
+        if passed < INTERVAL && self.seen <= ADMITTED {
             return;
         }
         let each_interval = self.seen * INTERVAL.as_nanos() / passed.as_nanos();
