@@ -7,6 +7,7 @@ use common::*;
 use restp_base::flow::{CloseReason, Flow, PathState, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_proto::wire::{Flags, MpJoin, MpSetup};
+use restp_proto::{Cookie, KeptCookie};
 use std::net::SocketAddr;
 
 #[test]
@@ -244,6 +245,35 @@ fn a_peer_without_multipath_gets_one_path_and_three_way() {
             .all(|seen| seen.is(Flags::SYN) || seen.header.dss.is_none())
     );
     assert!(pair.transfer(1, (flow, accepted), &noise(50_000), secs(5)));
+}
+
+/// The service would take early data, but the request for several paths falls back to one, three-way: nothing of cookies is
+/// left in it, with and without one of an earlier time, when the host had several paths. (The answer could not be built.)
+#[test]
+fn a_peer_without_multipath_that_takes_early_data_gives_no_cookie() {
+    for kept in [None, Cookie::new(&[0xA0; 8])] {
+        let mut single = config("mp-opt", &[]).listen(PORT, restp_proto::Acceptance::Any);
+        single.several_paths = false;
+        let mut pair = Pair::of(config("mp-opt", &[]), single);
+        if let Some(cookie) = kept {
+            let server = pair.path(0).remote;
+            let remaining = secs(60);
+            let kept = KeptCookie {
+                server,
+                port: PORT,
+                cookie,
+                remaining,
+            };
+            pair.ends[0].keep_cookie(pair.now, kept);
+        }
+        let flow = pair.open();
+        pair.write(0, flow, b"written before");
+        pair.run_for(secs(4));
+        let accepted = pair.accepted().expect("accepted");
+        assert_eq!(pair.read_all(1, accepted).concat(), b"written before", "once");
+        assert!(pair.transfer(1, (flow, accepted), &noise(50_000), secs(5)));
+        assert!(pair.transfer(0, (flow, accepted), &noise(50_000), secs(5)));
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Connection {
         if !self.services.agree(&header.services) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
             let asks = header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK);
-            if asks && matches!(self.state, State::SynReceived(_)) {
+            if asks && matches!(self.state, State::SynReceived(_)) && !self.fell_back_from(header) {
                 // Its peer asks for something else now: this request was another's, or was changed on its way. A repeat
                 // of the new one finds nothing here (RFC 9293 §3.10.7.4: back to LISTEN).
                 self.end(CloseReason::Reset, State::Closed);
@@ -61,6 +61,16 @@ impl Connection {
             }
             State::Resetting { .. } | State::Closed => {}
         }
+    }
+
+    /// A request for several paths that this connection answers as one, three-way, is here once more: with data now, or late.
+    fn fell_back_from(&self, header: &Header) -> bool {
+        let single = Services {
+            paths: Paths::Single,
+            setup: Setup::ThreeWay,
+            ..header.services
+        };
+        header.services.multipath() && self.services.agree(&single)
     }
 
     /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).

@@ -74,16 +74,14 @@ impl Endpoint {
             self.stats.overflowed += 1; // the peer will try again
             return;
         }
-        let exchange = self.exchange(now, path, &packet, opted_in);
+        let services = Services::of(&composition);
+        let exchange = self.exchange(now, path, &packet, (services.setup, opted_in));
         let early = exchange == Some(Exchange::Trust);
         if !early && self.table.half_open() >= self.config.max_half_open {
             self.stats.overflowed += 1;
             return;
         }
-        let (services, isn) = (
-            Services::of(&composition),
-            self.initial_number(now, path, key.ports),
-        );
+        let isn = self.initial_number(now, path, key.ports);
         let composition = Arc::new(composition);
         if services.multipath() {
             return self.on_capable(now, path, key, packet, composition, exchange);
@@ -141,7 +139,8 @@ impl Endpoint {
         };
         let isn = self.initial_number(now, path, key.ports);
         let nonce = (self.chance(now, path) as u32).to_be_bytes();
-        let exchange = self.exchange(now, path, packet, false);
+        let setup = packet.header.services.setup;
+        let exchange = self.exchange(now, path, packet, (setup, false));
         let association = self.table.at(index).and_then(Session::association);
         match association.and_then(|one| one.join(now, path, packet, isn, nonce, exchange)) {
             Some(ordinal) => {
@@ -192,10 +191,13 @@ impl Endpoint {
         now: Time,
         path: PathAddress,
         packet: &Packet<'_>,
-        opted_in: bool,
+        (setup, opted_in): (Setup, bool),
     ) -> Option<Exchange> {
         let header = packet.header;
-        if header.services.setup != Setup::Opportunistic {
+        if setup != Setup::Opportunistic {
+            // A request for several paths that was taken for one path, three-way, may have brought data.
+            let discarded = setup == Setup::ThreeWay && !packet.payload.is_empty();
+            self.stats.early_discarded += u64::from(discarded);
             return None;
         }
         let client = path.remote.ip();

@@ -29,6 +29,8 @@ impl Connection {
     /// Makes it a connection on one path again: the peer knows no others.
     pub(in crate::connection) fn leave_association(&mut self, header: &Header) {
         self.subflow = None;
+        self.exchange = None;
+        self.out.board.mark_all_lost(); // data beside the SYN was not taken
         (self.services.paths, self.services.setup) = (wire::Paths::Single, wire::Setup::ThreeWay);
         if let Some(window) = header.window {
             self.out.window = SendWindow::initial(self.out.board.first(), window.into());
