@@ -86,7 +86,9 @@ pub(super) fn header(out: &mut impl Write, schema: Schema, title: &str, vantage:
                 "qlog_format": "JSON-SEQ",
                 "qlog_version": "0.3",
                 "title": title,
+                // qvis names a connection by its trace's title, not by the file's.
                 "trace": {
+                    "title": title,
                     "vantage_point": vantage_point,
                     "common_fields": { "time_format": "relative", "reference_time": 0.0 },
                 },

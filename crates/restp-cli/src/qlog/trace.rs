@@ -342,7 +342,8 @@ mod tests {
         assert_eq!(ends["tuple_remote"], json!({ "ip_v4": "10.0.1.1", "port_v4": 0 }));
     }
 
-    /// qvis takes a text sequence when the header has both keys and the version is one of those it knows.
+    /// qvis takes a text sequence when the header has both keys, the version is one of those it knows, and times do not
+    /// fall.
     #[test]
     fn version_0_3_has_what_qvis_asks_for() {
         let records = written(Schema::Version03);
@@ -351,12 +352,13 @@ mod tests {
             (&head["qlog_version"], &head["qlog_format"]),
             (&json!("0.3"), &json!("JSON-SEQ"))
         );
-        assert!(head["trace"].is_object());
+        assert_eq!(head["trace"]["title"], "a", "what qvis calls the connection");
         assert_eq!(names(&records)[1], "transport:packet_sent 0");
         assert!(
             records[1..]
                 .iter()
                 .all(|event| event["name"].as_str().is_some_and(|name| name.contains(':')))
         );
+        assert!(records[1..].iter().map(|event| event["time"].as_f64()).is_sorted());
     }
 }
