@@ -96,6 +96,7 @@ impl<M: Machine> Sealed<M> {
             unfinished: Some(unfinished),
             homes: Homes::at(path.remote),
             heard: now,
+            asked: now,
             flight: Some(flight),
             early_id: early.then_some((hello.from, path.remote)),
         };

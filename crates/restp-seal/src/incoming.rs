@@ -183,6 +183,7 @@ impl<M: Machine> Sealed<M> {
             unfinished: None,
             homes: Homes::default(),
             heard: now,
+            asked: now,
             flight: None,
             early_id: None,
         };

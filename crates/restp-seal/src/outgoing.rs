@@ -13,6 +13,10 @@ use restp_base::time::{Duration, Time};
 /// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
 const STALE: Duration = Duration::from_secs(5);
 
+/// A peer that is not heard for so long is asked for a new session beside what is sent: it may have forgotten the one there is,
+/// and where nothing is acknowledged no other sign would come. Less than what a peer remembers.
+const SILENT: Duration = Duration::from_secs(60);
+
 /// Requests in flight to one peer; each path that is tried has one.
 const MAX_REQUESTS: usize = 16;
 
@@ -49,13 +53,32 @@ impl<M: Machine> Sealed<M> {
         if stale && (self.config.harmless)(&self.scratch) {
             return self.request(now, id, out);
         }
-        if let Some(knocking) = peer.knocking {
+        let unasked = peer.opened_here && peer.requests.is_empty();
+        if unasked && now.since(state.heard.max(state.asked)) > SILENT {
+            self.ask_anew(now, id, session);
+        }
+        let knocking = self.peers.peers.get(&id).and_then(|peer| peer.knocking);
+        if let Some(knocking) = knocking {
             let mut copy = Datagram::empty();
             if self.seal(knocking, &mut copy) {
                 self.queue.push_back(copy);
             }
         }
         self.seal(session, out)
+    }
+
+    /// Asks for a session beside the one there is.
+    fn ask_anew(&mut self, now: Time, id: Id, session: Id) {
+        if let Some(session) = self.peers.sessions.get_mut(&session) {
+            session.asked = now;
+        }
+        let path = self.scratch.path;
+        let begun = self.begin_request(id, path, Vec::new(), None);
+        let peer = self.peers.peers.get(&id);
+        let request = begun.and_then(|index| peer?.requests.get(index));
+        if let Some(request) = request {
+            self.queue.push_back(datagram(path, &request.bytes));
+        }
     }
 
     /// Seals `scratch` in `session`, with the answer before it as long as the peer may not have that.

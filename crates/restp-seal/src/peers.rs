@@ -21,7 +21,11 @@ pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// A handshake that a peer began and did not finish is forgotten: longer than its repeats take (OP-32).
 const UNFINISHED: Duration = Duration::from_secs(200);
 
-/// Sessions looked at when one must make room.
+/// A session that was not heard for so long, and that no flow needs, is forgotten even where there is room: hosts that come
+/// and go would fill the table otherwise.
+const FORGOTTEN: Duration = Duration::from_secs(300);
+
+/// Sessions looked at when there is another one.
 const LOOKS: usize = 16;
 
 /// Addresses of one peer at most: one for each path, and some that changed.
@@ -89,6 +93,8 @@ pub(crate) struct Session {
     pub(crate) homes: Homes,
     /// Last time a packet opened.
     pub(crate) heard: Time,
+    /// Last time that it was asked for anew because nothing was heard.
+    pub(crate) asked: Time,
     /// Hash of its first message, where the peer began it.
     pub(crate) flight: Option<[u8; 32]>,
     /// How early data is addressed, and where it comes from.
@@ -257,6 +263,7 @@ impl Peers {
             }
         }
         self.sessions.insert(id, session);
+        self.forget(now, FORGOTTEN);
         id
     }
 
@@ -294,24 +301,30 @@ impl Peers {
             self.unfinished.pop_front();
             self.remove(id);
         }
-        for _ in 0..LOOKS {
-            if self.sessions.len() < max_sessions {
-                return true;
-            }
+        if self.sessions.len() >= max_sessions {
+            self.forget(now, IDLE);
+        }
+        self.sessions.len() < max_sessions
+    }
+
+    /// Forgets sessions that were not heard for `silence` and are not those of a flow; it looks at some, the next time at others.
+    fn forget(&mut self, now: Time, silence: Duration) {
+        for _ in 0..LOOKS.min(self.finished.len()) {
             let Some(id) = self.finished.pop_front() else {
-                return false;
+                return;
             };
-            let in_use = self
-                .sessions
-                .get(&id)
-                .is_some_and(|session| now.since(session.heard) < IDLE || self.has_flows(session.peer));
-            if in_use {
+            let needed = |session: &Session| {
+                let peer = (self.peers.get(&session.peer)).filter(|peer| peer.session == Some(id));
+                // The current one, until what knocks has been heard.
+                let current = peer.is_some_and(|peer| peer.flows > 0 || peer.knocking.is_some());
+                now.since(session.heard) < silence || current
+            };
+            if self.sessions.get(&id).is_some_and(needed) {
                 self.finished.push_back(id);
             } else {
                 self.remove(id);
             }
         }
-        self.sessions.len() < max_sessions
     }
 
     fn remove(&mut self, id: Id) {

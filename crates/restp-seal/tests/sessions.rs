@@ -416,3 +416,42 @@ fn a_copy_from_elsewhere_does_not_take_the_answers_away() {
     assert!(pair.ends[1].seal_stats().elsewhere > 0);
     assert_eq!(pair.ends[1].seal_stats().moved, 0);
 }
+
+#[test]
+fn sessions_of_hosts_that_come_and_go_are_forgotten() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    for life in 0..40_u8 {
+        let (flow, accepted) = pair.connect();
+        pair.ends[0].abort(pair.now, flow);
+        pair.run_for(ms(500));
+        pair.ends[1].release(pair.now, accepted);
+        let mut later = seal(1);
+        later.seed = [100 + life; 32];
+        pair.ends[0] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config("3wh-arq", &[])), later);
+        pair.know();
+        pair.events = [Vec::new(), Vec::new()];
+        pair.run_for(Duration::from_secs(30));
+    }
+    let sessions = pair.ends[1].sessions();
+    assert!(sessions <= 12, "{sessions}: those of the last five minutes");
+}
+
+#[test]
+fn a_peer_that_was_silent_until_it_was_forgotten_is_heard_again() {
+    let mut pair = Pair::new("unrel", &[("idle-timeout", "60 s")]);
+    let flow = pair.open();
+    pair.write(0, flow, b"one");
+    pair.run_for(Duration::from_secs(2));
+    // The server has started again: it knows neither flow nor session, and a connectionless flow is told nothing.
+    let mut later = seal(2);
+    later.seed = [77; 32];
+    let config = config("unrel", &[]).listen(PORT, restp_proto::Acceptance::Any);
+    pair.ends[1] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config), later);
+    pair.events = [Vec::new(), Vec::new()];
+    for _ in 0..70 {
+        pair.write(0, flow, b"news");
+        pair.run_for(Duration::from_secs(1));
+    }
+    let accepted = pair.accepted().expect("asked for anew within a minute");
+    assert!(!pair.read_all(1, accepted).is_empty());
+}

@@ -359,6 +359,11 @@ mod tests {
                 .iter()
                 .all(|event| event["name"].as_str().is_some_and(|name| name.contains(':')))
         );
-        assert!(records[1..].iter().map(|event| event["time"].as_f64()).is_sorted());
+        assert!(
+            records[1..]
+                .iter()
+                .map(|event| event["time"].as_f64())
+                .is_sorted()
+        );
     }
 }
