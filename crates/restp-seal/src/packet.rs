@@ -11,9 +11,9 @@ use std::fmt;
 /// Set in the first byte of everything that is sealed.
 pub const SEALED: u8 = 0x80;
 
-/// What begins lower is a stranger's: a request, or not sealed at all. From here on it belongs to a session, asked for here or
-/// there.
-pub const FIRST_OF_A_SESSION: u8 = ANSWER;
+/// What begins lower may be a stranger's: part of a handshake, or not sealed at all. From here on it belongs to a session, or
+/// says so.
+pub const FIRST_OF_A_SESSION: u8 = DATA;
 
 const HELLO_IK: u8 = 0x80;
 const HELLO_IX: u8 = 0x81;

@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn strangers_are_counted_and_nobody_else() {
-        let mut screen = Screen::new(Some(0x82));
-        for first in [0x00, 0x80, 0x81, 0x82, 0xC0, 0xE3] {
+        let mut screen = Screen::new(Some(0xC0));
+        for first in [0x00, 0x80, 0x85, 0xC0, 0xE3] {
             screen.see(&[first, 0]);
         }
         screen.see(&[]);
@@ -167,15 +167,15 @@ mod tests {
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         let mut buffer = [0; 9];
-        set(&socket, 0x82, 0).unwrap();
-        for first in [0x00, 0x81, 0xC0, 0x80, 0x82] {
+        set(&socket, 0xC0, 0).unwrap();
+        for first in [0x00, 0x81, 0xC0, 0x85, 0xE0] {
             peer.send_to(&[first; 9], to).unwrap();
         }
-        for first in [0xC0, 0x82] {
+        for first in [0xC0, 0xE0] {
             assert_eq!(socket.recv(&mut buffer).await.unwrap(), 9, "whole");
             assert_eq!(buffer[0], first);
         }
-        set(&socket, 0x82, ALL).unwrap();
+        set(&socket, 0xC0, ALL).unwrap();
         peer.send_to(&[0x81], to).unwrap();
         assert_eq!(socket.recv(&mut buffer).await.unwrap(), 1, "the screen is gone");
     }
