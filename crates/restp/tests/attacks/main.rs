@@ -374,19 +374,18 @@ async fn a_flood_from_everywhere_costs_an_established_transfer_nothing_but_time(
 async fn a_newcomer_gets_in_while_the_flood_lasts() {
     let server = server("default");
     let target = server.local_addr();
-    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let ended = over.clone();
-    let flood = std::thread::spawn(move || {
-        let socket = std::net::UdpSocket::bind("127.1.0.1:0").expect("an address of this host");
+    // At most 30 000 a second: three times what comes in.
+    let flood = tokio::spawn(async move {
+        let socket = tokio::net::UdpSocket::bind("127.1.0.1:0")
+            .await
+            .expect("an address of this host");
         let mut hello = [0; 200];
         hello[0] = HELLO_IX;
-        let mut number = 0_u64;
-        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-            number += 1;
+        for number in 0_u64.. {
             hello[25..33].copy_from_slice(&number.to_le_bytes());
-            let _ = socket.send_to(&hello, target);
-            if number % 30 == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(1)); // at most 30 000 a second: three times what comes in
+            let _ = socket.send_to(&hello, target).await;
+            if number.is_multiple_of(30) {
+                tokio::time::sleep(ms(1)).await;
             }
         }
     });
@@ -405,8 +404,7 @@ async fn a_newcomer_gets_in_while_the_flood_lasts() {
         }
     });
     let newcomer = newcomer.await;
-    over.store(true, std::sync::atomic::Ordering::Relaxed);
-    flood.join().expect("no panic");
+    flood.abort();
     let accepted = within("accept", server.accept()).await.expect("running");
     there_and_back((newcomer, accepted), noise(50_000)).await;
 }
