@@ -335,7 +335,21 @@ fn random_losses_on_both_paths_lose_nothing() {
 
 #[test]
 fn data_beside_the_syn_of_the_first_path_arrives_once_and_the_second_path_joins() {
-    let set = &[("ack", "positive+sack"), ("recovery", "pipe")];
+    request_with_the_first_packet("off");
+}
+
+/// Beside a cookie a mapping has no room for a CRC (it was put there, and no header could be built).
+#[test]
+fn a_mapping_beside_a_cookie_has_no_check() {
+    request_with_the_first_packet("on");
+}
+
+fn request_with_the_first_packet(check: &str) {
+    let set = &[
+        ("ack", "positive+sack"),
+        ("recovery", "pipe"),
+        ("mapping-crc", check),
+    ];
     let (mut pair, flow, _) = two_paths("mp-opt", set);
     both_up(&mut pair); // the first time: a cookie is given
     let now = pair.now;

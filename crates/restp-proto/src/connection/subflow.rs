@@ -217,11 +217,13 @@ impl Subflow {
         let data_ack =
             (acknowledges && (bare || self.data_ack != self.data_ack_sent)).then_some(self.data_ack);
         let mapped = number.and_then(|number| Some((number, self.mapping.carried_by(number)?)));
+        // Beside a cookie there is one form of DSS, without it (OP-21).
+        let roomy = header.cookie().is_none();
         let mapping = mapped.map(|(number, carried)| wire::Mapping {
             dsn: sequence::truncate(carried),
             ssn: sequence::truncate(number),
             length: 1,
-            payload_crc: self.integrity.then(|| crc32fast::hash(payload)),
+            payload_crc: (self.integrity && roomy).then(|| crc32fast::hash(payload)),
         });
         let fin = if bare && !opens { self.fin_due.take() } else { None };
         let dss = Dss {
