@@ -106,15 +106,16 @@ fn share(text: &str, delay: &str) -> f64 {
     shares.sum::<f64>() / runs.len() as f64
 }
 
-/// About half over 50 ms. Single runs lie apart (0.44 to 0.84 over 100 ms), so these are means. Over 20 ms BBR takes 0.7.
+/// About half over 50 and 100 ms. Single runs lie apart, so these are means. Over 20 ms, where both windows are of some
+/// thirty segments, BBR takes 0.63.
 #[test]
 fn bbr_leaves_cubic_its_share_and_less_on_short_round_trips() {
-    let half = share(BESIDE_CUBIC, "25 ms");
-    assert!((0.40..0.62).contains(&half), "{half}");
-    let long = share(BESIDE_CUBIC, "50 ms");
-    assert!((0.35..0.75).contains(&long), "{long}");
+    for delay in ["25 ms", "50 ms"] {
+        let half = share(BESIDE_CUBIC, delay);
+        assert!((0.42..0.55).contains(&half), "{delay}: {half}");
+    }
     let short = share(BESIDE_CUBIC, "10 ms");
-    assert!((0.55..0.80).contains(&short), "{short}");
+    assert!((0.50..0.70).contains(&short), "{short}");
 }
 
 /// A CUBIC that repairs one loss per round trip (no selective acknowledgements: every `tcp:cubic`) is out of the race

@@ -4,7 +4,8 @@
 //! Ours, for the reasons in `docs/services/congestion.md`: while round trips show no queue, losses up to
 //! [`BbrParams::random_loss_percent`] are taken for damage on the way and lower nothing (the price: a queue that holds less
 //! than a quarter of a round trip is not seen, so there BBR bears that many); the pace yields to a queue that stands, and
-//! only to one; the first round may leap (`startup.rs`); a probe that only queues ends a round sooner (`cycle.rs`).
+//! only to one, and so does twice the headroom; the first round may leap (`startup.rs`); a probe that only queues ends a
+//! round sooner (`cycle.rs`).
 
 mod cycle;
 mod filter;
@@ -57,6 +58,11 @@ const LEAST_SEGMENTS: u64 = 4;
 /// Where a queue stands, pacing stays this share below the bandwidth, so that it drains (PacingMarginPercent). The draft
 /// keeps it always; where there is no queue it only leaves the link idle, and behind damage below what it delivers anyhow.
 const PACING_MARGIN: (u64, u64) = (99, 100);
+/// Left of the upper bound to others outside probes, in percent (Headroom). Where a queue stands although nothing probes,
+/// others fill the buffer; with the draft's share for that case too a CUBIC flow gets four tenths of a path whose buffer holds
+/// one bandwidth-delay product, with this one half.
+const HEADROOM_PERCENT: u64 = 15;
+const HEADROOM_BESIDE_QUEUE_PERCENT: u64 = 30;
 /// What a driver may send at once (§5.6.3).
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: u64 = 64 << 10;
@@ -170,7 +176,12 @@ impl Bbr {
         if self.upper == NONE {
             return NONE;
         }
-        let headroom = part(self.upper, (15, 100)).max(self.segment);
+        let percent = if self.sees_queue() {
+            HEADROOM_BESIDE_QUEUE_PERCENT
+        } else {
+            HEADROOM_PERCENT
+        };
+        let headroom = part(self.upper, (percent, 100)).max(self.segment);
         self.upper.saturating_sub(headroom).max(self.least_window())
     }
 

@@ -121,6 +121,21 @@ fn losses_beside_a_queue_end_a_probe_and_bound_what_is_in_flight() {
     assert_eq!(life.window(), 79_591 - 79_591 * 15 / 100);
 }
 
+/// Twice the headroom while others keep a queue, the draft's again when it is gone.
+#[test]
+fn a_queue_that_others_keep_doubles_the_headroom() {
+    let mut life = Life::cruising();
+    life.bbr.upper = 60 * SEGMENT;
+    life.round(LINK);
+    assert_eq!(life.window(), 51 * SEGMENT);
+    life.queue();
+    assert_eq!((life.state(), life.window()), ("probe-bw-cruise", 42 * SEGMENT));
+    life.rtt = RTT;
+    life.round(LINK);
+    life.round(LINK);
+    assert_eq!((life.state(), life.window()), ("probe-bw-cruise", 51 * SEGMENT));
+}
+
 #[test]
 fn losses_without_a_queue_end_a_probe_from_fifteen_percent_on() {
     let mut life = Life::cruising();
