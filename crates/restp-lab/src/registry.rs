@@ -1,6 +1,7 @@
 //! From the name of a transport in a scenario to the machines at both ends of a flow.
 
 mod restp;
+mod seal;
 
 pub(crate) use restp::text_of;
 
@@ -25,6 +26,8 @@ use thiserror::Error;
 pub struct Transport {
     name: String,
     kind: Kind,
+    /// Its datagrams are sealed.
+    sealed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +113,22 @@ impl Transport {
         Ok(Transport {
             name: name.into(),
             kind,
+            sealed: false,
         })
+    }
+
+    /// The same with its datagrams sealed, as on real networks.
+    ///
+    /// # Errors
+    /// When it is not ResTP.
+    pub fn sealed(self) -> Result<Self, TransportError> {
+        match self.kind {
+            Kind::Restp(_) => Ok(Transport { sealed: true, ..self }),
+            _ => Err(TransportError::whole(format!(
+                "only ResTP is sealed here, and \"{}\" is not; leave seal out",
+                self.name
+            ))),
+        }
     }
 
     /// Does the transport called `name` have timers and attempts to set?
@@ -149,6 +167,7 @@ impl Transport {
         let bytes = if head.is_empty() { body } else { head };
         let rest = if head.is_empty() { &[][..] } else { body };
         match &self.kind {
+            _ if self.sealed => None,
             Kind::Udp => Some(Numbers {
                 payload_bytes: datagram.len().checked_sub(UDP_HEADER_BYTES)?,
                 ..Numbers::default()
@@ -175,7 +194,7 @@ impl Transport {
     }
 
     /// The machines of a flow along `path`, as its opener sees it. All protocols are deterministic; nothing in them is
-    /// random.
+    /// random, and what a seal draws follows from a constant.
     pub fn machines(&self, path: PathAddress) -> Ends {
         match &self.kind {
             Kind::Udp => Ends {
@@ -185,7 +204,7 @@ impl Transport {
                     ..UdpConfig::default()
                 })),
             },
-            Kind::Restp(composition) => restp::ends(composition, path),
+            Kind::Restp(composition) => restp::ends(composition, path, self.sealed),
             Kind::Tcp(parameters) => {
                 let client = TcpConfig::new((**parameters).clone());
                 let server = TcpConfig {
@@ -295,6 +314,25 @@ mod tests {
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn only_restp_is_sealed_and_then_nobody_reads_its_headers() {
+        let path = PathAddress {
+            local: ([10, 0, 0, 1], 0).into(),
+            remote: ([10, 0, 0, 2], 0).into(),
+        };
+        let named = |name: &str| Transport::new(name, &[], Path::new("")).expect("a transport");
+        let error = named("tcp:cubic").sealed().expect_err("refused");
+        assert!(error.message.contains("only ResTP"), "{error}");
+        let sealed = named("restp:3wh-arq").sealed().expect("ResTP");
+        let mut client = sealed.machines(path).client;
+        client.open(Time::ZERO, path, PORT).expect("a free port");
+        let mut out = Datagram::empty();
+        assert!(client.poll_transmit(Time::ZERO, &mut out));
+        let first = out.head.first().or(out.body.first());
+        assert!(first.is_some_and(|byte| byte & 0x80 != 0), "{first:?}");
+        assert_eq!(sealed.numbers(&out, path), None);
     }
 
     #[test]

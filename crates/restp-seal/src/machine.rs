@@ -13,7 +13,7 @@ use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What becomes of datagrams here. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,6 +192,11 @@ impl<M: Machine> Sealed<M> {
     /// Takes a pass of an earlier life: data for the host `key` need not wait for a session.
     pub fn keep_pass(&mut self, key: PublicKey, pass: Pass) {
         self.passes.insert(key, pass);
+    }
+
+    /// A pass such as a session of `client` at `address` gets, for hosts that hand them out by other means.
+    pub fn pass_for(&mut self, now: Time, address: IpAddr, client: PublicKey) -> Pass {
+        self.office.pass(now, address, client, None, &mut self.entropy)
     }
 
     /// Handshakes that peers began and did not finish.

@@ -1,5 +1,6 @@
 //! ResTP by preset or profile file.
 
+use super::seal::seal;
 use super::{Ends, TransportError};
 use crate::scenario::unknown;
 use crate::traffic::PORT;
@@ -42,17 +43,21 @@ pub(super) fn composition(
 
 /// The opener opens flows of `composition` along `path`, the server serves exactly these. Data beside the SYN needs a
 /// cookie from an earlier contact; the opener has one.
-pub(super) fn ends(composition: &ValidComposition, path: PathAddress) -> Ends {
+pub(super) fn ends(composition: &ValidComposition, path: PathAddress, sealed: bool) -> Ends {
     let client = EndpointConfig::new(composition.clone());
     let server = client.clone().listen(PORT, Acceptance::Exact);
     let cookies = server.cookies;
-    let mut client = Endpoint::new(client);
-    if composition.establishment.is_opportunistic() {
+    let (mut client, server) = (Endpoint::new(client), Endpoint::new(server));
+    let met = composition.establishment.is_opportunistic();
+    if met {
         client.keep_cookie(Time::ZERO, kept_cookie(cookies, path));
+    }
+    if sealed {
+        return seal(client, server, path, met);
     }
     Ends {
         client: Box::new(client),
-        server: Box::new(Endpoint::new(server)),
+        server: Box::new(server),
     }
 }
 

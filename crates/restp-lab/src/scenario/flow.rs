@@ -154,10 +154,16 @@ fn transport(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Transport
         set.push((key.as_str(), text));
     }
     let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    Transport::new(raw.transport.get_ref(), &pairs, surroundings.dir).map_err(|error| {
-        match error.key.as_ref().and_then(|key| raw.set.get(key)) {
+    let plain = Transport::new(raw.transport.get_ref(), &pairs, surroundings.dir);
+    let transport = if raw.seal {
+        plain.and_then(Transport::sealed)
+    } else {
+        plain
+    };
+    transport.map_err(
+        |error| match error.key.as_ref().and_then(|key| raw.set.get(key)) {
             Some(value) => Fault::at(value, error),
             None => Fault::at(&raw.transport, error),
-        }
-    })
+        },
+    )
 }

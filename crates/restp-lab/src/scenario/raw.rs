@@ -100,6 +100,8 @@ pub(super) struct RawFlow {
     pub transport: Spanned<String>,
     #[serde(default)]
     pub set: BTreeMap<String, Spanned<toml::Value>>,
+    #[serde(default)]
+    pub seal: bool,
     pub traffic: Spanned<RawTraffic>,
     pub start: Option<Spanned<Written>>,
     pub start_spread: Option<Spanned<Written>>,

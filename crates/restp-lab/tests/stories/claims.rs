@@ -56,7 +56,7 @@ fn forward_error_correction_finishes_a_file_earlier_where_losses_are_frequent() 
 /// E2 whole: one page, no randomness.
 #[test]
 fn opportunistic_set_up_saves_a_round_trip_and_every_set_up_timer() {
-    small("e2.toml", &[], &[], 255);
+    small("e2.toml", &[], &[], 642);
 }
 
 #[test]
