@@ -27,22 +27,6 @@ fn each_visit_brings_the_ticket_of_the_next() {
     assert_eq!(pair.ends[1].seal_stats().resumed, 4);
 }
 
-/// Time until the server has what the client says first.
-fn time_to_say(pair: &mut Pair) -> Duration {
-    let begin = pair.now;
-    let flow = pair.open();
-    pair.write(0, flow, b"a question");
-    let mut got = Vec::new();
-    while got.is_empty() && pair.now.since(begin) < ms(500) {
-        pair.run_for(ms(1));
-        if let Some(accepted) = pair.accepted() {
-            got = pair.read_all(1, accepted);
-        }
-    }
-    assert_eq!(got, b"a question");
-    pair.now.since(begin)
-}
-
 #[test]
 fn a_ticket_that_opens_no_more_costs_a_round_trip_and_nothing_else() {
     // The server lost everything but its key; or a day is over; or the client's memory was damaged.
@@ -53,7 +37,7 @@ fn a_ticket_that_opens_no_more_costs_a_round_trip_and_nothing_else() {
     let damaged = damaged(|resumption| resumption.ticket[0] ^= 1);
     for mut pair in [restarted, late, damaged] {
         // Without ticket and cookie: request, answer, data.
-        assert!(time_to_say(&mut pair) <= ms(30 + 20));
+        assert!(pair.time_to_say() <= ms(30 + 20));
         assert_eq!(
             (pair.log[0].kind(), pair.sent(HELLO_IK).len()),
             (HELLO_RESUMED, 1)
@@ -81,7 +65,7 @@ fn damaged(damage: fn(&mut Resumption)) -> Pair {
 #[test]
 fn a_ticket_whose_secret_is_lost_costs_a_round_trip_too() {
     let mut pair = damaged(|resumption| resumption.secret[0] ^= 1);
-    assert!(time_to_say(&mut pair) <= ms(30 + 20));
+    assert!(pair.time_to_say() <= ms(30 + 20));
     let stats = pair.ends[1].seal_stats();
     assert!(stats.forged > 0 && stats.resumed == 0, "{stats:?}");
     assert_eq!(pair.ends[0].seal_stats().refused_tickets, 1);

@@ -4,7 +4,7 @@
 use super::fec::is_encoded;
 use super::subflow::Answer;
 use super::{Connection, State, acknowledgement};
-use crate::wire::{Flags, Header, Paths, Services, Setup, verify_payload};
+use crate::wire::{Flags, Header, verify_payload};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
@@ -65,22 +65,13 @@ impl Connection {
 
     /// A request for several paths that this connection answers as one, three-way, is here once more: with data now, or late.
     fn fell_back_from(&self, header: &Header) -> bool {
-        let single = Services {
-            paths: Paths::Single,
-            setup: Setup::ThreeWay,
-            ..header.services
-        };
-        header.services.multipath() && self.services.agree(&single)
+        header.services.multipath() && self.services.agree(&header.services.on_one_path())
     }
 
     /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).
     fn declines_paths(&self, header: &Header) -> bool {
-        let single = Services {
-            paths: Paths::Single,
-            setup: Setup::ThreeWay,
-            ..self.services
-        };
-        matches!(self.state, State::SynSent(_)) && self.subflow.is_some() && single.agree(&header.services)
+        let asked = matches!(self.state, State::SynSent(_)) && self.subflow.is_some();
+        asked && self.services.on_one_path().agree(&header.services)
     }
 
     /// Our SYN is out and this packet answers something else: the peer still has an association of these ports

@@ -8,7 +8,7 @@ use crate::association::Association;
 use crate::composition::{ValidComposition, accept};
 use crate::config::Acceptance;
 use crate::connection::{Connection, Packet};
-use crate::wire::{ErrorControl, Fec, Flags, Header, MpJoin, MpSetup, Paths, Services, Setup};
+use crate::wire::{ErrorControl, Fec, Flags, Header, MpJoin, MpSetup, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Exchange, Flight, Proof};
@@ -18,18 +18,13 @@ use std::sync::Arc;
 /// Refusals that may wait to be sent; more are dropped, as the network might.
 const MAX_REFUSALS: usize = 64;
 
-/// The services a request asks for. One for several paths that lacks what joins need is taken as one for a single path,
-/// three-way (ResTP §3.5.5); of all services only this one degrades (OP-27).
+/// The services a request asks for: of one path where it asks for several and lacks what joins need.
 fn offered(header: &Header, several_paths: bool) -> Services {
     let usable = several_paths && matches!(&header.mp, Some(MpSetup::Capable(capable)) if capable.usable());
     if !header.services.multipath() || usable {
         return header.services;
     }
-    Services {
-        paths: Paths::Single,
-        setup: Setup::ThreeWay,
-        ..header.services
-    }
+    header.services.on_one_path()
 }
 
 /// What tells the first flight of `packet` from another; data that doubles as SYN carries the number after it (OP-17).

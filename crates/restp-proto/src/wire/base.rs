@@ -65,6 +65,15 @@ impl Services {
     pub fn multipath(&self) -> bool {
         self.paths != Paths::Single
     }
+    /// What a request falls back to where several paths cannot be had: one, three-way (ResTP §3.5.5). Of all services only
+    /// this one degrades (OP-27).
+    pub fn on_one_path(self) -> Self {
+        Services {
+            paths: Paths::Single,
+            setup: Setup::ThreeWay,
+            ..self
+        }
+    }
 }
 
 /// The fields of a header that come from the base PDU: they announce its extensions.

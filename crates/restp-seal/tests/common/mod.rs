@@ -260,6 +260,22 @@ impl Pair {
         }
     }
 
+    /// Time until the server has what the client says first.
+    pub fn time_to_say(&mut self) -> Duration {
+        let begin = self.now;
+        let flow = self.open();
+        self.write(0, flow, b"a question");
+        let mut got = Vec::new();
+        while got.is_empty() && self.now.since(begin) < ms(500) {
+            self.run_for(ms(1));
+            if let Some(accepted) = self.accepted() {
+                got = self.read_all(1, accepted);
+            }
+        }
+        assert_eq!(got, b"a question");
+        self.now.since(begin)
+    }
+
     /// The client begins anew with nothing but its passes, with chance from `seed`; what was open is over.
     pub fn come_again(&mut self, preset: &str, seed: u8) {
         if let Some(flow) = self.accepted() {

@@ -3,7 +3,7 @@
 use super::{Said, Setup, Subflow};
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Ports, State, granted};
-use crate::wire::{self, Header};
+use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
@@ -31,7 +31,7 @@ impl Connection {
         self.subflow = None;
         self.exchange = None;
         self.out.board.mark_all_lost(); // data beside the SYN was not taken
-        (self.services.paths, self.services.setup) = (wire::Paths::Single, wire::Setup::ThreeWay);
+        self.services = self.services.on_one_path();
         if let Some(window) = header.window {
             self.out.window = SendWindow::initial(self.out.board.first(), window.into());
         }
