@@ -16,7 +16,9 @@ pub fn run(bytes: &[u8]) {
     for pattern in [Pattern::Ik, Pattern::Ix, Pattern::Resumed] {
         if let Some((request, pdu)) = Request::parse(pattern, bytes) {
             let again = request.emit(pdu);
-            let same = Request::bytes(pattern) + request.instead_of.map_or(0, |key| key.len());
+            let instead_of = request.instead_of.map_or(0, |key| key.len());
+            let beside = request.beside.map_or(0, |name| name.len());
+            let same = Request::bytes(pattern) + instead_of + beside;
             assert_eq!(again.len(), same + pdu.len());
             assert_eq!(Request::parse(pattern, &again), Some((request, pdu)));
         }

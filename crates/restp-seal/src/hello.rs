@@ -99,6 +99,7 @@ impl<M: Machine> Sealed<M> {
             asked: now,
             flight: Some(flight),
             early_id: early.then_some((hello.from, path.remote)),
+            beside: (asked.beside).is_some_and(|name| self.peers.has(peer, &name)),
         };
         let id = self.peers.insert(now, session);
         self.admit(now, id, path, asking.pdu);
@@ -215,10 +216,15 @@ impl<M: Machine> Sealed<M> {
         }
     }
 
-    /// Hands over what a request carried, if that may be taken twice.
+    /// Hands over what a request carried, if that may be taken twice. The answer goes with what follows from that, or alone
+    /// where nothing does or it leaves in another session.
     fn admit(&mut self, now: Time, id: Id, path: PathAddress, pdu: Bytes) {
+        let session = self.peers.sessions.get(&id);
+        if pdu.is_empty() || session.is_some_and(|session| session.beside) {
+            self.send_answer(id);
+        }
         if pdu.is_empty() {
-            return self.send_answer(id);
+            return;
         }
         let mut inner = Datagram {
             path,

@@ -186,6 +186,7 @@ impl<M: Machine> Sealed<M> {
             asked: now,
             flight: None,
             early_id: None,
+            beside: false,
         };
         let session = self.peers.insert(now, session);
         if !grant.early {

@@ -57,8 +57,7 @@ impl<M: Machine> Sealed<M> {
         if unasked && now.since(state.heard.max(state.asked)) > SILENT {
             self.ask_anew(now, id, session);
         }
-        let knocking = self.peers.peers.get(&id).and_then(|peer| peer.knocking);
-        if let Some(knocking) = knocking {
+        if let Some(knocking) = self.peers.deaf_knocker(id) {
             let mut copy = Datagram::empty();
             if self.seal(knocking, &mut copy) {
                 self.queue.push_back(copy);
@@ -188,6 +187,8 @@ impl<M: Machine> Sealed<M> {
         let resumption = pass
             .and_then(|pass| pass.resumption)
             .filter(|resumption| resumption.client == self.own);
+        let present = peer.session.and_then(|session| self.peers.sessions.get(&session));
+        let present = present.map(|session| session.sealer.to());
         let known = match (&peer.key, &resumption) {
             (None, _) => Known::Nothing,
             (Some(key), None) => Known::Key(key),
@@ -203,6 +204,7 @@ impl<M: Machine> Sealed<M> {
             epoch: pass.unwrap_or_default().epoch,
             early_secret: secret,
             instead_of,
+            beside: secret.and(present),
         };
         let mut bytes = packet::hello_header(pattern, &name, &pass.unwrap_or_default().token);
         if let Some(resumption) = &resumption {

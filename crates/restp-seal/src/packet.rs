@@ -236,11 +236,15 @@ pub struct Request {
     /// The one-time key of a request whose place this one takes, with early data that must not be taken any more.
     /// Only with [`Pattern::Ik`].
     pub instead_of: Option<[u8; KEY_BYTES]>,
+    /// The server's name for a session that the client has, and keeps while it asks for another. Only where the payload is
+    /// secret.
+    pub beside: Option<ConnectionId>,
 }
 
 /// Flags of a [`Request`].
 const FAST_AES: u8 = 1;
 const INSTEAD: u8 = 2;
+const BESIDE: u8 = 4;
 
 impl fmt::Debug for Request {
     /// Without the secret.
@@ -263,31 +267,40 @@ impl Request {
 
     /// The payload.
     pub fn emit(&self, pdu: &[u8]) -> Vec<u8> {
-        let part = |part: &Option<[u8; 32]>| part.map_or(Vec::new(), |part| part.to_vec());
-        let instead = if self.instead_of.is_some() { INSTEAD } else { 0 };
-        let flags = if self.fast_aes { FAST_AES } else { 0 } | instead;
-        let (secret, other) = (part(&self.early_secret), part(&self.instead_of));
-        [&[flags][..], &self.epoch, &secret, &other, pdu].concat()
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(self.fast_aes, FAST_AES)
+            | flag(self.instead_of.is_some(), INSTEAD)
+            | flag(self.beside.is_some(), BESIDE);
+        let mut bytes = vec![flags];
+        bytes.extend(self.epoch);
+        bytes.extend(self.early_secret.iter().flatten());
+        bytes.extend(self.instead_of.iter().flatten());
+        bytes.extend(self.beside.iter().flatten());
+        bytes.extend(pdu);
+        bytes
     }
 
     /// The payload's meaning, and the PDU.
     pub fn parse(pattern: Pattern, payload: &[u8]) -> Option<(Request, &[u8])> {
         let ([flags], rest) = payload.split_first_chunk()?;
         let (epoch, rest) = rest.split_first_chunk()?;
-        let (early_secret, rest) = part(rest, pattern != Pattern::Ix)?;
-        let (instead_of, pdu) = part(rest, pattern == Pattern::Ik && flags & INSTEAD != 0)?;
+        let secret = pattern != Pattern::Ix;
+        let (early_secret, rest) = part(rest, secret)?;
+        let (instead_of, rest) = part(rest, pattern == Pattern::Ik && flags & INSTEAD != 0)?;
+        let (beside, pdu) = part(rest, secret && flags & BESIDE != 0)?;
         let request = Request {
             fast_aes: flags & FAST_AES != 0,
             epoch: *epoch,
             early_secret,
             instead_of,
+            beside,
         };
         Some((request, pdu))
     }
 }
 
-/// The next 32 bytes, if `there` are such.
-fn part(bytes: &[u8], there: bool) -> Option<(Option<[u8; 32]>, &[u8])> {
+/// The next `N` bytes, if `there` are such.
+fn part<const N: usize>(bytes: &[u8], there: bool) -> Option<(Option<[u8; N]>, &[u8])> {
     if !there {
         return Some((None, bytes));
     }
@@ -384,20 +397,24 @@ mod tests {
 
     #[test]
     fn requests_and_grants_read_back() {
-        for (pattern, instead_of) in [
-            (Pattern::Ik, None),
-            (Pattern::Ik, Some([5; 32])),
-            (Pattern::Ix, None),
-            (Pattern::Resumed, None),
+        for (pattern, instead_of, beside) in [
+            (Pattern::Ik, None, None),
+            (Pattern::Ik, Some([5; 32]), None),
+            (Pattern::Ik, Some([5; 32]), Some([6; 8])),
+            (Pattern::Ix, None, None),
+            (Pattern::Resumed, None, None),
+            (Pattern::Resumed, None, Some([6; 8])),
         ] {
             let request = Request {
                 fast_aes: true,
                 epoch: [3; 8],
                 early_secret: (pattern != Pattern::Ix).then_some([4; 32]),
                 instead_of,
+                beside,
             };
             let payload = request.emit(b"pdu");
-            let length = Request::bytes(pattern) + instead_of.map_or(0, |_| 32);
+            let length =
+                Request::bytes(pattern) + instead_of.map_or(0, |_| 32) + beside.map_or(0, |_| CID_BYTES);
             assert_eq!(payload.len(), length + 3);
             assert_eq!(
                 Request::parse(pattern, &payload),

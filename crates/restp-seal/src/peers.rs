@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     pub(crate) session: Option<Id>,
     /// A handshake it began, or somebody who recorded one plays again: answered beside the session there is, which only a
     /// packet of the new one replaces.
-    pub(crate) knocking: Option<Id>,
+    knocking: Option<Id>,
     /// Handshakes begun here.
     pub(crate) requests: Vec<Request>,
     /// This side spoke first: its addresses are those it was told.
@@ -99,6 +99,8 @@ pub(crate) struct Session {
     pub(crate) flight: Option<[u8; 32]>,
     /// How early data is addressed, and where it comes from.
     pub(crate) early_id: Option<(ConnectionId, SocketAddr)>,
+    /// Its peer said that it has one before this, where it hears everything until this one is finished.
+    pub(crate) beside: bool,
 }
 
 /// A handshake that a peer began.
@@ -280,6 +282,22 @@ impl Peers {
         if let Some(peer) = self.peers.get_mut(&session.peer) {
             (peer.session, peer.knocking) = (Some(id), None);
         }
+    }
+
+    /// The session that `peer` knocks for, if it may hear nothing where the current one goes: everything for it is sent in both.
+    pub(crate) fn deaf_knocker(&self, peer: Id) -> Option<Id> {
+        let knocking = self.peers.get(&peer)?.knocking?;
+        let session = self.sessions.get(&knocking)?;
+        (!session.beside).then_some(knocking)
+    }
+
+    /// Is there a session of `peer` called `name`, finished?
+    pub(crate) fn has(&self, peer: Id, name: &ConnectionId) -> bool {
+        let Some(Owner::Session(id)) = self.by_id.get(name) else {
+            return false;
+        };
+        let session = self.sessions.get(id);
+        session.is_some_and(|session| session.peer == peer && session.unfinished.is_none())
     }
 
     /// Handshakes that peers began and did not finish.

@@ -48,6 +48,11 @@ impl Sealer {
         }
     }
 
+    /// What its peer calls the session.
+    pub(crate) fn to(&self) -> ConnectionId {
+        self.to
+    }
+
     /// Appends `datagram`, sealed, to `out`. `None` when the numbers of its path have run out.
     pub(crate) fn seal(&mut self, datagram: &Datagram, out: &mut Head) -> Option<()> {
         let index = self.space(datagram.path)?;

@@ -251,6 +251,39 @@ fn datagrams_of_a_service_without_set_up_arrive_once_each() {
     assert_eq!(pair.log[0].kind(), HELLO_IX);
 }
 
+/// A client that lives opens packets of both sessions; only for one that began anew are they sent in both.
+#[test]
+fn datagrams_arrive_once_each_beside_a_session_that_is_asked_for_after_silence() {
+    let mut pair = Pair::new("unrel", &[]);
+    let flow = pair.open();
+    pair.write(0, flow, b"one");
+    pair.run_for(ms(100));
+    let accepted = pair.accepted().expect("known");
+    assert_eq!(pair.read_all(1, accepted), b"one");
+    for (side, flow) in [(0, flow), (1, accepted)] {
+        pair.ends[side].abort(pair.now, flow);
+        pair.ends[side].release(pair.now, flow);
+    }
+    pair.run_for(Duration::from_secs(61));
+    pair.events = [Vec::new(), Vec::new()];
+    let asked = |pair: &Pair| pair.sent(HELLO_IK).len() + pair.sent(HELLO_RESUMED).len();
+    let before = asked(&pair);
+    let flow = pair.open();
+    pair.write(0, flow, b"two");
+    pair.run_for(ms(11));
+    let accepted = pair.accepted().expect("known");
+    assert_eq!(pair.read_all(1, accepted), b"two");
+    for text in [b"1", b"2", b"3"] {
+        pair.write(1, accepted, text);
+    }
+    pair.run_for(ms(100));
+    assert_eq!(pair.read_all(0, flow), b"123");
+    assert_eq!(asked(&pair), before + 1);
+    pair.write(0, flow, b"three");
+    pair.run_for(ms(100));
+    assert_eq!(pair.ends[1].half_open(), 0, "the client has the answer");
+}
+
 #[test]
 fn a_request_whose_data_waits_is_repeated_when_it_is_lost() {
     let mut pair = Pair::of("unrel", &[], seal(1), seal(2));
