@@ -31,7 +31,7 @@ impl Association {
         if self.state == State::Over {
             return;
         }
-        if self.opened_here || self.state == State::Established {
+        if self.announced {
             self.notices.push_back(Notice::Closed(reason));
         }
         self.state = State::Over;

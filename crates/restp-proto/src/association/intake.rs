@@ -73,7 +73,7 @@ impl Association {
 
     fn on_path_up(&mut self, now: Time, ordinal: usize) {
         if self.state == State::Opening {
-            self.state = State::Established;
+            (self.state, self.announced) = (State::Established, true);
             self.handshake = Some(now.since(self.opened_at));
             self.notices.push_back(Notice::established(self.opened_here));
             if self.opened_here {

@@ -139,6 +139,8 @@ pub(crate) struct Association {
     breaks_at: Option<Time>,
     notices: VecDeque<Notice>,
     opened_here: bool,
+    /// The application knows of it, and will let it go.
+    announced: bool,
     opened_at: Time,
     handshake: Option<Duration>,
     /// Counters of paths that are gone, and of the association itself.
@@ -211,6 +213,7 @@ impl Association {
             breaks_at: None,
             notices: VecDeque::new(),
             opened_here,
+            announced: opened_here,
             opened_at: now,
             handshake: None,
             past: FlowStats::default(),
@@ -247,7 +250,7 @@ impl Association {
         self.state == State::Over && self.members.iter().all(|member| member.connection.is_closed())
     }
     pub(crate) fn is_unknown(&self) -> bool {
-        !self.opened_here && self.state == State::Opening
+        !self.announced
     }
     pub(crate) fn is_half_open(&self) -> bool {
         !self.opened_here && self.state == State::Opening && !self.is_closed()

@@ -52,7 +52,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn len(&self) -> usize {
-        self.by_key.len()
+        self.slots.len() - self.free.len()
     }
     /// Associations whose set-up is not complete.
     pub(super) fn half_open(&self) -> usize {
