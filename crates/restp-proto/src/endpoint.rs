@@ -494,4 +494,8 @@ impl Machine for Endpoint {
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         self.table.next_wake()
     }
+
+    fn held(&self) -> usize {
+        self.connections()
+    }
 }

@@ -151,6 +151,11 @@ impl<'a> Host<'a> {
         deadline.min(fault).min(self.application.next(now))
     }
 
+    /// Flows that the machine holds.
+    pub fn held(&self) -> usize {
+        self.machine.held()
+    }
+
     /// Does the machine still know the flow of `end`?
     pub fn remembers(&self, end: usize) -> bool {
         let flow = self.application.flow(end);

@@ -52,6 +52,7 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
     trace.remembered = (0..trace.ends.len())
         .filter(|end| hosts[trace.ends[*end].side.index()].remembers(*end))
         .collect();
+    trace.held = hosts.each_ref().map(Host::held);
     Ok(trace)
 }
 

@@ -18,6 +18,8 @@ pub struct Trace {
     pub ending: Ending,
     /// Ends that a machine still knows after everything was closed and released.
     pub remembered: Vec<usize>,
+    /// Flows that each machine holds then, with those that no application was told of.
+    pub held: [usize; 2],
     /// Times a deadline woke a machine.
     pub wakeups: u64,
     /// Packets still on their way.

@@ -92,7 +92,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "progress",
-        says: "once everything is whole, everything comes to an end in bounded time and is forgotten, without storms or needless wakes",
+        says: "once everything is whole, everything comes to an end in bounded time and is forgotten, by the machines too, without storms or needless wakes",
         check: progress::check,
     },
     Law {

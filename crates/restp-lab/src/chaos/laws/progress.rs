@@ -2,6 +2,7 @@
 //! or needless wakes.
 
 use super::evidence::{Evidence, Fault};
+use crate::chaos::Side;
 use crate::chaos::trace::{Ending, What};
 
 /// Wakes for every packet, and for every second.
@@ -27,6 +28,12 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         return Err(Fault::whole(format!(
             "{} still knows conversation {} after it was over and released",
             end.side, end.conversation
+        )));
+    }
+    let holder = Side::BOTH.iter().zip(trace.held).find(|(_, held)| *held > 0);
+    if let Some((side, held)) = holder {
+        return Err(Fault::whole(format!(
+            "{side} still holds {held} flows that no application knows"
         )));
     }
     let sent = trace

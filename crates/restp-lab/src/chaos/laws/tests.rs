@@ -162,6 +162,7 @@ fn a_changed_trace_breaks_the_law_it_is_about() {
     });
     breaks("progress", &reliable(), |trace| trace.ending = Ending::TimeUp);
     breaks("progress", &reliable(), |trace| trace.remembered.push(0));
+    breaks("progress", &reliable(), |trace| trace.held[1] = 1);
     breaks("progress", &reliable(), |trace| trace.wakeups = 1 << 30);
 }
 
@@ -330,6 +331,9 @@ impl Machine for Unfaithful {
     }
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         self.inner.next_deadline()
+    }
+    fn held(&self) -> usize {
+        self.inner.held()
     }
 }
 
