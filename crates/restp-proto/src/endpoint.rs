@@ -317,11 +317,10 @@ impl Endpoint {
 impl Flow for Endpoint {
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
         let unsupported = |reason: String| OpenError::Unsupported(reason);
-        if self.table.len() >= self.config.max_connections {
-            return Err(unsupported(format!(
-                "this endpoint already holds its {} connections",
-                self.table.len()
-            )));
+        let held = self.table.len();
+        if held >= self.config.max_connections {
+            let sentence = format!("this endpoint already holds its {held} connections");
+            return Err(unsupported(sentence));
         }
         if self.services.multipath() {
             let (composition, key) = (self.composition.clone(), self.chance(now, path).to_be_bytes());

@@ -151,11 +151,7 @@ fn the_race_leaves_one_association_behind_and_the_loser_joins() {
         .filter(|event| matches!(event, Event::Accepted(_)))
         .count();
     assert_eq!(accepts, 1, "{:?}", pair.events[1]);
-    assert_eq!(
-        pair.ends[1].connections(),
-        1,
-        "what nobody was told of is forgotten by itself"
-    );
+    assert_eq!(pair.ends[1].connections(), 1, "the other is forgotten");
     let from = pair.now;
     assert!(pair.transfer(0, (flow, accepted), &noise(400_000), secs(20)));
     assert!(carried(&pair, 1, from) > 0 && carried(&pair, 2, from) > 0);
