@@ -238,7 +238,7 @@ class Soak:
         return f"""# Soak
 
 ```
-make soak
+make soak SOAK="--minutes {minutes:g} --seed {self.wanted.seed} --hurry {self.wanted.hurry:g}"
 ```
 
 {CONNECTIONS_EACH * CLIENTS} sealed connections at a time for {minutes:g} minutes over real sockets: streams (`default`,
