@@ -57,12 +57,13 @@ impl Kind {
             Kind::Voice => "par-arq",
         };
         let mut composition = Preset::named(name).ok_or("no such preset")?.composition();
-        // What waits for a host that was killed is given up after a minute, not after five, or a day: connections to it
-        // would fill the soak.
+        // What waits for a host that was killed is given up after two minutes, not after five, or a day: connections to
+        // it would fill the soak. Not after one: a timer that doubles tries at 15, 31 and 63 s, and two flaps can take
+        // the first two of these.
         if self == Kind::Resilient {
-            composition.set("outage-timeout", "60 s")?;
+            composition.set("outage-timeout", "120 s")?;
         } else if self != Kind::Datagrams {
-            composition.set("progress-timeout", "60 s")?;
+            composition.set("progress-timeout", "120 s")?;
         }
         Ok(composition)
     }
