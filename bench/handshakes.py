@@ -36,8 +36,8 @@ ticket that it need not remember.
 with a ticket. Clients always prove a key of their own, and come from an address where nobody was \
 before.
 - **quic**: quinn-proto with rustls, TLS 1.3, X25519, as shipped but for probes of larger datagrams, \
-with the cryptography of ring (quinn's default) or of aws-lc, from which ResTP has its X25519 and \
-nothing else. The server has a self-signed certificate, ECDSA P-256 or Ed25519, which clients check; \
+with the cryptography of ring (quinn's default) or of aws-lc, which ResTP uses. The server has a \
+self-signed certificate, ECDSA P-256 or Ed25519, which clients check; \
 **clients have none**, so they are not authenticated. `resumed` is with a ticket and a new X25519 \
 (psk_dhe_ke)."""
 

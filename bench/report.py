@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WHAT = {
     "restp": "ResTP, one stream, sealed with AES-128-GCM",
     "restp-plain": "ResTP, one stream, without the seal",
-    "quinn": "QUIC (quinn), one stream, TLS 1.3 with AES-128-GCM, CUBIC",
+    "quinn": "QUIC (quinn), one stream, TLS 1.3 with AES-128-GCM of ring, as shipped, CUBIC",
+    "quinn-aws-lc": "the same with AES-128-GCM of aws-lc, which ResTP uses",
     "udp": "bare UDP, segmentation offload and coalescing, no protocol: the ceiling",
     "tcp": "kernel TCP, CUBIC, no encryption, segments of up to 64 KiB: for reference",
 }
@@ -72,7 +73,7 @@ def throughput(transfers: Comparison) -> str:
         "1472 bytes, so packets fit 1500 bytes. CPU is user and system time of both processes and ksoftirqd per 10^9 "
         "bytes that arrived."
     )
-    ratios = [ratio_row(transfers, "restp", other) for other in ("quinn", "restp-plain", "udp", "tcp")]
+    ratios = [ratio_row(transfers, "restp", other) for other in ("quinn", "quinn-aws-lc", "restp-plain", "udp", "tcp")]
     ratio_head = ["ratio, pair by pair in each round", "goodput", "CPU per byte"]
     return f"## Throughput\n\n{text}\n\n{table(head, rows)}\n\n{table(ratio_head, ratios)}"
 

@@ -27,6 +27,7 @@ def main() -> int:
         "restp": [programs["restp"], "bench"],
         "restp-plain": [programs["restp"], "bench", "--plain"],
         "quinn": [programs["quinn_bulk"]],
+        "quinn-aws-lc": [programs["quinn_bulk"], "--aws-lc"],
         "udp": [programs["udp_bulk"]],
         "tcp": [programs["tcp_bulk"]],
     }

@@ -36,10 +36,18 @@ impl Role {
     /// Reads the process's arguments.
     ///
     /// # Errors
-    /// An argument is unknown, lacks its value, or is missing for the role.
+    /// Those of [`Role::parse`].
     pub fn from_args() -> anyhow::Result<Role> {
+        Role::parse(std::env::args().skip(1))
+    }
+
+    /// Reads `arguments`.
+    ///
+    /// # Errors
+    /// An argument is unknown, lacks its value, or is missing for the role.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Role> {
         let (mut role, mut listen, mut to, mut seconds, mut certificate) = (None, None, None, 4.0, None);
-        let mut args = std::env::args().skip(1);
+        let mut args = arguments.into_iter();
         while let Some(name) = args.next() {
             let value = args.next().with_context(|| format!("{name} needs a value"))?;
             match name.as_str() {

@@ -2,7 +2,7 @@
 //! counter mode (as NIST SP 800-90A, 2015, §10.1.2). The key moves on after each draw, so that a memory that is read
 //! later does not tell what was drawn before.
 
-use ring::hmac::{HMAC_SHA256, Key, sign};
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 
 /// A stream of bytes nobody can foresee who lacks the seed.
 pub(crate) struct Entropy(Key);

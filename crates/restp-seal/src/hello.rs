@@ -242,6 +242,6 @@ impl<M: Machine> Sealed<M> {
 /// SHA-256 of a first message.
 fn digest(message: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
-    bytes.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, message).as_ref());
+    bytes.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, message).as_ref());
     bytes
 }

@@ -15,8 +15,9 @@ use bytes::{Bytes, BytesMut};
 use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
 
-/// Bytes of one allocation for opened packets; the last one that is kept holds it.
-const ARENA: usize = 64 << 10;
+/// Bytes of one allocation for opened packets; the last one that is kept holds it. Below 64 KiB, from which on the C library
+/// tidies its heap with each that is freed.
+const ARENA: usize = 32 << 10;
 
 /// Packets that may overtake the answer to a request.
 const MAX_WAITING: usize = 32;
@@ -73,8 +74,9 @@ impl<M: Machine> Sealed<M> {
             self.stats.unknown += 1;
             return;
         };
-        let mut piece = copy(&mut self.arena, &datagram.body[DATA_HEADER..]);
-        match opener.open(header, &mut piece) {
+        let sealed = &datagram.body[DATA_HEADER..];
+        let mut opened = place(&mut self.arena, sealed.len() - TAG_BYTES);
+        match opener.open(header, sealed, &mut opened) {
             Ok(()) => {}
             Err(Refusal::Forged) => {
                 self.stats.forged += 1;
@@ -85,7 +87,6 @@ impl<M: Machine> Sealed<M> {
                 return;
             }
         }
-        piece.truncate(piece.len() - TAG_BYTES);
         let peer = session.peer;
         if !header.early {
             session.heard = now;
@@ -94,7 +95,7 @@ impl<M: Machine> Sealed<M> {
             unfinished.received += datagram.body.len();
         }
         let finished = !header.early && session.unfinished.is_some();
-        datagram.body = piece.freeze();
+        datagram.body = opened.freeze();
         if let Some(control) = Control::parse(&datagram.body) {
             return self.on_control(now, id, datagram.path, control);
         }
@@ -251,11 +252,15 @@ impl<M: Machine> Sealed<M> {
     }
 }
 
-/// `bytes` in a place of their own within the arena.
-fn copy(arena: &mut BytesMut, bytes: &[u8]) -> BytesMut {
-    if arena.capacity() - arena.len() < bytes.len() && !arena.try_reclaim(bytes.len()) {
-        *arena = BytesMut::with_capacity(ARENA.max(bytes.len()));
+/// A place of `len` bytes within the arena.
+fn place(arena: &mut BytesMut, len: usize) -> BytesMut {
+    if arena.len() < len {
+        arena.clear();
+        if len <= ARENA && arena.try_reclaim(ARENA) {
+            arena.resize(ARENA, 0);
+        } else {
+            *arena = BytesMut::zeroed(ARENA.max(len));
+        }
     }
-    arena.extend_from_slice(bytes);
-    arena.split()
+    arena.split_to(len)
 }

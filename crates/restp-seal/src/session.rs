@@ -3,7 +3,7 @@
 
 use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD, SPACES};
 use crate::replay::Window;
-use crate::schedule::{Keys, Suite, TAG_BYTES, space_secret};
+use crate::schedule::{Keys, Suite, space_secret};
 use restp_base::machine::{Datagram, Head, PathAddress};
 
 /// Packets that did not open, after which a session takes none (RFC 9001 §6.6 for ChaCha20-Poly1305).
@@ -122,9 +122,13 @@ impl Opener {
         }
     }
 
-    /// Decrypts `bytes`, tag included, in place; what it held is all but the last [`TAG_BYTES`].
-    pub(crate) fn open(&mut self, header: &DataHeader, bytes: &mut [u8]) -> Result<(), Refusal> {
-        debug_assert!(bytes.len() >= TAG_BYTES, "the parser saw to that");
+    /// Decrypts `sealed`, tag included, into `opened`, which is shorter by the tag.
+    pub(crate) fn open(
+        &mut self,
+        header: &DataHeader,
+        sealed: &[u8],
+        opened: &mut [u8],
+    ) -> Result<(), Refusal> {
         if self.forgeries >= MAX_FORGERIES {
             return Err(Refusal::Forged);
         }
@@ -139,7 +143,7 @@ impl Opener {
         if !window.is_new(header.number) {
             return Err(Refusal::Replayed);
         }
-        if !keys.open(header.number, &header.emit(), bytes) {
+        if !keys.open(header.number, &header.emit(), sealed, opened) {
             self.forgeries += 1;
             return Err(Refusal::Forged);
         }
@@ -152,6 +156,7 @@ impl Opener {
 mod tests {
     use super::*;
     use crate::packet::Packet;
+    use crate::schedule::TAG_BYTES;
     use std::net::SocketAddr;
 
     fn path(host: u8) -> PathAddress {
@@ -182,10 +187,10 @@ mod tests {
         let Some(Packet::Data(header)) = Packet::parse(bytes) else {
             panic!("a packet");
         };
-        let mut bytes = bytes[DATA_HEADER..].to_vec();
-        opener.open(&header, &mut bytes)?;
-        bytes.truncate(bytes.len() - TAG_BYTES);
-        Ok(bytes)
+        let sealed = &bytes[DATA_HEADER..];
+        let mut opened = vec![0; sealed.len() - TAG_BYTES];
+        opener.open(&header, sealed, &mut opened)?;
+        Ok(opened)
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use crate::entropy::Entropy;
 use crate::keys::{KEY_BYTES, PublicKey};
 use crate::schedule::{TAG_BYTES, expand};
+use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use restp_base::time::{Duration, Time};
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fmt;
 
 /// Bytes of a ticket: nonce, and the client's key sealed.

@@ -1,4 +1,5 @@
-//! QUIC by quinn: one unidirectional stream, TLS 1.3 with AES-128-GCM, the library's own CUBIC and batching.
+//! QUIC by quinn: one unidirectional stream, TLS 1.3 with AES-128-GCM of ring, its default, or of aws-lc, the library's own
+//! CUBIC and batching.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use peers::{Meter, Role, UDP_PAYLOAD, announce, to_hex, udp_socket};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime};
 use quinn::{TransportConfig, VarInt};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 /// The window quinn is fastest with here, of 1, 4, 16 and 64 MiB: larger ones leave the cache and overflow the socket.
@@ -19,24 +20,30 @@ const ALPN: &[u8] = b"bulk";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    match Role::from_args()? {
-        Role::Server { listen } => serve(listen).await,
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let aws_lc = arguments.first().is_some_and(|first| first == "--aws-lc");
+    if aws_lc {
+        arguments.remove(0);
+    }
+    let provider = provider(aws_lc);
+    match Role::parse(arguments)? {
+        Role::Server { listen } => serve(listen, provider).await,
         Role::Client {
             to,
             seconds,
             certificate,
         } => {
             let certificate = certificate.context("a client needs the server's --certificate")?;
-            send(to, Duration::from_secs_f64(seconds), certificate).await
+            send(to, Duration::from_secs_f64(seconds), certificate, provider).await
         }
     }
 }
 
-async fn serve(listen: SocketAddr) -> anyhow::Result<()> {
+async fn serve(listen: SocketAddr, provider: Arc<CryptoProvider>) -> anyhow::Result<()> {
     let identity = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
     let certificate = identity.cert.der().clone();
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key.into())?;
@@ -69,10 +76,15 @@ async fn serve(listen: SocketAddr) -> anyhow::Result<()> {
     meter.report("quinn", "server", "")
 }
 
-async fn send(to: SocketAddr, duration: Duration, certificate: Vec<u8>) -> anyhow::Result<()> {
+async fn send(
+    to: SocketAddr,
+    duration: Duration,
+    certificate: Vec<u8>,
+    provider: Arc<CryptoProvider>,
+) -> anyhow::Result<()> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(certificate))?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
@@ -123,8 +135,12 @@ fn transport() -> anyhow::Result<Arc<TransportConfig>> {
 }
 
 /// The cheapest suite both ends have: the comparison is not to be won by a longer key.
-fn provider() -> Arc<CryptoProvider> {
-    let mut provider = rustls::crypto::ring::default_provider();
+fn provider(aws_lc: bool) -> Arc<CryptoProvider> {
+    let mut provider = if aws_lc {
+        aws_lc_rs::default_provider()
+    } else {
+        ring::default_provider()
+    };
     provider
         .cipher_suites
         .retain(|suite| suite.suite() == rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
