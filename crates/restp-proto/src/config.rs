@@ -51,6 +51,9 @@ pub struct EndpointConfig {
     pub listeners: Vec<Listener>,
     /// Where initial sequence numbers come from.
     pub initial_numbers: InitialNumbers,
+    /// Port of the first flow opened here, from which the others go on. `None`: the initial numbers tell, so that each life of
+    /// a host begins elsewhere.
+    pub first_port: Option<u16>,
     /// Peers may have several paths; otherwise they are offered one (ResTP §3.5.5).
     pub several_paths: bool,
     /// Associations held at once, lingering ones included; further SYNs are dropped and counted.
@@ -71,6 +74,7 @@ impl EndpointConfig {
             composition,
             listeners: Vec::new(),
             initial_numbers: InitialNumbers::Fixed(0),
+            first_port: None,
             several_paths: true,
             max_connections: 65_536,
             max_half_open: 1_024,

@@ -1,6 +1,7 @@
 //! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
+mod local_ports;
 mod session;
 mod stranger;
 mod table;
@@ -12,6 +13,7 @@ use crate::config::{EndpointConfig, InitialNumbers};
 use crate::connection::{Connection, Packet, Ports};
 use crate::wire::{ErrorControl, Header, Services, verify_header};
 use bytes::Bytes;
+use local_ports::LocalPorts;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
@@ -25,8 +27,6 @@ use table::{Key, Table};
 
 /// Datagrams an association may send in its turn before the next one gets its own: one full offload batch.
 const TURN: u32 = 64;
-/// First and last port of flows opened here (RFC 6335 §6).
-const EPHEMERAL: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 /// What an endpoint counts besides its associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Endpoint {
     /// RSTs to strangers.
     refusals: VecDeque<(PathAddress, Header)>,
     events: VecDeque<Event>,
-    next_port: u16,
+    local_ports: LocalPorts,
     stats: EndpointStats,
     /// Cookies for peers, and from them.
     mint: CookieMint,
@@ -85,7 +85,7 @@ impl Endpoint {
             turn_left: TURN,
             refusals: VecDeque::new(),
             events: VecDeque::new(),
-            next_port: *EPHEMERAL.start(),
+            local_ports: LocalPorts::new(&config),
             stats: EndpointStats::default(),
             mint: CookieMint::new(config.cookies),
             flights: ReplayFilter::new(config.cookies.key),
@@ -277,28 +277,11 @@ impl Endpoint {
     }
 
     fn free_port(&mut self, remote: std::net::SocketAddr, port: u16) -> Option<u16> {
-        for _ in EPHEMERAL {
-            let local = self.next_port;
-            self.next_port = if local == *EPHEMERAL.end() {
-                *EPHEMERAL.start()
-            } else {
-                local + 1
-            };
-            let taken = Key {
-                ports: Ports { local, remote: port },
-                remote,
-            };
-            if !self.table.contains(&taken)
-                && self
-                    .config
-                    .listeners
-                    .iter()
-                    .all(|listener| listener.port != local)
-            {
-                return Some(local);
-            }
-        }
-        None
+        let (table, listeners) = (&self.table, &self.config.listeners);
+        self.local_ports.find(|local| {
+            let ports = Ports { local, remote: port };
+            !table.contains(&Key { ports, remote }) && listeners.iter().all(|listener| listener.port != local)
+        })
     }
 
     /// First number of an association (OP-17, RFC 6528 §3: a keyed hash, and a clock of 4 µs).

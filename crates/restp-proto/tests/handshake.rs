@@ -6,8 +6,10 @@ use common::*;
 use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::Event;
 use restp_base::time::{Duration, Time};
+use restp_proto::composition::{PRESETS, Preset};
 use restp_proto::wire::Flags;
 use restp_proto::{Acceptance, Endpoint};
+use restp_services::connection_management::Establishment;
 
 const SYN: Flags = Flags::SYN;
 
@@ -357,3 +359,65 @@ const UNNUMBERED: [(&str, &str); 7] = [
     ("congestion", "none"),
     ("framing", "fixed"),
 ];
+
+/// Names of all presets whose flows are opened by a request.
+fn connecting() -> impl Iterator<Item = &'static str> {
+    let connects = |preset: &&Preset| preset.composition().establishment != Establishment::Connectionless;
+    PRESETS.iter().filter(connects).map(|preset| preset.name)
+}
+
+/// When the server serves a client that has had a connection of `old`, has started again and asks for one of `new` from the
+/// same port. The server's application holds what it has.
+fn served_again(old: &str, new: &str) -> Option<Duration> {
+    let mut pair = Pair::of(
+        config(old, &[]),
+        config("default", &[]).listen(PORT, Acceptance::Any),
+    );
+    let flow = pair.open();
+    pair.write(0, flow, b"one");
+    pair.run_for(secs(1));
+    pair.accepted()?;
+    let mut fresh = config(new, &[]);
+    fresh.initial_numbers = restp_proto::InitialNumbers::Fixed(7_000_000);
+    pair.ends[0] = Endpoint::new(fresh);
+    pair.events = [Vec::new(), Vec::new()];
+    let (begin, flow) = (pair.now, pair.open());
+    while !pair.events[0].contains(&Event::Connected(flow)) && pair.now.since(begin) < secs(70) {
+        pair.run_for(Duration::from_millis(100));
+    }
+    assert_eq!(
+        pair.closed(1),
+        Some(&CloseReason::Reset),
+        "the old one: {old}, {new}"
+    );
+    pair.accepted().map(|_| pair.now.since(begin))
+}
+
+#[test]
+fn who_starts_again_with_another_composition_is_served_although_the_old_connection_is_still_held() {
+    for old in PRESETS.iter().map(|preset| preset.name) {
+        for new in connecting() {
+            let served = served_again(old, new);
+            // The first repeat of the SYN, after one second or three.
+            assert!(
+                served.is_some_and(|after| after < secs(4)),
+                "{old}, {new}: {served:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_life_of_a_host_begins_at_another_port() {
+    let port = |key: u8| {
+        let mut config = config("default", &[]);
+        config.initial_numbers = restp_proto::InitialNumbers::Keyed([key; 16]);
+        let mut pair = Pair::new("default", &[]);
+        pair.ends[0] = Endpoint::new(config);
+        pair.connect();
+        pair.log[0].header.source
+    };
+    assert_eq!(port(1), port(1));
+    assert_ne!(port(1), port(2));
+    assert!((0..8).all(|key| port(key) >= 49_152));
+}

@@ -202,7 +202,7 @@ fn rst_fin_and_optimistic_acknowledgements_need_a_seal() {
     let flows = pair.connect();
     let services = Services::of(&config("3wh-arq", &[]).composition);
     for number in 0..50 {
-        let mut like = Header::new(services, 49_152, PORT);
+        let mut like = Header::new(services, FIRST_PORT, PORT);
         like.sequence = Some(number);
         like.acknowledgement = Some(number + 1_000);
         like.window = Some(64);
@@ -234,7 +234,7 @@ fn a_plain_host_is_not_talked_to_nor_a_plain_answer_believed() {
         }
     });
     pair.run_for(ms(20));
-    let mut header = Header::new(services, PORT, 49_152);
+    let mut header = Header::new(services, PORT, FIRST_PORT);
     (header.sequence, header.acknowledgement, header.window) = (Some(1), Some(1), Some(64));
     pair.inject(0, path(0), &plain(Flags::SYN | Flags::ACK, &header));
     pair.run_for(ms(20));

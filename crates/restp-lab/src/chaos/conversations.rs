@@ -9,7 +9,7 @@ use restp_services::connection_management::{self as management, EARLY_SEGMENTS};
 use std::collections::BTreeMap;
 
 /// Port of the first flow of a machine (RFC 6335 §6).
-const FIRST_PORT: u16 = 49_152;
+pub const FIRST_PORT: u16 = 49_152;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! Plays a case: two hosts and the network between them, until nothing is left to happen or the time is up.
 
-use super::conversations::{Conversations, Owner};
+use super::conversations::{Conversations, FIRST_PORT, Owner};
 use super::host::{self, Host};
 use super::trace::{Ending, Trace, What};
 use super::{Case, CaseError, Side, liveness, network, paths, ties};
@@ -110,6 +110,7 @@ fn configurations(case: &Case, compositions: &[ValidComposition; 2]) -> [Endpoin
         let mut config = EndpointConfig::new(composition.clone());
         let key = [draw.bits().to_be_bytes(), draw.bits().to_be_bytes()].concat();
         config.initial_numbers = InitialNumbers::Keyed(key.try_into().unwrap_or_default());
+        config.first_port = Some(FIRST_PORT);
         config
     };
     let acceptance = if case.exact {

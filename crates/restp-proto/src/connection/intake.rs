@@ -9,9 +9,9 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use restp_services::ack::Detail;
-use restp_services::connection_management::{EARLY_SEGMENTS, Establishment, Exchange};
+use restp_services::connection_management::{EARLY_SEGMENTS, Exchange};
 use restp_services::loss_handling::{Acknowledged, Finding, Silence};
 use restp_services::recovery::{Evidence, Feedback};
 
@@ -32,11 +32,8 @@ impl Connection {
         let header = packet.header;
         if !self.services.agree(&header.services) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
-            let asks = header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK);
-            if asks && matches!(self.state, State::SynReceived(_)) && !self.fell_back_from(header) {
-                // Its peer asks for something else now: this request was another's, or was changed on its way. A repeat
-                // of the new one finds nothing here (RFC 9293 §3.10.7.4: back to LISTEN).
-                self.end(CloseReason::Reset, State::Closed);
+            if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
+                self.on_other_request(now, header);
             }
             return;
         }
@@ -63,32 +60,10 @@ impl Connection {
         }
     }
 
-    /// A request for several paths that this connection answers as one, three-way, is here once more: with data now, or late.
-    fn fell_back_from(&self, header: &Header) -> bool {
-        header.services.multipath() && self.services.agree(&header.services.on_one_path())
-    }
-
     /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).
-    fn declines_paths(&self, header: &Header) -> bool {
+    pub(super) fn declines_paths(&self, header: &Header) -> bool {
         let asked = matches!(self.state, State::SynSent(_)) && self.subflow.is_some();
         asked && self.services.on_one_path().agree(&header.services)
-    }
-
-    /// Our SYN is out and this packet answers something else: the peer still has an association of these ports
-    /// that this side knows nothing of, because it has started again (RFC 9293 §3.5.1, half-open).
-    pub(crate) fn finds_half_open(&self, header: &Header) -> bool {
-        if !matches!(self.state, State::SynSent(_)) || header.flags.has(Flags::RST) {
-            return false;
-        }
-        match header.acknowledgement {
-            Some(number) => !self.is_ours(number),
-            // Without numbers nothing but the answer to a SYN comes first; early data may overtake that.
-            None => {
-                self.composition.establishment == Establishment::ThreeWay
-                    && !self.services_are_numbered()
-                    && !header.flags.has(Flags::SYN)
-            }
-        }
     }
 
     /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
@@ -143,7 +118,7 @@ impl Connection {
     }
 
     /// Does `number` acknowledge our SYN, and nothing that was not sent?
-    fn is_ours(&self, number: u32) -> bool {
+    pub(super) fn is_ours(&self, number: u32) -> bool {
         let number = sequence::expand(self.out.origin, number);
         (self.out.origin..=self.out.board.next()).contains(&number)
     }
@@ -400,48 +375,6 @@ impl Connection {
         }
     }
 
-    /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
-    fn on_reset(&mut self, now: Time, header: &Header) {
-        let (first, next) = (self.out.board.first(), self.out.board.next());
-        let acknowledges = |lowest: u64| {
-            header
-                .acknowledgement
-                .is_some_and(|n| (lowest..=next).contains(&sequence::expand(first, n)))
-        };
-        let credible = match (&self.state, &self.inn.reassembly) {
-            (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
-            (_, Some(reassembly)) => {
-                let expected = reassembly.next();
-                let edge = self.inn.window.edge(expected, self.inn.inbox.len() as u64);
-                let number = header.sequence.map(|n| sequence::expand(expected, n));
-                number.is_some_and(|n| (expected..=edge).contains(&n))
-                    && (acknowledges(first) || !self.has_feedback())
-            }
-            (_, None) => {
-                // Nobody sends one where there is no connection to break off.
-                !self.services_are_numbered()
-                    && self.composition.establishment != Establishment::Connectionless
-            }
-        };
-        if matches!(self.state, State::TimeWait { .. }) {
-            self.counters.rejected_packets += 1; // an old repeat could cut the wait short (RFC 1337 §3)
-        } else if self.state.is_over() && credible {
-            self.state = State::Closed; // it was not waiting for us any more
-        } else if credible {
-            if let Some(subflow) = &mut self.subflow {
-                subflow.hear_last(header);
-            }
-            let reason = if matches!(self.state, State::SynSent(_)) {
-                CloseReason::Refused
-            } else {
-                CloseReason::Reset
-            };
-            self.end(reason, State::Closed);
-        } else {
-            self.refuse(now);
-        }
-    }
-
     /// A packet of this path came from another address. True when its numbers prove that it is the peer's: then that is
     /// where the peer is now.
     pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
@@ -469,20 +402,7 @@ impl Connection {
         }
         credible
     }
-
-    /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends
-    /// that disagree would answer each other for ever (RFC 5961 §7).
-    fn refuse(&mut self, now: Time) {
-        self.counters.rejected_packets += 1;
-        if now >= self.inn.correct_from {
-            self.inn.correct_from = now + CORRECTION_INTERVAL;
-            self.inn.ack.on_urgent_once();
-        }
-    }
 }
-
-/// Least distance between two corrections of a peer that believes what cannot be.
-const CORRECTION_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Segments of a server that wait for its SYN-ACK: about its first window.
 const MAX_UNPLACED: usize = 10;

@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod application;
+mod disagreement;
 mod fec;
 mod intake;
 mod marks;

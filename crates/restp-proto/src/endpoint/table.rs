@@ -180,31 +180,32 @@ impl Table {
         self.slots[index as usize].released = true;
     }
 
-    /// Forgets the association when both the protocol and the application are done with it.
+    /// Frees the ports of an association the protocol is done with, and forgets it when the application is, too.
     pub(super) fn sweep(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index as usize) else {
             return;
         };
-        let done = slot
-            .session
-            .as_ref()
-            .is_some_and(|session| session.is_closed() && (slot.released || session.is_unknown()));
-        if !done || slot.queued {
+        let Some(session) = slot.session.as_ref().filter(|session| session.is_closed()) else {
+            return;
+        };
+        if slot.queued {
             return;
         }
-        self.wakes_at(index, Time::MAX, Wakeup::Expiry);
-        let slot = &mut self.slots[index as usize];
-        slot.session = None;
-        slot.generation = slot.generation.wrapping_add(1);
-        let keys = std::mem::take(&mut slot.keys);
-        if let Some(token) = slot.token.take() {
+        let done = slot.released || session.is_unknown();
+        let (keys, token) = (std::mem::take(&mut slot.keys), slot.token.take());
+        for key in keys {
+            self.remove_key(index, &key);
+        }
+        if let Some(token) = token {
             self.by_token.remove(&token);
         }
-        for key in keys {
-            self.by_key.remove(&key);
+        if done {
+            self.wakes_at(index, Time::MAX, Wakeup::Expiry);
+            let slot = &mut self.slots[index as usize];
+            slot.session = None;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free.push(index);
         }
-        self.last = None;
-        self.free.push(index);
     }
 
     /// True when `index` was not yet queued for its turn.

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 pub const PORT: u16 = 80;
+/// Of the first flow a host opens.
+pub const FIRST_PORT: u16 = 49_152;
 
 /// What the network does with a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ pub fn config(preset: &str, set: &[(&str, &str)]) -> EndpointConfig {
     }
     let mut config = EndpointConfig::new(composition.check().expect("valid"));
     config.initial_numbers = InitialNumbers::Keyed([5; 16]);
+    config.first_port = Some(FIRST_PORT);
     config.cookies.key = [6; 16];
     config
 }

@@ -1,0 +1,110 @@
+//! When the two ends disagree about what there is between their ports: a host that has started again, resets, corrections
+//! (RFC 9293 §3.5.1, §3.10.7; RFC 5961).
+
+use super::{Connection, State};
+use crate::wire::{Flags, Header};
+use restp_base::flow::CloseReason;
+use restp_base::sequence;
+use restp_base::time::{Duration, Time};
+use restp_services::connection_management::Establishment;
+
+/// Least distance between two corrections of a peer that believes what cannot be.
+const CORRECTION_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Connection {
+    /// Our SYN is out and this packet answers something else: the peer still has an association of these ports
+    /// that this side knows nothing of, because it has started again (RFC 9293 §3.5.1, half-open).
+    pub(crate) fn finds_half_open(&self, header: &Header) -> bool {
+        if !matches!(self.state, State::SynSent(_)) || header.flags.has(Flags::RST) {
+            return false;
+        }
+        match header.acknowledgement {
+            Some(number) => !self.is_ours(number),
+            // Without numbers nothing but the answer to a SYN comes first; early data may overtake that.
+            None => {
+                let first = self.composition.establishment == Establishment::ThreeWay
+                    && !self.services_are_numbered();
+                let others = !self.services.agree(&header.services) && !self.declines_paths(header);
+                (first || others) && !header.flags.has(Flags::SYN)
+            }
+        }
+    }
+
+    /// Between the same ports its peer asks for other services (RFC 9293 §3.10.7.4).
+    pub(super) fn on_other_request(&mut self, now: Time, header: &Header) {
+        match self.state {
+            // This request was another's, or was changed on its way. A repeat of the new one finds nothing here.
+            State::SynReceived(_) if !self.fell_back_from(header) => {
+                self.end(CloseReason::Reset, State::Closed)
+            }
+            // Nobody refuses what a connectionless one answers, and it stands for nothing that a word could tear down.
+            State::Established if self.composition.establishment == Establishment::Connectionless => {
+                self.end(CloseReason::Reset, State::Closed);
+            }
+            // Its peer has started again, or somebody pretends that: who did start again refuses the answer.
+            State::Established => self.correct(now),
+            _ => {}
+        }
+    }
+
+    /// A request for several paths that this connection answers as one, three-way, is here once more: with data now, or late.
+    fn fell_back_from(&self, header: &Header) -> bool {
+        header.services.multipath() && self.services.agree(&header.services.on_one_path())
+    }
+
+    /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
+    pub(super) fn on_reset(&mut self, now: Time, header: &Header) {
+        let (first, next) = (self.out.board.first(), self.out.board.next());
+        let acknowledges = |lowest: u64| {
+            header
+                .acknowledgement
+                .is_some_and(|n| (lowest..=next).contains(&sequence::expand(first, n)))
+        };
+        let credible = match (&self.state, &self.inn.reassembly) {
+            (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
+            (_, Some(reassembly)) => {
+                let expected = reassembly.next();
+                let edge = self.inn.window.edge(expected, self.inn.inbox.len() as u64);
+                let number = header.sequence.map(|n| sequence::expand(expected, n));
+                number.is_some_and(|n| (expected..=edge).contains(&n))
+                    && (acknowledges(first) || !self.has_feedback())
+            }
+            (_, None) => {
+                // Nobody sends one where there is no connection to break off.
+                !self.services_are_numbered()
+                    && self.composition.establishment != Establishment::Connectionless
+            }
+        };
+        if matches!(self.state, State::TimeWait { .. }) {
+            self.counters.rejected_packets += 1; // an old repeat could cut the wait short (RFC 1337 §3)
+        } else if self.state.is_over() && credible {
+            self.state = State::Closed; // it was not waiting for us any more
+        } else if credible {
+            if let Some(subflow) = &mut self.subflow {
+                subflow.hear_last(header);
+            }
+            let reason = if matches!(self.state, State::SynSent(_)) {
+                CloseReason::Refused
+            } else {
+                CloseReason::Reset
+            };
+            self.end(reason, State::Closed);
+        } else {
+            self.refuse(now);
+        }
+    }
+
+    /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends
+    /// that disagree would answer each other for ever (RFC 5961 §7).
+    pub(super) fn refuse(&mut self, now: Time) {
+        self.counters.rejected_packets += 1;
+        self.correct(now);
+    }
+
+    pub(super) fn correct(&mut self, now: Time) {
+        if now >= self.inn.correct_from {
+            self.inn.correct_from = now + CORRECTION_INTERVAL;
+            self.inn.ack.on_urgent_once();
+        }
+    }
+}
