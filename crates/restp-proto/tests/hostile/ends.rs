@@ -4,7 +4,7 @@ use crate::common::*;
 use restp_base::flow::{CloseReason, Flow, Read};
 use restp_base::machine::Event;
 use restp_base::time::Duration;
-use restp_proto::wire::Flags;
+use restp_proto::wire::{Flags, Services};
 
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -291,4 +291,25 @@ fn the_ports_of_a_lingering_connection_are_not_taken_again_before_its_time() {
         1,
         "after two segment lifetimes they are free"
     );
+}
+
+#[test]
+fn a_request_for_other_services_between_known_ports_is_corrected_seldom_and_ends_nothing() {
+    let other = Services::of(&composition("3wh-arq", &[]).check().unwrap());
+    let mut pair = Pair::new("default", &[]);
+    let (flow, accepted) = pair.connect();
+    pair.write(0, flow, b"x");
+    pair.run_for(secs(1));
+    assert_eq!(pair.read_all(1, accepted), [&b"x"[..]]);
+    let before = pair.log.len();
+    for _ in 0..100 {
+        pair.forge(0, b"", |header| {
+            (header.services, header.flags, header.acknowledgement) = (other, Flags::SYN, None);
+        });
+        pair.run_for(Duration::from_millis(10));
+    }
+    let answers = pair.log[before..].iter().filter(|seen| seen.from == 1).count();
+    assert!((4..=6).contains(&answers), "in a second: {answers}");
+    assert!(pair.transfer(0, (flow, accepted), &[7; 20_000], secs(5)));
+    assert_eq!((pair.closed(0), pair.closed(1)), (None, None));
 }
