@@ -25,8 +25,13 @@ lint: ## format, clippy, checks of the repository
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo run --locked --quiet --package xtask -- all
-	if command -v cargo-deny >/dev/null; then cargo deny --offline --workspace check bans licenses sources; \
-	else echo "lint: without cargo-deny licences are not checked; make deny installs it"; fi
+	if ! command -v cargo-deny >/dev/null; then \
+	  echo "lint: without cargo-deny neither licences nor advisories are checked; make deny installs it"; \
+	else \
+	  cargo deny --offline --workspace check bans licenses sources; \
+	  if cargo deny --workspace fetch db 2>/dev/null; then cargo deny --offline --workspace check advisories; \
+	  else echo "lint: advisories are not checked: their database cannot be fetched"; fi; \
+	fi
 
 PROOF := cargo build --locked --quiet --profile proof --package restp-proofs --features linker
 
