@@ -53,8 +53,7 @@ impl<M: Machine> Sealed<M> {
         if stale && (self.config.harmless)(&self.scratch) {
             return self.request(now, id, out);
         }
-        let unasked = peer.opened_here && peer.requests.is_empty();
-        if unasked && now.since(state.heard.max(state.asked)) > SILENT {
+        if peer.opened_here && now.since(state.heard.max(state.asked)) > SILENT {
             self.ask_anew(now, id, session);
         }
         if let Some(knocking) = self.peers.deaf_knocker(id) {
@@ -66,17 +65,25 @@ impl<M: Machine> Sealed<M> {
         self.seal(session, out)
     }
 
-    /// Asks for a session beside the one there is.
+    /// Asks for a session beside the one there is; once more, when nobody has answered that.
     fn ask_anew(&mut self, now: Time, id: Id, session: Id) {
         if let Some(session) = self.peers.sessions.get_mut(&session) {
             session.asked = now;
         }
         let path = self.scratch.path;
-        let begun = self.begin_request(id, path, Vec::new(), None);
-        let peer = self.peers.peers.get(&id);
-        let request = begun.and_then(|index| peer?.requests.get(index));
+        let asked = |request: &Request| request.path == path && request.is_repeated_here();
+        let before = self
+            .peers
+            .peers
+            .get(&id)
+            .and_then(|peer| peer.requests.iter().position(asked));
+        let index = before.or_else(|| self.begin_request(id, path, Vec::new(), None));
+        let peer = self.peers.peers.get_mut(&id);
+        let request = index.and_then(|index| peer?.requests.get_mut(index));
         if let Some(request) = request {
+            request.begin_again();
             self.queue.push_back(datagram(path, &request.bytes));
+            self.peers.set_alarm(id, Some(now + REPEAT));
         }
     }
 
@@ -144,6 +151,11 @@ impl<M: Machine> Sealed<M> {
             begin(out, path, &self.scratch);
             out.head.extend_from_slice(&request.bytes);
             return true;
+        }
+        // Nobody has answered for long, and something is sent all the same: what waited is old.
+        if request.repeats >= MAX_REPEATS {
+            self.stats.unsent += request.held.len() as u64;
+            request.begin_again();
         }
         // Early data, unless the peer refuses it; then it is sent again.
         let first = request.held.is_empty();
@@ -283,7 +295,7 @@ impl<M: Machine> Sealed<M> {
         for request in peer
             .requests
             .iter_mut()
-            .filter(|request| !request.held.is_empty())
+            .filter(|request| request.is_repeated_here())
         {
             if request.repeats < MAX_REPEATS {
                 request.repeats += 1;

@@ -79,6 +79,19 @@ pub(crate) struct Request {
     pub(crate) tokens: u32,
 }
 
+impl Request {
+    /// No timer of the machine repeats what it carries.
+    pub(crate) fn is_repeated_here(&self) -> bool {
+        self.pdu.is_empty()
+    }
+
+    /// As if it had not been sent before.
+    pub(crate) fn begin_again(&mut self) {
+        (self.repeats, self.tokens) = (0, 0);
+        self.held.clear();
+    }
+}
+
 /// Keys shared with a peer.
 pub(crate) struct Session {
     pub(crate) peer: Id,

@@ -457,23 +457,3 @@ fn sessions_of_hosts_that_come_and_go_are_forgotten() {
     let sessions = pair.ends[1].sessions();
     assert!(sessions <= 12, "{sessions}: those of the last five minutes");
 }
-
-#[test]
-fn a_peer_that_was_silent_until_it_was_forgotten_is_heard_again() {
-    let mut pair = Pair::new("unrel", &[("idle-timeout", "60 s")]);
-    let flow = pair.open();
-    pair.write(0, flow, b"one");
-    pair.run_for(Duration::from_secs(2));
-    // The server has started again: it knows neither flow nor session, and a connectionless flow is told nothing.
-    let mut later = seal(2);
-    later.seed = [77; 32];
-    let config = config("unrel", &[]).listen(PORT, restp_proto::Acceptance::Any);
-    pair.ends[1] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config), later);
-    pair.events = [Vec::new(), Vec::new()];
-    for _ in 0..70 {
-        pair.write(0, flow, b"news");
-        pair.run_for(Duration::from_secs(1));
-    }
-    let accepted = pair.accepted().expect("asked for anew within a minute");
-    assert!(!pair.read_all(1, accepted).is_empty());
-}
