@@ -11,8 +11,11 @@
 >>> await connection.recv()
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
+from typing import Generic, TypeVar
 
 from restp import _restp
 
@@ -20,6 +23,34 @@ from restp import _restp
 PORT = 7
 
 Addresses = str | Sequence[str]
+
+Item = TypeVar("Item")
+
+
+class _Inlet(Generic[Item]):
+    """What comes one after the other. A wait that is cancelled loses nothing: the next one takes over what it began."""
+
+    def __init__(self, begin: Callable[[], Awaitable[Item]]) -> None:
+        self._begin = begin
+        self._pending: asyncio.Future[Item] | None = None
+
+    async def next(self) -> Item:
+        while True:
+            if self._pending is None:
+                self._pending = asyncio.ensure_future(self._begin())
+                # Its failure may come when nobody waits; whoever waits next is told.
+                self._pending.add_done_callback(lambda done: done.cancelled() or done.exception())
+            pending = self._pending
+            await asyncio.wait([pending])
+            if self._pending is pending:  # and was not taken by another task in the meantime
+                self._pending = None
+                return pending.result()
+
+    def __del__(self) -> None:
+        if self._pending is not None:
+            with suppress(RuntimeError):  # its loop may be closed
+                self._pending.cancel()
+
 
 
 class Connection:
@@ -32,6 +63,8 @@ class Connection:
 
     def __init__(self, inner: _restp.Connection) -> None:
         self._inner = inner
+        self._received = _Inlet(inner.recv)
+        self._path_events = _Inlet(inner.path_event)
 
     async def send(self, data: bytes) -> None:
         """Send one message, or the next bytes of a stream, and wait while there is no room.
@@ -43,9 +76,9 @@ class Connection:
     async def recv(self) -> bytes | None:
         """The next message, or bytes of a stream; None once the peer has finished and everything was read.
 
-        Raises ``ConnectionLost`` when the connection ended otherwise.
+        A wait that is cancelled, or timed out, loses nothing. Raises ``ConnectionLost`` when the connection ended otherwise.
         """
-        return await self._inner.recv()
+        return await self._received.next()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -73,7 +106,7 @@ class Connection:
     async def path_event(self) -> tuple[str, str, str] | None:
         """The next news of a path, where there are several: local address, remote address, and up, suspect, down or
         closed. None when the connection is over."""
-        return await self._inner.path_event()
+        return await self._path_events.next()
 
     @property
     def peer_key(self) -> str | None:
@@ -99,6 +132,7 @@ class Endpoint:
 
     def __init__(self, inner: _restp.Endpoint) -> None:
         self._inner = inner
+        self._accepted = _Inlet(inner.accept)
 
     @property
     def addresses(self) -> list[str]:
@@ -112,7 +146,7 @@ class Endpoint:
 
     async def accept(self) -> Connection | None:
         """The next connection that a peer opens; None once the endpoint is closed."""
-        inner = await self._inner.accept()
+        inner = await self._accepted.next()
         return None if inner is None else Connection(inner)
 
     def __aiter__(self) -> AsyncIterator[Connection]:

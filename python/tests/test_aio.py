@@ -57,6 +57,34 @@ def test_a_stream_carries_more_than_a_segment():
     run(story())
 
 
+def test_no_message_and_no_connection_is_lost_to_waits_that_time_out():
+    async def patient(wait):
+        while True:
+            try:
+                return await asyncio.wait_for(wait(), 0.0005)
+            except TimeoutError:
+                continue
+
+    async def story():
+        endpoint = await restp.listen("127.0.0.1:0")
+        accepting = asyncio.create_task(patient(endpoint.accept))
+        connection = await restp.connect(endpoint.addresses)
+        accepted = await accepting
+
+        async def talk():
+            for number in range(300):
+                await accepted.send(str(number).encode())
+                await asyncio.sleep(0.001)
+
+        talking = asyncio.create_task(talk())
+        assert [int(await patient(connection.recv)) for _ in range(300)] == list(range(300))
+        await talking
+        await asyncio.gather(connection.close(), accepted.close())
+        await endpoint.close()
+
+    run(story())
+
+
 def test_other_tasks_go_on_while_one_waits_and_a_wait_can_be_cancelled():
     async def story():
         endpoint = await restp.listen("127.0.0.1:0")
