@@ -35,6 +35,8 @@ corrupt = { rate = 0.002, direction = "both" }
 # Mean seconds between faults of each kind; --hurry divides them.
 EVERY_S = {"flap": 15, "outage": 90, "loss": 30, "kill client": 45, "kill server": 150}
 MEMORY_MAY_DRIFT = 0.05
+BOUNDS = """A stream that backs off by doubling tries about 8, 16, 32 and 64 s after the last answer; when flaps, outages and
+losses take all of these, it is given up after the two minutes that the soak allows (`default` allows five), and says so."""
 
 
 class Watched:
@@ -234,6 +236,9 @@ class Soak:
         laws["nine of ten connections stood again at the end"] = self.stand_at_end >= 0.9 * CONNECTIONS_EACH * CLIENTS
         cpu = sum(one.cpu_s for one in self.all if one.lasting) / (60 * minutes)
         held = all(laws.values())
+        told = [f"client {one.name[-1]}, {said['kind']}: {said['why']}" for one in self.clients for said in one.broken
+                if said["peer"] == 1]
+        broke = f"\nWhat broke although the server lived: {'; '.join(told)}. {BOUNDS}\n" if told else ""
         faults = ", ".join(f"{count} × {kind}" for kind, count in self.faults.items())
         return f"""# Soak
 
@@ -263,7 +268,7 @@ took {100 * cpu:.0f} % of one processor together.
 {chr(10).join(rows)}
 
 {chr(10).join(f"- {law}: {'yes' if holds else '**no**'}" for law, holds in laws.items())}
-""", held
+{broke}""", held
 
 
 def main() -> int:
