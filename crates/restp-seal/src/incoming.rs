@@ -11,13 +11,9 @@ use crate::peers::{Id, Owner, Session};
 use crate::schedule::TAG_BYTES;
 use crate::session::{Opener, Refusal, Sealer};
 use crate::validation::{Control, Homes};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
-
-/// Bytes of one allocation for opened packets; the last one that is kept holds it. Below 64 KiB, from which on the C library
-/// tidies its heap with each that is freed.
-const ARENA: usize = 32 << 10;
 
 /// Packets that may overtake the answer to a request.
 const MAX_WAITING: usize = 32;
@@ -75,7 +71,7 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         let sealed = &datagram.body[DATA_HEADER..];
-        let mut opened = place(&mut self.arena, sealed.len() - TAG_BYTES);
+        let mut opened = self.arena.place(sealed.len() - TAG_BYTES);
         match opener.open(header, sealed, &mut opened) {
             Ok(()) => {}
             Err(Refusal::Forged) => {
@@ -250,17 +246,4 @@ impl<M: Machine> Sealed<M> {
             self.peers.set_alarm(id, Some(now + GRACE));
         }
     }
-}
-
-/// A place of `len` bytes within the arena.
-fn place(arena: &mut BytesMut, len: usize) -> BytesMut {
-    if arena.len() < len {
-        arena.clear();
-        if len <= ARENA && arena.try_reclaim(ARENA) {
-            arena.resize(ARENA, 0);
-        } else {
-            *arena = BytesMut::zeroed(ARENA.max(len));
-        }
-    }
-    arena.split_to(len)
 }

@@ -18,6 +18,7 @@
 //! | [`schedule`] | from a shared secret to the key of each packet |
 //! | [`replay`] | which numbers were here |
 //! | [`packet`] | the bytes |
+//! | `arena` | memory for what was opened |
 //! | `session` | sealing and opening between two hosts, path by path |
 //! | `pass` | proof of an address, and early data once |
 //! | [`ticket`] | a handshake that stands on an earlier one |
@@ -27,6 +28,7 @@
 //! | `peers` | whom datagrams go to and come from |
 //! | [`machine`] | [`Sealed`]: the machine around a machine |
 
+mod arena;
 pub mod config;
 mod curve;
 mod entropy;

@@ -1,13 +1,14 @@
 //! [`Sealed`]: a machine around a machine. What the inner one sends is sealed, what opens is handed to it, and it knows
 //! nothing of either; it keeps its own set-up, whose first packets carry the handshake, so that no round trip is added.
 
+use crate::arena::Arena;
 use crate::config::SealConfig;
 use crate::entropy::Entropy;
 use crate::gate::Budget;
 use crate::keys::PublicKey;
 use crate::pass::{Pass, PassOffice};
 use crate::peers::{Id, Peers};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
@@ -101,7 +102,7 @@ pub struct Sealed<M> {
     /// Sealed datagrams that leave before what the machine has.
     pub(crate) queue: VecDeque<Datagram>,
     /// What arrives is opened in here, many packets to one allocation.
-    pub(crate) arena: BytesMut,
+    pub(crate) arena: Arena,
     /// The machine writes here.
     pub(crate) scratch: Datagram,
     pub(crate) stats: SealStats,
@@ -137,7 +138,7 @@ impl<M: Machine> Sealed<M> {
             faults: BTreeMap::new(),
             faulted: BTreeSet::new(),
             queue: VecDeque::new(),
-            arena: BytesMut::new(),
+            arena: Arena::default(),
             scratch: Datagram::empty(),
             stats: SealStats::default(),
         }
