@@ -25,15 +25,13 @@ pub(crate) struct Arena {
 impl Arena {
     /// A place of `len` bytes, with whatever was there before.
     pub(crate) fn place(&mut self, len: usize) -> BytesMut {
-        let mut block = match self.blocks.pop_back() {
-            Some(block) if block.len() >= len => block,
-            full => {
-                let next = self.next(len);
-                self.blocks.extend(full);
-                self.give_back();
-                next
-            }
-        };
+        if let Some(block) = self.blocks.back_mut()
+            && block.len() >= len
+        {
+            return block.split_to(len);
+        }
+        let mut block = self.next(len);
+        self.give_back();
         let place = block.split_to(len);
         self.blocks.push_back(block);
         place
