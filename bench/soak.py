@@ -236,7 +236,7 @@ class Soak:
         laws["nine of ten connections stood again at the end"] = self.stand_at_end >= 0.9 * CONNECTIONS_EACH * CLIENTS
         cpu = sum(one.cpu_s for one in self.all if one.lasting) / (60 * minutes)
         held = all(laws.values())
-        told = [f"client {one.name[-1]}, {said['kind']}: {said['why']}" for one in self.clients for said in one.broken
+        told = [f"{one.name}, {said['kind']}: {said['why']}" for one in self.clients for said in one.broken
                 if said["peer"] == 1]
         broke = f"\nWhat broke although the server lived: {'; '.join(told)}. {BOUNDS}\n" if told else ""
         faults = ", ".join(f"{count} × {kind}" for kind, count in self.faults.items())
