@@ -8,63 +8,68 @@ use std::collections::VecDeque;
 /// Bytes of a block; the last packet in it that is kept holds all of it.
 const BLOCK: usize = 32 << 10;
 
-/// Full blocks that are remembered (16 MiB): the widest window of a preset, and half as much again. A block that is let go only
+/// Blocks in use that are remembered (16 MiB): the widest window of a preset, and half as much again. One that is let go only
 /// after so many others is the allocator's.
-const MAX_FULL: usize = 512;
+const MAX_USED: usize = 512;
 
-/// Blocks taken for each that is given back: packets come in waves, and what the next one needs is not to be fetched anew.
-const PACE: u32 = 64;
+/// Used blocks looked at for each that is taken.
+const LOOKS: usize = 4;
+
+/// Blocks taken between two counts of what was not needed: twice what a driver receives before readers have their turn.
+const PERIOD: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    /// The one in use last, and the oldest first: readers mostly let go in the order of arrival.
-    blocks: VecDeque<BytesMut>,
+    /// Somebody may hold a part of them. Packets come into the last one; the one that was not looked at for longest is first.
+    used: VecDeque<BytesMut>,
+    /// Nobody holds anything of them. The one that was found last is last, and still warm.
+    free: Vec<BytesMut>,
+    /// Fewest free ones since the last count, which the traffic since did without.
+    surplus: usize,
     taken: u32,
 }
 
 impl Arena {
     /// A place of `len` bytes, with whatever was there before.
     pub(crate) fn place(&mut self, len: usize) -> BytesMut {
-        if let Some(block) = self.blocks.back_mut()
+        if let Some(block) = self.used.back_mut()
             && block.len() >= len
         {
             return block.split_to(len);
         }
-        let mut block = self.next(len);
-        self.give_back();
+        self.look();
+        let mut block = self.free.pop().unwrap_or_default();
+        self.count();
+        block.resize(len.max(BLOCK), 0);
         let place = block.split_to(len);
-        self.blocks.push_back(block);
+        self.used.push_back(block);
         place
     }
 
-    /// A block with room for `len` bytes: the oldest one, when nobody uses it any more.
-    fn next(&mut self, len: usize) -> BytesMut {
-        let bytes = len.max(BLOCK);
-        match self.blocks.pop_front_if(|block| reclaim(block, bytes)) {
-            Some(mut block) => {
-                block.resize(bytes, 0);
-                block
+    /// Finds blocks that nobody holds any more. One that somebody holds for long does not stand in the way of the others.
+    fn look(&mut self) {
+        for _ in 0..LOOKS.min(self.used.len()) {
+            let Some(mut block) = self.used.pop_front() else {
+                return;
+            };
+            block.clear();
+            if block.try_reclaim(BLOCK) {
+                self.free.push(block);
+            } else if self.used.len() < MAX_USED {
+                self.used.push_back(block);
             }
-            None => BytesMut::zeroed(bytes),
         }
     }
 
-    /// Lets the oldest one go when they are too many, and now and then while more than half of them are not in use.
-    fn give_back(&mut self) {
+    /// Gives back what was not needed for a while.
+    fn count(&mut self) {
+        self.surplus = self.surplus.min(self.free.len());
         self.taken = self.taken.wrapping_add(1);
-        let middle = self.blocks.len() / 2;
-        let is_idle = |block: &mut BytesMut| reclaim(block, BLOCK);
-        let spare = self.taken.is_multiple_of(PACE) && self.blocks.get_mut(middle).is_some_and(is_idle);
-        if spare || self.blocks.len() > MAX_FULL {
-            self.blocks.pop_front();
+        if self.taken.is_multiple_of(PERIOD) {
+            self.free.drain(..self.surplus);
+            self.surplus = self.free.len();
         }
     }
-}
-
-/// Makes `bytes` of a block free, if nobody uses any of it.
-fn reclaim(block: &mut BytesMut, bytes: usize) -> bool {
-    block.clear();
-    block.try_reclaim(bytes)
 }
 
 #[cfg(test)]
@@ -74,6 +79,10 @@ mod tests {
     /// Places that fill one block.
     const PLACES: usize = 16;
     const LEN: usize = BLOCK / PLACES;
+
+    fn blocks(arena: &Arena) -> usize {
+        arena.used.len() + arena.free.len()
+    }
 
     fn places(arena: &mut Arena, blocks: usize) -> Vec<BytesMut> {
         (0..blocks * PLACES).map(|_| arena.place(LEN)).collect()
@@ -102,49 +111,56 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_waves_is_served_from_the_blocks_of_the_first_one() {
+    fn what_comes_in_waves_is_served_from_the_blocks_of_the_first_ones() {
         let mut arena = Arena::default();
-        drop(places(&mut arena, 20));
-        let blocks = arena.blocks.len();
-        let mut highest = 0;
-        for _ in 0..100 {
-            drop(places(&mut arena, 20));
-            highest = highest.max(arena.blocks.len());
+        let wave = PERIOD as usize / 2;
+        for _ in 0..4 {
+            drop(places(&mut arena, wave));
         }
-        assert!(highest <= blocks + 1, "{highest} after {blocks}");
+        let begin = blocks(&arena);
+        assert!(begin <= wave + wave / 2, "{begin}");
+        for _ in 0..100 {
+            drop(places(&mut arena, wave));
+            assert!(begin.abs_diff(blocks(&arena)) <= LOOKS);
+        }
     }
 
     #[test]
-    fn what_a_burst_took_is_given_back_while_traffic_goes_on() {
+    fn what_a_burst_took_is_given_back_soon() {
         let mut arena = Arena::default();
         let burst = places(&mut arena, 300);
-        assert!(arena.blocks.len() >= 298);
+        assert_eq!(blocks(&arena), 300);
         drop(burst);
-        for _ in 0..300 * PACE {
+        for _ in 0..3 * PERIOD {
             drop(places(&mut arena, 1));
         }
-        assert!(arena.blocks.len() <= 3, "{}", arena.blocks.len());
+        assert!(blocks(&arena) <= LOOKS, "{}", blocks(&arena));
     }
 
     #[test]
-    fn what_is_held_for_ever_neither_grows_the_queue_nor_stops_it() {
+    fn packets_held_for_long_do_not_make_others_take_more_memory() {
         let mut arena = Arena::default();
-        let held = arena.place(LEN);
-        for _ in 0..4 * MAX_FULL {
-            drop(places(&mut arena, 1));
+        let mut held = Vec::new();
+        for turn in 0..20 * PERIOD as usize {
+            held.extend(places(&mut arena, 1).pop().filter(|_| turn % 64 == 0));
+            let (all, kept) = (blocks(&arena), held.len());
             assert!(
-                arena.blocks.len() <= 2 * PACE as usize,
-                "the held one leaves, and the others serve again"
+                all <= kept + kept / (LOOKS - 1) + LOOKS,
+                "{all} for {kept}, {turn}"
             );
         }
         drop(held);
+        for _ in 0..3 * PERIOD {
+            drop(places(&mut arena, 1));
+        }
+        assert!(blocks(&arena) <= LOOKS, "{}", blocks(&arena));
     }
 
     #[test]
     fn where_all_is_held_for_ever_few_are_remembered() {
         let mut arena = Arena::default();
-        let held: Vec<_> = (0..4 * MAX_FULL).flat_map(|_| places(&mut arena, 1)).collect();
-        assert!(arena.blocks.len() <= MAX_FULL + 1);
+        let held: Vec<_> = (0..4 * MAX_USED).flat_map(|_| places(&mut arena, 1)).collect();
+        assert!(blocks(&arena) <= MAX_USED + 1);
         drop(held);
     }
 
