@@ -2,7 +2,8 @@
 
 use restp::{PublicKey, SecretKey};
 use restp_cli::cookies;
-use restp_cli::keys::{KnownPeers, parse_list};
+use restp_cli::keys::parse_list;
+use restp_cli::known_peers::KnownPeers;
 use restp_cli::transfer::{Answer, Offer, Ticket, check_name};
 
 /// The clock of the cookies, in seconds of Unix time.
@@ -28,7 +29,7 @@ pub fn run(bytes: &[u8]) {
     let (kept, passes) = cookies::parse_all(&text, NOW);
     assert!(kept.iter().all(|cookie| cookie.remaining.as_nanos() > 0));
     assert!(passes.len() <= 1024 && kept.len() <= text.lines().count());
-    if let Err(refused) = KnownPeers::parse("known_peers".into(), &text) {
+    if let Err(refused) = KnownPeers::parse("known_peers".into(), bytes) {
         assert!(refused.message().contains("known_peers, line"));
     }
     if let Err(refused) = parse_list("keys", &text) {

@@ -1,15 +1,19 @@
 //! Keys in files. A secret key is its owner's alone: a file that others may read is refused, because then it is none.
 
 use crate::failure::Failure;
+use crate::files;
 use restp::{PublicKey, SecretKey};
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Longest file of keys that is read: 16 000 of them.
+/// Longest list of keys that is read: 16 000 of them.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Longest file of a secret key that is read; it has 67 bytes.
+const MAX_SECRET_BYTES: u64 = 1 << 10;
 
 /// A file of this user that lasts, below `XDG_DATA_HOME` or `.local/share` in `HOME` (XDG Base Directory Specification).
 pub fn of_user(name: &str) -> Option<PathBuf> {
@@ -63,17 +67,11 @@ pub fn identity(given: Option<&Path>) -> Result<SecretKey, Failure> {
 /// # Errors
 /// When something is there, or the folder cannot be written.
 pub fn create(path: &Path) -> io::Result<SecretKey> {
-    if path.exists() {
+    if fs::symlink_metadata(path).is_ok() {
         return Err(ErrorKind::AlreadyExists.into());
     }
     let secret = fresh().map_err(|failure| io::Error::other(failure.message().to_owned()))?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?; // only its owner may open it
-    file.write_all(secret.to_text().as_bytes())?;
+    let file = files::prepare(path, secret.to_text().as_bytes())?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     Ok(secret)
 }
@@ -81,36 +79,80 @@ pub fn create(path: &Path) -> io::Result<SecretKey> {
 /// Reads a secret key.
 ///
 /// # Errors
-/// When it cannot be read, others can read it too, or it is none.
+/// When it cannot be read, somebody else can read it too, or it is none.
 pub fn load(path: &Path) -> Result<SecretKey, Failure> {
-    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    let (name, mode) = (path.display(), metadata.permissions().mode() & 0o777);
+    let name = path.display();
+    let (mut file, metadata) = files::open(path).map_err(|error| unreadable(path, &error))?;
+    let own = nix::unistd::geteuid().as_raw();
+    if !is_trusted(metadata.uid(), own) {
+        let owner = user(metadata.uid());
+        return Err(Failure::input(format!(
+            "{name}: this secret key belongs to {owner}, who can read and replace it; name one of your own, or make one \
+             with `restp keygen`"
+        )));
+    }
+    let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Failure::input(format!(
             "{name}: others can read this secret key (mode {mode:03o}); if nobody has, `chmod 600 {name}`, otherwise \
-             remove it and make a new one with `restp keygen`"
+             remove it and make a new one with `restp keygen {name}`"
         )));
     }
-    let text = read(path).map_err(|error| unreadable(path, &error))?;
-    text.parse()
-        .map_err(|error| Failure::input(format!("{name}: {error}")))
+    match files::contents(&mut file, MAX_SECRET_BYTES) {
+        Ok(bytes) => parse_secret(path, &bytes),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(damaged(path, FOREIGN)),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// Who can replace a file speaks with its key: only this user and root may.
+fn is_trusted(owner: u32, own: u32) -> bool {
+    owner == own || owner == 0
+}
+
+/// A user by name, or by number where it has none.
+fn user(id: u32) -> String {
+    let user = nix::unistd::User::from_uid(id.into());
+    user.ok()
+        .flatten()
+        .map_or_else(|| format!("user {id}"), |user| user.name)
+}
+
+/// What is in a file that `restp keygen` did not write.
+const FOREIGN: &str = "it holds something else than a secret key of restp";
+
+fn parse_secret(path: &Path, bytes: &[u8]) -> Result<SecretKey, Failure> {
+    let text = str::from_utf8(bytes).map_err(|_| damaged(path, FOREIGN))?.trim();
+    text.parse().map_err(|_| {
+        let begins = text.starts_with(SecretKey::PREFIX) || SecretKey::PREFIX.starts_with(text);
+        damaged(
+            path,
+            match text {
+                "" => "it is empty",
+                _ if begins => "the secret key in it is damaged, or was cut",
+                _ if text.parse::<PublicKey>().is_ok() => "it holds a public key, not the secret one",
+                _ => FOREIGN,
+            },
+        )
+    })
+}
+
+/// A key that is lost is replaced by another one, which nobody knows yet.
+fn damaged(path: &Path, what: &str) -> Failure {
+    let name = path.display();
+    Failure::input(format!(
+        "{name}: {what}; move it away first, make a new one with `restp keygen {name}`, and give its public key to those \
+         who knew the old one"
+    ))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let name = path.display();
-    Failure::input(format!(
-        "{name}: the key cannot be read: {error}; name one that you own, or make one with `restp keygen {name}`"
-    ))
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    // Asked before opening: to open a pipe without a writer waits for one.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    let way = match error.kind() {
+        ErrorKind::NotFound => format!("name one that you own, or make one with `restp keygen {name}`"),
+        _ => "name a file of your own that holds one".into(),
+    };
+    Failure::input(format!("{name}: the key cannot be read: {error}; {way}"))
 }
 
 /// Public keys, each given itself or in a file with one at the beginning of each line.
@@ -120,18 +162,33 @@ fn read(path: &Path) -> io::Result<String> {
 pub fn listed(given: &[String]) -> Result<BTreeSet<PublicKey>, Failure> {
     let mut keys = BTreeSet::new();
     for word in given {
-        if let Ok(key) = word.parse() {
-            keys.insert(key);
-            continue;
-        }
-        let text = read(Path::new(word)).map_err(|error| {
-            Failure::input(format!(
-                "--allow {word}: neither a key nor a file of keys ({error}); write what `restp keygen` printed there"
-            ))
+        let mistyped = match word.parse::<PublicKey>() {
+            Ok(key) => {
+                keys.insert(key);
+                continue;
+            }
+            Err(error) => error,
+        };
+        let bytes = files::read(Path::new(word), MAX_BYTES).map_err(|error| {
+            Failure::input(if error.kind() == ErrorKind::NotFound && resembles_key(word) {
+                format!("--allow {word}: {mistyped}")
+            } else {
+                format!(
+                    "--allow {word}: neither a key nor a file of keys ({error}); write what `restp keygen` printed there"
+                )
+            })
         })?;
-        keys.extend(parse_list(word, &text)?);
+        keys.extend(parse_list(word, &String::from_utf8_lossy(&bytes))?);
     }
     Ok(keys)
+}
+
+/// Is `word` rather a key with a mistake than the name of a file? Nearly as long, and nearly all letters and digits.
+fn resembles_key(word: &str) -> bool {
+    let others = word.chars().filter(|c| !c.is_ascii_alphanumeric()).count();
+    (PublicKey::TEXT - 12..=PublicKey::TEXT + 12).contains(&word.chars().count())
+        && others <= 3
+        && !word.contains(['/', '.'])
 }
 
 /// The first word of each line of the file `name`, without empty lines and comments.
@@ -150,91 +207,10 @@ pub fn parse_list(name: &str, text: &str) -> Result<Vec<PublicKey>, Failure> {
     Ok(keys)
 }
 
-/// Keys of hosts by the address where they were first met.
-#[derive(Debug)]
-pub struct KnownPeers {
-    path: PathBuf,
-    lines: Vec<(std::net::SocketAddr, PublicKey)>,
-}
-
-/// Hosts remembered at most; those met first are forgotten first.
-const MAX_PEERS: usize = 8192;
-
-impl KnownPeers {
-    /// This user's; without a place for it nothing is known.
-    ///
-    /// # Errors
-    /// When the file cannot be read or a line of it means nothing: to skip it would be to believe anybody.
-    pub fn load() -> Result<Option<Self>, Failure> {
-        let Some(path) = of_user("known_peers") else {
-            return Ok(None);
-        };
-        let name = path.display();
-        let text = match read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => {
-                let rule = "make it readable for you, or remove it to trust on first use again";
-                return Err(Failure::input(format!("{name}: {error}; {rule}")));
-            }
-        };
-        Self::parse(path, &text).map(Some)
-    }
-
-    /// Those in `text`, the contents of the file at `path`.
-    ///
-    /// # Errors
-    /// When a line means nothing.
-    pub fn parse(path: PathBuf, text: &str) -> Result<Self, Failure> {
-        let name = path.display();
-        let mut lines = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let parsed = line
-                .split_once(' ')
-                .and_then(|(address, key)| Some((address.parse().ok()?, key.parse().ok()?)));
-            lines.push(parsed.ok_or_else(|| {
-                Failure::input(format!(
-                    "{name}, line {number}: not an address and a key; correct or remove the line"
-                ))
-            })?);
-        }
-        Ok(KnownPeers { path, lines })
-    }
-
-    /// The key of the host at `address`.
-    pub fn key_of(&self, address: std::net::SocketAddr) -> Option<PublicKey> {
-        let found = self.lines.iter().rev().find(|(known, _)| *known == address);
-        found.map(|(_, key)| *key)
-    }
-
-    /// Where it lies.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Remembers the key of a host that was met for the first time.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn learn(&mut self, address: std::net::SocketAddr, key: PublicKey) -> io::Result<()> {
-        self.lines.retain(|(known, _)| *known != address);
-        self.lines.push((address, key));
-        let surplus = self.lines.len().saturating_sub(MAX_PEERS);
-        self.lines.drain(..surplus);
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        for (address, key) in &self.lines {
-            writeln!(file, "{address} {key}")?;
-        }
-        file.persist(&self.path)?;
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_key_is_written_once_for_its_owner_and_read_back() {
@@ -284,20 +260,57 @@ mod tests {
     }
 
     #[test]
-    fn a_known_peer_stays_known() {
+    fn a_mistyped_key_says_what_is_wrong_with_it() {
+        let word = fresh().unwrap().public().to_string();
+        let says = |word: &str| listed(&[word.to_owned()]).unwrap_err().message().to_owned();
+        assert!(says(&word[1..]).contains("51 characters where a key has 52"));
+        assert!(says(&format!("{word}a7")).contains("54 characters"));
+        let wrong = format!("{}1{}", &word[..9], &word[10..]);
+        assert!(says(&wrong).contains("character 10, '1'"), "{}", says(&wrong));
+        for name in [
+            "clients",
+            "/etc/restp/those-who-may-send-files-to-this-host-by-night",
+        ] {
+            assert!(says(name).contains("neither a key nor a file"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_user_is_refused_with_his_name() {
+        assert!(is_trusted(1000, 1000) && is_trusted(0, 1000));
+        assert!(!is_trusted(1001, 1000) && !is_trusted(1000, 0));
+        assert_eq!(
+            (user(0).as_str(), user(4_000_000_000)),
+            ("root", "user 4000000000".into())
+        );
+    }
+
+    #[test]
+    fn a_file_that_holds_no_secret_key_says_so_with_a_way_out_that_works() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("restp").join("known_peers");
-        let mut peers = KnownPeers {
-            path,
-            lines: Vec::new(),
-        };
-        let address = |n: u16| std::net::SocketAddr::from(([127, 0, 0, 1], n));
-        let key = fresh().unwrap().public();
-        assert_eq!(peers.key_of(address(1)), None);
-        peers.learn(address(1), key).unwrap();
-        peers.learn(address(1), key).unwrap();
-        assert_eq!((peers.key_of(address(1)), peers.lines.len()), (Some(key), 1));
-        let text = fs::read_to_string(peers.path()).unwrap();
-        assert_eq!(text, format!("127.0.0.1:1 {key}\n"));
+        let path = folder.path().join("key");
+        let secret = create(&path).unwrap();
+        let (text, public) = (secret.to_text(), secret.public().to_string());
+        let cases: [(&[u8], &str); 7] = [
+            (b"", "it is empty"),
+            (b"\n", "it is empty"),
+            (&text.as_bytes()[..5], "damaged, or was cut"),
+            (&text.as_bytes()[..40], "damaged, or was cut"),
+            (public.as_bytes(), "a public key"),
+            (b"\xff\xfe\x00", "something else"),
+            (&[b'a'; 5000], "something else"),
+        ];
+        for (bytes, what) in cases {
+            fs::write(&path, bytes).unwrap();
+            let failure = load(&path).unwrap_err();
+            let sentence = failure.message();
+            assert!(sentence.contains(what), "{what}: {sentence}");
+            assert!(sentence.contains("move it away first") && sentence.contains("restp keygen"));
+            assert!(!sentence.contains("UTF-8") && !sentence.contains("cannot be read"));
+        }
+        fs::rename(&path, folder.path().join("old")).unwrap();
+        create(&path).unwrap();
+        let directory = load(folder.path()).unwrap_err();
+        assert!(directory.message().contains("it is a directory") && !directory.message().contains("chmod"));
     }
 }

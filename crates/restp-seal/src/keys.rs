@@ -11,9 +11,6 @@ use thiserror::Error;
 /// Bytes of either key.
 pub const KEY_BYTES: usize = POINT_BYTES;
 
-/// What a secret key begins with in its file.
-const SECRET_PREFIX: &str = "restp-secret1-";
-
 /// Names a host, and nobody else can speak for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; KEY_BYTES]);
@@ -33,15 +30,31 @@ impl Eq for SecretKey {}
 /// Why a text is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// Characters were lost or changed.
-    #[error("it is not a key of 52 letters and digits; copy all of it")]
-    Public,
+    /// Characters were lost or added.
+    #[error("it has {0} characters where a key has {text}; copy all of it", text = PublicKey::TEXT)]
+    Length(usize),
+    /// A character was changed.
+    #[error("its character {place}, {found:?}, is not one that a key has there; copy it again")]
+    Character {
+        /// Counted from 1.
+        place: usize,
+        /// What is there.
+        found: char,
+    },
     /// Not what `restp keygen` writes.
     #[error("it does not hold a secret key; write one with `restp keygen`")]
     Secret,
 }
 
+impl PublicKey {
+    /// Characters of its text.
+    pub const TEXT: usize = 52;
+}
+
 impl SecretKey {
+    /// What its text begins with.
+    pub const PREFIX: &str = "restp-secret1-";
+
     /// The key of these bytes.
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         SecretKey(Arc::new(Pair::new(bytes)))
@@ -59,7 +72,7 @@ impl SecretKey {
 
     /// The text for its file.
     pub fn to_text(&self) -> String {
-        format!("{SECRET_PREFIX}{}\n", text(self.bytes()))
+        format!("{}{}\n", Self::PREFIX, text(self.bytes()))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
@@ -75,7 +88,7 @@ impl FromStr for SecretKey {
     type Err = KeyError;
 
     fn from_str(word: &str) -> Result<Self, KeyError> {
-        let encoded = word.trim().strip_prefix(SECRET_PREFIX);
+        let encoded = word.trim().strip_prefix(Self::PREFIX);
         encoded
             .and_then(bytes)
             .map(Self::from_bytes)
@@ -87,7 +100,8 @@ impl FromStr for PublicKey {
     type Err = KeyError;
 
     fn from_str(word: &str) -> Result<Self, KeyError> {
-        bytes(word.trim()).map(PublicKey).ok_or(KeyError::Public)
+        let word = word.trim();
+        bytes(word).map(PublicKey).ok_or_else(|| mistake(word))
     }
 }
 
@@ -98,6 +112,19 @@ fn text(bytes: &[u8; KEY_BYTES]) -> String {
 fn bytes(word: &str) -> Option<[u8; KEY_BYTES]> {
     let bytes = BASE32_NOPAD.decode(word.to_uppercase().as_bytes()).ok()?;
     bytes.try_into().ok()
+}
+
+/// What is wrong with a word that is no key.
+fn mistake(word: &str) -> KeyError {
+    let length = word.chars().count();
+    if length != PublicKey::TEXT {
+        return KeyError::Length(length);
+    }
+    let foreign = |(_, c): &(usize, char)| !matches!(c.to_ascii_lowercase(), 'a'..='z' | '2'..='7');
+    // Where all are of the alphabet it is the last one: only its first bit counts.
+    let found = (1..).zip(word.chars()).find(foreign);
+    let (place, found) = found.unwrap_or((length, word.chars().next_back().unwrap_or_default()));
+    KeyError::Character { place, found }
 }
 
 impl fmt::Display for PublicKey {
@@ -142,7 +169,13 @@ mod tests {
         assert_eq!(word.len(), 52);
         assert_eq!(word.to_uppercase().parse(), Ok(secret.public()));
         for cut in 0..word.len() {
-            assert_eq!(word[..cut].parse::<PublicKey>(), Err(KeyError::Public));
+            assert_eq!(word[..cut].parse::<PublicKey>(), Err(KeyError::Length(cut)));
+        }
+        for (place, found) in [(1, '1'), (30, 'ü'), (52, 'b')] {
+            let with = |(n, c): (usize, char)| if n == place { found } else { c };
+            let changed: String = (1..).zip(word.chars()).map(with).collect();
+            let mistake = Err(KeyError::Character { place, found });
+            assert_eq!(changed.parse::<PublicKey>(), mistake);
         }
         assert_eq!(word.parse::<SecretKey>(), Err(KeyError::Secret));
         assert_eq!(format!("{secret:?}"), "SecretKey", "never shown");

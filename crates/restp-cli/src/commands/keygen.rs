@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::output::Output;
 use serde::Serialize;
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 #[derive(Serialize)]
 struct Key {
@@ -28,19 +28,35 @@ pub fn execute(arguments: &Keygen, output: Output) -> Result<(), Failure> {
     let secret = if arguments.show {
         keys::load(&file)?
     } else {
-        keys::create(&file).map_err(|error| {
-            let name = file.display();
-            Failure::input(match error.kind() {
-                ErrorKind::AlreadyExists => format!(
-                    "{name} exists and stays as it is; `restp keygen --show {name}` prints its public key, or name another file"
-                ),
-                _ => format!("{name}: {error}; name a file in a folder that you may write to"),
-            })
-        })?
+        keys::create(&file).map_err(|error| refusal(&file, &error))?
     };
     let key = Key {
         key: secret.public().to_string(),
         file,
     };
     output.result(&key, |key| format!("key: {}", key.key))
+}
+
+/// Why no key was written to `file`, and what to do instead.
+fn refusal(file: &Path, error: &io::Error) -> Failure {
+    let name = file.display();
+    if error.kind() != ErrorKind::AlreadyExists {
+        return Failure::input(format!(
+            "{name}: {error}; name a file in a folder that you may write to"
+        ));
+    }
+    if file.is_dir() {
+        return Failure::input(format!("{name} is a directory; name a file in it"));
+    }
+    if !file.exists() {
+        return Failure::input(format!(
+            "{name} is a link to nothing; remove it first, or name another file"
+        ));
+    }
+    match keys::load(file) {
+        Ok(_) => Failure::input(format!(
+            "{name} exists and stays as it is; `restp keygen --show {name}` prints its public key, or name another file"
+        )),
+        Err(failure) => Failure::input(format!("nothing was written: {}", failure.message())),
+    }
 }

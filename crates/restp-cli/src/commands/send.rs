@@ -55,7 +55,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     }
     let config = EndpointConfig::new(composition);
     let security = security(arguments)?;
-    let mut trust = Trust::of(arguments, &addresses)?;
+    let trust = Trust::of(arguments, &addresses)?;
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
@@ -86,7 +86,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
-        trust.learn(&endpoint);
+        let result = trust.learn(&endpoint).and(result);
         if let Some(file) = &cookies
             && let Err(error) = file.save(&endpoint.cookies(), &endpoint.passes())
         {

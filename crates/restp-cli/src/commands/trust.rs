@@ -3,7 +3,7 @@
 
 use crate::args::Send;
 use crate::failure::Failure;
-use crate::keys::KnownPeers;
+use crate::known_peers::{KnownPeers, LearnError};
 use crate::output::note;
 use crate::transfer::Ticket;
 use restp::{Endpoint, Fault, PublicKey};
@@ -130,28 +130,37 @@ impl Trust {
     }
 
     /// Remembers the keys of those that were met for the first time.
-    pub fn learn(&mut self, endpoint: &Endpoint) {
-        let Some(peers) = &mut self.peers else {
-            return;
+    ///
+    /// # Errors
+    /// When another run has met another key at the same address meanwhile.
+    pub fn learn(&self, endpoint: &Endpoint) -> Result<(), Failure> {
+        let Some(peers) = &self.peers else {
+            return Ok(());
         };
+        let file = peers.path().display();
         let unknown = self
             .addresses
             .iter()
             .filter(|(_, origin)| *origin == Origin::Nowhere);
+        let mut doubt = Ok(());
         for (address, _) in unknown {
             let Some(key) = endpoint.peer_key(*address) else {
                 continue;
             };
             match peers.learn(*address, key) {
                 Ok(()) => note(format!(
-                    "{address} was met for the first time; its key {key} is remembered in {}",
-                    peers.path().display()
+                    "{address} was met for the first time; its key {key} is remembered in {file}"
                 )),
-                Err(error) => note(format!(
-                    "{}: {error}; the key of {address} is not remembered",
-                    peers.path().display()
-                )),
+                Err(LearnError::Conflict(other)) => {
+                    doubt = Err(Failure::operation(format!(
+                        "THE KEY OF {address} IS IN DOUBT: this run met {key} there, another run at the same time {other}; \
+                         somebody may be in between. {file} keeps {other}: send again to the receiver's ticket, and correct \
+                         the line if it is wrong"
+                    )));
+                }
+                Err(error) => note(format!("{file}: {error}; the key of {address} is not remembered")),
             }
         }
+        doubt
     }
 }

@@ -150,6 +150,16 @@ impl Ended {
     }
 }
 
+/// One sentence with all of `words`, and this code.
+pub fn says(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    let error = ended.stderr.lines().find(|line| line.starts_with("error: "));
+    let error = error.unwrap_or_else(|| panic!("no error: {ended:?}"));
+    for word in words {
+        assert!(error.contains(word), "{word:?} in {error}");
+    }
+}
+
 /// Runs to the end.
 pub fn restp(arguments: &[&str]) -> Ended {
     Running::start(arguments).end()
