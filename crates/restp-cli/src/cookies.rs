@@ -3,14 +3,16 @@
 //!
 //! A pass holds the secret that goes with its ticket: who reads the file can come to the receiver as this user for a day.
 //!
-//! What is lost or damaged costs a round trip, nothing more: a line that means nothing is skipped, and a file that
-//! cannot be written is mentioned.
+//! What is lost or damaged costs a round trip, nothing more: a line that means nothing is left out, and counted so that it
+//! can be mentioned. Runs that end at the same time keep what each other was given.
 
+use crate::files;
 use restp::clock::unix_seconds;
 use restp::{Cookie, KeptCookie, Pass, PublicKey, Resumption};
 use restp_base::time::Duration;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Read at most: 1024 lines of either kind, as many as an endpoint keeps, of the longest kind.
@@ -19,6 +21,21 @@ const MAX_BYTES: u64 = 1024 * (128 + 384);
 /// The file, if the user has a place for it.
 pub struct CookieFile {
     path: PathBuf,
+}
+
+/// What a file holds, and what is wrong with it.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Cookies that are still shown.
+    pub cookies: BTreeMap<(SocketAddr, u16), KeptCookie>,
+    /// Passes by the key of the receiver.
+    pub passes: BTreeMap<PublicKey, Pass>,
+    /// Servers and services whose cookie is too old.
+    pub expired: Vec<(SocketAddr, u16)>,
+    /// Lines that mean nothing, counted from 1.
+    pub damaged: Vec<usize>,
+    /// Lines with a time that no cookie has unless the clock has been set back since.
+    pub ahead: Vec<usize>,
 }
 
 impl CookieFile {
@@ -33,27 +50,43 @@ impl CookieFile {
         Some(CookieFile { path })
     }
 
-    /// What it holds that is still shown.
-    pub fn load(&self) -> (Vec<KeptCookie>, Vec<(PublicKey, Pass)>) {
-        parse_all(&read(&self.path).unwrap_or_default(), unix_seconds())
+    /// What it holds; nothing where it is not there yet.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load(&self) -> io::Result<Kept> {
+        match files::read(&self.path, MAX_BYTES) {
+            Ok(bytes) => Ok(parse_all(&String::from_utf8_lossy(&bytes), unix_seconds())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Kept::default()),
+            Err(error) => Err(error),
+        }
     }
 
-    /// Replaces its contents.
+    /// Puts into it what changed since it held `before`: `cookies` and `passes` are all there are now.
     ///
     /// # Errors
     /// When the folder or the file cannot be written; the old file is there still.
-    pub fn save(&self, kept: &[KeptCookie], passes: &[(PublicKey, Pass)]) -> io::Result<()> {
-        let now = unix_seconds();
-        let cookies = kept.iter().map(|kept| line(kept, now));
-        let text: String = cookies
-            .chain(passes.iter().take(MAX_PASSES).map(pass_line))
-            .collect();
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?; // only its owner may open it
-        file.write_all(text.as_bytes())?;
-        file.persist(&self.path)?;
-        Ok(())
+    pub fn save(
+        &self,
+        before: &Kept,
+        cookies: &[KeptCookie],
+        passes: &[(PublicKey, Pass)],
+    ) -> io::Result<()> {
+        let cookies = cookies.iter().map(|kept| ((kept.server, kept.port), *kept));
+        let (cookies, passes) = (cookies.collect(), passes.iter().copied().collect());
+        files::update(&self.path, MAX_BYTES, |there| {
+            // What cannot be read is worth a round trip: a new file takes its place.
+            let now = unix_seconds();
+            let there = parse_all(&String::from_utf8_lossy(&there.unwrap_or_default()), now);
+            let same_cookie = |old: &KeptCookie, new: &KeptCookie| {
+                old.cookie == new.cookie && new.remaining <= old.remaining
+            };
+            let cookies = merged(&before.cookies, &cookies, there.cookies, same_cookie);
+            let passes = merged(&before.passes, &passes, there.passes, Pass::eq);
+            let cookies = cookies.values().map(|kept| line(kept, now));
+            let lines = cookies.chain(passes.iter().take(MAX_PASSES).map(pass_line));
+            Ok(lines.collect::<String>().into_bytes())
+        })
     }
 
     /// Where it lies.
@@ -62,21 +95,53 @@ impl CookieFile {
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    // Asked before opening: to open a pipe without a writer waits for one.
-    if !fs::metadata(path)?.is_file() {
-        return Ok(String::new());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// What is to be kept when a run began with `before` and ends with `after`, and others made `there` of it meanwhile: what
+/// the run did not touch is as they left it.
+fn merged<K: Ord + Copy, V: Copy>(
+    before: &BTreeMap<K, V>,
+    after: &BTreeMap<K, V>,
+    mut there: BTreeMap<K, V>,
+    same: impl Fn(&V, &V) -> bool,
+) -> BTreeMap<K, V> {
+    let as_before = |key: &K, value: &V| before.get(key).is_some_and(|old| same(old, value));
+    there.retain(|key, value| after.contains_key(key) || !as_before(key, value));
+    let changed = after.iter().filter(|(key, value)| !as_before(key, value));
+    there.extend(changed.map(|(key, value)| (*key, *value)));
+    there
 }
 
-/// The lines that mean something at `now`, in seconds of Unix time.
-pub fn parse_all(text: &str, now: u64) -> (Vec<KeptCookie>, Vec<(PublicKey, Pass)>) {
-    let cookies = text.lines().filter_map(|line| parse(line, now));
-    let passes = text.lines().filter_map(parse_pass).take(MAX_PASSES);
-    (cookies.collect(), passes.collect())
+/// The lines of `text` at `now`, in seconds of Unix time.
+pub fn parse_all(text: &str, now: u64) -> Kept {
+    let mut kept = Kept::default();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {
+        if let Some((key, pass)) = parse_pass(line) {
+            if kept.passes.len() < MAX_PASSES {
+                kept.passes.insert(key, pass);
+            }
+            continue;
+        }
+        let Some((server, port, cookie, until)) = parse(line) else {
+            kept.damaged.push(number);
+            continue;
+        };
+        let left = until.saturating_sub(now);
+        if left == 0 {
+            kept.expired.push((server, port));
+            continue;
+        }
+        if left > SHOWN_SECONDS + TOLERANCE_SECONDS {
+            kept.ahead.push(number);
+        }
+        // A clock that was wrong makes no cookie live longer than one just given.
+        let cookie = KeptCookie {
+            server,
+            port,
+            cookie,
+            remaining: Duration::from_secs(left.min(SHOWN_SECONDS)),
+        };
+        kept.cookies.insert((server, port), cookie);
+    }
+    kept
 }
 
 /// Server, service port, cookie in hex, last second in which it is shown.
@@ -86,25 +151,16 @@ fn line(kept: &KeptCookie, now: u64) -> String {
     format!("{} {} {hex} {until}\n", kept.server, kept.port)
 }
 
-fn parse(line: &str, now: u64) -> Option<KeptCookie> {
+fn parse(line: &str) -> Option<(SocketAddr, u16, Cookie, u64)> {
     let mut words = line.split(' ');
     let (server, port) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let cookie = data_encoding::HEXLOWER.decode(words.next()?.as_bytes()).ok()?;
-    let cookie = Cookie::new(&cookie)?;
-    let until: u64 = words.next()?.parse().ok()?;
-    // The endpoint caps it: a clock that was wrong makes no cookie live longer than one just given.
-    let seconds = until.checked_sub(now).filter(|left| *left > 0)?;
-    let seconds = seconds.min(LONGEST_SECONDS);
-    words.next().is_none().then_some(KeptCookie {
-        server,
-        port,
-        cookie,
-        remaining: Duration::from_secs(seconds),
-    })
+    let (cookie, until) = (Cookie::new(&cookie)?, words.next()?.parse().ok()?);
+    words.next().is_none().then_some((server, port, cookie, until))
 }
 
 /// Key of the receiver, epoch and token of a pass; key of the sender, ticket and its secret, if there is one.
-fn pass_line((key, pass): &(PublicKey, Pass)) -> String {
+fn pass_line((key, pass): (&PublicKey, &Pass)) -> String {
     let hex = crate::transfer::hex;
     let resumption = pass.resumption.map_or(String::new(), |given| {
         format!(" {} {} {}", given.client, hex(&given.ticket), hex(&given.secret))
@@ -145,12 +201,16 @@ fn bytes<const N: usize>(word: &str) -> Option<[u8; N]> {
 /// Passes kept at most.
 const MAX_PASSES: usize = 1024;
 
-/// Longer than any cookie is shown, and no more than a [`Duration`] holds.
-const LONGEST_SECONDS: u64 = 365 * 24 * 3600;
+/// A cookie is shown for a day at most (ResTP §3.5.5).
+const SHOWN_SECONDS: u64 = 24 * 3600;
+
+/// What a clock may be set by without a word: daemons correct it by less.
+const TOLERANCE_SECONDS: u64 = 3600;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn kept(port: u16) -> KeptCookie {
@@ -162,47 +222,84 @@ mod tests {
         }
     }
 
+    fn pass(epoch: u8, resumption: Option<Resumption>) -> Pass {
+        Pass {
+            epoch: [epoch; 8],
+            token: [2; 16],
+            resumption,
+        }
+    }
+
+    fn ports(kept: &Kept) -> Vec<u16> {
+        kept.cookies.keys().map(|(_, port)| *port).collect()
+    }
+
     #[test]
     fn what_is_saved_is_loaded_by_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("restp").join("cookies");
         let file = CookieFile { path };
-        assert_eq!(file.load(), (vec![], vec![]), "no file yet");
+        let none = file.load().unwrap();
+        assert!(none.cookies.is_empty() && none.passes.is_empty(), "no file yet");
         let resumption = Resumption {
             client: PublicKey([4; 32]),
             ticket: [5; 60],
             secret: [6; 32],
         };
-        let pass = |resumption| Pass {
-            epoch: [1; 8],
-            token: [2; 16],
-            resumption,
-        };
         let passes = [
-            (PublicKey([3; 32]), pass(Some(resumption))),
-            (PublicKey([7; 32]), pass(None)),
+            (PublicKey([3; 32]), pass(1, Some(resumption))),
+            (PublicKey([7; 32]), pass(1, None)),
         ];
-        file.save(&[kept(1), kept(2)], &[]).unwrap();
-        file.save(&[kept(2), kept(3)], &passes).unwrap();
+        file.save(&none, &[kept(1), kept(2)], &[]).unwrap();
+        let before = file.load().unwrap();
+        file.save(&before, &[kept(2), kept(3)], &passes).unwrap();
         let mode = fs::metadata(file.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let (loaded, kept_passes) = file.load();
-        assert_eq!(kept_passes, passes);
-        assert_eq!(loaded.iter().map(|kept| kept.port).collect::<Vec<_>>(), [2, 3]);
+        let loaded = file.load().unwrap();
+        assert_eq!(loaded.passes, passes.into());
+        assert_eq!(ports(&loaded), [2, 3]);
+        let second = loaded.cookies.values().next().unwrap();
+        assert_eq!(second.cookie, kept(2).cookie);
+        assert!(second.remaining <= Duration::from_secs(100));
+        assert!(loaded.damaged.is_empty() && loaded.expired.is_empty() && loaded.ahead.is_empty());
+    }
+
+    #[test]
+    fn runs_that_began_together_keep_what_each_other_was_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cookies");
+        let file = CookieFile { path };
+        let (mine, yours) = (PublicKey([1; 32]), PublicKey([2; 32]));
+        file.save(&Kept::default(), &[kept(1)], &[(mine, pass(1, None))])
+            .unwrap();
+        let (first, second) = (file.load().unwrap(), file.load().unwrap());
+        let both = [(mine, pass(1, None)), (yours, pass(1, None))];
+        file.save(&first, &[kept(1), kept(2)], &both).unwrap();
+        file.save(&second, &[kept(1), kept(3)], &[(mine, pass(9, None))])
+            .unwrap();
+        let after = file.load().unwrap();
+        assert_eq!(ports(&after), [1, 2, 3]);
         assert_eq!(
-            (loaded[0].server, loaded[0].cookie),
-            (kept(2).server, kept(2).cookie)
+            after.passes,
+            [(mine, pass(9, None)), (yours, pass(1, None))].into()
         );
-        assert!(loaded[0].remaining <= Duration::from_secs(100));
+        // What the user removes meanwhile stays removed.
+        fs::write(file.path(), "").unwrap();
+        let unchanged: Vec<_> = after.cookies.values().copied().collect();
+        file.save(&after, &unchanged, &[(yours, pass(3, None))]).unwrap();
+        let last = file.load().unwrap();
+        assert_eq!(
+            (ports(&last), last.passes.len()),
+            (vec![], 1),
+            "the changed pass alone"
+        );
     }
 
     #[test]
     fn damage_costs_the_lines_it_hits() {
         let good = line(&kept(1), 1000);
-        assert!(parse(good.trim_end(), 1000).is_some());
-        assert!(parse(good.trim_end(), 1100).is_none(), "too old");
+        assert_eq!(ports(&parse_all(&good, 1000)), [1]);
         for bad in [
-            "",
             "[2001:db8::7]:4000",
             "[2001:db8::7]:4000 1 a70102 1100",
             "[2001:db8::7]:4000 1 00000000 1100",
@@ -211,7 +308,8 @@ mod tests {
             "[2001:db8::7]:4000 1 a7010203 -1",
             "[2001:db8::7]:4000 1 a7010203 1100 more",
         ] {
-            assert_eq!(parse(bad, 1000), None, "{bad:?}");
+            let kept = parse_all(&format!("\n{bad}\n{good}"), 1000);
+            assert_eq!((ports(&kept), &kept.damaged[..]), (vec![1], &[2][..]), "{bad:?}");
         }
         let (key, ticket) = (PublicKey([3; 32]), "05".repeat(60));
         let short = format!("pass {key} {} {}", "01".repeat(8), "02".repeat(16));
@@ -225,23 +323,42 @@ mod tests {
             &format!("{long} more"),
             &long.replace(&ticket, &ticket[2..]),
         ] {
-            assert_eq!(parse_pass(bad), None, "{bad:?}");
+            assert_eq!(parse_all(bad, 1000).damaged, [1], "{bad:?}");
         }
-        let far = parse("[2001:db8::7]:4000 1 a7010203 18446744073709551615", 1000).unwrap();
-        assert_eq!(far.remaining, Duration::from_secs(LONGEST_SECONDS));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed_and_no_cookie_lives_longer_for_it() {
+        let now = 2_000_000_000;
+        let year = 365 * SHOWN_SECONDS;
+        let text = line(&kept(1), now);
+        let set_back = parse_all(&text, now - year);
+        assert_eq!(set_back.ahead, [1]);
+        let shown = set_back.cookies.values().next().unwrap().remaining;
+        assert_eq!(shown, Duration::from_secs(SHOWN_SECONDS));
+        let corrected = parse_all(&text, now - TOLERANCE_SECONDS);
+        assert!(corrected.ahead.is_empty(), "what daemons do");
+        for later in [now + 100, now + year] {
+            let expired = parse_all(&text, later);
+            assert_eq!(expired.expired, [(kept(1).server, 1)]);
+            assert!(expired.cookies.is_empty() && expired.ahead.is_empty());
+        }
+        let far = parse_all("[2001:db8::7]:4000 1 a7010203 18446744073709551615", 1000);
+        assert_eq!((ports(&far), far.ahead), (vec![1], vec![1]));
+    }
+
+    #[test]
+    fn bytes_that_mean_nothing_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cookies");
-        fs::write(
-            &path,
-            [
-                b"\xff\xfe\n".as_slice(),
-                line(&kept(5), unix_seconds()).as_bytes(),
-                &[b'x'; 1 << 20],
-            ]
-            .concat(),
-        )
-        .unwrap();
-        let (loaded, _) = CookieFile { path }.load();
-        assert_eq!(loaded.len(), 1);
+        let good = line(&kept(5), unix_seconds());
+        fs::write(&path, [b"\xff\xfe\n".as_slice(), good.as_bytes()].concat()).unwrap();
+        let file = CookieFile { path };
+        let loaded = file.load().unwrap();
+        assert_eq!((ports(&loaded), loaded.damaged), (vec![5], vec![1]));
+        fs::write(file.path(), vec![b'x'; 1 << 20]).unwrap();
+        assert!(file.load().is_err());
+        file.save(&Kept::default(), &[kept(6)], &[]).unwrap();
+        assert_eq!(ports(&file.load().unwrap()), [6]);
     }
 }

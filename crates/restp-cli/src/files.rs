@@ -74,14 +74,14 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Makes of the contents of the file at `path` what `change` says, while no other run may do the same. `change` is given
-/// what is there at that moment, nothing where no file is. Whoever reads sees either the old file or the new one.
+/// what [`read`] says at that moment, nothing where no file is. Whoever reads sees either the old file or the new one.
 ///
 /// # Errors
-/// That of `change`, or when the file cannot be read, locked or replaced; the old one is there still.
+/// That of `change`, or when the file cannot be locked or replaced; the old one is there still.
 pub fn update<E: From<io::Error>>(
     path: &Path,
     limit: u64,
-    change: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, E>,
+    change: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
     DirBuilder::new()
         .recursive(true)
@@ -96,8 +96,8 @@ pub fn update<E: From<io::Error>>(
         .open(path.with_extension("lock"))?;
     lock.lock()?; // until it is dropped, or the process has ended
     let before = match read(path, limit) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        read => read?,
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
     };
     let after = change(before)?;
     prepare(path, &after)?
@@ -136,7 +136,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..8 {
                         update(&path, 100, |before| {
-                            Ok::<_, io::Error>([before, b"x".into()].concat())
+                            before.map(|before| [before, b"x".into()].concat())
                         })
                         .unwrap();
                     }

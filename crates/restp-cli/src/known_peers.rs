@@ -87,6 +87,7 @@ impl KnownPeers {
     /// When another run has met another key there, which stays, or the file cannot be changed.
     pub fn learn(&self, address: SocketAddr, key: PublicKey) -> Result<(), LearnError> {
         files::update(&self.path, MAX_BYTES, |before| {
+            let before = before?;
             let mut lines = parse_lines(&self.path, &before).map_err(LearnError::Damaged)?;
             match key_of(&lines, address) {
                 Some(there) if there == key => return Ok(before),

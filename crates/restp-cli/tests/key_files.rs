@@ -110,18 +110,18 @@ fn known_peers(data: &Path) -> PathBuf {
     data.join("restp").join("known_peers")
 }
 
-/// Begins to send `bytes` to a bare address, with keys and known hosts in `data`.
-fn begin(data: &Path, folder: &Path, bytes: usize, to: &str) -> Running {
-    let file = write(folder, "note.bin", &content(bytes));
+/// Begins to send `file` to a bare address, with keys and known hosts in `data`.
+fn begin(data: &Path, file: &Path, to: &str) -> Running {
     Running::start_keeping(data, &["send", file.to_str().unwrap(), to])
 }
 
 #[test]
 fn runs_at_the_same_time_remember_every_host_they_met() {
     let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = write(folder.path(), "note.txt", b"to all of them");
     let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&[])).collect();
     let runs: Vec<_> = (receivers.iter())
-        .map(|receiver| begin(data.path(), folder.path(), 100, &receiver.address))
+        .map(|receiver| begin(data.path(), &file, &receiver.address))
         .collect();
     for run in runs {
         let ended = run.end();
@@ -140,7 +140,8 @@ fn another_key_that_another_run_met_meanwhile_is_loud_and_stays() {
     let other = keygen(&folder.path().join("other.key"));
     let receiver = Receiver::start(&[]);
     let (_path, address) = emulate(&receiver.address, "rate = \"1 Mbit/s\"\n");
-    let run = begin(data.path(), folder.path(), 300_000, &address);
+    let file = write(folder.path(), "note.bin", &content(300_000));
+    let run = begin(data.path(), &file, &address);
     let start = std::time::Instant::now();
     while names(receiver.folder.path()).is_empty() {
         assert!(start.elapsed() < PATIENCE, "the transfer does not begin");
@@ -158,7 +159,8 @@ fn a_memory_of_hosts_that_is_no_text_says_where_it_is_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let path = known_peers(data.path());
     let address = Receiver::start(&[]).address.clone();
-    let send = || begin(data.path(), folder.path(), 100, &address).end();
+    let file = write(folder.path(), "note.txt", b"between us");
+    let send = || begin(data.path(), &file, &address).end();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, b"\x7fELF\xff\xfe\0\0").unwrap();
     let damaged = send();

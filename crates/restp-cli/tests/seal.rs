@@ -160,35 +160,3 @@ fn a_cut_ticket_is_noticed() {
         &["the ticket is damaged", "copy the whole word"],
     );
 }
-
-#[test]
-fn a_clock_set_back_a_year_costs_nothing() {
-    let receiver = Receiver::start(&["--set", "connection=opportunistic"]);
-    let cache = tempfile::tempdir().unwrap();
-    let visit = |name: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let file = write(folder.path(), name, b"again");
-        let file = file.to_str().unwrap();
-        let arguments = [
-            "send",
-            file,
-            &receiver.ticket,
-            "--set",
-            "connection=opportunistic",
-        ];
-        let sent = Running::start_caching(cache.path(), &arguments).end();
-        assert_eq!(sent.code, Some(0), "{sent:?}");
-    };
-    visit("first");
-    // What the clock of now calls a year from now.
-    let path = cache.path().join("restp").join("cookies");
-    let text = fs::read_to_string(&path).unwrap();
-    let later = |line: &str| match line.rsplit_once(' ') {
-        Some((before, until)) if !line.starts_with("pass") => {
-            format!("{before} {}\n", until.parse::<u64>().unwrap() + 365 * 24 * 3600)
-        }
-        _ => format!("{line}\n"),
-    };
-    fs::write(&path, text.lines().map(later).collect::<String>()).unwrap();
-    visit("second");
-}

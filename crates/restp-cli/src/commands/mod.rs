@@ -12,6 +12,7 @@ pub mod reproduce;
 pub mod send;
 pub mod sim;
 mod trust;
+mod visits;
 
 use crate::failure::Failure;
 use restp::Composition;

@@ -1,9 +1,9 @@
 //! `restp send`: one file to one receiver.
 
 use super::trust::Trust;
+use super::visits::Visits;
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Send;
-use crate::cookies::CookieFile;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::keys;
@@ -14,8 +14,7 @@ use crate::qlog;
 use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
 use restp::clock::Clock;
 use restp::{
-    CloseReason, Composition, Connection, Endpoint, EndpointConfig, Identity, KeptCookie, Local, PathMode,
-    Security,
+    CloseReason, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode, Security,
 };
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -46,7 +45,6 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
-    let cookies = CookieFile::of_user().filter(|_| early);
     let all_paths = composition.paths != PathMode::Single;
     if several && !all_paths {
         crate::output::note(
@@ -59,6 +57,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
+    let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(bind(&arguments.bind, &addresses, config, security)?);
@@ -68,14 +67,12 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         {
             endpoint.observe(observer);
         }
-        let (known, passes) = cookies.as_ref().map(CookieFile::load).unwrap_or_default();
-        known.iter().for_each(|kept| endpoint.keep_cookie(*kept));
-        passes
-            .iter()
-            .for_each(|(key, pass)| endpoint.keep_pass(*key, *pass));
+        if let Some(visits) = &visits {
+            visits.tell(&endpoint);
+        }
         let plan = Plan {
             addresses,
-            known,
+            visits: visits.as_ref(),
             file: &arguments.file,
             all_paths,
             patience,
@@ -87,13 +84,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
         let result = trust.learn(&endpoint).and(result);
-        if let Some(file) = &cookies
-            && let Err(error) = file.save(&endpoint.cookies(), &endpoint.passes())
-        {
-            let path = file.path().display();
-            crate::output::note(format!(
-                "{path}: {error}; the next transfer takes a round trip more"
-            ));
+        if let Some(visits) = &visits {
+            visits.keep(&endpoint, result.as_ref().ok());
         }
         // After a success both sides have ended, and the receiver waits for late repeats. Otherwise the connection has
         // just been broken off, and the receiver is to hear of it.
@@ -175,8 +167,8 @@ fn bind(
 /// How a file is to get there.
 struct Plan<'a> {
     addresses: Vec<SocketAddr>,
-    /// Cookies of earlier transfers.
-    known: Vec<KeptCookie>,
+    /// What earlier ones left.
+    visits: Option<&'a Visits>,
     file: &'a Path,
     /// One connection over every path, or one over the first that works.
     all_paths: bool,
@@ -189,10 +181,7 @@ impl Plan<'_> {
     /// addresses are tried, and the first that stands gets it from the beginning. Several paths race by themselves.
     async fn deliver(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
         let clock = Clock::start();
-        let is_known = |address: &&SocketAddr| {
-            let names = |kept: &KeptCookie| (kept.server, kept.port) == (**address, SERVICE_PORT);
-            self.known.iter().any(names)
-        };
+        let is_known = |address: &&SocketAddr| self.visits.is_some_and(|visits| visits.knows(**address));
         let Some(&first) = self.addresses.iter().find(is_known) else {
             let connection = self.connect(endpoint, &self.addresses).await?;
             return self.transmit(&connection, source, clock).await;
