@@ -6,9 +6,16 @@
 mod common;
 
 use common::{Ended, Receiver, Running, restp, says, write};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+/// What `receiver` has said on standard error until it is told to end.
+fn overheard(receiver: Receiver) -> String {
+    receiver.running.signal(Signal::SIGINT);
+    receiver.running.end().stderr
+}
 
 fn file() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
@@ -159,4 +166,58 @@ fn a_cut_ticket_is_noticed() {
         2,
         &["the ticket is damaged", "copy the whole word"],
     );
+}
+
+#[test]
+fn a_receiver_says_once_that_senders_are_on_the_other_side_of_plain() {
+    let data = tempfile::tempdir().unwrap();
+    let times = |said: &str, sentence: &str| said.matches(sentence).count();
+    let (plain, sealed) = (
+        "datagrams came that are not plain",
+        "datagrams came that are not encrypted",
+    );
+    let receiver = Receiver::start(&[]);
+    for _ in 0..2 {
+        says(
+            &send(data.path(), &[&receiver.address, "--plain"]),
+            1,
+            &["nobody answered"],
+        );
+    }
+    let said = overheard(receiver);
+    assert_eq!((times(&said, sealed), times(&said, plain)), (1, 0), "{said}");
+    assert!(said.contains("leave --plain out there"), "{said}");
+    let receiver = Receiver::start(&["--plain"]);
+    says(&send(data.path(), &[&receiver.address]), 1, &["nobody answered"]);
+    let said = overheard(receiver);
+    assert_eq!((times(&said, sealed), times(&said, plain)), (0, 1), "{said}");
+    assert!(said.contains("say --plain there as well"), "{said}");
+    // Those who agree hear nothing of it.
+    for mode in [&["--plain"][..], &[]] {
+        let receiver = Receiver::start(mode);
+        let sent = send(data.path(), &[&[&*receiver.ticket], mode].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let said = overheard(receiver);
+        assert_eq!(times(&said, "datagrams came"), 0, "{said}");
+    }
+}
+
+#[test]
+fn a_list_without_a_key_warns_that_nobody_is_let_in() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (_, friend) = keygen(folder.path(), "friend.key");
+    for (text, nobody) in [
+        ("", true),
+        ("# nobody yet\n\n", true),
+        (&*format!("{friend}\n"), false),
+    ] {
+        let list = write(folder.path(), "clients", text.as_bytes());
+        let receiver = Receiver::start(&["--allow", list.to_str().unwrap()]);
+        if nobody {
+            let refused = send(data.path(), &[&receiver.ticket]);
+            says(&refused, 1, &["does not take files from this key"]);
+        }
+        let said = overheard(receiver);
+        assert_eq!(said.contains("nobody will be let in"), nobody, "{said}");
+    }
 }

@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod decode;
 pub mod emulate;
 pub mod keygen;
+mod mismatch;
 pub mod profiles;
 pub mod recv;
 pub mod report;

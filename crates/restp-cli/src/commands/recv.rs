@@ -1,5 +1,6 @@
 //! `restp recv`: files from any number of senders.
 
+use super::mismatch::Mismatch;
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Recv;
 use crate::failure::Failure;
@@ -52,6 +53,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         let endpoint = bind(&arguments.listen, config, security)?;
         announce(&endpoint, &folder, output)?;
         let mut hall = Hall {
+            mismatch: Some(Mismatch::of(&endpoint)),
             service: Arc::new(Service {
                 folder,
                 patience,
@@ -78,7 +80,16 @@ fn security(arguments: &Recv) -> Result<Security, Failure> {
     let secret = keys::identity(arguments.seal.key.as_deref())?;
     let clients = match keys::listed(&arguments.allow)? {
         _ if arguments.allow.is_empty() => Clients::All,
-        listed => Clients::Only(listed),
+        listed => {
+            if listed.is_empty() {
+                crate::output::note(format!(
+                    "warning: --allow {}: no key is listed there, so nobody will be let in; write one a line, as \
+                     `restp keygen --show` prints it at the sender, and start again",
+                    arguments.allow.join(" --allow ")
+                ));
+            }
+            Clients::Only(listed)
+        }
     };
     let identity = Identity::of(secret);
     Ok(Security::Sealed(Identity { clients, ..identity }))
@@ -179,12 +190,18 @@ struct Hall {
     service: Arc<Service>,
     output: Output,
     once: bool,
+    /// None once it has been said.
+    mismatch: Option<Mismatch>,
     transfers: JoinSet<Departure>,
 }
+
+/// Between two looks for senders on the other side of `--plain`.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
 
 impl Hall {
     /// Until the one file has come, or the user ends it.
     async fn serve(&mut self, endpoint: &Endpoint, mut interrupt: Interrupt) -> Result<(), Failure> {
+        let mut looks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
                 connection = endpoint.accept() => match connection {
@@ -196,8 +213,17 @@ impl Hall {
                         return last;
                     }
                 }
+                _ = looks.tick(), if self.mismatch.is_some() => self.look(endpoint),
                 () = interrupt.wait() => return self.interrupted(),
             }
+        }
+    }
+
+    /// Says once in a run that senders come which are not understood.
+    fn look(&mut self, endpoint: &Endpoint) {
+        if let Some(sentence) = self.mismatch.and_then(|mismatch| mismatch.sentence(endpoint)) {
+            self.service.progress.note(sentence);
+            self.mismatch = None;
         }
     }
 
