@@ -5,6 +5,7 @@
 //! | [`time`] | [`Time`](time::Time), [`Duration`](time::Duration): integer nanoseconds since zero |
 //! | [`units`] | [`Rate`](units::Rate), and written quantities with their units (`"10 Mbit/s"`) |
 //! | [`random`] | named random streams from one seed |
+//! | [`secret`] | what no log may hold |
 //! | [`sequence`] | 64-bit numbers inside, 32 bits on the wire |
 //! | [`ranges`] | ordered half-open ranges |
 //! | [`names`] | "did you mean": the known name nearest to a misspelt one |
@@ -20,6 +21,7 @@ pub mod numeric;
 pub mod observe;
 pub mod random;
 pub mod ranges;
+pub mod secret;
 pub mod sequence;
 pub mod time;
 pub mod units;

@@ -34,6 +34,7 @@ use crate::wire::Services;
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, PathState, Read, WriteError};
 use restp_base::machine::PathAddress;
+use restp_base::secret::Hidden;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{EARLY_SEGMENTS, Key, Keys, Notice, Release, first_number};
@@ -121,7 +122,7 @@ pub(crate) struct Association {
     /// What each path is composed of: numbers and repairs of its own, nothing that is shared.
     below: Arc<ValidComposition>,
     services: Services,
-    local_key: Key,
+    local_key: Hidden<Key>,
     /// The service it was opened to.
     port: u16,
     members: Vec<Member>,
@@ -177,7 +178,7 @@ impl Association {
         Association {
             below,
             services,
-            local_key,
+            local_key: Hidden(local_key),
             port,
             members: Vec::new(),
             lines: Vec::new(),
@@ -435,7 +436,7 @@ impl Association {
 
     fn capable(&self) -> Setup {
         Setup::Capable {
-            local: self.local_key,
+            local: self.local_key.0,
             remote: None,
             hash: restp_services::connection_management::JoinHash::default(),
         }

@@ -11,9 +11,10 @@ use restp_base::sequence;
 use restp_services::connection_management::{JoinHash, Key, Keys, Nonce};
 use restp_services::path_management::Mapping;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// How a path comes to belong to its association.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Setup {
     /// The first one: the keys are exchanged on it.
     Capable {
@@ -29,6 +30,16 @@ pub(crate) enum Setup {
         address_id: u8,
         backup: bool,
     },
+}
+
+impl fmt::Debug for Setup {
+    /// Without the keys: both together admit another path to the association.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setup::Capable { hash, .. } => write!(f, "Capable({hash:?})"),
+            Setup::Join { address_id, .. } => write!(f, "Join({address_id})"),
+        }
+    }
 }
 
 /// What a packet of this path said to the association.

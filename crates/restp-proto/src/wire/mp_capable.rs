@@ -11,6 +11,7 @@ use super::codes::CAPABLE_CRYPTO;
 use super::cursor::{Reader, Writer};
 use super::error::ParseError;
 use super::mp::Form;
+use std::fmt;
 
 /// A 64-bit key of one end.
 pub type Key = [u8; 8];
@@ -25,7 +26,7 @@ pub struct MpCapable {
 }
 
 /// Which keys travel, by the packet that carries them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// In the SYN.
     Initiator(Key),
@@ -38,6 +39,17 @@ pub enum Keys {
         /// The responder's key.
         responder: Key,
     },
+}
+
+impl fmt::Debug for Keys {
+    /// Without the keys: both together admit another path to the association.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Keys::Initiator(_) => "Initiator",
+            Keys::Responder(_) => "Responder",
+            Keys::Both { .. } => "Both",
+        })
+    }
 }
 
 impl MpCapable {

@@ -3,6 +3,7 @@
 //! application opts in to early data only when it can bear a request twice.
 
 use super::Cookie;
+use restp_base::secret::Hidden;
 use siphasher::sip::SipHasher24;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hasher;
@@ -24,7 +25,7 @@ pub struct Flight {
 /// The last first flights, by a keyed hash so that nobody can make two that look the same.
 #[derive(Clone, Debug)]
 pub struct ReplayFilter {
-    key: [u8; 16],
+    key: Hidden<[u8; 16]>,
     seen: BTreeSet<u64>,
     order: VecDeque<u64>,
 }
@@ -33,7 +34,7 @@ impl ReplayFilter {
     /// A filter that has seen nothing.
     pub fn new(key: [u8; 16]) -> Self {
         ReplayFilter {
-            key,
+            key: Hidden(key),
             seen: BTreeSet::new(),
             order: VecDeque::new(),
         }
@@ -56,7 +57,7 @@ impl ReplayFilter {
     }
 
     fn mark(&self, flight: Flight) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.key);
+        let mut hasher = SipHasher24::new_with_key(&self.key.0);
         hasher.write(&flight.isn.to_be_bytes());
         hasher.write(&flight.ports.0.to_be_bytes());
         hasher.write(&flight.ports.1.to_be_bytes());
