@@ -3,7 +3,7 @@
 
 use crate::world::{self, End, Forge, Story};
 use arbitrary::{Arbitrary, Unstructured};
-use restp_proto::wire::is_bare_request;
+use restp_proto::wire::bare_request;
 use restp_proto::{Endpoint, EndpointConfig};
 use restp_seal::packet::{CID_BYTES, Packet};
 use restp_seal::{SealConfig, Sealed, SecretKey};
@@ -24,7 +24,7 @@ impl End for Sealed<Endpoint> {
         let seal = SealConfig {
             max_half_open: HALF_OPEN,
             max_sessions: SESSIONS,
-            ..SealConfig::new(SecretKey::from_chance(own), own, is_bare_request)
+            ..SealConfig::new(SecretKey::from_chance(own), own, bare_request)
         };
         let mut end = Sealed::new(Endpoint::new(config), seal);
         if host == 2 {

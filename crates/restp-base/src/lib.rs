@@ -10,6 +10,7 @@
 //! | [`ranges`] | ordered half-open ranges |
 //! | [`names`] | "did you mean": the known name nearest to a misspelt one |
 //! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
+//! | [`sources`] | how much each address holds of something shared |
 //! | [`machine`] | seam between a protocol and the world |
 //! | [`flow`] | seam between a protocol and an application |
 //! | [`observe`] | what a driver shows of both to somebody who only looks |
@@ -23,5 +24,6 @@ pub mod random;
 pub mod ranges;
 pub mod secret;
 pub mod sequence;
+pub mod sources;
 pub mod time;
 pub mod units;

@@ -74,6 +74,15 @@ pub struct Datagram {
     pub body: Bytes,
 }
 
+/// What a datagram asks for that does no harm when it is handed on twice: a repeat of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A flow.
+    Flow,
+    /// A further path of a flow there is.
+    Path,
+}
+
 impl Datagram {
     /// A datagram without bytes.
     pub fn empty() -> Self {

@@ -10,6 +10,7 @@ use restp_base::machine::Event;
 use restp_base::time::Duration;
 use restp_proto::wire::Flags;
 use restp_proto::{Acceptance, Cookie};
+use std::net::SocketAddr;
 
 const SYN: Flags = Flags::SYN;
 
@@ -207,6 +208,40 @@ fn a_flood_of_early_data_ends_at_the_limit_and_leaves_room_for_ordinary_set_ups(
         .iter()
         .filter(|event| matches!(event, Event::Accepted(_)));
     assert_eq!(accepted.count(), 8);
+}
+
+/// Whoever asked first took all the places.
+#[test]
+fn one_source_leaves_places_to_others() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.open();
+    pair.run_for(ms(1));
+    let first = pair.log[0].clone();
+    for (max_connections, max_half_open) in [(1_000, 64), (64, 1_000)] {
+        let config = config("3wh-arq", &[]);
+        let mut server = config.clone().listen(PORT, Acceptance::Any);
+        (server.max_connections, server.max_half_open) = (max_connections, max_half_open);
+        let mut pair = Pair::of(config, server);
+        pair.rule = Box::new(|_| Verdict::Drop);
+        let ask = |pair: &mut Pair, host: u8, port: u16| {
+            let mut packet = first.clone();
+            packet.header.source = port;
+            let mut path = pair.path(1);
+            path.remote = SocketAddr::from(([10, 9, 0, host], 4000));
+            pair.inject_on(1, path, &packet.bytes());
+        };
+        (0..100).for_each(|port| ask(&mut pair, 1, port));
+        assert_eq!(pair.ends[1].connections(), 32, "half of all");
+        (0..100).for_each(|port| ask(&mut pair, 2, port));
+        assert_eq!(pair.ends[1].connections(), 36, "a sixteenth, or four");
+        (3..=250).for_each(|host| ask(&mut pair, host, 1));
+        assert_eq!(pair.ends[1].connections(), 64);
+        // All of them are given back.
+        pair.run_for(Duration::from_secs(400));
+        assert_eq!(pair.ends[1].connections(), 0);
+        (0..100).for_each(|port| ask(&mut pair, 1, port));
+        assert_eq!(pair.ends[1].connections(), 32);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a user sets.
 
 use crate::keys::{PublicKey, SecretKey};
-use restp_base::machine::Datagram;
+use restp_base::machine::{Datagram, Request};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -38,9 +38,10 @@ pub struct SealConfig {
     pub max_unproved_resumed_per_second: u32,
     /// Sessions at once; when all are in use further requests are dropped and counted.
     pub max_sessions: usize,
-    /// May this datagram of the machine be taken twice without harm? Such ones (a SYN) travel in the first message of a
-    /// handshake; others wait for the session, or are early data.
-    pub harmless: fn(&Datagram) -> bool,
+    /// What a datagram of the machine asks for, if it may be taken twice without harm. Such ones (a SYN) travel in the first
+    /// message of a handshake; others wait for the session, or are early data. Those that ask for a path of a flow there is are
+    /// taken from addresses that have not answered, too.
+    pub request: fn(&Datagram) -> Option<Request>,
 }
 
 impl fmt::Debug for SealConfig {
@@ -55,14 +56,19 @@ impl fmt::Debug for SealConfig {
 }
 
 impl SealConfig {
-    /// Unfinished handshakes of one source, at most: a sixteenth of all.
+    /// Unfinished handshakes of one source that has proved its address, and of one that has not, at most: a sixteenth of all.
     pub(crate) fn max_of_one_source(&self) -> usize {
         (self.max_half_open / 16).max(4)
     }
 
+    /// Sessions of one source, once half of all are in use.
+    pub(crate) fn max_sessions_of_one_source(&self) -> usize {
+        (self.max_sessions / 16).max(4)
+    }
+
     /// A host named by `secret` that serves everybody and talks to everybody. `seed` as [`SealConfig::seed`],
-    /// `harmless` as [`SealConfig::harmless`].
-    pub fn new(secret: SecretKey, seed: [u8; 32], harmless: fn(&Datagram) -> bool) -> Self {
+    /// `request` as [`SealConfig::request`].
+    pub fn new(secret: SecretKey, seed: [u8; 32], request: fn(&Datagram) -> Option<Request>) -> Self {
         SealConfig {
             secret,
             seed,
@@ -73,7 +79,7 @@ impl SealConfig {
             max_unproved_per_second: 500,
             max_unproved_resumed_per_second: 2_000,
             max_sessions: 65_536,
-            harmless,
+            request,
         }
     }
 }

@@ -1,9 +1,7 @@
-//! How much is done for strangers: handshakes computed for addresses that prove nothing, and handshakes that one source may
-//! leave unfinished (RFC 9000 §8.1.2, §21.2). What is beyond is answered from nothing but a keyed hash, or not at all.
+//! How much is done for strangers: handshakes computed for addresses that prove nothing, and bytes sent to them (RFC 9000
+//! §8.1, §21.2). What is beyond is answered from nothing but a keyed hash, or not at all.
 
 use restp_base::time::Time;
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -30,34 +28,42 @@ impl Budget {
     }
 }
 
-/// Unfinished handshakes of each source, as many entries as there are such handshakes at most.
-#[derive(Debug, Default)]
-pub(crate) struct Sources(BTreeMap<IpAddr, usize>);
+/// An address that is not proved gets at most so many times what came from it (RFC 9000 §8.1).
+const AMPLIFICATION: usize = 3;
 
-impl Sources {
-    /// Of the source that `address` belongs to.
-    pub(crate) fn count(&self, address: IpAddr) -> usize {
-        self.0.get(&source(address)).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn enter(&mut self, address: IpAddr) {
-        *self.0.entry(source(address)).or_default() += 1;
-    }
-
-    pub(crate) fn leave(&mut self, address: IpAddr) {
-        let source = source(address);
-        match self.0.get_mut(&source) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(self.0.remove(&source)),
-        }
-    }
+/// Bytes that came from an address which proved nothing, and that went there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    received: usize,
+    sent: usize,
 }
 
-/// Who has one IPv6 address has its /64 (RFC 4291 §2.5.4).
-fn source(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+impl Allowance {
+    /// After `bytes` from there.
+    pub(crate) fn after(bytes: usize) -> Self {
+        Allowance {
+            received: bytes,
+            sent: 0,
+        }
+    }
+
+    /// `bytes` more came from there.
+    pub(crate) fn hear(&mut self, bytes: usize) {
+        self.received += bytes;
+    }
+
+    /// `bytes` go there, fewer than what they answer.
+    pub(crate) fn charge(&mut self, bytes: usize) {
+        self.sent += bytes;
+    }
+
+    /// May `bytes` go there? If so they are counted.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.sent + bytes <= AMPLIFICATION * self.received;
+        if fits {
+            self.sent += bytes;
+        }
+        fits
     }
 }
 
@@ -78,24 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_counted_by_prefix_and_forgotten() {
-        let mut sources = Sources::default();
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        for text in ["2001:db8::1", "2001:db8::2", "192.0.2.1", "::ffff:192.0.2.1"] {
-            sources.enter(address(text));
-        }
-        assert_eq!(sources.count(address("2001:db8::3")), 2);
-        assert_eq!(sources.count(address("192.0.2.1")), 2);
-        assert_eq!(sources.count(address("2001:db8:0:1::1")), 0);
-        for text in [
-            "2001:db8::9",
-            "2001:db8::8",
-            "192.0.2.1",
-            "192.0.2.1",
-            "192.0.2.1",
-        ] {
-            sources.leave(address(text));
-        }
-        assert!(sources.0.is_empty());
+    fn an_address_that_proved_nothing_gets_three_times_what_came_from_it() {
+        let mut allowance = Allowance::after(100);
+        assert!(allowance.take(300) && !allowance.take(1));
+        allowance.hear(10);
+        assert!(
+            !allowance.take(31) && allowance.take(30),
+            "what was not sent does not count"
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! is kept, and nothing computed with, before the gate has said so.
 
 use crate::config::Clients;
+use crate::gate::Allowance;
 use crate::keys::{KEY_BYTES, PublicKey};
 use crate::machine::Sealed;
 use crate::noise::{Handshake, Pattern};
@@ -79,16 +80,20 @@ impl<M: Machine> Sealed<M> {
             answer,
             pdu: asking.pdu.clone(),
             proved,
-            received: length,
-            sent: 0,
+            allowance: Some(Allowance::after(length)),
         };
-        let owner = self.peers.routes.get(&path.remote).copied();
+        let owner = self.peers.at(path.remote);
         let known = owner.filter(|id| (self.peers.peers.get(id)).is_some_and(|peer| peer.key == Some(key)));
         let peer = known.unwrap_or_else(|| self.peers.meet(Some(key), false));
-        self.peers.route(path.remote, peer);
+        if proved {
+            self.peers.route(path.remote, peer);
+        } else if known.is_none() {
+            self.peers.claim(path.remote, peer, length);
+        }
         let early_secret = asked.early_secret.filter(|_| early);
         let session = Session {
             peer,
+            source: Some(path.remote.ip()),
             id: grant.from,
             sealer: Sealer::new(grant.suite, split.to_initiator, hello.from, false),
             opener: Opener::new(grant.suite, split.to_responder),
@@ -107,8 +112,12 @@ impl<M: Machine> Sealed<M> {
 
     /// Who asks for what, if it may be heard. What cannot be is answered here, in fewer bytes and from no memory.
     fn hear(&mut self, now: Time, path: PathAddress, hello: &Hello<'_>, proved: bool) -> Option<Asking> {
-        let crowded = self.peers.half_open_of(path.remote.ip()) >= self.config.max_of_one_source();
-        if proved && crowded {
+        let source = path.remote.ip();
+        self.peers.expire(now, usize::MAX);
+        let crowded = self.peers.half_open_of(source, proved) >= self.config.max_of_one_source();
+        let scarce = self.peers.sessions.len() >= self.config.max_sessions / 2;
+        let greedy = scarce && self.peers.sessions_of(source) >= self.config.max_sessions_of_one_source();
+        if proved && (crowded || greedy) {
             self.stats.crowded += 1;
             return None;
         }
@@ -121,10 +130,10 @@ impl<M: Machine> Sealed<M> {
             return None;
         }
         let ticket = resumed.flatten();
-        let busy = crowded || self.peers.half_open() >= self.config.max_half_open / 2;
+        let busy = crowded || greedy || self.peers.half_open() >= self.config.max_half_open / 2;
         if !proved && (busy || !self.affords(now, hello.pattern)) {
             self.stats.retries += 1;
-            let token = self.office.token(now, path.remote.ip());
+            let token = self.office.token(now, source);
             self.queue
                 .push_back(datagram(path, &packet::retry(&hello.from, &token)));
             return None;
@@ -205,15 +214,21 @@ impl<M: Machine> Sealed<M> {
 
     /// The request of `id` came again: what it carried is handed on again, which does no harm.
     fn on_repeated(&mut self, now: Time, id: Id, path: PathAddress, length: usize) {
-        let session = self.peers.sessions.get_mut(&id);
-        let Some(unfinished) = session.and_then(|session| session.unfinished.as_mut()) else {
+        let Some(session) = self.peers.sessions.get_mut(&id) else {
             return;
         };
-        if unfinished.path == path {
-            unfinished.received += length;
-            let pdu = unfinished.pdu.clone();
-            self.admit(now, id, path, pdu);
+        let peer = session.peer;
+        let Some(unfinished) = session.unfinished.as_mut().filter(|one| one.path == path) else {
+            return;
+        };
+        if let Some(allowance) = &mut unfinished.allowance {
+            allowance.hear(length);
         }
+        let pdu = unfinished.pdu.clone();
+        if !self.peers.hear(path.remote, peer, length) && self.may_use(now, peer, path.remote) {
+            self.peers.claim(path.remote, peer, length);
+        }
+        self.admit(now, id, path, pdu);
     }
 
     /// Hands over what a request carried, if that may be taken twice. The answer goes with what follows from that, or alone
@@ -231,7 +246,7 @@ impl<M: Machine> Sealed<M> {
             body: pdu,
             ..Datagram::empty()
         };
-        if (self.config.harmless)(&inner) {
+        if (self.config.request)(&inner).is_some() {
             self.inner.handle(now, Input::Datagram(&mut inner));
         } else {
             self.stats.unsafe_requests += 1;

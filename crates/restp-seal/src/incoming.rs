@@ -14,6 +14,7 @@ use crate::validation::{Control, Homes};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
+use std::net::SocketAddr;
 
 /// Packets that may overtake the answer to a request.
 const MAX_WAITING: usize = 32;
@@ -83,36 +84,45 @@ impl<M: Machine> Sealed<M> {
                 return;
             }
         }
-        let peer = session.peer;
+        let (peer, length) = (session.peer, datagram.body.len());
         if !header.early {
             session.heard = now;
         }
-        if let Some(unfinished) = &mut session.unfinished {
-            unfinished.received += datagram.body.len();
+        let unfinished = session.unfinished.as_mut();
+        if let Some(allowance) = unfinished.and_then(|unfinished| unfinished.allowance.as_mut()) {
+            allowance.hear(length);
         }
         let finished = !header.early && session.unfinished.is_some();
         datagram.body = opened.freeze();
         if let Some(control) = Control::parse(&datagram.body) {
             return self.on_control(now, id, datagram.path, control);
         }
-        if !header.early {
-            self.place(now, id, header.space, datagram);
-        }
-        let path = datagram.path;
-        if self.peers.routes.get(&path.remote) != Some(&peer) {
-            let key = self.peers.peers.get(&peer).and_then(|peer| peer.key);
-            let may = key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, path.remote));
-            if !may {
+        let placed = header.early || self.place(now, id, header.space, datagram);
+        let remote = datagram.path.remote;
+        if placed && !self.peers.hear(remote, peer, length) {
+            if !self.may_use(now, peer, remote) {
                 self.stats.misplaced += 1;
                 return;
             }
-            self.peers.route(path.remote, peer);
+            if header.early {
+                self.peers.claim(remote, peer, length);
+            } else {
+                self.peers.route(remote, peer);
+            }
         }
         if finished {
             self.peers.finish(id);
         }
         self.stats.opened += 1;
-        self.inner.handle(now, Input::Datagram(datagram));
+        if placed {
+            self.inner.handle(now, Input::Datagram(datagram));
+        }
+    }
+
+    /// May packets of `peer` come from `remote`?
+    pub(crate) fn may_use(&self, now: Time, peer: Id, remote: SocketAddr) -> bool {
+        let key = self.peers.peers.get(&peer).and_then(|peer| peer.key);
+        key.is_some_and(|key| self.peers.may_use(now, Some(peer), &key, remote))
     }
 
     /// Keeps a packet that overtook the answer it belongs to.
@@ -173,6 +183,7 @@ impl<M: Machine> Sealed<M> {
         self.passes.insert(key, grant.pass);
         let session = Session {
             peer: id,
+            source: None,
             id: to,
             sealer: Sealer::new(grant.suite, split.to_responder, grant.from, false),
             opener: Opener::new(grant.suite, split.to_initiator),

@@ -171,7 +171,7 @@ impl<M: Machine> Sealed<M> {
 
     /// The key of the host at `remote`, once it has proved it.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
-        let peer = self.peers.peers.get(self.peers.routes.get(&remote)?)?;
+        let peer = self.peers.peers.get(&self.peers.at(remote)?)?;
         peer.key.filter(|_| peer.session.is_some())
     }
 
@@ -211,8 +211,8 @@ impl<M: Machine> Sealed<M> {
     }
 
     fn peer_at(&mut self, remote: SocketAddr) -> Result<Id, OpenError> {
-        if let Some(peer) = self.peers.routes.get(&remote) {
-            return Ok(*peer);
+        if let Some(peer) = self.peers.at(remote) {
+            return Ok(peer);
         }
         let key = self.expected.get(&remote).copied();
         if key.is_none() && !self.config.first_use {
@@ -251,7 +251,7 @@ impl<M: Machine> Sealed<M> {
             Event::Accepted(flow) => {
                 let path_of = |stats: FlowStats| stats.path.or(stats.paths.first().map(|path| path.path));
                 let path = self.inner.stats(flow).and_then(path_of);
-                let peer = path.and_then(|path| self.peers.routes.get(&path.remote).copied());
+                let peer = path.and_then(|path| self.peers.at(path.remote));
                 if let Some(peer) = peer {
                     self.peers.enter(flow, peer);
                 }

@@ -27,19 +27,23 @@ const MAX_HELD: usize = 64;
 pub(crate) const REPEAT: Duration = Duration::from_secs(1);
 const MAX_REPEATS: u32 = 5;
 
-/// An address that is not proved gets at most so many times what came from it (RFC 9000 §8.1).
-const AMPLIFICATION: usize = 3;
-
 /// An answer and a packet share a datagram up to this size; larger ones would not pass where full segments just do.
 const MAX_SHARED: usize = 1_280;
 
 impl<M: Machine> Sealed<M> {
     /// Seals what the machine has just written into `scratch`. False when there is nothing to send now.
     pub(crate) fn dispatch(&mut self, now: Time, out: &mut Datagram) -> bool {
-        let Some(id) = self.peers.routes.get(&self.scratch.path.remote).copied() else {
+        let Some(route) = self.peers.routes.get_mut(&self.scratch.path.remote) else {
             self.stats.unsent += 1;
             return false;
         };
+        let id = route.peer;
+        if let Some(claim) = &mut route.claim
+            && !claim.take(self.scratch.len() + OVERHEAD)
+        {
+            self.stats.withheld += 1;
+            return false;
+        }
         let Some(peer) = self.peers.peers.get(&id) else {
             return false;
         };
@@ -50,7 +54,7 @@ impl<M: Machine> Sealed<M> {
             return self.request(now, id, out);
         };
         let stale = peer.opened_here && now.since(state.heard) > STALE;
-        if stale && (self.config.harmless)(&self.scratch) {
+        if stale && (self.config.request)(&self.scratch).is_some() {
             return self.request(now, id, out);
         }
         if peer.opened_here && now.since(state.heard.max(state.asked)) > SILENT {
@@ -95,11 +99,11 @@ impl<M: Machine> Sealed<M> {
         begin(out, self.scratch.path, &self.scratch);
         if let Some(unfinished) = &mut session.unfinished {
             let total = unfinished.answer.len() + self.scratch.len() + OVERHEAD;
-            if !unfinished.proved && unfinished.sent + total > AMPLIFICATION * unfinished.received {
+            let allowance = &mut unfinished.allowance;
+            if !allowance.as_mut().is_none_or(|allowance| allowance.take(total)) {
                 self.stats.withheld += 1;
                 return false;
             }
-            unfinished.sent += total;
             out.head.extend_from_slice(&unfinished.answer);
             if total > MAX_SHARED {
                 let mut second = Datagram::empty();
@@ -116,7 +120,7 @@ impl<M: Machine> Sealed<M> {
     /// Sends `scratch` in a request for a session, or behind one, or keeps it until there is one.
     fn request(&mut self, now: Time, id: Id, out: &mut Datagram) -> bool {
         let path = self.scratch.path;
-        let harmless = (self.config.harmless)(&self.scratch);
+        let harmless = (self.config.request)(&self.scratch).is_some();
         if harmless {
             self.faults.remove(&path.remote);
         } else if self.faults.contains_key(&path.remote) {
@@ -323,12 +327,11 @@ impl<M: Machine> Sealed<M> {
         let Some(unfinished) = session.and_then(|session| session.unfinished.as_mut()) else {
             return;
         };
-        let length = unfinished.answer.len();
-        if !unfinished.proved && unfinished.sent + length > AMPLIFICATION * unfinished.received {
+        let allowance = &mut unfinished.allowance;
+        if !(allowance.as_mut()).is_none_or(|allowance| allowance.take(unfinished.answer.len())) {
             self.stats.withheld += 1;
             return;
         }
-        unfinished.sent += length;
         self.queue
             .push_back(datagram(unfinished.path, &unfinished.answer));
     }

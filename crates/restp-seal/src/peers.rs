@@ -1,7 +1,7 @@
 //! Whom datagrams go to and come from. An address belongs to one peer at a time, and another one gets it only when that
 //! peer has left: nobody puts packets into the flows of others by writing their address on an envelope.
 
-use crate::gate::Sources;
+use crate::gate::Allowance;
 use crate::keys::PublicKey;
 use crate::machine::Fault;
 use crate::noise::{Handshake, Pattern};
@@ -11,6 +11,7 @@ use crate::validation::Homes;
 use bytes::Bytes;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, PathAddress};
+use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -95,6 +96,8 @@ impl Request {
 /// Keys shared with a peer.
 pub(crate) struct Session {
     pub(crate) peer: Id,
+    /// Where its peer began it from; none where it was begun here.
+    pub(crate) source: Option<IpAddr>,
     pub(crate) id: ConnectionId,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
@@ -123,10 +126,25 @@ pub(crate) struct Unfinished {
     pub(crate) answer: Vec<u8>,
     /// The machine's datagram in the request.
     pub(crate) pdu: Bytes,
-    /// Its address is proved: what is sent there need not be weighed.
+    /// Its address was proved by the request.
     pub(crate) proved: bool,
-    pub(crate) received: usize,
-    pub(crate) sent: usize,
+    /// What is sent there is weighed.
+    pub(crate) allowance: Option<Allowance>,
+}
+
+/// Whom an address belongs to.
+pub(crate) struct Route {
+    pub(crate) peer: Id,
+    /// It only said so, in a request for a path, and has not answered: what is sent there is weighed, and whoever else comes
+    /// from there gets it.
+    pub(crate) claim: Option<Allowance>,
+}
+
+impl Route {
+    /// Has `peer` shown that it is there?
+    pub(crate) fn is_home_of(&self, peer: Id) -> bool {
+        self.peer == peer && self.claim.is_none()
+    }
 }
 
 /// What a connection id stands for.
@@ -145,13 +163,17 @@ pub(crate) struct Peers {
     pub(crate) by_id: BTreeMap<ConnectionId, Owner>,
     pub(crate) by_flight: BTreeMap<[u8; 32], Id>,
     pub(crate) by_early: BTreeMap<(ConnectionId, SocketAddr), Id>,
-    pub(crate) routes: BTreeMap<SocketAddr, Id>,
+    pub(crate) routes: BTreeMap<SocketAddr, Route>,
     pub(crate) flows: BTreeMap<FlowId, Id>,
     pub(crate) alarms: BTreeSet<(Time, Id)>,
     /// In the order they began.
     unfinished: VecDeque<(Time, Id)>,
-    /// Whose they are.
-    sources: Sources,
+    /// Whose they are: of addresses that were proved, and of others, so that nobody fills the share of an address he writes on
+    /// his envelopes.
+    proved: Sources,
+    unproved: Sources,
+    /// Whose the sessions are, finished or not.
+    holders: Sources,
     /// Finished sessions, those looked at longest ago first.
     finished: VecDeque<Id>,
     next: Id,
@@ -177,7 +199,18 @@ impl Peers {
 
     /// Datagrams for `remote` go to `peer` from now on.
     pub(crate) fn route(&mut self, remote: SocketAddr, peer: Id) {
-        let before = self.routes.insert(remote, peer);
+        self.enter_route(remote, Route { peer, claim: None });
+    }
+
+    /// The same, for what `peer` says of itself in a request of `length` bytes for a path.
+    pub(crate) fn claim(&mut self, remote: SocketAddr, peer: Id, length: usize) {
+        let claim = Some(Allowance::after(length));
+        self.enter_route(remote, Route { peer, claim });
+    }
+
+    fn enter_route(&mut self, remote: SocketAddr, route: Route) {
+        let peer = route.peer;
+        let before = self.routes.insert(remote, route).map(|route| route.peer);
         if before == Some(peer) {
             return;
         }
@@ -196,9 +229,25 @@ impl Peers {
         }
     }
 
+    /// Who has `remote`.
+    pub(crate) fn at(&self, remote: SocketAddr) -> Option<Id> {
+        self.routes.get(&remote).map(|route| route.peer)
+    }
+
+    /// `length` bytes came from `remote`, and are to the credit of `peer`. False when the address is not its own.
+    pub(crate) fn hear(&mut self, remote: SocketAddr, peer: Id, length: usize) -> bool {
+        let Some(route) = self.routes.get_mut(&remote).filter(|route| route.peer == peer) else {
+            return false;
+        };
+        if let Some(claim) = &mut route.claim {
+            claim.hear(length);
+        }
+        true
+    }
+
     /// May packets of `peer`, whose key is `key`, come from `remote`?
     pub(crate) fn may_use(&self, now: Time, peer: Option<Id>, key: &PublicKey, remote: SocketAddr) -> bool {
-        let Some(owner) = self.routes.get(&remote) else {
+        let Some(Route { peer: owner, claim }) = self.routes.get(&remote) else {
             // Where this side spoke first it knows the addresses; others may move.
             return !peer
                 .and_then(|id| self.peers.get(&id))
@@ -211,7 +260,7 @@ impl Peers {
             .peers
             .get(owner)
             .is_some_and(|owner| owner.key.as_ref() == Some(key));
-        same || !self.is_present(now, *owner)
+        same || claim.is_some() || !self.is_present(now, *owner)
     }
 
     /// Has `peer` flows, or was it heard of late?
@@ -261,15 +310,20 @@ impl Peers {
         if let Some(early) = session.early_id {
             self.by_early.insert(early, id);
         }
-        let peer = self.peers.get_mut(&session.peer);
+        if let Some(source) = session.source {
+            self.holders.enter(source);
+        }
         if let Some(unfinished) = &mut session.unfinished {
             self.unfinished.push_back((now, id));
-            self.sources.enter(unfinished.path.remote.ip());
-            unfinished.proved &= !present; // what goes to both is little
+            self.half_open_mut(unfinished.proved)
+                .enter(unfinished.path.remote.ip());
+            if !present && unfinished.proved {
+                unfinished.allowance = None; // otherwise what goes to both is little
+            }
         } else {
             self.finished.push_back(id);
         }
-        if let Some(peer) = peer {
+        if let Some(peer) = self.peers.get_mut(&session.peer) {
             peer.sessions += 1;
             if session.unfinished.is_some() && present {
                 peer.knocking = Some(id);
@@ -289,10 +343,17 @@ impl Peers {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if let Some(unfinished) = session.unfinished.take() {
-            self.sources.leave(unfinished.path.remote.ip());
+        let (owner, unfinished) = (session.peer, session.unfinished.take());
+        if let Some(unfinished) = unfinished {
+            let address = unfinished.path.remote;
+            self.half_open_mut(unfinished.proved).leave(address.ip());
+            // The answer went there, and came to it.
+            let free = |route: &Route| route.peer == owner || route.claim.is_some();
+            if self.routes.get(&address).is_none_or(free) {
+                self.route(address, owner);
+            }
         }
-        if let Some(peer) = self.peers.get_mut(&session.peer) {
+        if let Some(peer) = self.peers.get_mut(&owner) {
             (peer.session, peer.knocking) = (Some(id), None);
         }
     }
@@ -318,13 +379,27 @@ impl Peers {
         self.unfinished.len()
     }
 
-    /// Those of the source that `address` belongs to.
-    pub(crate) fn half_open_of(&self, address: IpAddr) -> usize {
-        self.sources.count(address)
+    /// Those of the source that `address` belongs to, of addresses that were `proved` or of others.
+    pub(crate) fn half_open_of(&self, address: IpAddr, proved: bool) -> usize {
+        let sources = if proved { &self.proved } else { &self.unproved };
+        sources.count(address)
     }
 
-    /// Makes room for one more session; false when all are in use.
-    pub(crate) fn make_room(&mut self, now: Time, max_half_open: usize, max_sessions: usize) -> bool {
+    fn half_open_mut(&mut self, proved: bool) -> &mut Sources {
+        if proved {
+            &mut self.proved
+        } else {
+            &mut self.unproved
+        }
+    }
+
+    /// Sessions that the source began to which `address` belongs.
+    pub(crate) fn sessions_of(&self, address: IpAddr) -> usize {
+        self.holders.count(address)
+    }
+
+    /// Forgets handshakes that nobody will finish, and the oldest where there are `max_half_open`.
+    pub(crate) fn expire(&mut self, now: Time, max_half_open: usize) {
         while let Some((began, id)) = self.unfinished.front().copied() {
             if self.unfinished.len() < max_half_open && now.since(began) < UNFINISHED {
                 break;
@@ -332,6 +407,11 @@ impl Peers {
             self.unfinished.pop_front();
             self.remove(id);
         }
+    }
+
+    /// Makes room for one more session; false when all are in use.
+    pub(crate) fn make_room(&mut self, now: Time, max_half_open: usize, max_sessions: usize) -> bool {
+        self.expire(now, max_half_open);
         if self.sessions.len() >= max_sessions {
             self.forget(now, IDLE);
         }
@@ -364,7 +444,10 @@ impl Peers {
         };
         self.by_id.remove(&session.id);
         if let Some(unfinished) = &session.unfinished {
-            self.sources.leave(unfinished.path.remote.ip());
+            (self.half_open_mut(unfinished.proved)).leave(unfinished.path.remote.ip());
+        }
+        if let Some(source) = session.source {
+            self.holders.leave(source);
         }
         if let Some(flight) = session.flight {
             self.by_flight.remove(&flight);

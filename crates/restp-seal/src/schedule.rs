@@ -2,9 +2,11 @@
 //! has keys of its own and takes a new one every 2²⁰ packets, below the limits of RFC 9001 §6.6 (2²³ for AES-GCM). What
 //! is behind is forgotten: a key that leaks later opens nothing from before.
 
+use crate::packet::SPACES;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
 use std::fmt;
+use zeroize::Zeroize;
 
 /// Bytes of the tag behind a sealed packet.
 pub const TAG_BYTES: usize = 16;
@@ -65,6 +67,50 @@ pub fn space_secret(secret: &[u8; 32], space: u8) -> [u8; 32] {
     let mut out = [0; 32];
     expand(secret, "path", &[space], &mut out);
     out
+}
+
+/// Secrets of a direction's paths that have not been used yet. As long as all keys are first ones they follow from the
+/// direction's; when the first path takes another key that one is forgotten, and so are those of paths in use: from what is
+/// left nobody computes a key that is behind.
+pub(crate) enum PathSecrets {
+    Whole([u8; 32]),
+    Parted(Box<[Option<[u8; 32]>; SPACES as usize]>),
+}
+
+impl PathSecrets {
+    pub(crate) fn new(direction: [u8; 32]) -> Self {
+        PathSecrets::Whole(direction)
+    }
+
+    /// That of path `space`, if it has not been used.
+    pub(crate) fn of(&self, space: u8) -> Option<[u8; 32]> {
+        match self {
+            PathSecrets::Whole(direction) => Some(space_secret(direction, space)),
+            PathSecrets::Parted(left) => left[usize::from(space % SPACES)],
+        }
+    }
+
+    /// Path `space` keeps its own from now on.
+    pub(crate) fn spend(&mut self, space: u8) {
+        if let PathSecrets::Parted(left) = self {
+            left[usize::from(space % SPACES)] = None;
+        }
+    }
+
+    /// Do they follow from one?
+    pub(crate) fn are_whole(&self) -> bool {
+        matches!(self, PathSecrets::Whole(_))
+    }
+
+    /// A path has taken another key: each secret stands alone from now on, and those of the paths that are `used` are gone.
+    pub(crate) fn part(&mut self, used: impl Fn(u8) -> bool) {
+        let left = |space: usize| self.of(space as u8).filter(|_| !used(space as u8));
+        let left = std::array::from_fn(left);
+        if let PathSecrets::Whole(direction) = self {
+            direction.zeroize();
+        }
+        *self = PathSecrets::Parted(Box::new(left));
+    }
 }
 
 /// The keys of one path in one direction.
@@ -131,6 +177,11 @@ impl Keys {
             secret,
             previous: None,
         })
+    }
+
+    /// Keys taken after the first.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Encrypts `bytes` in place as packet `number`, and returns the tag that also covers `header`. Each number is used
@@ -239,6 +290,22 @@ mod tests {
         assert!(opens(&mut receiver, 9 * PACKETS_PER_KEY, b"header", &far));
         let again = opens(&mut receiver, PACKETS_PER_KEY, b"header", &first);
         assert!(!again, "its key is gone");
+    }
+
+    #[test]
+    fn once_a_key_is_behind_nothing_leads_back_to_it() {
+        let mut secrets = PathSecrets::new([7; 32]);
+        let first = secrets.of(3);
+        assert!(first.is_some() && secrets.are_whole());
+        secrets.part(|space| space == 3);
+        assert_eq!((secrets.of(3), secrets.are_whole()), (None, false));
+        assert_eq!(
+            secrets.of(5),
+            Some(space_secret(&[7; 32], 5)),
+            "unused paths can still begin"
+        );
+        secrets.spend(5);
+        assert_eq!(secrets.of(5), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD, SPACES};
 use crate::replay::Window;
-use crate::schedule::{Keys, Suite, space_secret};
+use crate::schedule::{Keys, PathSecrets, Suite};
 use restp_base::machine::{Datagram, Head, PathAddress};
 
 /// Packets that did not open, after which a session takes none (RFC 9001 §6.6 for ChaCha20-Poly1305).
@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
 /// Seals what leaves.
 pub(crate) struct Sealer {
     suite: Suite,
-    secret: [u8; 32],
+    secrets: PathSecrets,
     to: ConnectionId,
     early: bool,
     spaces: Vec<Space>,
@@ -40,7 +40,7 @@ impl Sealer {
     pub(crate) fn new(suite: Suite, secret: [u8; 32], to: ConnectionId, early: bool) -> Self {
         Sealer {
             suite,
-            secret,
+            secrets: PathSecrets::new(secret),
             to,
             early,
             spaces: Vec::new(),
@@ -76,6 +76,10 @@ impl Sealer {
         out.extend_from_slice(&datagram.body);
         let tag = space.keys.seal(header.number, &bytes, &mut out[begin..])?;
         out.extend_from_slice(&tag);
+        if space.keys.generation() > 0 && self.secrets.are_whole() {
+            let used = self.spaces.len();
+            self.secrets.part(|space| usize::from(space) < used);
+        }
         Some(())
     }
 
@@ -86,7 +90,9 @@ impl Sealer {
         let index = match found {
             Some(index) => index,
             None if self.spaces.len() < usize::from(SPACES) => {
-                let keys = Keys::new(self.suite, space_secret(&self.secret, self.spaces.len() as u8))?;
+                let index = self.spaces.len() as u8;
+                let keys = Keys::new(self.suite, self.secrets.of(index)?)?;
+                self.secrets.spend(index);
                 self.spaces.push(Space {
                     path,
                     keys,
@@ -107,7 +113,7 @@ impl Sealer {
 /// Opens what arrives.
 pub(crate) struct Opener {
     suite: Suite,
-    secret: [u8; 32],
+    secrets: PathSecrets,
     spaces: [Option<Box<(Keys, Window)>>; SPACES as usize],
     forgeries: u64,
 }
@@ -116,7 +122,7 @@ impl Opener {
     pub(crate) fn new(suite: Suite, secret: [u8; 32]) -> Self {
         Opener {
             suite,
-            secret,
+            secrets: PathSecrets::new(secret),
             spaces: Default::default(),
             forgeries: 0,
         }
@@ -132,13 +138,10 @@ impl Opener {
         if self.forgeries >= MAX_FORGERIES {
             return Err(Refusal::Forged);
         }
-        let slot = &mut self.spaces[usize::from(header.space % SPACES)];
-        if slot.is_none() {
-            let keys = Keys::new(self.suite, space_secret(&self.secret, header.space));
-            *slot = keys.map(|keys| Box::new((keys, Window::default())));
-        }
+        let index = header.space % SPACES;
+        let slot = &mut self.spaces[usize::from(index)];
         let Some((keys, window)) = slot.as_deref_mut() else {
-            return Err(Refusal::Forged);
+            return self.open_first(index, header, sealed, opened);
         };
         if !window.is_new(header.number) {
             return Err(Refusal::Replayed);
@@ -148,6 +151,32 @@ impl Opener {
             return Err(Refusal::Forged);
         }
         window.note(header.number);
+        let later = keys.generation() > 0;
+        if later && self.secrets.are_whole() {
+            self.secrets
+                .part(|space| self.spaces[usize::from(space)].is_some());
+        }
+        Ok(())
+    }
+
+    /// The first packet of path `index`: keys are kept for it when it is genuine.
+    fn open_first(
+        &mut self,
+        index: u8,
+        header: &DataHeader,
+        sealed: &[u8],
+        opened: &mut [u8],
+    ) -> Result<(), Refusal> {
+        let keys = (self.secrets.of(index)).and_then(|secret| Keys::new(self.suite, secret));
+        let mut opens = |keys: &mut Keys| keys.open(header.number, &header.emit(), sealed, opened);
+        let Some(keys) = keys.and_then(|mut keys| opens(&mut keys).then_some(keys)) else {
+            self.forgeries += 1;
+            return Err(Refusal::Forged);
+        };
+        let mut window = Window::default();
+        window.note(header.number);
+        self.secrets.spend(index);
+        self.spaces[usize::from(index)] = Some(Box::new((keys, window)));
         Ok(())
     }
 }

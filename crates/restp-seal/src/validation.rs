@@ -3,6 +3,7 @@
 //! packet counts, and the old address stays.
 
 use crate::packet::SPACES;
+use bytes::Bytes;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
 use std::net::SocketAddr;
@@ -15,8 +16,8 @@ const RESPONSE: u8 = 0x81;
 /// Bytes nobody guesses.
 pub(crate) type Value = [u8; 8];
 
-/// An address is asked again after so long, and another may be asked instead.
-const REPEAT: Duration = Duration::from_millis(200);
+/// An address is asked again after so long, and another of the same path may be asked instead.
+const REPEAT: Duration = Duration::from_millis(50);
 
 /// What a packet carries that is no PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +52,22 @@ impl Control {
 /// Where a packet came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whence {
-    /// From where its path is, or it is the first of a path.
+    /// From where its path is.
     Home,
-    /// From an address that has not answered. It counts as from `home`; `ask` there, if it is time to.
-    Elsewhere { home: SocketAddr, ask: Option<Value> },
+    /// From an address that has not answered. It counts as from `home`, if its path has been anywhere; `ask` there, if it is
+    /// time to.
+    Elsewhere {
+        home: Option<SocketAddr>,
+        ask: Option<Value>,
+    },
 }
 
 /// Addresses of a peer's paths that have answered.
 #[derive(Default)]
 pub(crate) struct Homes {
     known: [Option<SocketAddr>; SPACES as usize],
-    asked: Option<Asked>,
+    /// One for each path at most.
+    asked: Vec<Asked>,
 }
 
 struct Asked {
@@ -70,7 +76,7 @@ struct Asked {
     value: Value,
     at: Time,
     /// The last packet from there: it tells the machine where the peer is now.
-    last: Datagram,
+    last: Option<Datagram>,
 }
 
 impl Homes {
@@ -81,49 +87,70 @@ impl Homes {
         homes
     }
 
-    /// A genuine packet of path `space` came, `datagram` is what was in it; `chance` is drawn when it must be asked for.
+    /// A genuine packet of path `space` came from `remote`; `is_home` tells whether the peer has answered there on another
+    /// path or in another session, `chance` is drawn when it must be asked for.
     pub(crate) fn look(
         &mut self,
         now: Time,
         space: u8,
-        datagram: &Datagram,
+        remote: SocketAddr,
+        is_home: impl FnOnce() -> bool,
         chance: impl FnOnce() -> Value,
     ) -> Whence {
-        let (space, remote) = (usize::from(space % SPACES), datagram.path.remote);
-        let home = *self.known[space].get_or_insert(remote);
-        if home == remote {
+        let space = usize::from(space % SPACES);
+        let home = self.known[space];
+        if home == Some(remote) {
             return Whence::Home;
         }
-        let value = match &mut self.asked {
-            Some(asked) if asked.remote == remote && asked.space == space => {
-                asked.last = datagram.clone();
-                let due = now.since(asked.at) >= REPEAT;
-                due.then(|| {
-                    asked.at = now;
-                    asked.value
-                })
-            }
+        if home.is_none() && is_home() {
+            self.known[space] = Some(remote);
+            return Whence::Home;
+        }
+        let asked = self.asked.iter().position(|asked| asked.space == space);
+        let pending = asked.map(|index| &mut self.asked[index]);
+        let ask = match pending {
             Some(asked) if now.since(asked.at) < REPEAT => None,
+            Some(asked) if asked.remote == remote => {
+                asked.at = now;
+                Some(asked.value)
+            }
             _ => {
                 let value = chance();
-                self.asked = Some(Asked {
+                if let Some(index) = asked {
+                    self.asked.swap_remove(index);
+                }
+                self.asked.push(Asked {
                     space,
                     remote,
                     value,
                     at: now,
-                    last: datagram.clone(),
+                    last: None,
                 });
                 Some(value)
             }
         };
-        Whence::Elsewhere { home, ask: value }
+        Whence::Elsewhere { home, ask }
     }
 
-    /// `remote` has answered with `value`: where it was asked, the path is there now, and its last packet is returned.
-    pub(crate) fn answered(&mut self, remote: SocketAddr, value: Value) -> Option<Datagram> {
-        let asked = self
-            .asked
-            .take_if(|asked| asked.remote == remote && asked.value == value)?;
+    /// Keeps a packet of path `space` until its address, which was asked, has answered; only the last.
+    pub(crate) fn keep(&mut self, space: u8, datagram: &Datagram) {
+        let from = |asked: &&mut Asked| {
+            asked.space == usize::from(space % SPACES) && asked.remote == datagram.path.remote
+        };
+        if let Some(asked) = self.asked.iter_mut().find(from) {
+            asked.last = Some(Datagram {
+                body: Bytes::copy_from_slice(&datagram.body), // it would keep its neighbours in memory
+                ..datagram.clone()
+            });
+        }
+    }
+
+    /// `remote` has answered with `value`: where it was asked, the path is there now, and its last packet is returned, if it
+    /// was kept.
+    pub(crate) fn answered(&mut self, remote: SocketAddr, value: Value) -> Option<Option<Datagram>> {
+        let answers = |asked: &Asked| asked.remote == remote && asked.value == value;
+        let index = self.asked.iter().position(answers)?;
+        let asked = self.asked.swap_remove(index);
         self.known[asked.space] = Some(remote);
         Some(asked.last)
     }
@@ -134,11 +161,15 @@ mod tests {
     use super::*;
     use restp_base::machine::PathAddress;
 
-    fn from(host: u8) -> Datagram {
+    fn host(host: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, host], 1))
+    }
+
+    fn from(number: u8) -> Datagram {
         Datagram {
             path: PathAddress {
-                local: SocketAddr::from(([10, 0, 0, 1], 1)),
-                remote: SocketAddr::from(([10, 0, 0, host], 1)),
+                local: host(1),
+                remote: host(number),
             },
             ..Datagram::empty()
         }
@@ -150,38 +181,52 @@ mod tests {
 
     #[test]
     fn a_path_moves_when_its_new_address_answers_and_not_before() {
-        let home = from(2).path.remote;
-        let mut homes = Homes::at(home);
-        assert_eq!(homes.look(ms(0), 0, &from(2), || [1; 8]), Whence::Home);
-        assert_eq!(
-            homes.look(ms(0), 1, &from(3), || [1; 8]),
-            Whence::Home,
-            "another path"
-        );
+        let home = Some(host(2));
+        let mut homes = Homes::at(host(2));
+        let look =
+            |homes: &mut Homes, at, from, value| homes.look(ms(at), 0, host(from), || false, || [value; 8]);
+        assert_eq!(look(&mut homes, 0, 2, 1), Whence::Home);
         let ask = Some([2; 8]);
-        assert_eq!(
-            homes.look(ms(1), 0, &from(9), || [2; 8]),
-            Whence::Elsewhere { home, ask }
-        );
+        assert_eq!(look(&mut homes, 1, 9, 2), Whence::Elsewhere { home, ask });
+        homes.keep(0, &from(9));
         let quiet = Whence::Elsewhere { home, ask: None };
-        assert_eq!(homes.look(ms(2), 0, &from(9), || [3; 8]), quiet, "asked already");
-        assert_eq!(homes.look(ms(2), 0, &from(8), || [3; 8]), quiet, "one at a time");
+        assert_eq!(look(&mut homes, 2, 9, 3), quiet, "asked already");
+        assert_eq!(look(&mut homes, 2, 8, 3), quiet, "one at a time");
         assert_eq!(
-            homes.look(ms(201), 0, &from(9), || [3; 8]),
+            look(&mut homes, 51, 9, 3),
             Whence::Elsewhere { home, ask },
             "again"
         );
-        assert!(
-            homes.answered(from(8).path.remote, [2; 8]).is_none(),
-            "from elsewhere"
+        assert!(homes.answered(host(8), [2; 8]).is_none(), "from elsewhere");
+        assert!(homes.answered(host(9), [3; 8]).is_none(), "with something else");
+        let last = homes.answered(host(9), [2; 8]).expect("it was asked");
+        assert_eq!(last.map(|last| last.path.remote), Some(host(9)));
+        assert_eq!(look(&mut homes, 300, 9, 4), Whence::Home);
+        assert!(homes.answered(host(9), [2; 8]).is_none(), "once");
+    }
+
+    #[test]
+    fn a_new_path_is_nowhere_until_its_address_has_answered() {
+        let mut homes = Homes::at(host(2));
+        let ask = Some([1; 8]);
+        let nowhere = Whence::Elsewhere { home: None, ask };
+        assert_eq!(homes.look(ms(0), 1, host(3), || false, || [1; 8]), nowhere);
+        let other = Whence::Elsewhere {
+            home: None,
+            ask: Some([5; 8]),
+        };
+        assert_eq!(
+            homes.look(ms(0), 2, host(4), || false, || [5; 8]),
+            other,
+            "each path"
         );
-        assert!(
-            homes.answered(from(9).path.remote, [3; 8]).is_none(),
-            "with something else"
+        assert_eq!(
+            homes.answered(host(3), [1; 8]).map(|last| last.is_some()),
+            Some(false)
         );
-        assert!(homes.answered(from(9).path.remote, [2; 8]).is_some());
-        assert_eq!(homes.look(ms(300), 0, &from(9), || [4; 8]), Whence::Home);
-        assert!(homes.answered(from(9).path.remote, [2; 8]).is_none(), "once");
+        assert_eq!(homes.look(ms(1), 1, host(3), || false, || [6; 8]), Whence::Home);
+        let known = homes.look(ms(1), 3, host(3), || true, || [7; 8]);
+        assert_eq!(known, Whence::Home, "it has answered on another path");
     }
 
     #[test]

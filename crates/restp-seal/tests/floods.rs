@@ -187,11 +187,74 @@ fn one_source_cannot_take_the_place_of_others() {
     }
     assert!(token.is_some());
     let stats = pair.ends[1].seal_stats();
-    assert_eq!(pair.ends[1].half_open(), 256 / 16);
+    assert_eq!(
+        pair.ends[1].half_open(),
+        2 * 256 / 16,
+        "before and after it had proved it"
+    );
     assert!(stats.crowded > 300 && stats.retries > 0, "{stats:?}");
     // Others do not even notice.
     pair.connect();
     assert!(!pair.log.iter().any(|seen| seen.kind() == RETRY));
+}
+
+/// They were counted together, and whoever has the address was dropped when it had proved it.
+#[test]
+fn forged_requests_of_a_source_do_not_lock_it_out() {
+    let mut pair = server(256);
+    let victim = u32::from_be_bytes([10, 0, 0, 1]);
+    let lock = |pair: &mut Pair| {
+        for n in 0..100 {
+            ask(pair, victim, &hello(victim, n));
+        }
+    };
+    lock(&mut pair);
+    assert_eq!(pair.ends[1].half_open(), 256 / 16);
+    let flows = pair.connect();
+    assert!(
+        pair.log.iter().any(|seen| seen.kind() == RETRY),
+        "it proves its address"
+    );
+    assert!(pair.transfer(0, flows, b"hello", ms(500)));
+}
+
+/// Nobody looked at what had expired before the share was judged, so a source with all of it stayed locked out.
+#[test]
+fn a_source_that_has_all_its_share_gets_it_back_when_that_expires() {
+    let mut pair = server(256);
+    let source = u32::from_be_bytes([10, 0, 0, 1]);
+    let mut token = None;
+    for n in 0..100 {
+        let mut asked = hello(source, n);
+        if let Some(token) = &token {
+            set_token(&mut asked, token);
+        }
+        let answers = ask(&mut pair, source, &asked);
+        let retry = answers.first().filter(|bytes| bytes[0] == RETRY);
+        token = retry.map_or(token, |bytes| bytes[9..].try_into().ok());
+    }
+    assert!(pair.ends[1].seal_stats().crowded > 0);
+    pair.run_for(Duration::from_secs(201));
+    pair.connect();
+    assert_eq!(pair.ends[1].half_open(), 0);
+}
+
+#[test]
+fn a_source_with_a_sixteenth_of_all_sessions_leaves_room_to_others() {
+    let mut server: SealConfig = seal(2);
+    server.max_sessions = 64;
+    let mut pair = Pair::of("3wh-arq", &[], seal(1), server);
+    pair.know();
+    for n in 0..200 {
+        ask(&mut pair, NET, &hello(NET, n));
+    }
+    assert_eq!(
+        pair.ends[1].sessions(),
+        32,
+        "half of all while nobody else wants any"
+    );
+    assert!(pair.ends[1].seal_stats().retries > 0);
+    pair.connect();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
-use restp_proto::wire::is_bare_request;
+use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
 use restp_seal::{Clients, SealConfig, Sealed, SecretKey};
 use std::io;
@@ -70,7 +70,7 @@ impl Transport {
             clients: identity.clients,
             first_use: identity.first_use,
             fast_aes: has_fast_aes(),
-            ..SealConfig::new(identity.secret, random()?, is_bare_request)
+            ..SealConfig::new(identity.secret, random()?, bare_request)
         };
         let engine = restp_proto::Endpoint::new(with_room_for_seal(config));
         Ok(Transport::Sealed(Box::new(Sealed::new(engine, seal))))

@@ -4,7 +4,7 @@ use super::Ends;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_proto::endpoint::Endpoint;
-use restp_proto::wire::is_bare_request;
+use restp_proto::wire::bare_request;
 use restp_seal::{SealConfig, Sealed, SecretKey};
 
 /// Who opens and who serves: chance of the client and of the server begins with these.
@@ -17,7 +17,7 @@ pub(super) fn seal(client: Endpoint, server: Endpoint, path: PathAddress, met: b
         let secret = SecretKey::from_chance([who; 32]);
         Box::new(Sealed::new(
             engine,
-            SealConfig::new(secret, [!who; 32], is_bare_request),
+            SealConfig::new(secret, [!who; 32], bare_request),
         ))
     });
     client.expect(path.remote, server.public_key());

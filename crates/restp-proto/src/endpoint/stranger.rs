@@ -65,14 +65,15 @@ impl Endpoint {
             self.stats.unserved += 1;
             return self.refuse(path, &packet);
         };
-        if self.table.len() >= self.config.max_connections {
+        let source = path.remote.ip();
+        if !self.table.has_room(source, self.config.max_connections) {
             self.stats.overflowed += 1; // the peer will try again
             return;
         }
         let services = Services::of(&composition);
         let exchange = self.exchange(now, path, &packet, (services.setup, opted_in));
         let early = exchange == Some(Exchange::Trust);
-        if !early && self.table.half_open() >= self.config.max_half_open {
+        if !early && !self.table.has_half_open_room(source, self.config.max_half_open) {
             self.stats.overflowed += 1;
             return;
         }
@@ -86,7 +87,7 @@ impl Endpoint {
         if with_data || packet.header.services.setup == Setup::Connectionless {
             connection.handle(now, packet);
         }
-        let index = self.table.insert(Some(key), Session::One(connection));
+        let index = self.table.accept(key, Session::One(connection));
         self.touch(index);
     }
 
@@ -109,7 +110,7 @@ impl Endpoint {
         match Association::accept(now, composition, services, path, &packet, (isn, own), exchange) {
             Some(association) => {
                 let token = association.keys().map(|keys| keys.own_token());
-                let index = self.table.insert(Some(key), Session::Several(association));
+                let index = self.table.accept(key, Session::Several(association));
                 if let Some(token) = token {
                     self.table.set_token(index, token);
                 }

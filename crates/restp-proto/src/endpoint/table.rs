@@ -4,10 +4,11 @@ use super::session::Session;
 use crate::connection::Ports;
 use restp_base::flow::FlowId;
 use restp_base::machine::Wakeup;
+use restp_base::sources::Sources;
 use restp_base::time::Time;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What tells one association from another (ResTP §3.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,8 @@ struct Slot {
     keys: SmallVec<[Key; 1]>,
     /// How further paths name it.
     token: Option<[u8; 4]>,
+    /// Who asked for it; none where it was opened here.
+    source: Option<IpAddr>,
     /// The application has let it go: it is forgotten as soon as it is closed.
     released: bool,
     /// It waits for its turn to send.
@@ -32,6 +35,12 @@ struct Slot {
     /// moves away with every packet is not followed. `Time::MAX` for none.
     wakes_at: Time,
     wakes_why: Wakeup,
+}
+
+/// May a source that has `own` of `all` in use, of `max`, take another? Once half are in use each has a sixteenth, so that
+/// nobody takes the places of all others.
+fn has_room(all: usize, own: usize, max: usize) -> bool {
+    all < max / 2 || all < max && own < (max / 16).max(4)
 }
 
 /// All associations of an endpoint.
@@ -46,7 +55,10 @@ pub(super) struct Table {
     /// The association that was found last: most datagrams are for the same one as the one before.
     last: Option<(Key, (u32, u8))>,
     half_open: BTreeSet<u32>,
-    /// The same for those whose peer has proved its address: neither kind can crowd out the other.
+    /// Whose those are, and whose all are that were asked for.
+    half_open_of: Sources,
+    holders: Sources,
+    /// The same as `half_open` for those whose peer has proved its address: neither kind can crowd out the other.
     early: BTreeSet<u32>,
 }
 
@@ -54,9 +66,13 @@ impl Table {
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-    /// Associations whose set-up is not complete.
-    pub(super) fn half_open(&self) -> usize {
-        self.half_open.len()
+    /// Is there room among `max` associations for one more that the source of `address` asks for?
+    pub(super) fn has_room(&self, address: IpAddr, max: usize) -> bool {
+        has_room(self.len(), self.holders.count(address), max)
+    }
+    /// The same among `max` associations whose set-up is not complete.
+    pub(super) fn has_half_open_room(&self, address: IpAddr, max: usize) -> bool {
+        has_room(self.half_open.len(), self.half_open_of.count(address), max)
     }
     /// Those that take data all the same.
     pub(super) fn early(&self) -> usize {
@@ -111,6 +127,7 @@ impl Table {
                 session: None,
                 keys: SmallVec::new(),
                 token: None,
+                source: None,
                 released: false,
                 queued: false,
                 wakes_at: Time::MAX,
@@ -130,6 +147,29 @@ impl Table {
             self.half_open.insert(index);
         }
         index
+    }
+
+    /// Takes a flow that the peer of `key` asked for.
+    pub(super) fn accept(&mut self, key: Key, session: Session) -> u32 {
+        let index = self.insert(Some(key), session);
+        let source = key.remote.ip();
+        self.slots[index as usize].source = Some(source);
+        self.holders.enter(source);
+        if self.half_open.contains(&index) {
+            self.half_open_of.enter(source);
+        }
+        index
+    }
+
+    /// The set-up of `index` is complete, or over.
+    fn set_up(&mut self, index: u32) {
+        let source = self.slots[index as usize].source;
+        if self.half_open.remove(&index)
+            && let Some(source) = source
+        {
+            self.half_open_of.leave(source);
+        }
+        self.early.remove(&index);
     }
 
     /// The path `ordinal` of `index` is found by `key`.
@@ -201,7 +241,11 @@ impl Table {
         }
         if done {
             self.wakes_at(index, Time::MAX, Wakeup::Expiry);
+            self.set_up(index);
             let slot = &mut self.slots[index as usize];
+            if let Some(source) = slot.source.take() {
+                self.holders.leave(source);
+            }
             slot.session = None;
             slot.generation = slot.generation.wrapping_add(1);
             self.free.push(index);
@@ -220,19 +264,15 @@ impl Table {
             return;
         };
         slot.queued = false;
+        let (session, wakes_at) = (slot.session.as_ref(), slot.wakes_at);
+        let deadline = session.and_then(|session| session.deadline());
         let some = !self.half_open.is_empty() || !self.early.is_empty();
-        if some
-            && !slot
-                .session
-                .as_ref()
-                .is_some_and(|session| session.is_half_open())
-        {
-            self.half_open.remove(&index);
-            self.early.remove(&index);
+        if some && !session.is_some_and(|session| session.is_half_open()) {
+            self.set_up(index);
         }
-        match slot.session.as_ref().and_then(|session| session.deadline()) {
+        match deadline {
             None => self.wakes_at(index, Time::MAX, Wakeup::Expiry),
-            Some((at, why)) if at < slot.wakes_at => self.wakes_at(index, at, why),
+            Some((at, why)) if at < wakes_at => self.wakes_at(index, at, why),
             Some(_) => {}
         }
     }

@@ -56,7 +56,7 @@ pub use fec::Fec;
 pub use mp::MpSetup;
 pub use mp_capable::{Key, Keys, MpCapable};
 pub use mp_join::MpJoin;
-pub use request::is_bare_request;
+pub use request::bare_request;
 pub use restp_services::connection_management::Cookie;
 pub use sack::Blocks;
 pub use snack::Snack;

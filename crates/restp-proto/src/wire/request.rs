@@ -1,6 +1,7 @@
 //! Requests that carry no data (ResTP §3.5.5): a layer below may have to hand one on twice.
 
-use restp_base::machine::Datagram;
+use super::{Header, MpSetup};
+use restp_base::machine::{Datagram, Request};
 
 /// Bits of the second byte.
 const ACK: u8 = 0x10;
@@ -8,20 +9,23 @@ const RST: u8 = 0x04;
 const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
 
-/// Does this datagram ask for a flow or a path, and nothing else? Handed on twice it does no harm: the second time it is
-/// a repeat of the first.
-pub fn is_bare_request(datagram: &Datagram) -> bool {
+/// What this datagram asks for, if it asks and brings no data: handed on twice it does no harm, the second time it is a
+/// repeat of the first.
+pub fn bare_request(datagram: &Datagram) -> Option<Request> {
     let head = if datagram.head.is_empty() {
         &datagram.body[..]
     } else {
         &datagram.head[..]
     };
-    let Some(base) = head.first_chunk::<12>() else {
-        return false;
-    };
+    let base = head.first_chunk::<12>()?;
     let length = 4 * usize::from(base[6] & 0xF0 | base[0] & 0x0F);
     let whole = length.checked_sub(datagram.head.len()) == Some(datagram.body.len());
-    base[1] & (SYN | ACK | RST | FIN) == SYN && whole
+    if base[1] & (SYN | ACK | RST | FIN) != SYN || !whole {
+        return None;
+    }
+    let joins = Header::parse(head, datagram.len())
+        .is_ok_and(|(header, _)| matches!(header.mp, Some(MpSetup::Join(_))));
+    Some(if joins { Request::Path } else { Request::Flow })
 }
 
 #[cfg(test)]
@@ -39,14 +43,14 @@ mod tests {
     #[test]
     fn a_syn_without_data_and_nothing_else() {
         let syn = [0x03, 0x02, 0x10, 0, 0, 1, 0, 0, 0xC3, 0x50, 0, 0x50];
-        assert!(is_bare_request(&datagram(&syn, b"")));
-        assert!(!is_bare_request(&datagram(&syn, b"data")));
-        assert!(!is_bare_request(&datagram(&syn[..11], b"")));
-        assert!(!is_bare_request(&datagram(b"", b"")));
+        assert_eq!(bare_request(&datagram(&syn, b"")), Some(Request::Flow));
+        assert_eq!(bare_request(&datagram(&syn, b"data")), None);
+        assert_eq!(bare_request(&datagram(&syn[..11], b"")), None);
+        assert_eq!(bare_request(&datagram(b"", b"")), None);
         for flags in [0x00, 0x12, 0x06, 0x03, 0x10] {
             let mut other = syn;
             other[1] = flags;
-            assert!(!is_bare_request(&datagram(&other, b"")), "{flags:#04x}");
+            assert_eq!(bare_request(&datagram(&other, b"")), None, "{flags:#04x}");
         }
     }
 }

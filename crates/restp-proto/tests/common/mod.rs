@@ -346,7 +346,12 @@ impl Pair {
 
     /// Gives `bytes` to the end of `side` as if its peer had sent them, and drains it.
     pub fn inject(&mut self, side: usize, bytes: &[u8]) {
-        let mut datagram = contiguous(self.path(side), bytes.to_vec());
+        self.inject_on(side, self.path(side), bytes);
+    }
+
+    /// The same along another path.
+    pub fn inject_on(&mut self, side: usize, path: PathAddress, bytes: &[u8]) {
+        let mut datagram = contiguous(path, bytes.to_vec());
         self.ends[side].handle(self.now, Input::Datagram(&mut datagram));
         self.drain(side);
     }

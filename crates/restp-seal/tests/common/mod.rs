@@ -7,7 +7,7 @@ use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::composition::Preset;
-use restp_proto::wire::is_bare_request;
+use restp_proto::wire::bare_request;
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
 use restp_seal::{SealConfig, Sealed, SecretKey};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub fn secret(of: u8) -> SecretKey {
 }
 
 pub fn seal(of: u8) -> SealConfig {
-    SealConfig::new(secret(of), [of; 32], is_bare_request)
+    SealConfig::new(secret(of), [of; 32], bare_request)
 }
 
 pub fn config(preset: &str, set: &[(&str, &str)]) -> EndpointConfig {

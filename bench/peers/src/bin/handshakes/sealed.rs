@@ -8,7 +8,7 @@ use restp_base::flow::{Flow, FlowId};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::composition::Preset;
-use restp_proto::wire::is_bare_request;
+use restp_proto::wire::bare_request;
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
 use restp_seal::{Pass, PublicKey, SealConfig, Sealed, SecretKey};
 
@@ -73,7 +73,7 @@ impl Meeting {
             "resumed" => Kind::Resumed,
             _ => bail!("{kind:?}: allowed are ik, ix, resumed"),
         };
-        let seal = SealConfig::new(SecretKey::from_chance([2; 32]), [2; 32], is_bare_request);
+        let seal = SealConfig::new(SecretKey::from_chance([2; 32]), [2; 32], bare_request);
         let server = Sealed::new(Endpoint::new(config()?.listen(PORT, Acceptance::Any)), seal);
         let mut meeting = Meeting {
             kind: Kind::Ik,
@@ -112,7 +112,7 @@ impl crate::Meeting for Meeting {
             seed[..8].copy_from_slice(&self.visits.to_be_bytes());
             let mut own = [7; 32]; // it keeps its name
             own[..8].copy_from_slice(&number.to_be_bytes());
-            let seal = SealConfig::new(SecretKey::from_chance(own), seed, is_bare_request);
+            let seal = SealConfig::new(SecretKey::from_chance(own), seed, bare_request);
             let mut machine = Sealed::new(Endpoint::new(config()?), seal);
             if self.kind != Kind::Ix {
                 machine.expect(server_address(), self.key);
