@@ -14,7 +14,7 @@
 )]
 
 use restp_base::machine::Datagram;
-use restp_proto::wire::{Header, Tail, bare_request, sack, verify_header, verify_payload};
+use restp_proto::wire::{Header, Tail, sack, verify_header, verify_payload};
 use restp_seal::PublicKey;
 use restp_seal::packet::{Grant, NUMBERS, Packet, Pattern, Request};
 use restp_seal::replay::Window;
@@ -85,7 +85,7 @@ total! {
         black_box(verify_payload(head, payload));
     }
     fn bare_request(datagram: &Datagram) {
-        black_box(bare_request(datagram));
+        black_box(restp_proto::wire::bare_request(datagram));
     }
     // Numbers of a connection begin at 2^32 and are counted one by one: they stay below 2^62.
     fn received_blocks(header: &Header, number: u64) {

@@ -1,6 +1,6 @@
 //! Requests that carry no data (ResTP §3.5.5): a layer below may have to hand one on twice.
 
-use super::{Header, MpSetup};
+use super::codes::MPX_JOIN;
 use restp_base::machine::{Datagram, Request};
 
 /// Bits of the second byte.
@@ -23,9 +23,10 @@ pub fn bare_request(datagram: &Datagram) -> Option<Request> {
     if base[1] & (SYN | ACK | RST | FIN) != SYN || !whole {
         return None;
     }
-    let joins = Header::parse(head, datagram.len())
-        .is_ok_and(|(header, _)| matches!(header.mp, Some(MpSetup::Join(_))));
-    Some(if joins { Request::Path } else { Request::Flow })
+    Some(match base[6] >> 2 & 0b11 {
+        MPX_JOIN => Request::Path,
+        _ => Request::Flow,
+    })
 }
 
 #[cfg(test)]
@@ -44,6 +45,9 @@ mod tests {
     fn a_syn_without_data_and_nothing_else() {
         let syn = [0x03, 0x02, 0x10, 0, 0, 1, 0, 0, 0xC3, 0x50, 0, 0x50];
         assert_eq!(bare_request(&datagram(&syn, b"")), Some(Request::Flow));
+        let mut join = syn;
+        join[6] |= MPX_JOIN << 2;
+        assert_eq!(bare_request(&datagram(&join, b"")), Some(Request::Path));
         assert_eq!(bare_request(&datagram(&syn, b"data")), None);
         assert_eq!(bare_request(&datagram(&syn[..11], b"")), None);
         assert_eq!(bare_request(&datagram(b"", b"")), None);
