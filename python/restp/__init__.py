@@ -7,7 +7,7 @@ the endpoint for asyncio.
 """
 
 from restp._restp import ConnectionLost, RunError, ScenarioError, __version__
-from restp.aio import Connection, Endpoint, connect, listen
+from restp.aio import Connection, Endpoint, PlainWarning, connect, listen
 from restp.lab import run
 from restp.reports import ReportError, report
 from restp.results import Table
@@ -20,6 +20,7 @@ __all__ = [
     "ConnectionLost",
     "Endpoint",
     "FolderError",
+    "PlainWarning",
     "ReportError",
     "RunError",
     "ScenarioError",

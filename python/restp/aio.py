@@ -12,6 +12,7 @@
 """
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -25,6 +26,10 @@ PORT = 7
 Addresses = str | Sequence[str]
 
 Item = TypeVar("Item")
+
+
+class PlainWarning(UserWarning):
+    """An endpoint was opened without a seal."""
 
 
 class _Inlet(Generic[Item]):
@@ -186,12 +191,14 @@ async def connect(
 
     ``port`` is the service there. ``profile`` is a preset (``restp profiles`` lists them), ``set`` what differs from
     it; several paths need one that has them, such as ``multipath``. With ``key`` it is the host of that public key or
-    none. ``secret`` is this host's name (``restp keygen``), a new one when absent. ``plain`` leaves the seal out.
+    none. ``secret`` is this host's name (``restp keygen``), a new one when absent. ``plain`` leaves the seal out,
+    and warns of that (``PlainWarning``).
 
     Raises ``ConnectionLost`` when nobody answers or the service is refused.
     """
     remotes = _several(remote)
     locals_ = _several(local) if local is not None else _wildcards(remotes)
+    _warn_of(plain)
     endpoint = _restp.Endpoint(locals_, profile, _messages(set), None, secret, plain)
     return Connection(await endpoint.connect(remotes, port, key))
 
@@ -206,7 +213,14 @@ async def listen(
     plain: bool = False,
 ) -> Endpoint:
     """Serve ``port`` at ``local`` (``IP:PORT``, or several). Peers may use other profiles than this host's."""
+    _warn_of(plain)
     return Endpoint(_restp.Endpoint(_several(local), profile, _messages(set), port, secret, plain))
+
+
+def _warn_of(plain: bool) -> None:
+    if plain:
+        said = "without a seal anybody on the way can read and change what is sent"
+        warnings.warn(said, PlainWarning, stacklevel=3)
 
 
 def _several(addresses: Addresses) -> list[str]:

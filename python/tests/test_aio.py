@@ -37,6 +37,24 @@ def test_messages_keep_their_boundaries():
     run(story())
 
 
+def test_leaving_the_seal_out_is_warned_of():
+    async def story():
+        with pytest.warns(restp.PlainWarning, match="read and change"):
+            endpoint = await restp.listen("127.0.0.1:0", plain=True)
+        assert endpoint.key is None
+        serving = asyncio.create_task(echo(endpoint))
+        with pytest.warns(restp.PlainWarning):
+            connection = await restp.connect(endpoint.addresses, plain=True)
+        await connection.send(b"a postcard")
+        assert await connection.recv() == b"A POSTCARD"
+        connection.finish()
+        await connection.close()
+        await endpoint.close()
+        await serving
+
+    run(story())
+
+
 def test_a_stream_carries_more_than_a_segment():
     async def story():
         stream = {"framing": "coalesce"}

@@ -260,4 +260,23 @@ mod tests {
         }
         assert_eq!(sealer.spaces.len(), usize::from(SPACES));
     }
+
+    #[test]
+    fn with_the_first_key_that_is_behind_the_secret_of_the_direction_is_gone() {
+        let (mut sealer, mut opener) = ends();
+        let mut exchange = |sealer: &mut Sealer, host| {
+            let mut out = Head::new();
+            sealer.seal(&datagram(host, "x"), &mut out).unwrap();
+            assert!(opened(&mut opener, &out).is_ok());
+            (opener.secrets.are_whole(), opener.secrets.of(host - 2))
+        };
+        let (whole, first) = exchange(&mut sealer, 2);
+        assert!(whole && sealer.secrets.are_whole() && first.is_some());
+        sealer.spaces[0].next = crate::schedule::PACKETS_PER_KEY;
+        assert_eq!(exchange(&mut sealer, 2), (false, None));
+        assert_eq!((sealer.secrets.are_whole(), sealer.secrets.of(0)), (false, None));
+        // Paths that were not used yet can begin all the same, and nothing leads back to them either.
+        assert_eq!(exchange(&mut sealer, 3), (false, None));
+        assert_eq!(sealer.secrets.of(1), None);
+    }
 }

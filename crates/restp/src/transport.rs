@@ -44,7 +44,8 @@ impl Identity {
 pub enum Security {
     /// Authenticated and encrypted, under this identity.
     Sealed(Identity),
-    /// Anybody on the way can read and change what is sent: for tests, and where something below protects it.
+    /// Anybody on the way can read and change what is sent: for tests, and where something below protects it. Each endpoint
+    /// says so once, as a warning of `tracing`.
     Plain,
 }
 
@@ -64,6 +65,7 @@ const SEGMENT_BYTES: u32 = 1340;
 impl Transport {
     pub(crate) fn new(config: EndpointConfig, security: Security) -> io::Result<Self> {
         let Security::Sealed(identity) = security else {
+            tracing::warn!("without a seal: anybody on the way can read and change what this endpoint sends");
             return Ok(Transport::Plain(Box::new(restp_proto::Endpoint::new(config))));
         };
         let seal = SealConfig {
