@@ -26,7 +26,7 @@ lint: ## format, clippy, checks of the repository
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo run --locked --quiet --package xtask -- all
 	if ! command -v cargo-deny >/dev/null; then \
-	  echo "lint: without cargo-deny neither licences nor advisories are checked; make deny installs it"; \
+	  echo "lint: without cargo-deny advisories are not checked; make deny installs it"; \
 	else \
 	  cargo deny --offline --workspace check bans licenses sources; \
 	  if cargo deny --workspace fetch db 2>/dev/null; then cargo deny --offline --workspace check advisories; \

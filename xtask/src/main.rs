@@ -7,6 +7,7 @@
 //! | `clock` | no clock, global randomness or hash order below the drivers ([`clock`]) |
 //! | `vectors` | every test vector is JSON and some test reads it ([`vectors`]) |
 //! | `cites` | which open points and sections the code cites; for information ([`cites`]) |
+//! | `licences` | what dependencies ask for, and which come twice, against `deny.toml` ([`licences`]) |
 //! | `supply` | locked dependencies of one registry, one promised compiler ([`supply`]) |
 #![allow(clippy::print_stdout, reason = "a check speaks to whoever started it")]
 
@@ -14,6 +15,7 @@ mod cites;
 mod clock;
 mod finding;
 mod layers;
+mod licences;
 mod source;
 mod supply;
 mod tidy;
@@ -29,12 +31,13 @@ use crate::tree::Tree;
 
 type Check = fn(&Tree) -> anyhow::Result<Vec<Finding>>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("layers", layers::check),
     ("tidy", tidy::check),
     ("clock", clock::check),
     ("vectors", vectors::check),
     ("cites", cites::check),
+    ("licences", licences::check),
     ("supply", supply::check),
 ];
 
@@ -93,7 +96,8 @@ mod tests {
     fn a_name_that_is_no_check_is_refused_with_the_allowed_ones() {
         let refusal = run(Some("tidyy")).unwrap_err().to_string();
         assert!(
-            refusal.contains("tidyy") && refusal.contains("layers, tidy, clock, vectors, cites, supply"),
+            refusal.contains("tidyy")
+                && refusal.contains("layers, tidy, clock, vectors, cites, licences, supply"),
             "{refusal}"
         );
         assert!(run(None).is_err());

@@ -1,5 +1,5 @@
 //! What the project is built from: locked, from the one registry, with check sums; and the oldest compiler it promises to
-//! build with is the one everybody builds and tests with. Licences and advisories are `cargo deny`'s.
+//! build with is the one everybody builds and tests with. Advisories are `cargo deny`'s.
 
 use anyhow::Context;
 use toml::{Table, Value};
