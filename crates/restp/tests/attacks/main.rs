@@ -304,6 +304,38 @@ async fn copies_from_elsewhere_move_nobody_for_good() {
     assert!(server.seal_stats().replayed > 0);
 }
 
+/// News of paths comes from this host alone. An attacker can only pretend: with copies from ports where nobody is, so that
+/// the kernel hears that they are unreachable, and with questions and answers of his own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forged_news_of_paths_is_not_believed() {
+    let (client, server) = (client("default"), server("default"));
+    let address = server.local_addr();
+    let mut dice = chance(7);
+    let rule: Rule = Box::new(move |passing| {
+        let mut fate = pass(passing);
+        if passing.kind() != DATA || passing.number % 5 != 0 {
+            return fate;
+        }
+        if passing.to_server {
+            let gone = std::net::UdpSocket::bind(loopback()).expect("loopback");
+            gone.send_to(&passing.bytes, address).expect("loopback");
+        }
+        // A question whether the path works, or the answer to one, in the place of what the packet says.
+        let mut news = passing.bytes[..15].to_vec();
+        news[13] ^= 0x01; // a number that was not used
+        news.push(0x80 | dice.below(2) as u8);
+        news.extend((0..24).map(|_| dice.bits() as u8));
+        fate.push((news, Duration::ZERO));
+        fate
+    });
+    let relay = Relay::start(address, rule).await;
+    let ends = connect(&client, &server, &relay).await;
+    there_and_back(ends, noise(400_000)).await;
+    let stats = server.seal_stats();
+    assert!(stats.elsewhere > 0 && stats.moved == 0, "{stats:?}");
+    assert!(client.seal_stats().forged > 0 && stats.forged > 0, "{stats:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_cannot_be_taken_out_of_a_first_request() {
     // With IX all can read the SYN; the first two requests leave the relay with another bit of it each.
