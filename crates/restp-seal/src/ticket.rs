@@ -43,7 +43,8 @@ impl fmt::Debug for Resumption {
 pub(crate) type Period = u64;
 
 /// What a ticket says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))] // no secret in logs
 pub(crate) struct Opened {
     pub(crate) client: PublicKey,
     pub(crate) secret: [u8; SHARED_BYTES],

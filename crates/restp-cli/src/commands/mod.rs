@@ -49,13 +49,24 @@ fn bear(composition: &mut Composition, patience: Duration) {
     composition.progress_timeout = patience;
     composition.idle_timeout = patience;
     composition.handshake.rto = composition.handshake.rto.min(FIRST_HANDSHAKE_WAIT);
-    let ceiling = (patience / 10).max(composition.rto.floor);
-    composition.rto.ceiling = composition.rto.ceiling.min(ceiling);
-    let attempts = patience.as_nanos() / composition.rto.floor.as_nanos().max(1) + 1;
-    composition.rto.attempts = composition
-        .rto
+    let rto = &mut composition.rto;
+    // Data leaves 255 times at most (OP-51): where a day is to be borne, the longest waits are longer.
+    let ceiling = rto.ceiling.max(patience / 200);
+    rto.ceiling = ceiling.min((patience / 10).max(rto.floor));
+    rto.attempts = rto
         .attempts
-        .max(u32::try_from(attempts).unwrap_or(u32::MAX));
+        .max(attempts_within(patience, rto.floor, rto.ceiling));
+}
+
+/// How often a timer that doubles from `floor` to `ceiling` expires until `patience` is over.
+fn attempts_within(patience: Duration, floor: Duration, ceiling: Duration) -> u32 {
+    let least = Duration::from_millis(1); // nobody has checked them yet
+    let (mut wait, mut waited, mut attempts) = (floor.max(least), Duration::ZERO, 0);
+    while waited <= patience {
+        (waited, wait) = (waited + wait, (wait * 2).min(ceiling).max(least));
+        attempts += 1;
+    }
+    attempts
 }
 
 /// What `--plain` costs, said each time.
@@ -80,8 +91,24 @@ mod tests {
         bear(&mut composition, Duration::from_secs(30));
         assert_eq!(composition.progress_timeout, Duration::from_secs(30));
         assert_eq!(composition.rto.ceiling, Duration::from_secs(3));
-        assert!(composition.rto.floor * u64::from(composition.rto.attempts) > Duration::from_secs(30));
         assert!(composition.check().is_ok());
+    }
+
+    /// From 51 s on the number of attempts was more than a composition may have, and `send` refused to begin.
+    #[test]
+    fn any_patience_is_one_that_a_composition_can_have() {
+        for seconds in [1, 30, 51, 120, 3_600, 86_400, 30 * 86_400] {
+            let patience = Duration::from_secs(seconds);
+            let mut composition = Composition::default();
+            bear(&mut composition, patience);
+            let rto = composition.rto;
+            let (mut wait, mut waited) = (rto.floor, Duration::ZERO);
+            for _ in 0..rto.attempts {
+                (waited, wait) = (waited + wait, (wait * 2).min(rto.ceiling));
+            }
+            assert!(waited > patience, "{seconds} s: {waited:?}");
+            assert!(composition.check().is_ok(), "{seconds} s");
+        }
     }
 
     #[test]
