@@ -16,7 +16,18 @@ pub fn run(bytes: &[u8]) {
     match text.parse::<Ticket>() {
         Ok(ticket) => {
             assert!((1..=Ticket::MAX_ADDRESSES).contains(&ticket.addresses().len()));
-            assert_eq!(ticket.to_string().parse(), Ok(ticket), "a ticket reads back");
+            let again: Ticket = ticket.to_string().parse().expect("a ticket reads back");
+            assert_eq!(again.to_string(), ticket.to_string());
+            assert_eq!(
+                (again.key(), again.has_paths()),
+                (ticket.key(), ticket.has_paths())
+            );
+            // Zones are of this host.
+            let travels = |ticket: &Ticket| -> Vec<_> {
+                let addresses = ticket.addresses().iter();
+                addresses.map(|address| (address.ip(), address.port())).collect()
+            };
+            assert_eq!(travels(&again), travels(&ticket));
         }
         Err(refused) => assert!(!refused.to_string().is_empty()),
     }

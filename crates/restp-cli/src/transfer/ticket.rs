@@ -134,6 +134,7 @@ impl Ticket {
     }
 }
 
+/// Without the zone of an IPv6 address, which is a number of this host alone (RFC 4007 §6).
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = if self.several { SEVERAL } else { 0 };
@@ -305,5 +306,14 @@ mod tests {
             "{neither}"
         );
         assert!("".parse::<Ticket>().is_err() && "restp1-".parse::<Ticket>().is_err());
+    }
+
+    /// Found by fuzzing: it was expected to come back.
+    #[test]
+    fn the_zone_of_an_address_serves_here_and_does_not_travel() {
+        let here: Ticket = "[fe80::1%7]:7000".parse().unwrap();
+        assert_eq!(here.addresses()[0].to_string(), "[fe80::1%7]:7000");
+        let there: Ticket = here.to_string().parse().unwrap();
+        assert_eq!(there.addresses()[0].to_string(), "[fe80::1]:7000");
     }
 }
