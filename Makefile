@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke soak docs deny clean
+.PHONY: help demo test traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke soak docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -48,6 +48,9 @@ python-requirements: ## lock what those tests need, from python/requirements.in
 
 bench: ## measure against QUIC, bare UDP, TCP and ns-3; writes docs/results/performance.md
 	python3 bench/run.py
+
+traces: ## packet traces of every committed scenario against snapshots/traces.txt, some ten minutes
+	cargo run --locked --quiet --release --package restp-lab --example traces -- scenarios | diff snapshots/traces.txt -
 
 chaos: ## 20 000 random compositions, networks and faults, with every assertion on; CHAOS="--seed N --runs N" for others
 	cargo run --locked --quiet --profile chaos --package restp-cli -- chaos $(or $(CHAOS),--runs 20000)
