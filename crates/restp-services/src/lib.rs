@@ -14,6 +14,8 @@
 //! | [`path_management`] | What do we know of a path? | always | §3.3 |
 //! | [`scheduling`] | Which path takes the next segment? | before sending, on several paths | §3.5.10 |
 //!
+//! [`sender`] puts them together: what leaves next, and what feedback and silence mean for it.
+//!
 //! Services never see bytes of a header, a connection, a clock or a socket: values go in, decisions come out.
 
 pub mod ack;
@@ -27,4 +29,5 @@ pub mod path_management;
 pub mod recovery;
 pub mod reliability;
 pub mod scheduling;
+pub mod sender;
 pub mod view;

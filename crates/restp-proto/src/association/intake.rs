@@ -144,7 +144,8 @@ impl Association {
             && self.composition.flow_control != FlowControl::None
         {
             let shut = !self.out.window.allows(self.out.next);
-            self.out.window.update(number.unwrap_or(self.out.first), window);
+            let at = number.unwrap_or(self.out.first);
+            self.out.window.update(at, window.into());
             if shut && self.out.window.allows(self.out.first) {
                 self.members
                     .iter_mut()

@@ -226,7 +226,9 @@ impl Association {
     fn begin(&mut self, keys: Keys, window: Option<u16>) {
         let expected = sequence::ORIGIN + u64::from(first_number(keys.remote)) + 1;
         match window {
-            Some(window) => self.out.window.update(self.out.first, window),
+            Some(window) => {
+                self.out.window.update(self.out.first, window.into());
+            }
             None => self.out.window = SendWindow::initial(self.out.first, u64::MAX / 2),
         }
         self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, expected));

@@ -15,7 +15,7 @@ impl Connection {
             return Err(WriteError::Closed);
         }
         let limit = self.composition.payload_bytes();
-        if !self.out.queue.fits(&data, limit) {
+        if !self.sender.fits(&data, limit) {
             return Err(WriteError::TooLarge {
                 size: data.len(),
                 limit,
@@ -24,17 +24,11 @@ impl Connection {
         if data.is_empty() && self.composition.framing == Framing::Fixed && self.services_are_numbered() {
             return Err(WriteError::Empty);
         }
-        if self.out.queue.bytes() >= self.composition.send_buffer_bytes
-            || self.out.queue.frames() >= MAX_FRAMES
-        {
-            self.out.writer_waits = true;
-            return Err(WriteError::Blocked);
+        if self.sender.write(now, data) {
+            Ok(())
+        } else {
+            Err(WriteError::Blocked)
         }
-        if self.out.queue.is_empty() && self.out.board.is_empty() {
-            self.progress_at = now;
-        }
-        self.out.queue.push(data);
-        Ok(())
     }
 
     /// Takes the next data for the reader.
@@ -93,6 +87,3 @@ impl Connection {
         self.inn.inbox.clear();
     }
 }
-
-/// Frames that may wait to be numbered, whatever their size: an empty datagram takes memory too.
-const MAX_FRAMES: usize = 16_384;

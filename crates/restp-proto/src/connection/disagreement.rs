@@ -54,7 +54,7 @@ impl Connection {
 
     /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
     pub(super) fn on_reset(&mut self, now: Time, header: &Header) {
-        let (first, next) = (self.out.board.first(), self.out.board.next());
+        let (first, next) = (self.sender.first(), self.sender.next_number());
         let acknowledges = |lowest: u64| {
             header
                 .acknowledgement

@@ -6,11 +6,10 @@
 
 use super::{Connection, pdu_builder as pdu};
 use crate::wire::{ErrorControl, Fec, Flags, Header};
-use bytes::Bytes;
 use restp_base::machine::Datagram;
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, FecOutcome, FecParameters};
+use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecOutcome, FecParameters};
 use std::ops::Range;
 
 /// The payload is the XOR of others.
@@ -23,21 +22,22 @@ impl Connection {
     pub(super) fn encode_by(&mut self, code: FecCode) {
         if self.composition.reliability.encodes() {
             let timer = self.composition.fec.timer;
-            self.out.encoder = Some(FecEncoder::new(FecParameters { code, timer }));
+            self.sender
+                .encode_by(FecEncoder::new(FecParameters { code, timer }));
             self.inn.decoder = Some(FecDecoder::new(code));
         }
     }
 
     /// The answer to our SYN names our code, if there is one (OP-27).
     pub(super) fn agrees_on_code(&self, header: &Header) -> bool {
-        let ours = self.out.encoder.as_ref().map(|encoder| encoder.code().kind());
+        let ours = self.sender.encoder().map(|encoder| encoder.code().kind());
         header.fec.map(|fec| fec.kind) == ours
     }
 
     /// The FEC word of a packet with these flags that is not encoded (OP-12): a loss range, which only HARQ reports
     /// and a set-up packet cannot know.
     pub(super) fn fec_word(&self, flags: Flags) -> Option<Fec> {
-        let kind = self.out.encoder.as_ref()?.code().kind();
+        let kind = self.sender.encoder()?.code().kind();
         let reports = self.composition.reliability.repeats() && !flags.has(Flags::SYN);
         let range = match &self.inn.reassembly {
             Some(reassembly) if reports => self.inn.loss_report.range(reassembly.next()),
@@ -46,35 +46,14 @@ impl Connection {
         (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
     }
 
-    /// `number` is about to leave for the first time; without payload it is the FIN.
-    pub(super) fn encode(&mut self, now: Time, number: u64, payload: Option<&Bytes>) {
-        let rtt = self.path.rtt.smoothed();
-        if let Some(encoder) = &mut self.out.encoder {
-            encoder.on_sent(
-                now,
-                number,
-                payload.map_or(&[], Bytes::as_ref),
-                payload.is_none(),
-                rtt,
-            );
-        }
-    }
-
-    /// Sends the next encoded packet, if one is due.
-    pub(super) fn send_encoded(&mut self, now: Time, out: &mut Datagram) -> bool {
-        let Some(encoder) = &mut self.out.encoder else {
-            return false;
-        };
-        let Some(encoded) = encoder.poll(now) else {
+    /// Sends an encoded packet.
+    pub(super) fn send_encoded(&mut self, now: Time, encoded: Encoded, out: &mut Datagram) -> bool {
+        let Some(encoder) = self.sender.encoder() else {
             return false;
         };
         let (kind, is_idle) = (encoder.code().kind(), encoder.is_idle());
-        self.out.board.on_encoded();
-        self.pace(now, encoded.payload.len() as u64);
-        if let (true, Some(fin)) = (
-            is_idle && !self.composition.reliability.repeats(),
-            self.release.local_fin(),
-        ) {
+        let last = is_idle && !self.composition.reliability.repeats();
+        if let Some(fin) = self.release.local_fin().filter(|_| last) {
             self.end_without_answer(now, fin);
         }
         pdu::encoded(self, out, kind, encoded)

@@ -10,10 +10,8 @@ use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::Detail;
 use restp_services::connection_management::{EARLY_SEGMENTS, Exchange};
-use restp_services::loss_handling::{Acknowledged, Finding, Silence};
-use restp_services::recovery::{Evidence, Feedback};
+use restp_services::sender::{Grant, PeerReport};
 
 /// A received packet after the codec: everything a connection looks at.
 pub(crate) struct Packet<'a> {
@@ -92,9 +90,9 @@ impl Connection {
         self.confirmation_due = true;
         self.given = header.cookie().copied();
         if self.given.is_some() {
-            self.out.board.mark_all_lost(); // the early data was not taken (OP-30)
+            self.sender.retransmit_all(); // the early data was not taken (OP-30)
         } else {
-            self.counters.early_segments = self.out.board.next() - self.out.origin;
+            self.counters.early_segments = self.sender.next_number() - self.origin;
         }
         if proved {
             self.on_established(now, packet);
@@ -119,8 +117,8 @@ impl Connection {
 
     /// Does `number` acknowledge our SYN, and nothing that was not sent?
     pub(super) fn is_ours(&self, number: u32) -> bool {
-        let number = sequence::expand(self.out.origin, number);
-        (self.out.origin..=self.out.board.next()).contains(&number)
+        let number = sequence::expand(self.origin, number);
+        (self.origin..=self.sender.next_number()).contains(&number)
     }
 
     /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a repeated SYN asks again.
@@ -236,132 +234,48 @@ impl Connection {
         self.conclude(now);
     }
 
-    /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what
-    /// was never sent; then nothing else in the packet is believed.
+    /// What the packet says of what was sent. False when the peer acknowledges what was never sent; then nothing else in
+    /// the packet is believed.
     fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
-        let Some(mut report) = acknowledgement::report(header, self.out.board.first()) else {
+        let Some(mut report) = acknowledgement::report(header, self.sender.first()) else {
             return true;
         };
         report.lost = self.reported_loss(header, report.cumulative);
-        let outstanding = self.out.board.in_flight_bytes();
-        self.out.window_unused = self.leaves_window_unused(outstanding);
-        if self.out.window_unused {
-            self.out.board.application_limits();
-        }
-        let Ok(mut feedback) = self.out.board.acknowledge(now, &report) else {
+        // Each SYN-ACK is acknowledged; that repeats nothing said of data.
+        let of_answer = report.cumulative == self.origin && self.unconfirmed_answers > 0;
+        let peer = PeerReport {
+            report: &report,
+            grant: header
+                .window
+                .filter(|_| self.subflow.is_none())
+                .map(|window| Grant {
+                    at: report.cumulative,
+                    units: window.into(),
+                }),
+            is_bare_repeat: self.repeats_news(header, bare) && !of_answer,
+            echoed_rtt: None,
+            echoes_mark: self.ecn.agreed && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
+        };
+        if self.sender.on_feedback(now, &peer).is_err() {
             self.refuse(now);
             return false;
-        };
-        self.out.buffer.release_below(self.out.board.first());
+        }
+        self.unconfirmed_answers -= u32::from(of_answer);
+        let first = self.sender.first();
         if let Some(subflow) = &mut self.subflow {
-            subflow.mapping.release_below(self.out.board.first());
+            subflow.mapping.release_below(first);
         }
-        self.on_window(header, report.cumulative, &mut feedback, bare);
-        if report.cumulative == self.out.origin && self.out.unconfirmed_answers > 0 {
-            self.out.unconfirmed_answers -= 1; // each SYN-ACK is acknowledged; that repeats nothing said of data
-            feedback.duplicate = false;
-        }
-        if feedback.duplicate && report.cumulative == self.out.probed.0 && self.out.probed.1 > 0 {
-            self.out.probed.1 -= 1; // each probe is acknowledged, too
-            feedback.duplicate = false;
-        }
-        // Without blocks a repeated pointer is all that tells of later arrivals.
-        let blind = matches!(self.composition.ack.detail, Detail::Pointer | Detail::Nak);
-        if feedback.is_progress() || blind && feedback.duplicate {
-            self.answered_at = now;
-        }
-        let evidence = Evidence {
-            now,
-            report: &report,
-            feedback: &feedback,
-            rtt: &self.path.rtt,
-        };
-        let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
-        self.counters.lost_packets += findings.lost;
-        self.out.repeat_at_once |= findings.urgent;
-        if self.out.outage.is_active() {
-            feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
-        }
-        let silence = self.silence(now, &feedback);
-        self.on_progress(now, &feedback);
-        match silence {
-            Some(Silence::Outage) => self.resume(now),
-            Some(Silence::Spurious) => self.path.rto.restart(now, &self.path.rtt),
-            None => {}
-        }
-        let reaction = self.composition.loss_handling.reaction(Finding::Feedback);
-        let load = self.load(self.out.board.in_flight_bytes());
-        self.path.on_losses(now, self.out.board.losses(), reaction, load);
-        self.path
-            .on_findings(now, &feedback, findings, reaction, outstanding, load);
-        self.on_echo(now, header, outstanding);
-        self.release.acknowledged(self.out.board.first());
+        self.release.acknowledged(first);
         true
     }
 
-    /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51).
-    fn silence(&mut self, now: Time, feedback: &Feedback) -> Option<Silence> {
-        let acknowledged = if !feedback.is_progress() {
-            Acknowledged::Nothing
-        } else if self.out.board.has_last_arrived() {
-            Acknowledged::Probe
-        } else {
-            Acknowledged::Earlier
-        };
-        self.out
-            .outage
-            .on_answer(now, acknowledged, self.path.rtt.minimum())
-    }
-
-    /// Flow control: where the peer's window ends now.
-    fn on_window(&mut self, header: &Header, cumulative: u64, feedback: &mut Feedback, bare: bool) {
+    /// A bare packet that says what the last one said beside its pointer: the window, and the pointer of an association.
+    fn repeats_news(&mut self, header: &Header, bare: bool) -> bool {
         if let Some(subflow) = &mut self.subflow {
-            feedback.duplicate &= bare && subflow.is_repeated(header);
-            return;
+            return bare && subflow.is_repeated(header);
         }
-        let Some(window) = header.window else {
-            feedback.duplicate &= bare;
-            return;
-        };
-        feedback.duplicate &= bare && window == self.out.advertised;
-        self.out.advertised = window;
-        self.out.window.update(cumulative, window);
-        if self.out.window_probe && self.out.window.allows(self.out.board.first()) {
-            // The probe was not taken; now it would be.
-            self.out.window_probe = false;
-            self.out.board.mark_all_lost();
-        }
-    }
-
-    /// New data was acknowledged: estimator, timer and patience.
-    fn on_progress(&mut self, now: Time, feedback: &Feedback) {
-        let drained = self.out.board.is_empty();
-        self.path.on_feedback(now, feedback, drained);
-        if feedback.is_progress() {
-            self.path.mtu.on_progress(now);
-            self.progress_at = now;
-            self.answers += u64::from(!self.out.outage.is_unprobed());
-            self.out.one_at_a_time = false;
-        }
-        if drained {
-            if self.out.outage.is_unprobed() {
-                self.out.outage.give_up(); // the timer has stopped, so nothing would ever ask
-            }
-            self.out.window_probe = false;
-            self.out.idle_since = Some(now);
-        }
-    }
-
-    /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
-    /// it was, then new data follows (OP-51).
-    fn resume(&mut self, now: Time) {
-        self.counters.lost_packets += self.out.recovery.on_timeout(&mut self.out.board);
-        if self.out.board.is_empty() {
-            self.path.rto.stop();
-        } else {
-            self.out.probed.1 = 0; // the others were lost with the rest
-            self.path.rto.restart(now, &self.path.rtt);
-        }
+        let advertised = header.window.unwrap_or(self.advertised);
+        std::mem::replace(&mut self.advertised, advertised) == advertised && bare
     }
 
     /// A packet with a number but nothing numbered in it. One below the pointer is a keep-alive: it wants to hear
@@ -378,7 +292,7 @@ impl Connection {
     /// A packet of this path came from another address. True when its numbers prove that it is the peer's: then that is
     /// where the peer is now.
     pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
-        let (first, next) = (self.out.board.first(), self.out.board.next());
+        let (first, next) = (self.sender.first(), self.sender.next_number());
         let Some(reassembly) = &self.inn.reassembly else {
             return false;
         };
@@ -398,7 +312,7 @@ impl Connection {
             && header.sequence.is_some_and(within)
             && header.acknowledgement.is_some_and(answers);
         if credible {
-            self.path.address = address;
+            self.address = address;
         }
         credible
     }

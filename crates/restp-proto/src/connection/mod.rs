@@ -11,6 +11,7 @@ mod fec;
 mod intake;
 mod marks;
 mod mtu;
+mod outgoing;
 mod outlet;
 mod pdu_builder;
 mod receive;
@@ -32,15 +33,11 @@ use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, NakReporter};
-use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
-use restp_services::flow_control::{FlowControl, ReceiveWindow, SendWindow, WindowParameters};
-use restp_services::framing::SendQueue;
-use restp_services::loss_handling::{Finding, ProbeState};
+use restp_services::flow_control::{FlowControl, ReceiveWindow, WindowParameters};
 use restp_services::ordering::{Inbox, Reassembly};
-use restp_services::path_management::{Load, Path, PathMtu};
-use restp_services::recovery::{Recovery, Scoreboard};
-use restp_services::reliability::{FecCode, FecDecoder, FecEncoder, LossReport, TransmitBuffer};
+use restp_services::reliability::{FecCode, FecDecoder, LossReport};
+use restp_services::sender::Sender;
 use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,45 +48,6 @@ use subflow::Subflow;
 pub(crate) struct Ports {
     pub(crate) local: u16,
     pub(crate) remote: u16,
-}
-
-/// What is numbered and travels from here to the peer.
-#[derive(Debug)]
-struct Outbound {
-    /// The number after that of our SYN.
-    origin: u64,
-    queue: SendQueue,
-    board: Scoreboard,
-    buffer: TransmitBuffer,
-    recovery: Recovery,
-    /// With forward error correction.
-    encoder: Option<FecEncoder>,
-    window: SendWindow,
-    /// Window last advertised by the peer, to tell an update from a duplicate.
-    advertised: u16,
-    /// SYN-ACKs sent whose acknowledgement has not come.
-    unconfirmed_answers: u32,
-    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
-    probed: (u64, u32),
-    /// The next repeat leaves whatever the window says.
-    repeat_at_once: bool,
-    /// So does the next segment: it was on a path that has failed.
-    rescue_at_once: bool,
-    /// A timeout is being repaired: one segment at a time until something is acknowledged.
-    one_at_a_time: bool,
-    /// The link is taken for down: only probes leave (OP-51).
-    outage: ProbeState,
-    /// The segment beyond the peer's shut window that is out as a probe (OP-25).
-    window_probe: bool,
-    probe_at: Option<Time>,
-    /// A pacing wait is what holds the next segment back.
-    paced_until: Option<Time>,
-    /// When the path last carried something with an answer.
-    idle_since: Option<Time>,
-    /// A write was refused for lack of room.
-    writer_waits: bool,
-    /// Before the last acknowledgement, something other than the congestion window held the sender back.
-    window_unused: bool,
 }
 
 /// What travels from the peer to here.
@@ -118,10 +76,6 @@ struct EcnState {
     agreed: bool,
     /// As receiver: a mark was seen and the sender has not confirmed its reaction yet.
     echo: bool,
-    /// As sender: tell the receiver, with the next new data, that the window was reduced.
-    reduced: bool,
-    /// As sender: react again only to marks on segments from here on.
-    react_from: u64,
 }
 
 /// One end of an association.
@@ -131,8 +85,14 @@ pub(crate) struct Connection {
     services: Services,
     ports: Ports,
     state: State,
-    path: Path,
-    out: Outbound,
+    address: PathAddress,
+    /// The number after that of our SYN.
+    origin: u64,
+    sender: Sender,
+    /// Window last advertised by the peer, to tell an update from a duplicate.
+    advertised: u16,
+    /// SYN-ACKs sent whose acknowledgement has not come.
+    unconfirmed_answers: u32,
     inn: Inbound,
     release: Release,
     /// How far an opportunistic exchange goes; `None` for an ordinary one.
@@ -146,11 +106,8 @@ pub(crate) struct Connection {
     opened_here: bool,
     /// The application knows of it: it opened it, or was told that it was accepted.
     announced: bool,
-    /// When the peer was last heard, and when data was last acknowledged or first outstanding.
+    /// When the peer was last heard.
     heard_at: Time,
-    progress_at: Time,
-    /// When feedback last spoke of anything sent, be it a repeat of what it said before.
-    answered_at: Time,
     keepalive_at: Option<Time>,
     keepalive_due: bool,
     /// The third packet of the set-up has to leave, by itself and before any data (ResTP §3.5.5): what the peer measures
@@ -158,7 +115,7 @@ pub(crate) struct Connection {
     confirmation_due: bool,
     /// A keep-alive is out and nothing was heard since.
     asked_at: Option<Time>,
-    /// Feedback with news, and answers to keep-alives, so far.
+    /// Answers to keep-alives so far.
     answers: u64,
     /// Length of a question about the path's largest packet that is to be answered.
     mtu_answer: Option<u16>,
@@ -190,6 +147,9 @@ impl Connection {
         let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         connection.encode_by(connection.composition.fec.code);
         connection.exchange = exchange;
+        if exchange.is_some() {
+            connection.sender.bind_credit(false); // the exchange says how much, until the peer does (OP-33)
+        }
         if connection.state == State::Established {
             connection.notices.push_back(Notice::Connected);
         }
@@ -241,56 +201,16 @@ impl Connection {
         isn: u32,
         state: State,
     ) -> Self {
-        let controller = composition.congestion.build(u64::from(composition.segment_bytes));
         let first = sequence::ORIGIN + u64::from(isn) + 1;
-        let allowed = match composition.flow_control {
-            FlowControl::Window(_) => 0, // the peer says so in its first packet
-            FlowControl::None => u64::MAX / 2,
-        };
         let mut connection = Connection {
             services,
             ports,
             state,
-            path: Path::new(
-                address,
-                composition.rto.allowing(composition.ack.unmeasured_wait()),
-                controller,
-                PathMtu::known(composition.segment_bytes),
-            ),
-            out: Outbound {
-                origin: first,
-                queue: SendQueue::new(composition.framing),
-                board: if composition.reliability.encodes() {
-                    Scoreboard::coded(first)
-                } else {
-                    Scoreboard::new(first)
-                },
-                buffer: TransmitBuffer::new(first),
-                recovery: Recovery::new(
-                    composition.recovery,
-                    composition.congestion.fast_recovery(),
-                    composition
-                        .loss_handling
-                        .reaction(Finding::Feedback)
-                        .reduce_window,
-                    acknowledgement::evidence(&composition),
-                ),
-                encoder: None,
-                window: SendWindow::initial(first, allowed),
-                advertised: 0,
-                unconfirmed_answers: 0,
-                probed: (0, 0),
-                repeat_at_once: false,
-                rescue_at_once: false,
-                one_at_a_time: false,
-                outage: ProbeState::default(),
-                window_probe: false,
-                probe_at: None,
-                paced_until: None,
-                idle_since: None,
-                writer_waits: false,
-                window_unused: false,
-            },
+            address,
+            origin: first,
+            sender: outgoing::sender(now, &composition, services, first),
+            advertised: 0,
+            unconfirmed_answers: 0,
             inn: Inbound {
                 reassembly: None,
                 window: ReceiveWindow::new(sequence::ORIGIN, granted(composition.flow_control)),
@@ -312,8 +232,6 @@ impl Connection {
             opened_here: true,
             announced: true,
             heard_at: now,
-            progress_at: now,
-            answered_at: now,
             keepalive_at: None,
             keepalive_due: false,
             confirmation_due: false,
@@ -323,9 +241,8 @@ impl Connection {
             subflow: None,
             composition,
         };
-        connection.path.mtu = connection.path_mtu();
         if connection.state == State::Established {
-            connection.path.mtu.start(now);
+            connection.sender.establish(now, None, false);
         }
         connection
     }
@@ -341,15 +258,16 @@ impl Connection {
             self.inn.nak = acknowledgement::nak_reporter(next);
         }
         if let Some(window) = header.window {
-            self.out.advertised = window;
+            self.advertised = window;
             if self.subflow.is_none() {
-                // Early data that is not repeated may have been forgotten before anything was acknowledged.
-                let first = self.out.board.first();
+                // Early data that is not retransmitted may have been forgotten before anything was acknowledged.
+                let first = self.sender.first();
                 let asked = header
                     .acknowledgement
                     .map(|number| sequence::expand(first, number));
                 let from = asked.map_or(first, |number| number.min(first));
-                self.out.window.update(from, window);
+                self.sender.grant(from, window.into());
+                self.sender.bind_credit(true);
             }
         }
     }
@@ -378,7 +296,7 @@ impl Connection {
 
     /// Its path begins at `local`.
     pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
-        self.path.address.local == local
+        self.address.local == local
     }
 
     /// Reading has made an acknowledgement due.
@@ -401,15 +319,8 @@ impl Connection {
         if self.announced || self.subflow.is_some() {
             self.notices.push_back(Notice::Closed(reason));
         }
-        self.out.queue.clear();
-        self.out.buffer.clear();
-        if let Some(encoder) = &mut self.out.encoder {
-            encoder.clear();
-        }
+        self.sender.stop();
         self.inn.decoder = None;
-        self.path.rto.stop();
-        self.out.probe_at = None;
-        self.out.paced_until = None;
     }
 
     fn services_are_numbered(&self) -> bool {
@@ -419,34 +330,6 @@ impl Connection {
     /// True when the peer acknowledges what we send.
     fn has_feedback(&self) -> bool {
         self.composition.ack.is_on()
-    }
-
-    /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,
-    /// for events that cut the window, and what is now in flight for all others.
-    fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
-        let load = self.load(in_flight_bytes);
-        self.path.tell(now, event, load);
-    }
-
-    fn load(&self, in_flight_bytes: u64) -> Load {
-        Load {
-            segment_bytes: u64::from(self.path.mtu.segment_bytes()),
-            in_flight_bytes,
-            application_limited: self.out.window_unused,
-            in_recovery: self.out.recovery.is_active(),
-        }
-    }
-
-    /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
-    fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
-        let segment = u64::from(self.path.mtu.segment_bytes());
-        let starves = match &self.subflow {
-            Some(subflow) => !subflow.fed,
-            None => self.out.queue.is_empty() || !self.out.window.allows(self.out.board.next()),
-        };
-        in_flight_bytes + segment <= self.path.controller.window_bytes()
-            && self.out.board.lost() == 0
-            && starves
     }
 
     /// Writes the next datagram into `out`; `false` when there is nothing to send now.

@@ -15,9 +15,9 @@ pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
     let answer = matches!(c.state, State::SynReceived(_));
     header.cookie_exchange = c.exchange.is_some_and(|exchange| exchange.is_about_cookies());
     open(c, &mut header);
-    c.out.unconfirmed_answers += u32::from(answer);
+    c.unconfirmed_answers += u32::from(answer);
     if c.services_are_numbered() {
-        header.sequence = Some(sequence::truncate(c.out.origin - 1));
+        header.sequence = Some(sequence::truncate(c.origin - 1));
         header.acknowledgement = answer.then(|| receive_next(c));
         c.inn.ack.on_sent();
     }
@@ -43,7 +43,7 @@ fn open(c: &Connection, header: &mut Header) {
 /// Does the segment `number` double as SYN or SYN-ACK? The first one does until the peer is known to be established,
 /// repeats included (OP-31).
 fn opens(c: &Connection, number: u64) -> bool {
-    number == c.out.origin && matches!(c.state, State::SynSent(_) | State::SynReceived(_))
+    number == c.origin && matches!(c.state, State::SynSent(_) | State::SynReceived(_))
 }
 
 /// Bytes of cookie in the header of the segment `number`, for which its payload makes room.
@@ -66,7 +66,7 @@ pub(super) fn segment(
     let mut header = plain(c);
     if payload.is_none() {
         header.flags = header.flags | Flags::FIN;
-    } else if ecn == Ecn::Ect0 && std::mem::take(&mut c.ecn.reduced) {
+    } else if ecn == Ecn::Ect0 && c.sender.takes_window_reduced() {
         header.flags = header.flags | Flags::CWR;
     }
     header.sequence = Some(sequence::truncate(number));
@@ -103,7 +103,7 @@ pub(super) fn encoded(c: &mut Connection, out: &mut Datagram, kind: u8, encoded:
 pub(super) fn probe(c: &mut Connection, out: &mut Datagram, payload: Bytes) -> bool {
     let mut header = plain(c);
     header.probe = true;
-    header.sequence = Some(sequence::truncate(c.out.board.first() - 1));
+    header.sequence = Some(sequence::truncate(c.sender.first() - 1));
     acknowledge(c, &mut header, 0);
     finish(c, out, header, payload, Ecn::NotEct)
 }
@@ -130,7 +130,6 @@ pub(super) fn unnumbered(
 ) -> bool {
     let mut header = plain(c);
     header.flags = flags;
-    c.counters.sent_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
     finish(c, out, header, payload.unwrap_or_default(), Ecn::NotEct)
 }
 
@@ -139,7 +138,8 @@ pub(super) fn reset(c: &mut Connection, out: &mut Datagram) -> bool {
     let mut header = plain(c);
     if c.services_are_numbered() {
         // A number the peer's window takes, or it would not believe us (RFC 5961 §3).
-        let number = c.out.board.next().min(c.out.window.edge());
+        let edge = c.sender.binding_edge().unwrap_or(u64::MAX);
+        let number = c.sender.next_number().min(edge);
         header.sequence = Some(sequence::truncate(number));
         acknowledge(c, &mut header, 0);
     }
@@ -184,7 +184,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
     header.fec = header.fec.or_else(|| c.fec_word(header.flags));
     if let Some(subflow) = &mut c.subflow {
         let carried = header.sequence.filter(|_| !payload.is_empty());
-        let number = carried.map(|number| sequence::expand(c.out.board.next(), number));
+        let number = carried.map(|number| sequence::expand(c.sender.next_number(), number));
         subflow.fill(&mut header, number, &payload, payload.is_empty());
     } else if c.services.flow_control != 0 {
         let unread = c.inn.inbox.len() as u64;
@@ -203,9 +203,9 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
         c.counters.unbuildable_packets += 1;
         return false;
     }
-    out.path = c.path.address;
+    out.path = c.address;
     out.ecn = ecn;
-    out.may_fragment = !is_probe && payload.len() > c.path.mtu.segment_bytes() as usize;
+    out.may_fragment = !is_probe && payload.len() > c.sender.segment_bytes() as usize;
     out.body = payload;
     c.counters.sent_packets += 1;
     c.counters.sent_bytes += out.len() as u64;

@@ -58,7 +58,7 @@ impl Connection {
             }
             Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
-        let (ack, rtt) = (&mut self.inn.ack, self.path.rtt.smoothed());
+        let (ack, rtt) = (&mut self.inn.ack, self.sender.smoothed_rtt());
         match arrival {
             Arrival::InOrder => ack.on_in_order(now, rtt),
             Arrival::FilledHole | Arrival::OutOfOrder => ack.on_out_of_order(now, rtt),

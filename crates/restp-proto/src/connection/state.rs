@@ -74,21 +74,13 @@ impl Connection {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
-        let of_syn = acknowledged.is_none_or(|number| number == sequence::truncate(self.out.origin));
+        let of_syn = acknowledged.is_none_or(|number| number == sequence::truncate(self.origin));
         let took = now.since(self.counters.opened_at);
-        if of_syn && bare && !handshake.is_repeated() {
-            self.path.rtt.sample(took);
-        }
-        if handshake.is_repeated() {
-            self.path.rto.on_repeated_set_up();
-        }
+        let repeated = handshake.is_repeated();
+        let rtt = (of_syn && bare && !repeated).then_some(took);
         self.counters.handshake = Some(took);
         self.state = State::Established;
-        self.path.mtu.start(now);
-        self.progress_at = now;
-        if !self.out.board.is_empty() {
-            self.path.rto.restart(now, &self.path.rtt); // so far the set-up timer stood in for it
-        }
+        self.sender.establish(now, rtt, repeated);
         self.announce();
     }
 
@@ -104,7 +96,7 @@ impl Connection {
     pub(super) fn conclude(&mut self, now: Time) {
         if self.state == State::Established && self.release.is_complete() {
             // The peer may have got our FIN by repair, and with it no acknowledgement of its own.
-            let repaired = self.has_feedback() && self.out.encoder.is_some();
+            let repaired = self.has_feedback() && self.sender.encoder().is_some();
             let next = if self.release.must_linger() || repaired {
                 State::TimeWait {
                     until: now + TIME_WAIT,
@@ -125,8 +117,8 @@ impl Connection {
         if !handshake.expire(now) {
             let waited = now.since(self.counters.opened_at);
             self.end(CloseReason::TimedOut(waited), State::Closed);
-        } else if runs_out && !self.out.board.is_empty() {
-            self.take_early_for_lost(); // set-up packet and data leave again together (ResTP §3.5.5)
+        } else if runs_out {
+            self.sender.on_set_up_timeout(); // set-up packet and data leave again together (ResTP §3.5.5)
         }
     }
 }

@@ -3,8 +3,7 @@
 use super::Connection;
 use restp_base::flow::{FlowStats, PathStats};
 use restp_base::time::{Duration, Time};
-use restp_services::congestion::Congestion;
-use restp_services::reliability::{FecDecoder, FecEncoder};
+use restp_services::reliability::FecDecoder;
 
 /// What a connection counts.
 #[derive(Clone, Debug)]
@@ -13,17 +12,11 @@ pub(super) struct Counters {
     pub(super) handshake: Option<Duration>,
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
-    pub(super) sent_payload_bytes: u64,
     pub(super) early_segments: u64,
     pub(super) received_packets: u64,
     pub(super) received_bytes: u64,
     pub(super) delivered_bytes: u64,
     pub(super) delivered_messages: u64,
-    pub(super) retransmitted_packets: u64,
-    pub(super) repeated_payload_bytes: u64,
-    pub(super) lost_packets: u64,
-    pub(super) timed_out_packets: u64,
-    pub(super) timeouts: u64,
     pub(super) duplicate_packets: u64,
     /// Segments that came after they had been skipped.
     pub(super) late_packets: u64,
@@ -45,17 +38,11 @@ impl Counters {
             handshake: None,
             sent_packets: 0,
             sent_bytes: 0,
-            sent_payload_bytes: 0,
             early_segments: 0,
             received_packets: 0,
             received_bytes: 0,
             delivered_bytes: 0,
             delivered_messages: 0,
-            retransmitted_packets: 0,
-            repeated_payload_bytes: 0,
-            lost_packets: 0,
-            timed_out_packets: 0,
-            timeouts: 0,
             duplicate_packets: 0,
             late_packets: 0,
             rejected_packets: 0,
@@ -70,57 +57,53 @@ impl Counters {
 
 /// The counters as an application sees them.
 pub(super) fn of(c: &Connection) -> FlowStats {
-    let n = &c.counters;
+    let (n, sent) = (&c.counters, c.sender.counters());
     let held = c
         .inn
         .reassembly
         .as_ref()
         .map_or(0, |reassembly| reassembly.held_bytes());
-    let encoder = c.out.encoder.as_ref().map_or(0, FecEncoder::bytes);
     let decoder = c.inn.decoder.as_ref().map_or(0, FecDecoder::bytes);
-    let kept = c.out.queue.bytes()
-        + c.out.buffer.bytes()
-        + c.out.board.memory()
+    let kept = c.sender.memory()
         + held
         + c.inn.inbox.bytes()
-        + encoder
         + decoder
         + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());
     FlowStats {
-        path: Some(c.path.address),
+        path: Some(c.address),
         handshake: n.handshake,
         sent_packets: n.sent_packets,
         received_packets: n.received_packets,
         sent_bytes: n.sent_bytes,
         received_bytes: n.received_bytes,
-        sent_payload_bytes: n.sent_payload_bytes,
+        sent_payload_bytes: sent.sent_payload_bytes,
         early_segments: n.early_segments,
         delivered_bytes: n.delivered_bytes,
         delivered_messages: n.delivered_messages,
-        retransmitted_packets: n.retransmitted_packets,
-        repeated_payload_bytes: n.repeated_payload_bytes,
+        retransmitted_packets: sent.retransmitted_packets,
+        repeated_payload_bytes: sent.retransmitted_payload_bytes,
         report_bytes: None,
-        lost_packets: n.lost_packets,
+        lost_packets: sent.lost_packets,
         repaired_packets: n.repaired_packets,
-        timed_out_packets: n.timed_out_packets,
-        timeouts: n.timeouts,
+        timed_out_packets: sent.timed_out_packets,
+        timeouts: sent.timeouts,
         duplicate_packets: n.duplicate_packets,
         skipped_segments: n.skipped_segments,
         late_packets: n.late_packets,
         rejected_packets: n.rejected_packets + n.beyond_window + n.unbuildable_packets,
         corrupted_packets: n.corrupted_packets,
-        srtt: c.path.rtt.smoothed(),
-        rto: Some(c.path.rto.value(&c.path.rtt)),
-        congestion_window_bytes: c.path.controller.window_bytes(),
+        srtt: c.sender.smoothed_rtt(),
+        rto: Some(c.sender.timeout()),
+        congestion_window_bytes: c.sender.window_bytes(),
         memory_bytes: (size_of::<Connection>() + kept) as u64,
-        in_flight_segments: c.out.board.in_flight(),
+        in_flight_segments: c.sender.in_flight(),
         paths: vec![PathStats {
-            path: c.path.address,
+            path: c.address,
             sent_packets: n.sent_packets,
             sent_bytes: n.sent_bytes,
             received_bytes: n.received_bytes,
-            lost_packets: n.lost_packets,
-            srtt: c.path.rtt.smoothed(),
+            lost_packets: sent.lost_packets,
+            srtt: c.sender.smoothed_rtt(),
             suspicions: 0,
             down_events: 0,
         }],

@@ -72,8 +72,6 @@ pub(crate) struct Subflow {
     k: u8,
     /// Both ends put a CRC-32 beside every mapping.
     integrity: bool,
-    /// Data waits that the association would place here, were there room.
-    pub(super) fed: bool,
     /// It is taken for dead: where nothing is outstanding that could ask, a keep-alive does, once per timeout.
     pub(super) failed: bool,
     /// From the peer, not yet taken by the association.
@@ -108,7 +106,6 @@ impl Subflow {
             fin_due: None,
             k,
             integrity,
-            fed: false,
             failed: false,
             arrived: Vec::new(),
             said: None,

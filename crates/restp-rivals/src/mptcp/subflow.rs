@@ -51,8 +51,6 @@ pub(crate) struct Subflow {
     end: Option<u64>,
     /// The peer has sent the proof of its join, and waits for an acknowledgement.
     pub(crate) must_answer: bool,
-    /// Data waits for this subflow's window, not for an application.
-    pub(crate) fed: bool,
     /// The retransmission timer ran out since the last look.
     pub(crate) timed_out: bool,
 }
@@ -74,7 +72,6 @@ impl Subflow {
             last_ack: 0,
             end: None,
             must_answer: false,
-            fed: false,
             timed_out: false,
         }
     }

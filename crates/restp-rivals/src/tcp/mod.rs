@@ -18,6 +18,7 @@ pub mod host;
 pub mod nak;
 pub(crate) mod numbers;
 pub mod options;
+mod outgoing;
 pub mod parameters;
 pub mod snack;
 pub(crate) mod stream;

@@ -36,12 +36,14 @@ impl SendWindow {
         }
     }
 
-    /// The peer acknowledged `cumulative` and advertised `window` segments from there. Late packets are ignored.
-    pub fn update(&mut self, cumulative: u64, window: u16) {
-        if cumulative >= self.at {
+    /// The peer acknowledged `cumulative` and takes `window` units from there. Late packets are ignored: false.
+    pub fn update(&mut self, cumulative: u64, window: u64) -> bool {
+        let is_news = cumulative >= self.at;
+        if is_news {
             self.at = cumulative;
-            self.edge = cumulative + u64::from(window);
+            self.edge = cumulative + window;
         }
+        is_news
     }
 
     /// May the segment `number` be sent?

@@ -1,17 +1,15 @@
-//! What is known of a path, and how segments are spread in time on it (ResTP §3.3). A connection on one path
-//! owns one [`Path`].
+//! What is known of a path, and how segments are spread in time on it (ResTP §3.3). A [`Sender`](crate::sender::Sender)
+//! bundles it with estimator, timer and controller.
 
 mod health;
 mod mapping;
 mod mtu;
 mod pacer;
-mod path;
 
 pub use health::{Health, LONGEST_ACK_DELAY, PathHealth, Unanswered};
 pub use mapping::Mapping;
 pub use mtu::{BASE_BYTES, PathMtu};
 pub use pacer::Pacer;
-pub use path::{Load, Path};
 
 /// Path mode (ResTP §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 
 use super::{Said, Setup, Subflow};
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Ports, State, granted};
+use crate::connection::{Connection, Ports, State, granted, outgoing};
 use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
-use restp_services::congestion::Congestion;
 use restp_services::connection_management::Keys;
-use restp_services::flow_control::{ReceiveWindow, SendWindow};
+use restp_services::flow_control::ReceiveWindow;
 use restp_services::framing::SendQueue;
 use restp_services::ordering::Reassembly;
 use restp_services::path_management::Unanswered;
@@ -20,8 +19,8 @@ use std::sync::Arc;
 impl Connection {
     /// Makes this connection a path of an association; with `integrity` its mappings carry a CRC-32.
     pub(crate) fn into_path(mut self, setup: Setup, k: u8, integrity: bool) -> Self {
-        let first = self.out.board.first();
-        self.out.window = SendWindow::initial(first, u64::MAX / 2); // the shared one binds
+        let first = self.sender.first();
+        self.sender.bind_credit(false); // the shared window binds
         self.subflow = Some(Box::new(Subflow::new(setup, first, k, integrity)));
         self
     }
@@ -30,16 +29,17 @@ impl Connection {
     pub(in crate::connection) fn leave_association(&mut self, header: &Header) {
         self.subflow = None;
         self.exchange = None;
-        self.out.board.mark_all_lost(); // data beside the SYN was not taken
+        self.sender.retransmit_all(); // data beside the SYN was not taken
         self.services = self.services.on_one_path();
         if let Some(window) = header.window {
-            self.out.window = SendWindow::initial(self.out.board.first(), window.into());
+            self.sender.grant_afresh(self.sender.first(), window.into());
+            self.sender.bind_credit(true);
         }
     }
 
     /// May the association give it a segment of `bytes` now? Repairs come first.
     pub(crate) fn takes(&mut self, now: Time, bytes: u64) -> bool {
-        let sent = self.out.board.next() - self.out.origin;
+        let sent = self.sender.next_number() - self.origin;
         let open = match self.state {
             State::Established => true,
             State::SynSent(_) | State::SynReceived(_) => self
@@ -47,54 +47,36 @@ impl Connection {
                 .is_some_and(|exchange| exchange.may_send(sent, true)),
             _ => false,
         };
-        open && !self.out.outage.is_active()
-            && self.out.queue.is_empty()
-            && (self.out.board.lost() == 0 || !self.composition.reliability.repeats())
-            && self.keeps_flight_limit(bytes)
-            && self.has_room(now, bytes)
+        open && self.sender.takes(now, bytes)
     }
 
     /// The association gives it the segment `number`. It leaves with the next packet, under the path's number that this
     /// returns.
     pub(crate) fn assign(&mut self, now: Time, number: u64, payload: Bytes) -> u64 {
-        if self.out.board.is_empty() {
-            self.progress_at = now;
-        }
-        self.out.queue.push(payload);
         if let Some(subflow) = &mut self.subflow {
             subflow.queued.push_back(number);
         }
-        self.out.board.next() + self.out.queue.frames() as u64 - 1
+        self.sender.assign(now, payload)
     }
 
     /// What became of the segment with this number of the path's.
     pub(crate) fn fate(&self, number: u64) -> Fate {
-        match self.out.board.in_flight_since(number) {
-            Some((_, true)) => Fate::Open,
-            Some((_, false)) => Fate::Lost,
-            None if self.out.board.is_lost(number) => Fate::Lost,
-            None if number >= self.out.board.next() => Fate::Open,
-            None => Fate::Arrived,
-        }
+        self.sender.fate(number)
     }
 
     /// Data waits that the association would place here, were there room.
     pub(crate) fn set_fed(&mut self, fed: bool) {
-        if let Some(subflow) = &mut self.subflow {
-            subflow.fed = fed;
-        }
+        self.sender.set_backlog(fed);
     }
 
     /// What was assigned last asks whether the peer's window is still shut.
     pub(crate) fn set_probe(&mut self) {
-        self.out.window_probe = true;
+        self.sender.set_window_probe();
     }
 
     /// The shared window has opened: what asked was not taken, and would be now.
     pub(crate) fn window_opened(&mut self) {
-        if std::mem::take(&mut self.out.window_probe) {
-            self.out.board.mark_all_lost();
-        }
+        self.sender.on_credit();
     }
 
     /// The next acknowledgement carries DATA_FIN with the number `fin`, and leaves now.
@@ -107,28 +89,18 @@ impl Connection {
 
     /// What other paths may know of it, once it was measured.
     pub(crate) fn as_sibling(&self) -> Option<Sibling> {
-        self.path.as_sibling()
+        self.sender.as_sibling()
     }
     /// What its congestion control knows of other paths.
     pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
-        &mut self.path.siblings
+        self.sender.siblings()
     }
 
     /// What a scheduler may know of it.
     pub(crate) fn candidate(&mut self, now: Time, ordinal: usize, bytes: u64) -> Candidate {
         let has_room = self.takes(now, bytes);
-        let rtt = &self.path.rtt;
         let unknown = Duration::from_millis(100); // no path is established without a sample, but one may be Karn's
-        Candidate {
-            path: ordinal,
-            has_room,
-            smoothed_rtt: rtt.smoothed().unwrap_or(unknown),
-            min_rtt: rtt.minimum().unwrap_or(unknown),
-            rtt_variation: rtt.variation().unwrap_or_default(),
-            window_bytes: self.path.controller.window_bytes(),
-            in_flight_bytes: self.out.board.in_flight_bytes(),
-            weight: 1,
-        }
+        self.sender.candidate(ordinal, 1, has_room, unknown)
     }
 
     pub(crate) fn keys(&self) -> Option<Keys> {
@@ -153,23 +125,23 @@ impl Connection {
         self.state.is_over()
     }
     pub(crate) fn address(&self) -> PathAddress {
-        self.path.address
+        self.address
     }
     pub(crate) fn ports(&self) -> Ports {
         self.ports
     }
     pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
-        self.path.rtt.smoothed()
+        self.sender.smoothed_rtt()
     }
     pub(crate) fn minimum_rtt(&self) -> Option<Duration> {
-        self.path.rtt.minimum()
+        self.sender.minimum_rtt()
     }
     pub(crate) fn timeout(&self) -> Duration {
-        self.path.rto.value(&self.path.rtt)
+        self.sender.timeout()
     }
     /// Feedback with news, and answers to keep-alives, so far.
     pub(crate) fn answers(&self) -> u64 {
-        self.answers
+        self.answers + self.sender.reports()
     }
     pub(crate) fn stamp(&mut self, data_ack: u64, window: Option<u16>, paths: u8) {
         let established = self.is_established();
@@ -195,7 +167,8 @@ impl Connection {
     }
     /// The association is this one connection: what was written belongs to it.
     pub(crate) fn adopt(&mut self, queue: SendQueue, composition: Arc<ValidComposition>) {
-        self.out.queue = queue;
+        let parameters = outgoing::parameters(&composition, self.services);
+        self.sender.adopt(queue, parameters);
         if let Some(reassembly) = &self.inn.reassembly {
             let next = reassembly.next();
             self.inn.reassembly = Some(Reassembly::new(composition.ordering, next));
@@ -207,12 +180,12 @@ impl Connection {
     /// What was assigned leaves at once, whatever the window says, as with the first repeat of a loss (RFC 5681
     /// §3.2 (2)).
     pub(crate) fn rescue(&mut self) {
-        self.out.rescue_at_once = true;
+        self.sender.send_at_once();
     }
 
     /// Takes back what was assigned and has not left.
     pub(crate) fn unassign(&mut self) {
-        self.out.queue.clear();
+        self.sender.unassign();
         if let Some(subflow) = &mut self.subflow {
             subflow.queued.clear();
         }
@@ -220,24 +193,14 @@ impl Connection {
 
     /// The answer that is due first.
     pub(crate) fn unanswered(&self) -> Option<Unanswered> {
-        let since = if self.out.board.is_empty() {
-            self.asked_at
-        } else {
-            self.out.board.unanswered_since()
-        };
-        Some(Unanswered {
-            since: since?,
-            last_answer: self.answered_at,
-        })
+        self.sender.unanswered(self.asked_at)
     }
 
     /// The first connection number that left here at `from` or later and is not answered.
     pub(crate) fn first_sent_since(&self, from: Time) -> Option<u64> {
-        let board = &self.out.board;
-        let later = |number: u64| board.in_flight_since(number).is_some_and(|(at, _)| at >= from);
         let mut outstanding = self.subflow.as_ref()?.mapping.outstanding();
         outstanding
-            .find(|(number, _)| later(*number))
+            .find(|(number, _)| self.sender.is_open_since(*number, from))
             .map(|(_, carried)| carried)
     }
 
@@ -248,11 +211,7 @@ impl Connection {
 
     /// Timeouts in a row, or probing already: nothing comes back.
     pub(crate) fn timeouts_in_row(&self) -> u32 {
-        if self.out.outage.is_active() {
-            u32::MAX
-        } else {
-            self.path.rto.expiries()
-        }
+        self.sender.timeouts_in_row()
     }
 
     /// An acknowledgement leaves with the next turn, because the association has news.

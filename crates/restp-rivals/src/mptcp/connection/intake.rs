@@ -46,7 +46,7 @@ impl Connection {
         self.on_arrivals(ordinal, news.fin);
         let tcp = &mut self.members[ordinal].tcp;
         if tcp.was_finished() && !tcp.is_over() {
-            tcp.finish(now); // the peer gives this path up; what it has not delivered goes elsewhere
+            tcp.finish(); // the peer gives this path up; what it has not delivered goes elsewhere
         }
         if self.members[ordinal].tcp.take_timeout() {
             self.on_timeout(ordinal);

@@ -197,12 +197,10 @@ impl Connection {
     pub(crate) fn take_single(&mut self, now: Time) -> Option<Tcp> {
         let alone = self.members.iter().position(|member| member.tcp.is_alone())?;
         let mut tcp = self.members.swap_remove(alone).tcp;
-        tcp.adopt(
-            now,
-            std::mem::replace(&mut self.out.queue, SendQueue::new(Framing::Coalesce)),
-        );
+        let written = std::mem::replace(&mut self.out.queue, SendQueue::new(Framing::Coalesce));
+        tcp.adopt(written);
         if self.release.is_wanted() {
-            tcp.finish(now);
+            tcp.finish();
         }
         if self.inn.discards {
             tcp.discard(now);
@@ -270,7 +268,7 @@ impl Connection {
     }
 
     /// No more writes will come.
-    pub(crate) fn finish(&mut self, _now: Time) {
+    pub(crate) fn finish(&mut self) {
         self.release.finish();
     }
 
@@ -281,10 +279,10 @@ impl Connection {
     }
 
     /// The application has lost interest: what is unread is dropped, and no more will be written.
-    pub(crate) fn discard(&mut self, now: Time) {
+    pub(crate) fn discard(&mut self) {
         self.inn.inbox.clear();
         self.inn.discards = true;
-        self.finish(now);
+        self.finish();
     }
 
     /// Ends the connection for the application.
@@ -315,7 +313,7 @@ impl Connection {
             if member.tcp.is_failing() {
                 member.tcp.abort();
             } else {
-                member.tcp.finish(now);
+                member.tcp.finish();
             }
         }
     }

@@ -9,8 +9,7 @@ use super::Connection;
 use crate::mptcp::dss::DSS_BYTES;
 use restp_base::sequence;
 use restp_services::ack::{Detail, NakReporter};
-use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
-use restp_services::recovery::{Recovery, RecoveryChoice};
+use restp_services::flow_control::{ReceiveWindow, WindowParameters};
 
 /// Window without scaling, and in every SYN (RFC 7323 §2.2).
 pub(crate) const UNSCALED: u64 = 0xffff;
@@ -112,11 +111,14 @@ impl Connection {
         let pieces = 2 * self.parameters.window.segments as usize;
         self.inn.stream = ByteStream::new(next, pieces);
         self.inn.nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
-        self.out.recovery = self.recovery_with(theirs);
-        self.out.advertised = syn.window;
-        self.out.window = SendWindow::initial(self.out.numbers.first_byte(), u64::from(syn.window));
+        let recovery = self.parameters.recovery_of(self.agreed.detail, theirs.nak_mode);
+        self.sender.agree(self.agreed.segment_bytes, recovery);
+        self.advertised = syn.window;
+        self.sender
+            .grant_afresh(self.numbers.first_byte(), u64::from(syn.window));
+        self.sender.bind_credit(self.subflow.is_none());
         if let Some(subflow) = &mut self.subflow {
-            subflow.begin(self.out.numbers.first_byte(), next);
+            subflow.begin(self.numbers.first_byte(), next);
         }
     }
 
@@ -130,17 +132,6 @@ impl Connection {
             Detail::Snack => theirs.snack_permitted,
         };
         if both { detail } else { Detail::Pointer }
-    }
-
-    /// The pipe rule needs reports; where none were agreed on, duplicates have to do.
-    fn recovery_with(&self, theirs: &Options) -> Recovery {
-        let choice = match self.parameters.recovery {
-            RecoveryChoice::Pipe if self.agreed.detail == Detail::Pointer => RecoveryChoice::DuplicateAck,
-            choice => choice,
-        };
-        let evidence = self.parameters.evidence(self.agreed.detail, theirs.nak_mode);
-        let fast = self.parameters.congestion.fast_recovery();
-        Recovery::new(choice, fast, true, evidence)
     }
 }
 

@@ -24,6 +24,7 @@ impl Connection {
     pub(crate) fn answering(mut self, now: Time, exchange: Option<Exchange>, payload: Bytes) -> Self {
         self.exchange = exchange;
         if self.trusts() {
+            self.sender.start_timer();
             self.notices.push_back(Notice::Accepted);
             if !payload.is_empty() {
                 let start = self.inn.stream.next();
@@ -55,21 +56,18 @@ impl Connection {
         if !may {
             return Bytes::new();
         }
-        let Some(payload) = self.out.queue.next_segment(most) else {
+        let Some(payload) = self.sender.next_in_set_up(now, most) else {
             return Bytes::new();
         };
-        self.out.board.on_sent(now, payload.len() as u32);
-        self.out.numbers.push(payload.len() as u64);
-        self.out.buffer.push(Some(payload.clone()));
-        self.stats.sent_payload_bytes += payload.len() as u64;
+        self.numbers.push(payload.len() as u64);
         self.wake_writer();
         payload
     }
 
     /// Does `acknowledgement` name our SYN, and nothing that was not sent with it?
     pub(super) fn names_our_syn(&self, acknowledgement: u32) -> bool {
-        let first = self.out.numbers.first_byte();
-        (first..=self.out.numbers.next_byte()).contains(&expand(first, acknowledgement))
+        let first = self.numbers.first_byte();
+        (first..=self.numbers.next_byte()).contains(&expand(first, acknowledgement))
     }
 
     /// The server's answer to data in our SYN: what it has not taken leaves again at once, and says nothing of the path.
@@ -77,14 +75,14 @@ impl Connection {
         if let Some(FastOpen::Cookie(cookie)) = answer.options.fast_open {
             self.fresh_cookie = Some(cookie);
         }
-        if self.out.board.is_empty() {
+        if self.sender.is_drained() {
             return;
         }
         let _believed = self.on_feedback(now, answer, false);
-        if self.out.board.is_empty() {
+        if self.sender.is_drained() {
             self.stats.early_segments += 1;
         } else {
-            self.out.board.mark_all_lost();
+            self.sender.retransmit_all();
         }
     }
 

@@ -1,5 +1,5 @@
-//! What happens to a segment, in order (RFC 9293 §3.10.7): numbers, RST, SYN, acknowledgement, recovery, loss
-//! handling, congestion, flow control, stream, events. Each step is one call; no algorithm lives here.
+//! What happens to a segment, in order (RFC 9293 §3.10.7): numbers, RST, SYN, what the sender hears of it, stream,
+//! events. Each step is one call; no algorithm lives here.
 
 use super::{Connection, State};
 use crate::mptcp::set_up::Judgement;
@@ -12,10 +12,8 @@ use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Notice;
 use restp_services::connection_management::TIME_WAIT;
-use restp_services::flow_control::SendWindow;
-use restp_services::loss_handling::{Finding, LossHandling};
 use restp_services::ordering::Arrival;
-use restp_services::recovery::{Evidence, Feedback};
+use restp_services::sender::{Grant, PeerReport};
 
 /// A received segment after the codec.
 pub(crate) struct Packet<'a> {
@@ -213,98 +211,49 @@ impl Connection {
         }
     }
 
-    /// Acknowledgement, recovery, loss handling, congestion, flow control. False when the peer acknowledges what was
-    /// never sent; then nothing else in the segment is believed.
+    /// What the segment says of what was sent. False when the peer acknowledges what was never sent; then nothing else in
+    /// it is believed.
     pub(super) fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
         let (detail, unit) = (self.agreed.detail, self.agreed.unit);
         let (number, options) = (header.acknowledgement, &header.options);
-        let report = self.out.numbers.report(number, options, detail, unit);
-        let outstanding = self.out.board.in_flight_bytes();
-        self.out.window_unused = self.leaves_window_unused(outstanding);
-        if self.out.window_unused {
-            self.out.board.application_limits();
-        }
-        let applied = report.and_then(|report| {
-            let feedback = self.out.board.acknowledge(now, &report).ok()?;
-            Some((report, feedback))
+        let unacknowledged = self.numbers.first_byte();
+        let acknowledged = expand(unacknowledged, number);
+        let report = self.numbers.report(number, options, detail, unit);
+        let repeats = header.window == self.advertised && acknowledged == unacknowledged;
+        let taken = report.is_some_and(|report| {
+            let peer = PeerReport {
+                report: &report,
+                grant: (acknowledged >= unacknowledged).then(|| Grant {
+                    at: acknowledged,
+                    units: u64::from(header.window) << self.shift_of(header),
+                }),
+                is_bare_repeat: bare && repeats,
+                echoed_rtt: self.echoed_rtt(now, header.options.timestamps),
+                echoes_mark: false,
+            };
+            self.sender.on_feedback(now, &peer).is_ok()
         });
-        let Some((report, mut feedback)) = applied else {
+        if !taken {
             self.stats.rejected_packets += 1;
             self.inn.ack.on_urgent_once();
             return false;
-        };
-        let acknowledged = expand(self.out.numbers.first_byte(), header.acknowledgement);
-        let first = self.out.board.first();
-        self.out.buffer.release_below(first);
-        self.on_window(header, acknowledged, bare, &mut feedback);
-        self.out.numbers.release_below(first);
+        }
+        if acknowledged >= unacknowledged {
+            self.advertised = header.window;
+        }
+        let first = self.sender.first();
+        self.numbers.release_below(first);
         self.release_mappings();
-        self.on_echo(now, header.options.timestamps, &mut feedback);
-        let evidence = Evidence {
-            now,
-            report: &report,
-            feedback: &feedback,
-            rtt: &self.path.rtt,
-        };
-        let findings = self.out.recovery.on_feedback(&mut self.out.board, &evidence);
-        self.stats.lost_packets += findings.lost;
-        self.out.repeat_at_once |= findings.urgent;
-        self.on_progress(now, &feedback);
-        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
-        let load = self.load(self.out.board.in_flight_bytes());
-        self.path.on_losses(now, self.out.board.losses(), reaction, load);
-        self.path
-            .on_findings(now, &feedback, findings, reaction, outstanding, load);
         self.release.acknowledged(first);
-        self.watch_window(now);
         true
     }
 
-    /// Flow control: where the peer's window ends now. An acknowledgement of less than an earlier one is late.
-    fn on_window(&mut self, header: &Header, acknowledged: u64, bare: bool, feedback: &mut Feedback) {
-        let unacknowledged = self.out.numbers.first_byte();
-        let same = header.window == self.out.advertised && acknowledged == unacknowledged;
-        feedback.duplicate &= bare && same;
-        if acknowledged < unacknowledged {
-            return;
-        }
-        let bytes = u64::from(header.window) << self.shift_of(header);
-        self.out.advertised = header.window;
-        self.out.window = SendWindow::initial(acknowledged, bytes);
-        if !self.out.window_probe {
-            return;
-        }
-        self.path.rto.on_progress(); // it lives, whatever it says
-        if self.out.window.allows(acknowledged) {
-            // The probe was not taken; now it would be.
-            self.out.window_probe = false;
-            self.out.board.mark_all_lost();
-        }
-    }
-
-    /// With timestamps every acknowledgement of new data measures the round trip, of repeated segments too
+    /// With timestamps every acknowledgement of new data measures the round trip, of retransmitted segments too
     /// (RFC 7323 §4.1).
-    fn on_echo(&self, now: Time, theirs: Option<Timestamps>, feedback: &mut Feedback) {
-        if let (Some(_), Some(theirs)) = (self.agreed.clock, theirs)
-            && feedback.advanced > 0
-        {
-            let ticks = super::outlet::ticks(now).wrapping_sub(theirs.echo);
-            feedback.rtt = (ticks < u32::MAX / 2).then(|| Duration::from_millis(u64::from(ticks)));
-        }
-    }
-
-    /// New data was acknowledged: estimator, timer and patience.
-    fn on_progress(&mut self, now: Time, feedback: &Feedback) {
-        let drained = self.out.board.is_empty();
-        self.path.on_feedback(now, feedback, drained);
-        if feedback.is_progress() {
-            self.progress_at = now;
-            self.out.one_at_a_time = false;
-        }
-        if drained {
-            self.out.window_probe = false;
-            self.out.idle_since = Some(now);
-        }
+    fn echoed_rtt(&self, now: Time, theirs: Option<Timestamps>) -> Option<Duration> {
+        self.agreed.clock?;
+        let ticks = super::outlet::ticks(now).wrapping_sub(theirs?.echo);
+        (ticks < u32::MAX / 2).then(|| Duration::from_millis(u64::from(ticks)))
     }
 
     /// Payload, FIN, or both.
@@ -316,7 +265,7 @@ impl Connection {
             self.inn.stream.insert(stretch, edge, &mut self.inn.inbox)
         };
         match arrival {
-            Arrival::InOrder => self.inn.ack.on_in_order(now, self.path.rtt.smoothed()),
+            Arrival::InOrder => self.inn.ack.on_in_order(now, self.sender.smoothed_rtt()),
             // A stream skips nothing, so nothing comes late.
             Arrival::Duplicate | Arrival::Late => self.stats.duplicate_packets += 1,
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,

@@ -24,14 +24,10 @@ use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
-use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::{Cookie, Exchange, Handshake, Notice, Release, TIME_WAIT};
-use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
-use restp_services::framing::{Framing, SendQueue};
+use restp_services::flow_control::{ReceiveWindow, WindowParameters};
 use restp_services::ordering::Inbox;
-use restp_services::path_management::{Load, Path, PathMtu};
-use restp_services::recovery::{Recovery, Scoreboard};
-use restp_services::reliability::TransmitBuffer;
+use restp_services::sender::Sender;
 use state::State;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,37 +39,8 @@ pub(crate) struct Ports {
     pub(crate) remote: u16,
 }
 
-/// First number of the scoreboard's segments, which never travel.
+/// First number of the sender's segments, which never travel.
 const FIRST_SEGMENT: u64 = sequence::ORIGIN;
-
-/// What travels from here to the peer.
-#[derive(Debug)]
-struct Outbound {
-    queue: SendQueue,
-    board: Scoreboard,
-    numbers: Numbers,
-    buffer: TransmitBuffer,
-    recovery: Recovery,
-    /// In bytes.
-    window: SendWindow,
-    /// Window field of the last acknowledgement, to tell an update from a duplicate.
-    advertised: u16,
-    /// The next repeat leaves whatever the window says.
-    repeat_at_once: bool,
-    /// A timeout is being repaired: one segment at a time until something is acknowledged.
-    one_at_a_time: bool,
-    /// A byte beyond the peer's shut window is out as a probe (RFC 9293 §3.8.6.1).
-    window_probe: bool,
-    probe_at: Option<Time>,
-    /// A pacing wait is what holds the next segment back.
-    paced_until: Option<Time>,
-    /// When the path last carried something with an answer.
-    idle_since: Option<Time>,
-    /// A write was refused for lack of room.
-    writer_waits: bool,
-    /// Before the last acknowledgement, something other than the congestion window held the sender back.
-    window_unused: bool,
-}
 
 /// What travels from the peer to here.
 #[derive(Debug)]
@@ -99,8 +66,12 @@ pub(crate) struct Connection {
     parameters: Arc<TcpParameters>,
     ports: Ports,
     state: State,
-    path: Path,
-    out: Outbound,
+    address: PathAddress,
+    sender: Sender,
+    /// Where its segments lie among the bytes.
+    numbers: Numbers,
+    /// Window field of the last acknowledgement, to tell an update from a duplicate.
+    advertised: u16,
     inn: Inbound,
     agreed: Agreed,
     /// Its part in a connection of several paths.
@@ -114,8 +85,6 @@ pub(crate) struct Connection {
     notices: VecDeque<Notice>,
     opened_here: bool,
     opened_at: Time,
-    /// When data was last acknowledged, or first outstanding.
-    progress_at: Time,
     /// An end that nobody holds any more waits for the peer's FIN until then.
     orphan_until: Option<Time>,
 }
@@ -165,39 +134,14 @@ impl Connection {
         isn: u32,
         state: State,
     ) -> Self {
-        let controller = parameters.congestion.build(u64::from(parameters.segment_bytes));
         let first_byte = sequence::ORIGIN + u64::from(isn) + 1; // the SYN takes one
         Connection {
             ports,
             state,
-            path: Path::new(
-                address,
-                parameters.rto,
-                controller,
-                PathMtu::known(parameters.segment_bytes),
-            ),
-            out: Outbound {
-                queue: SendQueue::new(Framing::Coalesce),
-                board: Scoreboard::new(FIRST_SEGMENT),
-                numbers: Numbers::new(FIRST_SEGMENT, first_byte),
-                buffer: TransmitBuffer::new(FIRST_SEGMENT),
-                recovery: Recovery::new(
-                    parameters.recovery,
-                    parameters.congestion.fast_recovery(),
-                    true,
-                    parameters.evidence(Detail::Pointer, None),
-                ),
-                window: SendWindow::initial(first_byte, 0),
-                advertised: 0,
-                repeat_at_once: false,
-                one_at_a_time: false,
-                window_probe: false,
-                probe_at: None,
-                paced_until: None,
-                idle_since: None,
-                writer_waits: false,
-                window_unused: false,
-            },
+            address,
+            sender: parameters.sender(now, FIRST_SEGMENT, first_byte),
+            numbers: Numbers::new(FIRST_SEGMENT, first_byte),
+            advertised: 0,
             inn: Inbound {
                 stream: ByteStream::new(sequence::ORIGIN, 0),
                 window: ReceiveWindow::new(sequence::ORIGIN, WindowParameters { segments: 0 }),
@@ -227,7 +171,6 @@ impl Connection {
             notices: VecDeque::new(),
             opened_here: true,
             opened_at: now,
-            progress_at: now,
             orphan_until: None,
             parameters,
         }
@@ -262,17 +205,11 @@ impl Connection {
         if self.release.is_wanted() || self.state.is_over() {
             return Err(WriteError::Closed);
         }
-        let full = self.out.queue.bytes() >= self.parameters.send_buffer_bytes;
-        if full || self.out.queue.frames() >= MAX_PIECES {
-            self.out.writer_waits = true;
-            return Err(WriteError::Blocked);
+        if self.sender.write(now, data) {
+            Ok(())
+        } else {
+            Err(WriteError::Blocked)
         }
-        if self.out.queue.is_empty() && self.out.board.is_empty() {
-            self.progress_at = now;
-        }
-        self.out.queue.push(data);
-        self.watch_window(now);
-        Ok(())
     }
 
     /// Takes the next bytes for the reader.
@@ -306,9 +243,8 @@ impl Connection {
     }
 
     /// No more writes will come.
-    pub(crate) fn finish(&mut self, now: Time) {
+    pub(crate) fn finish(&mut self) {
         self.release.finish();
-        self.watch_window(now);
     }
 
     /// Breaks off and tells the peer.
@@ -322,22 +258,26 @@ impl Connection {
     pub(crate) fn discard(&mut self, now: Time) {
         self.inn.inbox.clear();
         self.inn.discards = true;
-        self.finish(now);
+        self.finish();
         self.orphan_until = Some(now + TIME_WAIT);
     }
 
     pub(crate) fn stats(&self) -> FlowStats {
-        let sending = self.out.queue.bytes()
-            + self.out.buffer.bytes()
-            + self.out.board.memory()
-            + self.out.numbers.memory();
+        let sending = self.sender.memory() + self.numbers.memory();
+        let sent = self.sender.counters();
         let receiving = self.inn.stream.held_bytes() + self.inn.inbox.bytes();
         FlowStats {
-            srtt: self.path.rtt.smoothed(),
-            rto: Some(self.path.rto.value(&self.path.rtt)),
-            congestion_window_bytes: self.path.controller.window_bytes(),
+            sent_payload_bytes: sent.sent_payload_bytes,
+            retransmitted_packets: sent.retransmitted_packets,
+            repeated_payload_bytes: sent.retransmitted_payload_bytes,
+            lost_packets: sent.lost_packets,
+            timed_out_packets: sent.timed_out_packets,
+            timeouts: sent.timeouts,
+            srtt: self.sender.smoothed_rtt(),
+            rto: Some(self.sender.timeout()),
+            congestion_window_bytes: self.sender.window_bytes(),
             memory_bytes: (size_of::<Connection>() + sending + receiving) as u64,
-            in_flight_segments: self.out.board.in_flight(),
+            in_flight_segments: self.sender.in_flight(),
             ..self.stats.clone()
         }
     }
@@ -348,68 +288,7 @@ impl Connection {
         if !self.is_unknown_to_application() {
             self.notices.push_back(Notice::Closed(reason));
         }
-        self.out.queue.clear();
-        self.out.buffer.clear();
-        self.path.rto.stop();
-        self.out.probe_at = None;
-        self.out.paced_until = None;
-    }
-
-    /// Tells the controller of the path. `in_flight_bytes` is what was outstanding before anything was marked lost,
-    /// for events that cut the window, and what is now in flight for all others.
-    fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
-        let load = self.load(in_flight_bytes);
-        self.path.tell(now, event, load);
-    }
-
-    fn load(&self, in_flight_bytes: u64) -> Load {
-        Load {
-            segment_bytes: u64::from(self.agreed.segment_bytes),
-            in_flight_bytes,
-            application_limited: self.out.window_unused,
-            in_recovery: self.out.recovery.is_active(),
-        }
-    }
-
-    /// Payload of the segment that would be sent next, were it allowed; nothing for FIN.
-    fn next_payload(&self) -> Option<u64> {
-        if !self.out.queue.is_empty() {
-            let full = self.agreed.segment_bytes as usize;
-            return Some(self.out.queue.bytes().min(full) as u64);
-        }
-        self.release.must_send_fin().then_some(0)
-    }
-
-    /// Does a whole segment of `payload` bytes (or the FIN) fit into the peer's window? What does not fit waits
-    /// instead of being cut (RFC 9293 §3.8.6.2.1, silly windows).
-    /// What a subflow is given was checked against the window that all of them share.
-    fn fits_window(&self, payload: u64) -> bool {
-        self.subflow.is_some()
-            || self
-                .out
-                .window
-                .allows(self.out.numbers.next_byte() + payload.max(1) - 1)
-    }
-
-    /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
-    fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
-        let segment = u64::from(self.agreed.segment_bytes);
-        in_flight_bytes + segment <= self.path.controller.window_bytes()
-            && self.out.board.lost() == 0
-            && !self.is_fed()
-            && (self.out.queue.is_empty()
-                || !self.next_payload().is_some_and(|bytes| self.fits_window(bytes)))
-    }
-
-    /// Nothing is outstanding whose acknowledgement could open the peer's window: probe it.
-    fn watch_window(&mut self, now: Time) {
-        let shut = self.next_payload().is_some_and(|bytes| !self.fits_window(bytes));
-        if shut && self.out.board.is_empty() && self.state == State::Established {
-            let wait = self.path.rto.value(&self.path.rtt);
-            self.out.probe_at.get_or_insert(now + wait);
-        } else {
-            self.out.probe_at = None;
-        }
+        self.sender.stop();
     }
 
     /// Writes the next segment into `out`; `false` when there is nothing to send now.
@@ -418,5 +297,5 @@ impl Connection {
     }
 }
 
-/// Writes that may wait to be numbered, and segments that may wait to be read, whatever their size.
+/// Segments that may wait to be read, whatever their size.
 const MAX_PIECES: usize = 16_384;

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
-use restp_services::congestion::Congestion;
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
 use restp_services::scheduling::Candidate;
@@ -40,7 +39,7 @@ impl Connection {
     }
     /// A timeout is being repaired, and nothing has come back yet.
     pub(crate) fn is_failing(&self) -> bool {
-        self.out.one_at_a_time
+        self.sender.is_failing()
     }
     pub(crate) fn is_backup(&self) -> bool {
         self.subflow
@@ -58,7 +57,7 @@ impl Connection {
         self.subflow.as_ref().and_then(|subflow| subflow.set_up.keys())
     }
     pub(crate) fn address(&self) -> PathAddress {
-        self.path.address
+        self.address
     }
     /// Payload of a full segment.
     pub(crate) fn segment_bytes(&self) -> u32 {
@@ -66,49 +65,34 @@ impl Connection {
     }
     /// Bytes that the peer took at first, by its last window.
     pub(crate) fn peer_window_bytes(&self) -> u64 {
-        self.out.window.edge() - self.out.numbers.first_byte()
+        self.sender.credit_edge() - self.numbers.first_byte()
     }
     pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
-        self.path.rtt.smoothed()
+        self.sender.smoothed_rtt()
     }
     pub(crate) fn timeout(&self) -> Duration {
-        self.path.rto.value(&self.path.rtt)
+        self.sender.timeout()
     }
     pub(crate) fn as_sibling(&self) -> Option<Sibling> {
-        self.path.as_sibling()
+        self.sender.as_sibling()
     }
     pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
-        &mut self.path.siblings
+        self.sender.siblings()
     }
 
     /// As the scheduler sees it, with room for `bytes` or without.
     pub(crate) fn candidate(&mut self, now: Time, path: usize, bytes: u64, weight: u32) -> Candidate {
-        let free = self.out.queue.is_empty() && self.out.board.lost() == 0;
-        let rtt = &self.path.rtt;
-        let smoothed_rtt = rtt.smoothed().unwrap_or(Duration::ZERO);
-        Candidate {
-            path,
-            smoothed_rtt,
-            min_rtt: rtt.minimum().unwrap_or(smoothed_rtt),
-            rtt_variation: rtt.variation().unwrap_or(Duration::ZERO),
-            window_bytes: self.path.controller.window_bytes(),
-            in_flight_bytes: self.out.board.in_flight_bytes(),
-            weight,
-            has_room: free && self.has_room(now, bytes),
-        }
+        let has_room = self.sender.takes(now, bytes);
+        self.sender.candidate(path, weight, has_room, Duration::ZERO)
     }
 
     /// The next bytes to send are those of the connection from `data` on.
     pub(crate) fn assign(&mut self, now: Time, data: u64, payload: Bytes) {
-        let queued = self.out.queue.bytes() as u64;
-        let start = self.out.numbers.next_byte() + queued;
-        if queued == 0 && self.out.board.is_empty() {
-            self.progress_at = now;
-        }
+        let start = self.numbers.next_byte() + self.sender.queued_bytes() as u64;
         if let Some(subflow) = &mut self.subflow {
             subflow.map(start, data, payload.len() as u64);
         }
-        self.out.queue.push(payload);
+        self.sender.assign(now, payload);
     }
 
     /// The bytes of the connection that it has been given and that TCP has no acknowledgement for.
@@ -159,18 +143,16 @@ impl Connection {
     }
     /// What was assigned last asks whether the peer's window is still shut.
     pub(crate) fn set_probe(&mut self) {
-        self.out.window_probe = true;
+        self.sender.set_window_probe();
     }
     pub(crate) fn set_fed(&mut self, fed: bool) {
-        if let Some(subflow) = &mut self.subflow {
-            subflow.fed = fed;
-        }
+        self.sender.set_backlog(fed);
     }
 
     /// It is alone: what was written to the connection above is its own.
-    pub(crate) fn adopt(&mut self, now: Time, written: SendQueue) {
-        self.out.queue = written;
-        self.watch_window(now);
+    pub(crate) fn adopt(&mut self, written: SendQueue) {
+        let parameters = self.parameters.sending(self.agreed.segment_bytes);
+        self.sender.adopt(written, parameters);
     }
 }
 
@@ -184,6 +166,7 @@ impl Connection {
         let judgement = subflow.set_up.on_answer(now, option, self.parameters.handshake);
         if judgement == Judgement::Alone {
             self.subflow = None;
+            self.sender.bind_credit(true);
         }
         judgement != Judgement::Refuse
     }
@@ -196,6 +179,7 @@ impl Connection {
         let judgement = subflow.set_up.on_third(option);
         if judgement == Judgement::Alone {
             self.subflow = None;
+            self.sender.bind_credit(true);
         }
         judgement
     }
@@ -222,14 +206,10 @@ impl Connection {
     }
 
     pub(super) fn release_mappings(&mut self) {
-        let below = self.out.numbers.first_byte();
+        let below = self.numbers.first_byte();
         if let Some(subflow) = &mut self.subflow {
             subflow.acknowledged_below(below);
         }
-    }
-
-    pub(super) fn is_fed(&self) -> bool {
-        self.subflow.as_ref().is_some_and(|subflow| subflow.fed)
     }
 
     pub(super) fn note_timeout(&mut self) {

@@ -2,7 +2,7 @@
 //! no algorithm lives here.
 
 use super::agreement::UNSCALED;
-use super::{Connection, State};
+use super::{Connection, FIRST_SEGMENT, State};
 use crate::tcp::nak::{self, Nak};
 use crate::tcp::options::{Options, Timestamps, block_bytes, block_room, blocks, padded};
 use crate::tcp::snack::Snack;
@@ -12,8 +12,8 @@ use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence::truncate;
 use restp_base::time::Time;
 use restp_services::ack::Detail;
-use restp_services::congestion::{Congestion, CongestionEvent};
 use restp_services::connection_management::Notice;
+use restp_services::sender::{Segment, Transmission};
 
 /// Writes the next segment; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
@@ -44,103 +44,35 @@ pub(super) fn ticks(now: Time) -> u32 {
 
 impl Connection {
     fn poll_established(&mut self, now: Time, out: &mut Datagram) -> bool {
-        self.out.paced_until = None;
-        if let Some(number) = self.repeat_due(now) {
-            return self.send_repeat(now, number, out);
-        }
-        if let Some(bytes) = self.next_payload()
-            && self.fits_window(bytes)
-            && self.has_room(now, bytes)
-        {
-            return self.send_new(now, self.agreed.segment_bytes as usize, out);
-        }
-        if self.out.probe_at.is_some_and(|at| at <= now) {
-            self.out.probe_at = None;
-            self.out.window_probe = true;
-            return self.send_new(now, 1, out);
+        if let Some(Transmission::Segment(segment)) = self.sender.next(now, self.release.must_send_fin()) {
+            return self.send_segment(now, segment, out);
         }
         self.inn.ack.is_due(now) && self.send_acknowledgement(now, out)
     }
 
-    /// The lost segment to send again now.
-    fn repeat_due(&mut self, now: Time) -> Option<u64> {
-        let number = self.out.board.next_lost()?;
-        if std::mem::take(&mut self.out.repeat_at_once) {
-            return Some(number);
+    /// A segment that the sender has let out; without payload, the FIN.
+    fn send_segment(&mut self, now: Time, segment: Segment, out: &mut Datagram) -> bool {
+        let Segment {
+            number,
+            payload,
+            is_new,
+        } = segment;
+        let bytes = payload.as_ref().map_or(0, Bytes::len);
+        let number = number.unwrap_or(FIRST_SEGMENT);
+        if is_new {
+            self.numbers.push(bytes.max(1) as u64); // the FIN takes one
+            if payload.is_none() {
+                self.release.fin_sent(number);
+            }
+            self.wake_writer();
         }
-        let bytes = self.out.buffer.get(number).map_or(0, Bytes::len) as u64;
-        self.has_room(now, bytes).then_some(number)
-    }
-
-    /// Do the congestion window, the caution after a timeout and pacing allow `bytes` more?
-    pub(super) fn has_room(&mut self, now: Time, bytes: u64) -> bool {
-        let in_flight = self.out.board.in_flight_bytes();
-        let fits = in_flight + bytes <= self.path.controller.window_bytes();
-        if self.out.board.in_flight() > 0 && (self.out.one_at_a_time || !fits) {
-            return false;
-        }
-        if self.paces() && !self.path.pacer.allows(now) {
-            self.out.paced_until = Some(self.path.pacer.next_at());
-            return false;
-        }
-        true
-    }
-
-    /// As the kernel's TCP: where the congestion control decides a rate.
-    fn paces(&self) -> bool {
-        self.parameters.congestion.needs_pacing()
-    }
-
-    fn send_repeat(&mut self, now: Time, number: u64, out: &mut Datagram) -> bool {
-        let (Some(start), Some(order)) = (
-            self.out.numbers.start_of(number),
-            self.out.board.on_repeated(now, number),
-        ) else {
+        let Some(start) = self.numbers.start_of(number) else {
             return false;
         };
-        self.out.recovery.on_repeated(order, number);
-        let payload = self.out.buffer.get(number).cloned();
-        self.stats.retransmitted_packets += 1;
-        self.stats.repeated_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
-        self.send_segment(now, start, payload, out);
-        true
-    }
-
-    /// New data, at most `most` bytes, or the FIN.
-    fn send_new(&mut self, now: Time, most: usize, out: &mut Datagram) -> bool {
-        self.restart_after_idle(now);
-        let payload = self.out.queue.next_segment(most);
-        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
-        let start = self.out.numbers.next_byte();
-        let number = self.out.board.on_sent(now, bytes as u32);
-        self.out.numbers.push(bytes.max(1)); // the FIN takes one
-        self.out.buffer.push(payload.clone());
-        if payload.is_none() {
-            self.release.fin_sent(number);
-        }
-        self.wake_writer();
-        self.send_segment(now, start, payload, out);
-        true
-    }
-
-    fn send_segment(&mut self, now: Time, start: u64, payload: Option<Bytes>, out: &mut Datagram) {
-        let bytes = payload.as_ref().map_or(0, Bytes::len);
-        self.stats.sent_payload_bytes += bytes as u64;
-        let in_flight = self.out.board.in_flight_bytes();
-        let event = CongestionEvent::Sent { bytes: bytes as u64 };
-        self.tell_controller(now, &event, in_flight);
-        self.path.rto.start(now, &self.path.rtt);
-        if self.paces()
-            && let Some(rate) = self.path.controller.pacing()
-        {
-            let segment = u64::from(self.agreed.segment_bytes);
-            self.path.pacer.on_sent(now, bytes as u64, segment, rate);
-        }
-
         let mut header = self.plain(start);
         header.flags = match payload {
             None => Flags::FIN,
-            Some(_) if self.out.queue.is_empty() => Flags::PSH,
+            Some(_) if self.sender.has_nothing_queued() => Flags::PSH,
             Some(_) => Flags::default(),
         };
         // Blocks ride on a segment only where the payload leaves room, so none is larger than a full one.
@@ -149,6 +81,7 @@ impl Connection {
             self.inn.ack.on_sent();
         }
         self.finish_segment(header, payload.unwrap_or_default(), out);
+        true
     }
 
     /// A segment that only acknowledges. Its number lies within the peer's window, or it would not be believed.
@@ -162,7 +95,7 @@ impl Connection {
 
     fn send_syn(&mut self, now: Time, out: &mut Datagram) {
         let answers = self.is_half_open();
-        let mut header = self.plain(self.out.numbers.first_byte() - 1);
+        let mut header = self.plain(self.numbers.first_byte() - 1);
         let payload = self.early_payload(now);
         header.options = self.offer(answers);
         if self.parameters.timestamps && (!answers || self.agreed.clock.is_some()) {
@@ -195,10 +128,10 @@ impl Connection {
     }
 
     fn believable_number(&self) -> u64 {
-        let numbers = &self.out.numbers;
+        let numbers = &self.numbers;
         numbers
             .next_byte()
-            .min(self.out.window.edge())
+            .min(self.sender.credit_edge())
             .max(numbers.first_byte())
     }
 
@@ -282,29 +215,15 @@ impl Connection {
     }
 
     fn emit(&mut self, header: Header, payload: Bytes, out: &mut Datagram) {
-        header.emit(&payload, self.path.address, &mut out.head);
-        (out.path, out.ecn, out.body) = (self.path.address, Ecn::NotEct, payload);
+        header.emit(&payload, self.address, &mut out.head);
+        (out.path, out.ecn, out.body) = (self.address, Ecn::NotEct, payload);
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += out.len() as u64;
     }
 
-    /// The first segment after a silence longer than one timeout (RFC 5681 §4.1).
-    fn restart_after_idle(&mut self, now: Time) {
-        let Some(since) = self.out.idle_since.take() else {
-            return;
-        };
-        let gap = now.since(since);
-        if gap > self.path.rto.value(&self.path.rtt) {
-            self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
-        }
-        self.progress_at = now;
-    }
-
     /// Half the send buffer is free again: tell a writer that was refused.
     pub(super) fn wake_writer(&mut self) {
-        let half_empty = self.out.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
-        if self.out.writer_waits && half_empty {
-            self.out.writer_waits = false;
+        if self.sender.takes_writes_again() {
             self.notices.push_back(Notice::Writable);
         }
     }

@@ -43,18 +43,13 @@ impl Connection {
             return;
         };
         let took = now.since(self.opened_at);
-        if handshake.is_repeated() {
-            self.path.rto.on_repeated_set_up();
-        } else {
-            self.path.rtt.sample(took);
-        }
+        let repeated = handshake.is_repeated();
         self.stats.handshake = Some(took);
         self.state = State::Established;
-        self.progress_at = now;
+        self.sender.establish(now, (!repeated).then_some(took), repeated);
         if !self.trusts() {
             self.notices.push_back(Notice::established(self.opened_here)); // else it knows already
         }
-        self.watch_window(now);
     }
 
     /// Both directions may be over: linger or close.

@@ -90,8 +90,8 @@ impl Flow for Tcp {
         read
     }
 
-    fn finish(&mut self, now: Time, flow: FlowId) {
-        self.with(flow, |held| held.finish(now));
+    fn finish(&mut self, _now: Time, flow: FlowId) {
+        self.with(flow, |held| held.finish());
     }
 
     fn abort(&mut self, _now: Time, flow: FlowId) {

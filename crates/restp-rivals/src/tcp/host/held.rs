@@ -63,14 +63,17 @@ impl Held {
     pub(super) fn read(&mut self) -> Read {
         each!(self, connection => connection.read())
     }
-    pub(super) fn finish(&mut self, now: Time) {
-        each!(self, connection => connection.finish(now));
+    pub(super) fn finish(&mut self) {
+        each!(self, connection => connection.finish());
     }
     pub(super) fn abort(&mut self) {
         each!(self, connection => connection.abort());
     }
     pub(super) fn discard(&mut self, now: Time) {
-        each!(self, connection => connection.discard(now));
+        match self {
+            Held::Single(connection) => connection.discard(now),
+            Held::Several(connection) => connection.discard(),
+        }
     }
     pub(super) fn stats(&self) -> FlowStats {
         each!(self, connection => connection.stats())

@@ -1,37 +1,34 @@
-//! The bundle of what belongs to one path: address, estimator, timer, controller, pacer (ResTP §3.3).
+//! What a sender knows of one path (ResTP §3.3): estimator, timer, controller, pacer, largest segment. Its addresses
+//! belong to the protocol.
 
-use super::{Pacer, PathMtu};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::Reaction;
+use crate::path_management::{Pacer, PathMtu};
 use crate::recovery::{Feedback, Findings, LostSegment, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
-use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 
-/// One path of a connection.
+/// One path, as a sender sees it.
 #[derive(Debug)]
-pub struct Path {
-    /// Lower-layer addresses.
-    pub address: PathAddress,
+pub(super) struct Lane {
     /// Round-trip time.
-    pub rtt: RttEstimator,
+    pub(super) rtt: RttEstimator,
     /// Retransmission timer.
-    pub rto: RtoTimer,
+    pub(super) rto: RtoTimer,
     /// Congestion window.
-    pub controller: Controller,
+    pub(super) controller: Controller,
     /// Spacing of segments, when the composition paces.
-    pub pacer: Pacer,
+    pub(super) pacer: Pacer,
     /// Largest segment.
-    pub mtu: PathMtu,
+    pub(super) mtu: PathMtu,
     /// The other paths of the association, as they were lately; kept up for coupled congestion control only.
-    pub siblings: Vec<Sibling>,
+    pub(super) siblings: Vec<Sibling>,
 }
 
-impl Path {
+impl Lane {
     /// A path of which nothing is known yet.
-    pub fn new(address: PathAddress, rto: RtoParameters, controller: Controller, mtu: PathMtu) -> Self {
-        Path {
-            address,
+    pub(super) fn new(rto: RtoParameters, controller: Controller, mtu: PathMtu) -> Self {
+        Lane {
             rtt: RttEstimator::default(),
             rto: RtoTimer::new(rto),
             controller,
@@ -42,7 +39,7 @@ impl Path {
     }
 
     /// What the other paths of the association may know of this one, once it was measured.
-    pub fn as_sibling(&self) -> Option<Sibling> {
+    pub(super) fn as_sibling(&self) -> Option<Sibling> {
         Some(Sibling {
             window_bytes: self.controller.window_bytes(),
             smoothed_rtt: self.rtt.smoothed()?,
@@ -51,7 +48,7 @@ impl Path {
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.
-    pub fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
+    pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
         if let Some(rtt) = feedback.rtt {
             self.rtt.sample(rtt);
         }
@@ -65,8 +62,8 @@ impl Path {
         }
     }
 
-    /// What the controller hears of every segment that feedback found lost, before [`Path::on_findings`].
-    pub fn on_losses(&mut self, now: Time, losses: &[LostSegment], reaction: Reaction, load: Load) {
+    /// What the controller hears of every segment that feedback found lost, before [`Lane::on_findings`].
+    pub(super) fn on_losses(&mut self, now: Time, losses: &[LostSegment], reaction: Reaction, load: Load) {
         if reaction.reduce_window {
             for lost in losses {
                 self.tell(now, &CongestionEvent::SegmentLost(*lost), load);
@@ -74,9 +71,9 @@ impl Path {
         }
     }
 
-    /// What the controller hears of feedback, after [`Path::on_feedback`]: the start of a loss episode, if it is to
+    /// What the controller hears of feedback, after [`Lane::on_feedback`]: the start of a loss episode, if it is to
     /// react, with what was `outstanding` before anything was taken for lost; the end of one; what was delivered.
-    pub fn on_findings(
+    pub(super) fn on_findings(
         &mut self,
         now: Time,
         feedback: &Feedback,
@@ -116,7 +113,7 @@ impl Path {
     }
 
     /// Tells the controller.
-    pub fn tell(&mut self, now: Time, event: &CongestionEvent, load: Load) {
+    pub(super) fn tell(&mut self, now: Time, event: &CongestionEvent, load: Load) {
         let view = PathView {
             now,
             segment_bytes: load.segment_bytes,
@@ -132,17 +129,17 @@ impl Path {
     }
 }
 
-/// What a connection, not the path, knows of the path's load: this part of a [`PathView`].
+/// What the sender, not the path, knows of the path's load: this part of a [`PathView`].
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub(super) struct Load {
     /// See [`PathView::segment_bytes`].
-    pub segment_bytes: u64,
+    pub(super) segment_bytes: u64,
     /// See [`PathView::in_flight_bytes`].
-    pub in_flight_bytes: u64,
+    pub(super) in_flight_bytes: u64,
     /// See [`PathView::application_limited`].
-    pub application_limited: bool,
+    pub(super) application_limited: bool,
     /// See [`PathView::in_recovery`].
-    pub in_recovery: bool,
+    pub(super) in_recovery: bool,
 }
 
 #[cfg(test)]
@@ -151,19 +148,12 @@ mod tests {
     use crate::congestion::CongestionChoice;
     use crate::loss_handling::{Finding, LossHandling};
     use restp_base::time::Duration;
-    use std::net::{Ipv4Addr, SocketAddr};
 
     const SEGMENT: u64 = 1000;
 
-    fn path() -> Path {
-        let at = |host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 0));
-        let address = PathAddress {
-            local: at(1),
-            remote: at(2),
-        };
+    fn path() -> Lane {
         let controller = CongestionChoice::NewReno(Default::default()).build(SEGMENT);
-        Path::new(
-            address,
+        Lane::new(
             RtoParameters::default(),
             controller,
             PathMtu::known(SEGMENT as u32),

@@ -1,0 +1,64 @@
+//! What a composition asks of the sender (ResTP §3.5.4 to §3.5.9).
+
+use super::acknowledgement;
+use crate::composition::{Composition, ValidComposition};
+use crate::wire::Services;
+use restp_base::time::Time;
+use restp_services::ack::Detail;
+use restp_services::congestion::CongestionChoice;
+use restp_services::flow_control::FlowControl;
+use restp_services::loss_handling::Finding;
+use restp_services::recovery::{Recovery, RecoveryChoice};
+use restp_services::sender::{CreditUnit, Sender, SenderParameters, WindowProbes};
+
+/// Whether segments have numbers: where the header says so, and wherever they may have to leave again.
+pub(super) fn is_numbered(composition: &Composition, services: Services) -> bool {
+    services.numbered() || composition.reliability.repeats()
+}
+
+/// The sender whose first segment has the number `first`.
+pub(super) fn sender(now: Time, composition: &ValidComposition, services: Services, first: u64) -> Sender {
+    let parameters = parameters(composition, services);
+    let episodes_cost = composition
+        .loss_handling
+        .reaction(Finding::Feedback)
+        .reduce_window;
+    let recovery = Recovery::new(
+        composition.recovery,
+        composition.congestion.fast_recovery(),
+        episodes_cost,
+        acknowledgement::evidence(composition),
+    );
+    let controller = composition.congestion.build(u64::from(composition.segment_bytes));
+    let rto = composition.rto.allowing(composition.ack.unmeasured_wait());
+    let mut sender = Sender::new(now, first, first, parameters, recovery, controller, rto);
+    if composition.reliability.encodes() {
+        sender.expect_repairs();
+    }
+    sender.bind_credit(composition.flow_control != FlowControl::None);
+    if composition.mtu_discovery && parameters.numbered && parameters.has_feedback {
+        sender.discover_mtu();
+    }
+    sender
+}
+
+/// The parts that a change of composition replaces.
+pub(super) fn parameters(composition: &ValidComposition, services: Services) -> SenderParameters {
+    let fixed_window = matches!(composition.congestion, CongestionChoice::None { .. });
+    let payload = composition.payload_bytes() as u32;
+    SenderParameters {
+        framing: composition.framing,
+        segment_bytes: composition.segment_bytes,
+        reserved_bytes: composition.segment_bytes.saturating_sub(payload),
+        send_buffer_bytes: composition.send_buffer_bytes,
+        numbered: is_numbered(composition, services),
+        retransmits: composition.reliability.repeats(),
+        has_feedback: composition.ack.is_on(),
+        pointer_only: matches!(composition.ack.detail, Detail::Pointer | Detail::Nak),
+        paces: composition.pacing,
+        limits_outstanding: fixed_window && composition.recovery != RecoveryChoice::Pipe,
+        loss_handling: composition.loss_handling,
+        credit: CreditUnit::Segments,
+        window_probes: WindowProbes::Steady,
+    }
+}

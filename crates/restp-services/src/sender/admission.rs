@@ -1,0 +1,202 @@
+//! May a segment leave now (ResTP §3.5.4, §3.5.6)? The peer's credit, the caution after a timeout, and pacing. The congestion
+//! window itself is the controller's.
+
+use crate::congestion::Congestion;
+use crate::flow_control::SendWindow;
+use restp_base::time::Time;
+
+use super::Sender;
+
+/// What the peer's window counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreditUnit {
+    /// Segments: a number is a unit (ResTP §3.1.3).
+    Segments,
+    /// Bytes: a segment takes as many units, and the FIN one (RFC 9293 §3.4).
+    Bytes,
+}
+
+impl CreditUnit {
+    /// Units that a segment of `bytes` takes; the FIN has none of payload.
+    pub(super) fn taken_by(self, bytes: u64) -> u64 {
+        match self {
+            CreditUnit::Segments => 1,
+            CreditUnit::Bytes => bytes.max(1),
+        }
+    }
+}
+
+/// Who may send how much.
+#[derive(Debug)]
+pub(super) struct Admission {
+    unit: CreditUnit,
+    credit: SendWindow,
+    /// Credit is this sender's question. It is not where paths share it, where nobody gives any, and until the peer is heard.
+    credit_binds: bool,
+    /// The first unit of the next new segment.
+    next_unit: u64,
+    /// A timeout is being repaired: one segment at a time until something is acknowledged.
+    one_at_a_time: bool,
+    /// The next retransmission leaves whatever the window says.
+    retransmits_at_once: bool,
+    /// So does the next new segment: it was on a path that has failed.
+    sends_at_once: bool,
+    /// A pacing wait is what holds the next segment back.
+    paced_until: Option<Time>,
+    /// Before the last report something other than the congestion window held the sender back.
+    unused: bool,
+    /// A scheduler above has data that it would place here, were there room.
+    has_backlog: bool,
+}
+
+impl Admission {
+    pub(super) fn new(first_unit: u64, unit: CreditUnit) -> Self {
+        Admission {
+            unit,
+            credit: SendWindow::initial(first_unit, 0),
+            credit_binds: true,
+            next_unit: first_unit,
+            one_at_a_time: false,
+            retransmits_at_once: false,
+            sends_at_once: false,
+            paced_until: None,
+            unused: false,
+            has_backlog: false,
+        }
+    }
+
+    /// Does the peer's credit cover a new segment of `bytes`? What does not fit waits instead of being cut (RFC 9293
+    /// §3.8.6.2.1, silly windows).
+    pub(super) fn covers(&self, bytes: u64) -> bool {
+        !self.credit_binds || self.credit.allows(self.next_unit + self.unit.taken_by(bytes) - 1)
+    }
+    /// Does it cover the segment `number`, which has been sent? Early data may turn out to be more than the peer takes
+    /// (RFC 9293 §3.8.6); bytes once granted stay granted.
+    pub(super) fn still_covers(&self, number: u64) -> bool {
+        !self.credit_binds || self.unit == CreditUnit::Bytes || self.credit.allows(number)
+    }
+    /// True when the unit `at` is within the credit.
+    pub(super) fn allows(&self, at: u64) -> bool {
+        self.credit.allows(at)
+    }
+    /// First unit that the peer does not take, as it said last.
+    pub(super) fn edge(&self) -> u64 {
+        self.credit.edge()
+    }
+    pub(super) fn credit_binds(&self) -> bool {
+        self.credit_binds
+    }
+    pub(super) fn bind_credit(&mut self, binds: bool) {
+        self.credit_binds = binds;
+    }
+    /// The peer takes `units` from `at` on. False: it said so before it said something newer.
+    pub(super) fn grant(&mut self, at: u64, units: u64) -> bool {
+        self.credit.update(at, units)
+    }
+    /// Forgets what was granted: from `at` on the peer takes `units`.
+    pub(super) fn grant_afresh(&mut self, at: u64, units: u64) {
+        self.credit = SendWindow::initial(at, units);
+    }
+
+    /// A new segment of `bytes` leaves.
+    pub(super) fn on_sent(&mut self, bytes: u64) {
+        self.next_unit += self.unit.taken_by(bytes);
+    }
+    pub(super) fn on_timeout(&mut self) {
+        self.one_at_a_time = true;
+    }
+    /// Something was acknowledged, or nothing of it is waited for.
+    pub(super) fn on_progress(&mut self) {
+        self.one_at_a_time = false;
+    }
+    /// A timeout is being repaired, and nothing has come back yet.
+    pub(super) fn is_cautious(&self) -> bool {
+        self.one_at_a_time
+    }
+
+    pub(super) fn retransmit_at_once(&mut self) {
+        self.retransmits_at_once = true;
+    }
+    pub(super) fn takes_retransmission_at_once(&mut self) -> bool {
+        std::mem::take(&mut self.retransmits_at_once)
+    }
+    pub(super) fn send_at_once(&mut self, at_once: bool) {
+        self.sends_at_once = at_once;
+    }
+    pub(super) fn sends_at_once(&self) -> bool {
+        self.sends_at_once
+    }
+
+    pub(super) fn pace_until(&mut self, at: Time) {
+        self.paced_until = Some(at);
+    }
+    pub(super) fn stop_pacing(&mut self) {
+        self.paced_until = None;
+    }
+    pub(super) fn paced_until(&self) -> Option<Time> {
+        self.paced_until
+    }
+
+    pub(super) fn set_unused(&mut self, unused: bool) {
+        self.unused = unused;
+    }
+    pub(super) fn is_unused(&self) -> bool {
+        self.unused
+    }
+    pub(super) fn set_backlog(&mut self, has_backlog: bool) {
+        self.has_backlog = has_backlog;
+    }
+    pub(super) fn has_backlog(&self) -> bool {
+        self.has_backlog
+    }
+}
+
+impl Sender {
+    /// The peer takes `units` of credit from `at` on.
+    pub fn grant(&mut self, at: u64, units: u64) {
+        self.admission.grant(at, units);
+    }
+    /// Does the peer's credit hold back new data here? Not where paths share it, and not where nobody gives any.
+    pub fn bind_credit(&mut self, binds: bool) {
+        self.admission.bind_credit(binds);
+    }
+    /// Whatever was granted, from `at` on the peer takes `units`.
+    pub fn grant_afresh(&mut self, at: u64, units: u64) {
+        self.admission.grant_afresh(at, units);
+    }
+
+    /// Do window, pacing and the caution after a timeout allow `bytes` more?
+    pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
+        let in_flight = self.board.in_flight_bytes();
+        let fits = in_flight + bytes <= self.lane.controller.window_bytes();
+        if self.board.in_flight() > 0 && (self.admission.is_cautious() || !fits) {
+            return false;
+        }
+        if self.parameters.paces && !self.lane.pacer.allows(now) {
+            self.admission.pace_until(self.lane.pacer.next_at());
+            return false;
+        }
+        true
+    }
+
+    /// Is the flight limit kept? Without congestion control nothing shrinks the flight when losses pile up faster
+    /// than one repair per round trip, so duplicates do not make room for new data: everything not acknowledged
+    /// counts (OP-50). Blocks say exactly what has left; then the pipe counts, which has its own test.
+    pub(super) fn keeps_flight_limit(&self, bytes: u64) -> bool {
+        if !self.parameters.limits_outstanding {
+            return true;
+        }
+        let outstanding = self.board.outstanding_bytes();
+        outstanding == 0 || outstanding + bytes <= self.lane.controller.window_bytes()
+    }
+
+    /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
+    pub(super) fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
+        let segment = u64::from(self.lane.mtu.segment_bytes());
+        let starves = self.queue.is_empty() || !self.admission.covers(self.next_bytes());
+        in_flight_bytes + segment <= self.lane.controller.window_bytes()
+            && self.board.lost() == 0
+            && starves
+            && !self.admission.has_backlog()
+    }
+}

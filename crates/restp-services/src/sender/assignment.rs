@@ -1,0 +1,120 @@
+//! Where a scheduler above places segments on this sender's path (ResTP §3.3): what it may ask and tell.
+
+use super::Sender;
+use crate::path_management::Unanswered;
+use crate::scheduling::{Candidate, Fate};
+use bytes::Bytes;
+use restp_base::time::{Duration, Time};
+
+impl Sender {
+    /// May it be given a segment of `bytes` now? Repairs come first.
+    pub fn takes(&mut self, now: Time, bytes: u64) -> bool {
+        !self.probing.outage.is_active()
+            && self.queue.is_empty()
+            && (self.board.lost() == 0 || !self.parameters.retransmits)
+            && self.keeps_flight_limit(bytes)
+            && self.has_room(now, bytes)
+    }
+
+    /// Takes a segment, which leaves with the next packet under the number that this returns.
+    pub fn assign(&mut self, now: Time, payload: Bytes) -> u64 {
+        if self.board.is_empty() && self.queue.is_empty() {
+            self.progress.at = now;
+        }
+        self.queue.push(payload);
+        self.board.next() + self.queue.frames() as u64 - 1
+    }
+
+    /// Takes back what was assigned and has not left.
+    pub fn unassign(&mut self) {
+        self.queue.clear();
+    }
+
+    /// What was assigned leaves at once, whatever the window says, as with the first retransmission of a loss (RFC 5681
+    /// §3.2 (2)).
+    pub fn send_at_once(&mut self) {
+        self.admission.send_at_once(true);
+    }
+
+    /// What was assigned last asks whether the peer's window is still shut.
+    pub fn set_window_probe(&mut self) {
+        self.probing.set_window_probe();
+    }
+
+    /// Data waits that would be placed here, were there room.
+    pub fn set_backlog(&mut self, has_backlog: bool) {
+        self.admission.set_backlog(has_backlog);
+    }
+
+    /// What became of the segment `number`.
+    pub fn fate(&self, number: u64) -> Fate {
+        match self.board.in_flight_since(number) {
+            Some((_, true)) => Fate::Open,
+            Some((_, false)) => Fate::Lost,
+            None if self.board.is_lost(number) => Fate::Lost,
+            None if number >= self.board.next() => Fate::Open,
+            None => Fate::Arrived,
+        }
+    }
+
+    /// Did `number` leave last at `from` or later, with its fate open?
+    pub fn is_open_since(&self, number: u64, from: Time) -> bool {
+        self.board
+            .in_flight_since(number)
+            .is_some_and(|(at, _)| at >= from)
+    }
+
+    /// What a scheduler may know of this path, which has room or not. `unknown` stands for a round trip that was not
+    /// measured.
+    pub fn candidate(&self, path: usize, weight: u32, has_room: bool, unknown: Duration) -> Candidate {
+        let rtt = &self.lane.rtt;
+        let smoothed_rtt = rtt.smoothed().unwrap_or(unknown);
+        Candidate {
+            path,
+            has_room,
+            smoothed_rtt,
+            min_rtt: rtt.minimum().unwrap_or(smoothed_rtt),
+            rtt_variation: rtt.variation().unwrap_or_default(),
+            window_bytes: self.window_bytes(),
+            in_flight_bytes: self.board.in_flight_bytes(),
+            weight,
+        }
+    }
+
+    /// The answer that is due first. `asked_at`: a keep-alive is out since then, where nothing is outstanding.
+    pub fn unanswered(&self, asked_at: Option<Time>) -> Option<Unanswered> {
+        let since = if self.board.is_empty() {
+            asked_at
+        } else {
+            self.board.unanswered_since()
+        };
+        Some(Unanswered {
+            since: since?,
+            last_answer: self.progress.answered_at,
+        })
+    }
+
+    /// Timeouts in a row, or probing already: nothing comes back.
+    pub fn timeouts_in_row(&self) -> u32 {
+        if self.probing.outage.is_active() {
+            u32::MAX
+        } else {
+            self.lane.rto.expiries()
+        }
+    }
+
+    /// A timeout is being repaired, and nothing has come back yet.
+    pub fn is_failing(&self) -> bool {
+        self.admission.is_cautious()
+    }
+
+    /// The path is taken for dead. From now on only probes leave, until something is answered; they do not back off.
+    pub fn probe_only(&mut self, now: Time) {
+        if !self.probing.outage.is_active() {
+            self.unassign();
+            self.probing.outage.on_link_down();
+            self.lane.rto.on_progress();
+            self.lane.rto.restart(now, &self.lane.rtt);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a report of the peer means, in order: acknowledgement, credit, recovery, cause, window (ResTP §3.5.9, §3.6). Each
+//! step is one call.
+
+use super::Sender;
+use crate::ack::AckReport;
+use crate::congestion::CongestionEvent;
+use crate::loss_handling::{Acknowledged, Finding, Silence};
+use crate::recovery::{Evidence, FalseReport, Feedback};
+use restp_base::time::{Duration, Time};
+
+/// Credit beside a report: the peer takes `units` from `at` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The peer's pointer, in units of credit.
+    pub at: u64,
+    /// What it takes from there.
+    pub units: u64,
+}
+
+/// A packet of the peer after the codec, as far as it concerns what was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerReport<'a> {
+    /// What it says of numbers.
+    pub report: &'a AckReport,
+    /// What it says of credit.
+    pub grant: Option<Grant>,
+    /// The packet carries nothing else and says nothing new: when its pointer stands still, it is a duplicate (RFC 5681
+    /// §2).
+    pub is_bare_repeat: bool,
+    /// The round trip by the peer's echo of our clock (RFC 7323 §4.1). It counts for reports that move the pointer.
+    pub echoed_rtt: Option<Duration>,
+    /// It echoes a mark of the network (RFC 3168 §6.1.2).
+    pub echoes_mark: bool,
+}
+
+impl Sender {
+    /// Takes a report.
+    ///
+    /// # Errors
+    /// When it cannot be true. Nothing is changed then, and nothing else in the packet is to be believed.
+    pub fn on_feedback(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
+        let outstanding = self.board.in_flight_bytes();
+        self.admission.set_unused(self.leaves_window_unused(outstanding));
+        if self.admission.is_unused() {
+            self.board.application_limits();
+        }
+        let mut feedback = self.board.acknowledge(now, peer.report)?;
+        self.buffer.release_below(self.board.first());
+        if let Some(grant) = peer.grant {
+            self.on_grant(grant);
+        }
+        feedback.duplicate &= peer.is_bare_repeat;
+        if feedback.duplicate && self.probing.explains_duplicate(peer.report.cumulative) {
+            feedback.duplicate = false;
+        }
+        if feedback.advanced > 0 && peer.echoed_rtt.is_some() {
+            feedback.rtt = peer.echoed_rtt;
+        }
+        if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
+            self.progress.answered_at = now;
+        }
+        self.judge(now, peer, &mut feedback, outstanding);
+        Ok(())
+    }
+
+    /// Recovery, loss handling, congestion.
+    fn judge(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &mut Feedback, outstanding: u64) {
+        let evidence = Evidence {
+            now,
+            report: peer.report,
+            feedback,
+            rtt: &self.lane.rtt,
+        };
+        let findings = self.recovery.on_feedback(&mut self.board, &evidence);
+        self.counters.lost_packets += findings.lost;
+        if findings.urgent {
+            self.admission.retransmit_at_once();
+        }
+        if self.probing.outage.is_active() {
+            feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
+        }
+        let silence = self.silence(now, feedback);
+        self.on_progress(now, feedback);
+        match silence {
+            Some(Silence::Outage) => self.resume(now),
+            Some(Silence::Spurious) => self.lane.rto.restart(now, &self.lane.rtt),
+            None => {}
+        }
+        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let load = self.load(self.board.in_flight_bytes());
+        self.lane.on_losses(now, self.board.losses(), reaction, load);
+        self.lane
+            .on_findings(now, feedback, findings, reaction, outstanding, load);
+        if peer.echoes_mark {
+            self.on_mark(now, outstanding);
+        }
+    }
+
+    /// Flow control: where the peer's credit ends now.
+    fn on_grant(&mut self, grant: Grant) {
+        if !self.admission.grant(grant.at, grant.units) || !self.probing.is_probing_window() {
+            return;
+        }
+        if self.probing.backs_off() {
+            self.lane.rto.on_progress(); // it lives, whatever it says (RFC 9293 §3.8.6.1)
+        }
+        if self.admission.allows(grant.at) {
+            self.on_credit();
+        }
+    }
+
+    /// Credit has come: what asked for it was not taken, and now would be.
+    pub fn on_credit(&mut self) {
+        if self.probing.end_window_probe() {
+            self.board.mark_all_lost();
+        }
+    }
+
+    /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51).
+    fn silence(&mut self, now: Time, feedback: &Feedback) -> Option<Silence> {
+        let acknowledged = if !feedback.is_progress() {
+            Acknowledged::Nothing
+        } else if self.board.has_last_arrived() {
+            Acknowledged::Probe
+        } else {
+            Acknowledged::Earlier
+        };
+        let shortest = self.lane.rtt.minimum();
+        self.probing.outage.on_answer(now, acknowledged, shortest)
+    }
+
+    /// New data was acknowledged: estimator, timer and patience.
+    fn on_progress(&mut self, now: Time, feedback: &Feedback) {
+        let drained = self.board.is_empty();
+        self.lane.on_feedback(now, feedback, drained);
+        if feedback.is_progress() {
+            self.lane.mtu.on_progress(now);
+            self.progress.at = now;
+            self.progress.reports += u64::from(!self.probing.outage.is_unprobed());
+            self.admission.on_progress();
+        }
+        if drained {
+            if self.probing.outage.is_unprobed() {
+                self.probing.outage.give_up(); // the timer has stopped, so nothing would ever ask
+            }
+            self.probing.end_window_probe();
+            self.progress.idle_since = Some(now);
+        }
+    }
+
+    /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
+    /// it was, then new data follows (OP-51).
+    fn resume(&mut self, now: Time) {
+        self.counters.lost_packets += self.recovery.on_timeout(&mut self.board);
+        if self.board.is_empty() {
+            self.lane.rto.stop();
+        } else {
+            self.probing.forget_outage_probes();
+            self.lane.rto.restart(now, &self.lane.rtt);
+        }
+    }
+
+    /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
+    fn on_mark(&mut self, now: Time, outstanding: u64) {
+        if !self.marks.reacts(self.board.first(), self.board.next()) {
+            return;
+        }
+        let reaction = self.parameters.loss_handling.reaction(Finding::Mark);
+        if reaction.reduce_window && !self.recovery.is_active() {
+            let bytes = u64::from(self.parameters.segment_bytes);
+            self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
+        }
+    }
+
+    /// True once after a reaction to a mark: the receiver is to hear that the window was reduced (RFC 3168 §6.1.3).
+    pub fn takes_window_reduced(&mut self) -> bool {
+        self.marks.takes_reduced()
+    }
+}

@@ -1,0 +1,358 @@
+//! The sender of one stream of numbers: what leaves next, and what feedback and silence mean for it. It owns the record
+//! of what is outstanding and everything that judges it; a protocol adds a codec, addresses, set-up and release.
+//!
+//! | Door | Asked | File |
+//! |---|---|---|
+//! | [`Sender::write`] | the application writes | here |
+//! | [`Sender::next`] | what may leave now? | `transmission` |
+//! | [`Sender::on_feedback`] | the peer reports | `feedback` |
+//! | [`Sender::on_deadline`] | time has passed | `timeout` |
+//! | [`Sender::deadline`] | when to come back | `timeout` |
+//! | [`Sender::has_room`], [`Sender::assign`] | a scheduler above places segments | `assignment` |
+//!
+//! State that only one of them changes has a type and a file of its own: `admission` (who may send how much), `probing`
+//! (what leaves to ask a question), `lane` (what is known of the path), `counters`.
+
+mod admission;
+mod assignment;
+mod counters;
+mod feedback;
+mod lane;
+mod marks;
+mod probing;
+mod timeout;
+mod transmission;
+
+pub use admission::CreditUnit;
+pub use counters::SenderCounters;
+pub use feedback::{Grant, PeerReport};
+pub use probing::WindowProbes;
+pub use timeout::TimeoutOutcome;
+pub use transmission::{Segment, Transmission};
+
+use crate::congestion::{Congestion, CongestionEvent, Controller};
+use crate::framing::{Framing, SendQueue};
+use crate::loss_handling::LossHandling;
+use crate::path_management::PathMtu;
+use crate::recovery::{Recovery, RtoParameters, Scoreboard};
+use crate::reliability::{FecEncoder, TransmitBuffer};
+use crate::view::Sibling;
+use admission::Admission;
+use bytes::Bytes;
+use lane::{Lane, Load};
+use marks::Marks;
+use probing::Probing;
+use restp_base::time::{Duration, Time};
+
+/// Writes that may wait to be numbered, whatever their size: an empty datagram takes memory too.
+const MAX_FRAMES: usize = 16_384;
+
+/// What a protocol or a composition decides about its sender.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderParameters {
+    /// How writes become segments.
+    pub framing: Framing,
+    /// Payload bytes of a full segment.
+    pub segment_bytes: u32,
+    /// Of these, bytes that data leave free: what an encoded packet needs beside them (OP-39).
+    pub reserved_bytes: u32,
+    /// Bytes written and not yet sent; a write beyond waits.
+    pub send_buffer_bytes: usize,
+    /// Segments have numbers. Without, nothing is remembered of them.
+    pub numbered: bool,
+    /// What is lost leaves again.
+    pub retransmits: bool,
+    /// The peer acknowledges.
+    pub has_feedback: bool,
+    /// Without blocks a repeated pointer is all that tells of later arrivals.
+    pub pointer_only: bool,
+    /// Segments are spread in time at the controller's rate (RFC 9002 §7.7).
+    pub paces: bool,
+    /// Everything not acknowledged counts against the window, whatever duplicates say (OP-50).
+    pub limits_outstanding: bool,
+    /// What a loss is taken for.
+    pub loss_handling: LossHandling,
+    /// What the peer's window counts.
+    pub credit: CreditUnit,
+    /// How often a shut window is probed.
+    pub window_probes: WindowProbes,
+}
+
+/// One end's sender.
+#[derive(Debug)]
+pub struct Sender {
+    parameters: SenderParameters,
+    queue: SendQueue,
+    /// A write was refused for lack of room.
+    writer_waits: bool,
+    board: Scoreboard,
+    buffer: TransmitBuffer,
+    recovery: Recovery,
+    /// With forward error correction.
+    encoder: Option<FecEncoder>,
+    lane: Lane,
+    admission: Admission,
+    probing: Probing,
+    marks: Marks,
+    /// Set-up is complete, so the retransmission timer runs. Until then the set-up timer stands in for it.
+    established: bool,
+    progress: Progress,
+    counters: SenderCounters,
+}
+
+/// When the peer was last seen to take something.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// Data was last acknowledged, or first outstanding.
+    at: Time,
+    /// Feedback last spoke of anything sent, be it a repeat of what it said before.
+    answered_at: Time,
+    /// Everything was acknowledged, and nothing has left since.
+    idle_since: Option<Time>,
+    /// Reports with news so far.
+    reports: u64,
+}
+
+impl Sender {
+    /// Nothing is sent; the first segment will have the number `first`, and the peer's credit for it begins at
+    /// `first_credit`.
+    pub fn new(
+        now: Time,
+        first: u64,
+        first_credit: u64,
+        parameters: SenderParameters,
+        recovery: Recovery,
+        controller: Controller,
+        rto: RtoParameters,
+    ) -> Self {
+        let mtu = PathMtu::known(parameters.segment_bytes);
+        Sender {
+            queue: SendQueue::new(parameters.framing),
+            writer_waits: false,
+            board: Scoreboard::new(first),
+            buffer: TransmitBuffer::new(first),
+            recovery,
+            encoder: None,
+            lane: Lane::new(rto, controller, mtu),
+            admission: Admission::new(first_credit, parameters.credit),
+            probing: Probing::new(parameters.window_probes),
+            marks: Marks::default(),
+            established: false,
+            progress: Progress {
+                at: now,
+                answered_at: now,
+                idle_since: None,
+                reports: 0,
+            },
+            counters: SenderCounters::default(),
+            parameters,
+        }
+    }
+
+    /// What encoded packets may repair is judged later (HARQ). Before anything is sent.
+    pub fn expect_repairs(&mut self) {
+        self.board = Scoreboard::coded(self.board.first());
+    }
+
+    /// From now on what leaves is encoded.
+    pub fn encode_by(&mut self, encoder: FecEncoder) {
+        self.encoder = Some(encoder);
+    }
+
+    /// The path is asked how large a segment it carries (RFC 8899).
+    pub fn discover_mtu(&mut self) {
+        self.lane.mtu = PathMtu::unknown(self.parameters.segment_bytes);
+    }
+
+    /// The set-up has settled the size of a full segment and what reports say.
+    pub fn agree(&mut self, segment_bytes: u32, recovery: Recovery) {
+        self.parameters.segment_bytes = segment_bytes;
+        self.lane.mtu = PathMtu::known(segment_bytes);
+        self.recovery = recovery;
+    }
+
+    /// Goes on under other parameters, with what was `written` so far and not sent.
+    pub fn adopt(&mut self, written: SendQueue, parameters: SenderParameters) {
+        self.queue = written;
+        self.parameters = parameters;
+    }
+
+    /// The set-up is complete; `rtt` is what it measured, `repeated` tells whether a packet of it left twice.
+    pub fn establish(&mut self, now: Time, rtt: Option<Duration>, repeated: bool) {
+        if let Some(rtt) = rtt {
+            self.lane.rtt.sample(rtt);
+        }
+        if repeated {
+            self.lane.rto.on_repeated_set_up();
+        }
+        self.start_timer();
+        self.lane.mtu.start(now);
+        self.progress.at = now;
+        if !self.board.is_empty() {
+            self.lane.rto.restart(now, &self.lane.rtt);
+        }
+    }
+
+    /// Data is acknowledged from now on: the retransmission timer watches it.
+    pub fn start_timer(&mut self) {
+        self.established = true;
+    }
+
+    /// Takes data to send. False: there is no room, and [`Sender::takes_writes_again`] tells when there is.
+    pub fn write(&mut self, now: Time, data: Bytes) -> bool {
+        if self.queue.bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
+            self.writer_waits = true;
+            return false;
+        }
+        if self.queue.is_empty() && self.board.is_empty() {
+            self.progress.at = now;
+        }
+        self.queue.push(data);
+        true
+    }
+
+    /// True once when a writer was refused and half the send buffer is free again.
+    pub fn takes_writes_again(&mut self) -> bool {
+        let half_empty = self.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
+        let again = self.writer_waits && half_empty;
+        self.writer_waits &= !again;
+        again
+    }
+
+    /// Nothing more will be sent: gives the memory back and stops every timer.
+    pub fn stop(&mut self) {
+        self.queue.clear();
+        self.buffer.clear();
+        if let Some(encoder) = &mut self.encoder {
+            encoder.clear();
+        }
+        self.lane.rto.stop();
+        self.probing.stop();
+        self.admission.stop_pacing();
+    }
+
+    /// Takes everything outstanding for lost: the peer is known not to have it.
+    pub fn retransmit_all(&mut self) {
+        self.board.mark_all_lost();
+    }
+
+    /// Can `frame` be sent at all with payloads of `limit` bytes?
+    pub fn fits(&self, frame: &Bytes, limit: usize) -> bool {
+        self.queue.fits(frame, limit)
+    }
+    /// SND.UNA: the lowest number not acknowledged.
+    pub fn first(&self) -> u64 {
+        self.board.first()
+    }
+    /// SND.NXT: the next new number.
+    pub fn next_number(&self) -> u64 {
+        self.board.next()
+    }
+    /// Everything sent is acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.board.is_empty()
+    }
+    /// Nothing waits to be numbered.
+    pub fn has_nothing_queued(&self) -> bool {
+        self.queue.is_empty()
+    }
+    /// Bytes that wait to be numbered.
+    pub fn queued_bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+    /// First unit of credit that the peer does not take, by what it said last.
+    pub fn credit_edge(&self) -> u64 {
+        self.admission.edge()
+    }
+    /// The same, where credit binds.
+    pub fn binding_edge(&self) -> Option<u64> {
+        self.admission.credit_binds().then(|| self.admission.edge())
+    }
+    /// Encoded packets are sent, by this code.
+    pub fn encoder(&self) -> Option<&FecEncoder> {
+        self.encoder.as_ref()
+    }
+    /// Smoothed round-trip time.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.lane.rtt.smoothed()
+    }
+    /// Least round-trip time.
+    pub fn minimum_rtt(&self) -> Option<Duration> {
+        self.lane.rtt.minimum()
+    }
+    /// The retransmission timer's value in force.
+    pub fn timeout(&self) -> Duration {
+        self.lane.rto.value(&self.lane.rtt)
+    }
+    /// Payload bytes of a segment that the path is known to carry.
+    pub fn segment_bytes(&self) -> u32 {
+        self.lane.mtu.segment_bytes()
+    }
+    /// The same for who may have to send a segment on another path later.
+    pub fn expected_segment_bytes(&self) -> u32 {
+        self.lane.mtu.expected_bytes()
+    }
+    /// The link is taken for down: only probes leave.
+    pub fn is_in_outage(&self) -> bool {
+        self.probing.outage.is_active()
+    }
+    /// The congestion window.
+    pub fn window_bytes(&self) -> u64 {
+        self.lane.controller.window_bytes()
+    }
+    /// Segments believed to be in the network.
+    pub fn in_flight(&self) -> u64 {
+        self.board.in_flight()
+    }
+    /// When data was last acknowledged, or first outstanding.
+    pub fn progress_at(&self) -> Time {
+        self.progress.at
+    }
+    /// Reports with news so far.
+    pub fn reports(&self) -> u64 {
+        self.progress.reports
+    }
+    /// Something waits for the peer: an acknowledgement, or credit.
+    pub fn waits_for_peer(&self) -> bool {
+        !self.board.is_empty() || (!self.queue.is_empty() && self.probing.waits_for_credit())
+    }
+    /// What it counted.
+    pub fn counters(&self) -> &SenderCounters {
+        &self.counters
+    }
+    /// Bytes of memory that it keeps.
+    pub fn memory(&self) -> usize {
+        let encoder = self.encoder.as_ref().map_or(0, FecEncoder::bytes);
+        self.queue.bytes() + self.buffer.bytes() + self.board.memory() + encoder
+    }
+
+    /// Payload of a full segment of new data.
+    fn full_payload(&self) -> usize {
+        (self.lane.mtu.segment_bytes() as usize).saturating_sub(self.parameters.reserved_bytes as usize)
+    }
+
+    /// Tells the controller. `in_flight_bytes` is what was outstanding before anything was marked lost, for events that
+    /// cut the window, and what is now in flight for all others.
+    fn tell_controller(&mut self, now: Time, event: &CongestionEvent, in_flight_bytes: u64) {
+        let load = self.load(in_flight_bytes);
+        self.lane.tell(now, event, load);
+    }
+
+    fn load(&self, in_flight_bytes: u64) -> Load {
+        Load {
+            segment_bytes: u64::from(self.lane.mtu.segment_bytes()),
+            in_flight_bytes,
+            application_limited: self.admission.is_unused(),
+            in_recovery: self.recovery.is_active(),
+        }
+    }
+
+    /// What other paths may know of this one, once it was measured.
+    pub fn as_sibling(&self) -> Option<Sibling> {
+        self.lane.as_sibling()
+    }
+    /// What its congestion control knows of other paths.
+    pub fn siblings(&mut self) -> &mut Vec<Sibling> {
+        &mut self.lane.siblings
+    }
+}

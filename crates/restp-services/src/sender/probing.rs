@@ -1,0 +1,106 @@
+//! What leaves only to ask a question: is the link back (OP-51), is the peer's window still shut (OP-25, RFC 9293
+//! §3.8.6.1)? How large a segment the path carries is asked by its own search ([`PathMtu`](crate::path_management::PathMtu)).
+
+use crate::loss_handling::ProbeState;
+use restp_base::time::Time;
+
+/// How often a shut window is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowProbes {
+    /// Once per timeout, with a whole segment (OP-25).
+    Steady,
+    /// One byte; the timer backs off (RFC 9293 §3.8.6.1).
+    BackingOff,
+}
+
+/// Questions that are out, or due.
+#[derive(Debug)]
+pub(super) struct Probing {
+    window_probes: WindowProbes,
+    /// The link is taken for down: only probes leave.
+    pub(super) outage: ProbeState,
+    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
+    outage_probes: (u64, u32),
+    /// The segment beyond the peer's shut window that is out as a probe.
+    window_probe: bool,
+    /// When the next one leaves.
+    window_probe_at: Option<Time>,
+}
+
+impl Probing {
+    pub(super) fn new(window_probes: WindowProbes) -> Self {
+        Probing {
+            window_probes,
+            outage: ProbeState::default(),
+            outage_probes: (0, 0),
+            window_probe: false,
+            window_probe_at: None,
+        }
+    }
+
+    /// The segment below `next` leaves to ask whether the link is back.
+    pub(super) fn on_outage_probe(&mut self, next: u64) {
+        let before = match self.outage_probes {
+            (probed, count) if probed == next => count,
+            _ => 0,
+        };
+        self.outage_probes = (next, before + 1);
+    }
+    /// Each probe is acknowledged, too: a duplicate of the pointer `cumulative` may be no more than that.
+    pub(super) fn explains_duplicate(&mut self, cumulative: u64) -> bool {
+        let (probed, count) = &mut self.outage_probes;
+        let explains = cumulative == *probed && *count > 0;
+        *count -= u32::from(explains);
+        explains
+    }
+    /// Probes that were out are lost with the rest.
+    pub(super) fn forget_outage_probes(&mut self) {
+        self.outage_probes.1 = 0;
+    }
+
+    /// Credit is missing, and nothing outstanding could bring it: is the next probe due? It is, first, one `timeout` from
+    /// now.
+    pub(super) fn window_probe_is_due(&mut self, now: Time, at: Time) -> bool {
+        let due = *self.window_probe_at.get_or_insert(at) <= now;
+        if due {
+            (self.window_probe_at, self.window_probe) = (None, true);
+        }
+        due
+    }
+    /// Credit is there, or will come with an acknowledgement.
+    pub(super) fn needs_no_credit(&mut self) {
+        self.window_probe_at = None;
+    }
+    pub(super) fn waits_for_credit(&self) -> bool {
+        self.window_probe_at.is_some()
+    }
+    pub(super) fn window_probe_at(&self) -> Option<Time> {
+        self.window_probe_at
+    }
+    /// A segment that a scheduler above has placed is such a probe.
+    pub(super) fn set_window_probe(&mut self) {
+        self.window_probe = true;
+    }
+    pub(super) fn is_probing_window(&self) -> bool {
+        self.window_probe
+    }
+    /// The probe was answered, or taken.
+    pub(super) fn end_window_probe(&mut self) -> bool {
+        std::mem::take(&mut self.window_probe)
+    }
+    /// Does the timer of a window probe back off?
+    pub(super) fn backs_off(&self) -> bool {
+        self.window_probes == WindowProbes::BackingOff
+    }
+    /// Payload bytes of a window probe at most.
+    pub(super) fn window_probe_bytes(&self) -> usize {
+        match self.window_probes {
+            WindowProbes::Steady => usize::MAX,
+            WindowProbes::BackingOff => 1,
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.window_probe_at = None;
+    }
+}

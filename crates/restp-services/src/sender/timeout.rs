@@ -1,0 +1,165 @@
+//! Time has passed: the retransmission timer (RFC 6298 §5), and what the lower layer says of the link.
+
+use super::Sender;
+use crate::congestion::CongestionEvent;
+use crate::loss_handling::Finding;
+use crate::reliability::FecEncoder;
+use bytes::Bytes;
+use restp_base::machine::Wakeup;
+use restp_base::time::{Duration, Time};
+
+/// What came of a look at the timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutOutcome {
+    /// None has run out, or only a probe was due.
+    Nothing,
+    /// What was outstanding is taken for lost.
+    Lost,
+    /// The peer has taken nothing for so long that the sender gives up.
+    GivesUp(Duration),
+}
+
+impl Sender {
+    /// When to call [`Sender::on_deadline`] or [`Sender::next`], and why.
+    pub fn deadline(&self) -> Option<(Time, Wakeup)> {
+        let timers = [
+            (self.lane.rto.deadline(), Wakeup::Retransmission),
+            (self.admission.paced_until(), Wakeup::Pacing),
+            (
+                self.encoder.as_ref().and_then(FecEncoder::deadline),
+                Wakeup::Encoding,
+            ),
+            (self.probing.window_probe_at(), Wakeup::Probe),
+            (self.lane.mtu.deadline(), Wakeup::Probe),
+        ];
+        let set = timers.into_iter().filter_map(|(at, why)| Some((at?, why)));
+        set.min_by_key(|(at, _)| *at)
+    }
+
+    /// When pacing lets the next segment leave.
+    pub fn pacing_deadline(&self) -> Option<Time> {
+        self.admission.paced_until()
+    }
+
+    /// Acts on every deadline that has come. Early calls do no harm.
+    pub fn on_deadline(&mut self, now: Time) -> TimeoutOutcome {
+        let outcome = if self.lane.rto.has_expired(now) {
+            self.on_timeout(now)
+        } else {
+            TimeoutOutcome::Nothing
+        };
+        self.lane.mtu.on_deadline(now);
+        outcome
+    }
+
+    /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
+    fn on_timeout(&mut self, now: Time) -> TimeoutOutcome {
+        if self.board.is_empty() {
+            self.probing.outage.give_up();
+            self.lane.rto.stop();
+            return TimeoutOutcome::Nothing;
+        }
+        if self.probing.is_probing_window() && self.parameters.retransmits && !self.probing.backs_off() {
+            self.lane.rto.restart(now, &self.lane.rtt);
+            self.board.mark_all_lost();
+            return TimeoutOutcome::Nothing;
+        }
+        if self.lane.rto.expiries() > 0 || self.probing.outage.is_active() {
+            let head = self.buffer.get(self.board.first());
+            self.lane.mtu.on_silence(now, head.map_or(0, Bytes::len));
+        }
+        if self.parameters.loss_handling.probes() || self.probing.outage.is_active() {
+            self.counters.timeouts += 1;
+            self.probing.outage.on_timeout(now);
+            self.lane.rto.restart(now, &self.lane.rtt);
+            return TimeoutOutcome::Nothing;
+        }
+        self.on_loss_of_all(now)
+    }
+
+    /// Nothing outstanding is expected any more. Unless it is a window probe, that is congestion as the composition sees
+    /// it.
+    fn on_loss_of_all(&mut self, now: Time) -> TimeoutOutcome {
+        let outstanding = self.board.in_flight_bytes();
+        let reaction = self.parameters.loss_handling.reaction(Finding::Timeout);
+        let repeated = self.lane.rto.expiries() > 0;
+        // Without retransmissions these are no attempts at the same thing; silence tells whether the peer is there.
+        let count = reaction.count_attempt && self.parameters.retransmits;
+        if !self
+            .lane
+            .rto
+            .expire(now, &self.lane.rtt, reaction.back_off_timer, count)
+        {
+            return TimeoutOutcome::GivesUp(now.since(self.progress.at));
+        }
+        if self.probing.is_probing_window() && self.probing.backs_off() {
+            self.board.mark_all_lost();
+            return TimeoutOutcome::Nothing;
+        }
+        self.counters.timeouts += 1;
+        let lost = self.recovery.on_timeout(&mut self.board);
+        self.counters.lost_packets += lost;
+        self.counters.timed_out_packets += lost;
+        self.admission.on_timeout();
+        if reaction.reduce_window {
+            self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
+        }
+        if !self.parameters.retransmits {
+            self.forget_outstanding();
+            self.lane.rto.stop();
+        }
+        TimeoutOutcome::Lost
+    }
+
+    /// Nothing of it leaves again, so nothing of it is waited for.
+    fn forget_outstanding(&mut self) {
+        self.board.forget();
+        self.admission.on_progress();
+        self.probing.end_window_probe();
+    }
+
+    /// The set-up timer ran out before early data was answered. No cut of the window: a lost SYN costs none either, and
+    /// until something is acknowledged one segment at a time leaves (RFC 5681 §3.1).
+    pub fn on_set_up_timeout(&mut self) {
+        if self.board.is_empty() {
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.counters.lost_packets += self.recovery.on_timeout(&mut self.board);
+        self.admission.on_timeout();
+        if !self.parameters.retransmits {
+            self.forget_outstanding();
+        }
+    }
+
+    /// The link is reported down: nothing is worth sending, and the timer will ask.
+    pub fn on_link_down(&mut self, now: Time) {
+        if self.parameters.loss_handling.probes() {
+            self.probing.outage.on_link_down();
+            self.lane.rto.start(now, &self.lane.rtt);
+        }
+    }
+
+    /// The link is back: what waits for a timer need not.
+    pub fn on_link_up(&mut self, now: Time) {
+        if self.probing.outage.is_active() {
+            if self.board.is_empty() {
+                self.probing.outage.give_up();
+                return self.lane.rto.stop();
+            }
+            self.probing.outage.on_link_up(now);
+            self.lane.rto.restart(now, &self.lane.rtt);
+        } else if self.lane.rto.expiries() > 0 && self.parameters.retransmits {
+            self.lane.rto.on_progress();
+            self.lane.rto.restart(now, &self.lane.rtt);
+            self.board.mark_all_lost();
+        }
+    }
+
+    /// The peer answers a question about the largest packet: it has received a segment of `bytes`.
+    pub fn on_mtu_answer(&mut self, now: Time, bytes: u32) {
+        if self.lane.mtu.on_answer(now, bytes) {
+            self.on_link_up(now); // the path works: what is outstanding is repeated, in pieces where it is too large
+        }
+    }
+}

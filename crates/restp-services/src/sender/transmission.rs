@@ -1,0 +1,246 @@
+//! What may leave now (ResTP §3.5.8, §3.5.9): a question to the path, an encoded packet, a retransmission, new data, a probe.
+//! Each is booked as sent when it is handed out.
+
+use super::Sender;
+use crate::ack::AckReport;
+use crate::congestion::{Congestion, CongestionEvent};
+use crate::reliability::Encoded;
+use bytes::Bytes;
+use restp_base::time::Time;
+
+/// A segment that leaves. Without payload it is the FIN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number; none for services that have no numbers.
+    pub number: Option<u64>,
+    /// Its payload.
+    pub payload: Option<Bytes>,
+    /// It leaves for the first time.
+    pub is_new: bool,
+}
+
+/// Something that leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transmission {
+    /// A segment, new or again.
+    Segment(Segment),
+    /// A packet that may repair others. It takes no number, and nobody acknowledges it.
+    Encoded(Encoded),
+    /// Does the path carry segments of so many payload bytes (RFC 8899 §4.1)? The codec makes the packet and says with
+    /// [`Sender::on_mtu_probe`] how large it was.
+    MtuProbe(u32),
+}
+
+impl Sender {
+    /// What leaves now. `fin`: a FIN follows the last data.
+    pub fn next(&mut self, now: Time, fin: bool) -> Option<Transmission> {
+        self.admission.stop_pacing();
+        if let Some(bytes) = self.lane.mtu.question(now) {
+            return Some(Transmission::MtuProbe(bytes));
+        }
+        if let Some(encoded) = self.next_encoded(now) {
+            return Some(Transmission::Encoded(encoded));
+        }
+        if self.probing.outage.is_active() {
+            return self.next_outage_probe().map(Transmission::Segment);
+        }
+        let segment = self
+            .next_retransmission(now)
+            .or_else(|| self.next_new(now, fin))
+            .or_else(|| self.next_window_probe(now, fin));
+        segment.map(Transmission::Segment)
+    }
+
+    /// What leaves before the exchange is complete. New data leaves `beside` bytes of a full segment to what the header
+    /// says of the set-up; none when the exchange allows none.
+    pub fn next_early(&mut self, now: Time, may_retransmit: bool, beside: Option<usize>) -> Option<Segment> {
+        self.admission.stop_pacing();
+        if may_retransmit && let Some(segment) = self.next_retransmission(now) {
+            return Some(segment);
+        }
+        let room = self.full_payload().saturating_sub(beside?).max(1);
+        if self.queue.is_empty() {
+            return None;
+        }
+        let bytes = self.next_bytes();
+        let allowed = self.admission.covers(bytes) && self.keeps_flight_limit(bytes);
+        (allowed && self.has_room(now, bytes)).then(|| self.send_new(now, room))
+    }
+
+    /// The first segment of all leaves inside a set-up packet, which is what is repeated until it is answered.
+    pub fn next_in_set_up(&mut self, now: Time, most_bytes: usize) -> Option<Bytes> {
+        let payload = self.queue.next_segment(most_bytes)?;
+        self.book_new(now, Some(&payload));
+        self.counters.sent_payload_bytes += payload.len() as u64;
+        Some(payload)
+    }
+
+    /// A question about the largest packet leaves: `bytes` of a segment, `length` with what the codec added.
+    pub fn on_mtu_probe(&mut self, now: Time, bytes: u32, length: u64) {
+        let timeout = self.timeout();
+        self.lane.mtu.on_asked(now, bytes, timeout);
+        self.pace(now, length);
+    }
+
+    /// Payload bytes of the segment that would leave next; the FIN has none.
+    pub(super) fn next_bytes(&self) -> u64 {
+        self.queue.next_bytes(self.full_payload()) as u64
+    }
+
+    fn next_encoded(&mut self, now: Time) -> Option<Encoded> {
+        let encoded = self.encoder.as_mut()?.poll(now)?;
+        self.board.on_encoded();
+        self.pace(now, encoded.payload.len() as u64);
+        Some(encoded)
+    }
+
+    /// The last data packet asks whether the link is back (OP-51).
+    fn next_outage_probe(&mut self) -> Option<Segment> {
+        if !self.probing.outage.take_due() || self.board.is_empty() {
+            return None;
+        }
+        let next = self.board.next();
+        self.board.on_probed(next - 1);
+        self.probing.on_outage_probe(next);
+        let payload = self.buffer.get(next - 1).cloned();
+        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
+        self.counters.sent_payload_bytes += bytes;
+        Some(self.retransmission(next - 1, payload))
+    }
+
+    fn next_retransmission(&mut self, now: Time) -> Option<Segment> {
+        if self.board.lost() == 0 || !self.parameters.retransmits {
+            return None;
+        }
+        let number = self.board.next_lost()?;
+        if number != self.board.first() && !self.admission.still_covers(number) {
+            return None;
+        }
+        let payload = self.buffer.get(number).cloned();
+        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
+        if !self.admission.takes_retransmission_at_once() && !self.has_room(now, bytes) {
+            return None;
+        }
+        let order = self.board.on_repeated(now, number)?;
+        self.recovery.on_repeated(order, number);
+        self.on_left(now, bytes);
+        Some(self.retransmission(number, payload))
+    }
+
+    fn retransmission(&mut self, number: u64, payload: Option<Bytes>) -> Segment {
+        self.counters.retransmitted_packets += 1;
+        self.counters.retransmitted_payload_bytes += payload.as_ref().map_or(0, Bytes::len) as u64;
+        Segment {
+            number: Some(number),
+            payload,
+            is_new: false,
+        }
+    }
+
+    fn next_new(&mut self, now: Time, fin: bool) -> Option<Segment> {
+        if self.queue.is_empty() && !fin {
+            return None;
+        }
+        let bytes = self.next_bytes();
+        let at_once = self.admission.sends_at_once();
+        let allowed = self.admission.covers(bytes)
+            && (at_once || self.keeps_flight_limit(bytes) && self.has_room(now, bytes));
+        if !allowed {
+            return None;
+        }
+        let segment = self.send_new(now, self.full_payload().max(1));
+        self.admission.send_at_once(at_once && !self.queue.is_empty());
+        Some(segment)
+    }
+
+    /// The peer's window is shut, nothing is outstanding, and something wants to be sent: once per timeout the next
+    /// segment asks whether that is still so.
+    fn next_window_probe(&mut self, now: Time, fin: bool) -> Option<Segment> {
+        let waits = !self.queue.is_empty() || fin;
+        if !waits || self.admission.covers(self.next_bytes()) || !self.board.is_empty() {
+            self.probing.needs_no_credit();
+            return None;
+        }
+        let at = now + self.timeout();
+        let room = self.full_payload().min(self.probing.window_probe_bytes());
+        let due = self.probing.window_probe_is_due(now, at);
+        due.then(|| self.send_new(now, room.max(1)))
+    }
+
+    /// New data of at most `room` bytes, or the FIN.
+    fn send_new(&mut self, now: Time, room: usize) -> Segment {
+        self.restart_after_idle(now);
+        let payload = self.queue.next_segment(room);
+        let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
+        let number = self
+            .parameters
+            .numbered
+            .then(|| self.book_new(now, payload.as_ref()));
+        if number.is_some() {
+            self.on_left(now, bytes);
+        } else {
+            self.counters.sent_payload_bytes += bytes;
+        }
+        Segment {
+            number,
+            payload,
+            is_new: true,
+        }
+    }
+
+    /// A new segment takes its number.
+    fn book_new(&mut self, now: Time, payload: Option<&Bytes>) -> u64 {
+        let bytes = payload.map_or(0, Bytes::len);
+        let number = self.board.on_sent(now, bytes as u32);
+        self.admission.on_sent(bytes as u64);
+        if let Some(encoder) = &mut self.encoder {
+            let rtt = self.lane.rtt.smoothed();
+            let content = payload.map_or(&[][..], Bytes::as_ref);
+            encoder.on_sent(now, number, content, payload.is_none(), rtt);
+        }
+        if self.parameters.retransmits {
+            self.buffer.push(payload.cloned());
+        }
+        if !self.parameters.has_feedback {
+            // Nobody will report on it: it leaves our books as it leaves this host.
+            let _ = self.board.acknowledge(now, &AckReport::pointer(number + 1));
+        }
+        number
+    }
+
+    /// A numbered segment of `bytes` has left.
+    fn on_left(&mut self, now: Time, bytes: u64) {
+        self.counters.sent_payload_bytes += bytes;
+        if !self.parameters.has_feedback {
+            return;
+        }
+        let in_flight = self.board.in_flight_bytes();
+        self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
+        if self.established {
+            self.lane.rto.start(now, &self.lane.rtt);
+        }
+        self.pace(now, bytes);
+    }
+
+    /// Charges `bytes` that leave to the pacer.
+    fn pace(&mut self, now: Time, bytes: u64) {
+        if self.parameters.paces
+            && let Some(rate) = self.lane.controller.pacing()
+        {
+            let segment = u64::from(self.parameters.segment_bytes);
+            self.lane.pacer.on_sent(now, bytes, segment, rate);
+        }
+    }
+
+    /// The first segment after a silence longer than one timeout (RFC 5681 §4.1).
+    fn restart_after_idle(&mut self, now: Time) {
+        let Some(since) = self.progress.idle_since.take() else {
+            return;
+        };
+        let gap = now.since(since);
+        if self.parameters.has_feedback && gap > self.timeout() {
+            self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
+        }
+        self.progress.at = now;
+    }
+}
