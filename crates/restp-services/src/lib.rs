@@ -14,7 +14,8 @@
 //! | [`path_management`] | What do we know of a path? | always | §3.3 |
 //! | [`scheduling`] | Which path takes the next segment? | before sending, on several paths | §3.5.10 |
 //!
-//! [`sender`] puts them together: what leaves next, and what feedback and silence mean for it.
+//! [`sender`] and [`receiver`] put them together: what leaves next, what feedback and silence mean for it; what becomes of an
+//! arrival, and when to acknowledge it.
 //!
 //! Services never see bytes of a header, a connection, a clock or a socket: values go in, decisions come out.
 
@@ -26,6 +27,7 @@ pub mod framing;
 pub mod loss_handling;
 pub mod ordering;
 pub mod path_management;
+pub mod receiver;
 pub mod recovery;
 pub mod reliability;
 pub mod scheduling;

@@ -67,22 +67,23 @@ pub(super) fn nak_reporter(next: u64) -> NakReporter {
 
 /// What the header says beside the pointer in at most `room` bytes, and whether that is all there is to say.
 pub(super) fn tail(c: &mut Connection, room: usize) -> (Tail, bool) {
-    let reassembly = c.inn.reassembly.as_ref();
-    let Some(reassembly) = reassembly.filter(|reassembly| reassembly.has_hole()) else {
+    let Some(next) = c.receiver.next() else {
         return (Tail::None, true);
     };
-    let (next, arrived) = (reassembly.next(), reassembly.arrived());
+    let Some((arrived, newest)) = c.receiver.beyond_hole() else {
+        return (Tail::None, true);
+    };
     match c.composition.ack.detail {
         Detail::Pointer => (Tail::None, true),
         Detail::Sack { max_blocks } => {
             let wanted = usize::from(max_blocks).min(arrived.len());
             let count = wanted.min(room / BLOCK_BYTES);
-            let blocks = sack::blocks(arrived, reassembly.newest(), count);
+            let blocks = sack::blocks(arrived, newest, count);
             (Tail::Sack(blocks), count == wanted)
         }
         Detail::Nak if room < NAK_BYTES => (Tail::None, false),
         Detail::Nak => {
-            let hole = c.inn.nak.next_report(next, arrived);
+            let hole = c.receiver.next_gap();
             (
                 hole.and_then(|hole| one_hole(next, hole))
                     .map_or(Tail::None, Tail::Snack),

@@ -33,7 +33,7 @@ impl Connection {
 
     /// Takes the next data for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.inbox.pop() {
+        if let Some(data) = self.receiver.read() {
             self.counters.delivered_bytes += data.len() as u64;
             self.counters.delivered_messages += 1;
             self.offer_window();
@@ -48,17 +48,8 @@ impl Connection {
 
     /// Reading has made room: tell a sender that believes there is none.
     fn offer_window(&mut self) {
-        let Some(reassembly) = &self.inn.reassembly else {
-            return;
-        };
-        if self.composition.flow_control != FlowControl::None
-            && !self.state.is_over()
-            && self
-                .inn
-                .window
-                .update_is_due(reassembly.next(), self.inn.inbox.len() as u64)
-        {
-            self.inn.ack.on_urgent_once(); // one update however much is read: repeats would count as duplicates
+        if self.composition.flow_control != FlowControl::None && !self.state.is_over() {
+            self.receiver.offer_window();
         }
     }
 
@@ -84,6 +75,6 @@ impl Connection {
 
     /// The application has lost interest: what is unread is dropped.
     pub(crate) fn discard(&mut self) {
-        self.inn.inbox.clear();
+        self.receiver.discard(false);
     }
 }

@@ -60,11 +60,10 @@ impl Connection {
                 .acknowledgement
                 .is_some_and(|n| (lowest..=next).contains(&sequence::expand(first, n)))
         };
-        let credible = match (&self.state, &self.inn.reassembly) {
+        let credible = match (&self.state, self.receiver.next()) {
             (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
-            (_, Some(reassembly)) => {
-                let expected = reassembly.next();
-                let edge = self.inn.window.edge(expected, self.inn.inbox.len() as u64);
+            (_, Some(expected)) => {
+                let edge = self.receiver.edge();
                 let number = header.sequence.map(|n| sequence::expand(expected, n));
                 number.is_some_and(|n| (expected..=edge).contains(&n))
                     && (acknowledges(first) || !self.has_feedback())
@@ -102,9 +101,9 @@ impl Connection {
     }
 
     pub(super) fn correct(&mut self, now: Time) {
-        if now >= self.inn.correct_from {
-            self.inn.correct_from = now + CORRECTION_INTERVAL;
-            self.inn.ack.on_urgent_once();
+        if now >= self.correct_from {
+            self.correct_from = now + CORRECTION_INTERVAL;
+            self.receiver.acknowledgement().on_urgent_once();
         }
     }
 }

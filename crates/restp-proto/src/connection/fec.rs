@@ -9,7 +9,8 @@ use crate::wire::{ErrorControl, Fec, Flags, Header};
 use restp_base::machine::Datagram;
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecOutcome, FecParameters};
+use restp_services::receiver::Repair;
+use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecParameters};
 use std::ops::Range;
 
 /// The payload is the XOR of others.
@@ -24,7 +25,8 @@ impl Connection {
             let timer = self.composition.fec.timer;
             self.sender
                 .encode_by(FecEncoder::new(FecParameters { code, timer }));
-            self.inn.decoder = Some(FecDecoder::new(code));
+            let reports = self.composition.reliability.repeats();
+            self.receiver.repair_by(FecDecoder::new(code), reports);
         }
     }
 
@@ -39,10 +41,7 @@ impl Connection {
     pub(super) fn fec_word(&self, flags: Flags) -> Option<Fec> {
         let kind = self.sender.encoder()?.code().kind();
         let reports = self.composition.reliability.repeats() && !flags.has(Flags::SYN);
-        let range = match &self.inn.reassembly {
-            Some(reassembly) if reports => self.inn.loss_report.range(reassembly.next()),
-            _ => 0,
-        };
+        let range = if reports { self.receiver.beyond_repair() } else { 0 };
         (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
     }
 
@@ -62,47 +61,20 @@ impl Connection {
     /// An encoded packet arrived: rebuilds the one packet that is missing of its group, which then goes the way of
     /// every segment; or, with HARQ, reports what cannot be rebuilt at once (OP-41).
     pub(super) fn on_encoded(&mut self, now: Time, header: &Header, payload: &[u8]) {
-        let (Some(decoder), Some(reassembly), Some(fec), Some(number)) = (
-            &self.inn.decoder,
-            &self.inn.reassembly,
-            header.fec,
-            header.sequence,
-        ) else {
+        let (Some(next), Some(fec), Some(number)) = (self.receiver.next(), header.fec, header.sequence)
+        else {
             self.counters.rejected_packets += 1;
             return;
         };
-        let first = sequence::expand(reassembly.next(), number);
-        let last = decoder
-            .code()
-            .covered(first, fec.range)
-            .next_back()
-            .unwrap_or(first);
-        let follows_fin = self.inn.fin.is_some_and(|fin| last > fin);
-        if fec.kind != decoder.code().kind() || follows_fin {
-            self.counters.rejected_packets += 1;
-            return;
-        }
-        let edge = self
-            .inn
-            .window
-            .edge(reassembly.next(), self.inn.inbox.len() as u64);
-        if last >= edge {
-            self.counters.beyond_window += 1;
-            return;
-        }
-        match decoder.decode(first, fec.range, payload, |number| reassembly.is_missing(number)) {
-            FecOutcome::Complete => {}
-            FecOutcome::Rebuilt { number, payload } => {
+        let first = sequence::expand(next, number);
+        match self.receiver.on_encoded(fec.kind, first, fec.range, payload) {
+            Repair::Nothing => {}
+            Repair::Segment(number, payload) => {
                 self.on_segment(now, sequence::truncate(number), payload);
-                let is_missing = |number| self.inn.reassembly.as_ref().is_some_and(|r| r.is_missing(number));
-                self.counters.repaired_packets += u64::from(!is_missing(number));
+                self.counters.repaired_packets += u64::from(!self.receiver.is_missing(number));
             }
-            FecOutcome::Failed { last_missing } if self.composition.reliability.repeats() => {
-                self.inn.loss_report.give_up(last_missing);
-                self.inn.ack.on_urgent();
-            }
-            FecOutcome::Failed { .. } => {}
-            FecOutcome::Malformed => self.counters.rejected_packets += 1,
+            Repair::BeyondWindow => self.counters.beyond_window += 1,
+            Repair::Malformed => self.counters.rejected_packets += 1,
         }
     }
 

@@ -49,7 +49,7 @@ impl Connection {
             State::Established => self.on_established(now, packet),
             State::TimeWait { .. } => {
                 if header.flags.has(Flags::FIN) || (!packet.payload.is_empty() && !is_encoded(header)) {
-                    self.inn.ack.on_urgent_once(); // the peer did not hear our last acknowledgement
+                    self.receiver.acknowledgement().on_urgent_once(); // the peer did not hear our last acknowledgement
                 } else if let Some(number) = header.sequence {
                     self.on_bare(number);
                 }
@@ -86,7 +86,7 @@ impl Connection {
         self.ecn.agreed =
             self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
         self.establish(now, header.acknowledgement, packet.payload.is_empty());
-        self.inn.ack.on_urgent();
+        self.receiver.acknowledgement().on_urgent();
         self.confirmation_due = true;
         self.given = header.cookie().copied();
         if self.given.is_some() {
@@ -97,7 +97,7 @@ impl Connection {
         if proved {
             self.on_established(now, packet);
         }
-        for (number, payload) in std::mem::take(&mut self.inn.unplaced) {
+        for (number, payload) in std::mem::take(&mut self.unplaced) {
             self.on_segment(now, number, Some(payload));
         }
     }
@@ -108,8 +108,8 @@ impl Connection {
         let placed_later =
             header.flags == Flags::ACK && credible && !is_encoded(header) && self.subflow.is_none();
         match header.sequence.filter(|_| placed_later) {
-            Some(number) if !packet.payload.is_empty() && self.inn.unplaced.len() < MAX_UNPLACED => {
-                self.inn.unplaced.push((number, packet.payload));
+            Some(number) if !packet.payload.is_empty() && self.unplaced.len() < MAX_UNPLACED => {
+                self.unplaced.push((number, packet.payload));
             }
             _ => self.counters.rejected_packets += 1,
         }
@@ -150,7 +150,7 @@ impl Connection {
         let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
         self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
-            self.inn.ack.on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
+            self.receiver.acknowledgement().on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
         }
         self.on_established(now, packet);
     }
@@ -179,12 +179,12 @@ impl Connection {
     }
 
     fn takes_early(&self, packet: &Packet<'_>, number: u32) -> bool {
-        let (Some(exchange), Some(reassembly)) = (&self.exchange, &self.inn.reassembly) else {
+        let (Some(exchange), Some(next)) = (&self.exchange, self.receiver.next()) else {
             return false;
         };
         let is_data = !packet.payload.is_empty() && !packet.header.flags.has(Flags::FIN);
-        let ahead = sequence::expand(reassembly.next(), number).saturating_sub(reassembly.next());
-        let held = self.inn.inbox.bytes() + reassembly.held_bytes();
+        let ahead = sequence::expand(next, number).saturating_sub(next);
+        let held = self.receiver.held_bytes();
         let most_bytes = EARLY_SEGMENTS as usize * self.composition.segment_bytes as usize;
         let fits = held == 0 || held + packet.payload.len() <= most_bytes;
         is_data && !is_encoded(packet.header) && exchange.takes(ahead) && fits
@@ -200,7 +200,7 @@ impl Connection {
         }
         let syn = header.flags.has(Flags::SYN);
         if syn && self.exchange.is_none() {
-            self.inn.ack.on_urgent(); // a late repeat: the peer does not know yet that we know
+            self.receiver.acknowledgement().on_urgent(); // a late repeat: the peer does not know yet that we know
             return;
         }
         if header.probe && !payload.is_empty() {
@@ -281,11 +281,11 @@ impl Connection {
     /// A packet with a number but nothing numbered in it. One below the pointer is a keep-alive: it wants to hear
     /// where we stand (RFC 9293 §3.8.4).
     fn on_bare(&mut self, number: u32) {
-        let Some(reassembly) = &self.inn.reassembly else {
+        let Some(next) = self.receiver.next() else {
             return;
         };
-        if sequence::expand(reassembly.next(), number) < reassembly.next() && self.has_feedback() {
-            self.inn.ack.on_urgent_once();
+        if sequence::expand(next, number) < next && self.has_feedback() {
+            self.receiver.acknowledgement().on_urgent_once();
         }
     }
 
@@ -293,16 +293,13 @@ impl Connection {
     /// where the peer is now.
     pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
         let (first, next) = (self.sender.first(), self.sender.next_number());
-        let Some(reassembly) = &self.inn.reassembly else {
+        let Some(expected) = self.receiver.next() else {
             return false;
         };
-        let edge = self
-            .inn
-            .window
-            .edge(reassembly.next(), self.inn.inbox.len() as u64);
+        let edge = self.receiver.edge();
         let within = |number: u32| {
-            let number = sequence::expand(reassembly.next(), number);
-            (reassembly.next().saturating_sub(1)..=edge).contains(&number)
+            let number = sequence::expand(expected, number);
+            (expected.saturating_sub(1)..=edge).contains(&number)
         };
         let answers = |number: u32| (first..=next).contains(&sequence::expand(first, number));
         let credible = self.state == State::Established

@@ -32,11 +32,9 @@ use restp_base::flow::{CloseReason, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::ack::{AckTimer, NakReporter};
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
-use restp_services::flow_control::{FlowControl, ReceiveWindow, WindowParameters};
-use restp_services::ordering::{Inbox, Reassembly};
-use restp_services::reliability::{FecCode, FecDecoder, LossReport};
+use restp_services::receiver::Receiver;
+use restp_services::reliability::FecCode;
 use restp_services::sender::Sender;
 use stats::Counters;
 use std::collections::VecDeque;
@@ -48,26 +46,6 @@ use subflow::Subflow;
 pub(crate) struct Ports {
     pub(crate) local: u16,
     pub(crate) remote: u16,
-}
-
-/// What travels from the peer to here.
-#[derive(Debug)]
-struct Inbound {
-    /// Unknown until the peer's first number is.
-    reassembly: Option<Reassembly>,
-    window: ReceiveWindow,
-    /// With forward error correction.
-    decoder: Option<FecDecoder>,
-    loss_report: LossReport,
-    ack: AckTimer,
-    nak: NakReporter,
-    inbox: Inbox,
-    /// Number of the peer's FIN, once seen.
-    fin: Option<u64>,
-    /// When a peer that believes what cannot be may be corrected again.
-    correct_from: Time,
-    /// Segments of a server whose first number is not known yet: its SYN-ACK is lost or late.
-    unplaced: Vec<(u32, Bytes)>,
 }
 
 /// Explicit congestion notification (RFC 3168 §6.1, OP-59).
@@ -93,7 +71,11 @@ pub(crate) struct Connection {
     advertised: u16,
     /// SYN-ACKs sent whose acknowledgement has not come.
     unconfirmed_answers: u32,
-    inn: Inbound,
+    receiver: Receiver,
+    /// When a peer that believes what cannot be may be corrected again.
+    correct_from: Time,
+    /// Segments of a server whose first number is not known yet: its SYN-ACK is lost or late.
+    unplaced: Vec<(u32, Bytes)>,
     release: Release,
     /// How far an opportunistic exchange goes; `None` for an ordinary one.
     exchange: Option<Exchange>,
@@ -122,9 +104,6 @@ pub(crate) struct Connection {
     /// It is one of several paths.
     subflow: Option<Box<Subflow>>,
 }
-
-/// Receive limits where the composition advertises no window: memory stays bounded all the same.
-const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
 
 impl Connection {
     /// Opens an association from this side, with the cookie that the peer has given earlier.
@@ -211,18 +190,9 @@ impl Connection {
             sender: outgoing::sender(now, &composition, services, first),
             advertised: 0,
             unconfirmed_answers: 0,
-            inn: Inbound {
-                reassembly: None,
-                window: ReceiveWindow::new(sequence::ORIGIN, granted(composition.flow_control)),
-                decoder: None,
-                loss_report: LossReport::default(),
-                ack: AckTimer::new(composition.ack.schedule, composition.ack.repeat),
-                nak: acknowledgement::nak_reporter(sequence::ORIGIN),
-                inbox: Inbox::default(),
-                fin: None,
-                correct_from: now,
-                unplaced: Vec::new(),
-            },
+            receiver: receive::receiver(&composition),
+            correct_from: now,
+            unplaced: Vec::new(),
             release: Release::default(),
             exchange: None,
             given: None,
@@ -253,9 +223,7 @@ impl Connection {
         let header = packet.header;
         if let Some(first) = header.sequence {
             let next = sequence::ORIGIN + u64::from(first) + u64::from(packet.payload.is_empty());
-            self.inn.reassembly = Some(Reassembly::new(self.composition.ordering, next));
-            self.inn.window = ReceiveWindow::new(next, granted(self.composition.flow_control));
-            self.inn.nak = acknowledgement::nak_reporter(next);
+            receive::begin(&mut self.receiver, next, &self.composition);
         }
         if let Some(window) = header.window {
             self.advertised = window;
@@ -301,7 +269,7 @@ impl Connection {
 
     /// Reading has made an acknowledgement due.
     pub(crate) fn wants_turn(&self) -> bool {
-        self.inn.ack.is_owed()
+        self.receiver.ack_timer().is_owed()
     }
 
     /// Moves the next notice out; changes nothing else.
@@ -320,7 +288,7 @@ impl Connection {
             self.notices.push_back(Notice::Closed(reason));
         }
         self.sender.stop();
-        self.inn.decoder = None;
+        self.receiver.stop();
     }
 
     fn services_are_numbered(&self) -> bool {
@@ -335,13 +303,5 @@ impl Connection {
     /// Writes the next datagram into `out`; `false` when there is nothing to send now.
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         outlet::poll(self, now, out)
-    }
-}
-
-/// What the receiver takes, advertised or not.
-fn granted(flow_control: FlowControl) -> WindowParameters {
-    match flow_control {
-        FlowControl::Window(parameters) => parameters,
-        FlowControl::None => UNADVERTISED_WINDOW,
     }
 }

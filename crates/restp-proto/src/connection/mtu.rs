@@ -31,7 +31,7 @@ impl Connection {
     /// A question is answered, an answer is taken; neither is data. One that is no repeat by its number is a forgery.
     pub(super) fn on_mtu_probe(&mut self, now: Time, number: Option<u32>, payload: &Bytes) {
         let repeats = |number| {
-            let next = self.inn.reassembly.as_ref().map(|reassembly| reassembly.next())?;
+            let next = self.receiver.next()?;
             (sequence::expand(next, number) < next).then_some(())
         };
         if number.and_then(repeats).is_none() {

@@ -19,7 +19,7 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
             poll_opening(c, now, due, out)
         }
         State::TimeWait { .. } => {
-            c.inn.ack.is_due(now) && pdu::acknowledgement(c, out, c.sender.next_number())
+            c.receiver.ack_timer().is_due(now) && pdu::acknowledgement(c, out, c.sender.next_number())
         }
         State::Resetting { .. } => c.state.take_reset(now) && pdu::reset(c, out),
         State::Closed => false,
@@ -32,7 +32,7 @@ fn poll_opening(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) ->
     if due {
         return inside && poll_early(c, now, due, out) || pdu::handshake(c, out);
     }
-    poll_early(c, now, due, out) || c.inn.ack.is_due(now) && pdu::handshake(c, out)
+    poll_early(c, now, due, out) || c.receiver.ack_timer().is_due(now) && pdu::handshake(c, out)
 }
 
 fn poll_early(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> bool {
@@ -61,7 +61,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
             Transmission::MtuProbe(bytes) => c.send_mtu_probe(now, bytes, out),
         };
     }
-    if c.inn.ack.is_due(now) {
+    if c.receiver.ack_timer().is_due(now) {
         return pdu::acknowledgement(c, out, c.sender.next_number());
     }
     if !c.sender.is_in_outage() && std::mem::take(&mut c.keepalive_due) {

@@ -19,7 +19,7 @@ pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
     if c.services_are_numbered() {
         header.sequence = Some(sequence::truncate(c.origin - 1));
         header.acknowledgement = answer.then(|| receive_next(c));
-        c.inn.ack.on_sent();
+        c.receiver.acknowledgement().on_sent();
     }
     finish(c, out, header, Bytes::new(), Ecn::NotEct)
 }
@@ -74,11 +74,11 @@ pub(super) fn segment(
     if opens(c, number) {
         open(c, &mut header);
     }
-    if c.has_feedback() && c.inn.reassembly.is_some() {
+    if c.has_feedback() && c.receiver.next().is_some() {
         let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len());
         let complete = acknowledge(c, &mut header, room);
         if complete {
-            c.inn.ack.on_sent();
+            c.receiver.acknowledgement().on_sent();
         }
     }
     finish(c, out, header, payload, ecn)
@@ -117,7 +117,7 @@ pub(super) fn acknowledgement(c: &mut Connection, out: &mut Datagram, number: u6
     } else {
         header.flags = Flags::ACK;
     }
-    c.inn.ack.on_sent();
+    c.receiver.acknowledgement().on_sent();
     finish(c, out, header, Bytes::new(), Ecn::NotEct)
 }
 
@@ -153,10 +153,7 @@ fn plain(c: &Connection) -> Header {
 }
 
 fn receive_next(c: &Connection) -> u32 {
-    c.inn
-        .reassembly
-        .as_ref()
-        .map_or(0, |reassembly| sequence::truncate(reassembly.next()))
+    c.receiver.next().map_or(0, sequence::truncate)
 }
 
 /// Adds ACK, the pointer, the echo of a mark, and at most `room` bytes of detail. True when everything known was said.
@@ -187,13 +184,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: B
         let number = carried.map(|number| sequence::expand(c.sender.next_number(), number));
         subflow.fill(&mut header, number, &payload, payload.is_empty());
     } else if c.services.flow_control != 0 {
-        let unread = c.inn.inbox.len() as u64;
-        let next = c
-            .inn
-            .reassembly
-            .as_ref()
-            .map_or(sequence::ORIGIN, |reassembly| reassembly.next());
-        header.window = Some(c.inn.window.advertise(next, unread));
+        header.window = Some(c.receiver.advertise());
     }
     announce_vector(c, &mut header);
     let is_probe = header.probe;

@@ -3,7 +3,6 @@
 use super::Connection;
 use restp_base::flow::{FlowStats, PathStats};
 use restp_base::time::{Duration, Time};
-use restp_services::reliability::FecDecoder;
 
 /// What a connection counts.
 #[derive(Clone, Debug)]
@@ -58,17 +57,8 @@ impl Counters {
 /// The counters as an application sees them.
 pub(super) fn of(c: &Connection) -> FlowStats {
     let (n, sent) = (&c.counters, c.sender.counters());
-    let held = c
-        .inn
-        .reassembly
-        .as_ref()
-        .map_or(0, |reassembly| reassembly.held_bytes());
-    let decoder = c.inn.decoder.as_ref().map_or(0, FecDecoder::bytes);
-    let kept = c.sender.memory()
-        + held
-        + c.inn.inbox.bytes()
-        + decoder
-        + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());
+    let kept =
+        c.sender.memory() + c.receiver.memory() + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());
     FlowStats {
         path: Some(c.address),
         handshake: n.handshake,

@@ -13,7 +13,7 @@ impl Connection {
         match &self.state {
             State::SynSent(handshake) | State::SynReceived(handshake) => [
                 (handshake.deadline(), Wakeup::Retransmission),
-                (self.inn.ack.deadline(), Wakeup::Acknowledgement),
+                (self.receiver.ack_timer().deadline(), Wakeup::Acknowledgement),
                 (self.sender.pacing_deadline(), Wakeup::Pacing),
             ]
             .into_iter()
@@ -39,7 +39,10 @@ impl Connection {
             consider(Some(at), why);
         }
         consider(
-            self.inn.ack.deadline().filter(|_| self.has_feedback()),
+            self.receiver
+                .ack_timer()
+                .deadline()
+                .filter(|_| self.has_feedback()),
             Wakeup::Acknowledgement,
         );
         consider(self.sender.pacing_deadline(), Wakeup::Pacing);
@@ -53,7 +56,7 @@ impl Connection {
     /// Acts on every deadline that has come. Early calls do no harm.
     pub(crate) fn on_deadline(&mut self, now: Time) {
         self.check_handshake(now);
-        self.inn.ack.on_deadline(now);
+        self.receiver.acknowledgement().on_deadline(now);
         if let State::TimeWait { until } = self.state
             && until <= now
         {
@@ -90,26 +93,16 @@ impl Connection {
 
     /// What is missing would come too late, if at all: hand up what came after it and say so (ResTP §3.5.7, §14).
     fn skip_holes(&mut self, now: Time) {
-        let hold = self.composition.hold.time(self.sender.smoothed_rtt());
-        let Some(reassembly) = &mut self.inn.reassembly else {
-            return;
-        };
-        while reassembly.hold_deadline(hold).is_some_and(|at| at <= now) {
-            self.counters.skipped_segments += reassembly.skip_hole(now, &mut self.inn.inbox);
-        }
+        self.counters.skipped_segments += self.receiver.skip_holes(now, self.sender.smoothed_rtt());
         if self.has_feedback() {
-            self.inn.ack.on_urgent_once();
+            self.receiver.acknowledgement().on_urgent_once();
         }
         self.hand_up();
         self.conclude(now);
     }
 
     fn hold_deadline(&self) -> Option<Time> {
-        if self.composition.reliability.is_full() {
-            return None;
-        }
-        let hold = self.composition.hold.time(self.sender.smoothed_rtt());
-        self.inn.reassembly.as_ref()?.hold_deadline(hold)
+        self.receiver.hold_deadline(self.sender.smoothed_rtt())
     }
 
     /// It works again, as far as anybody knows.

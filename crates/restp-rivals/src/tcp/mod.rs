@@ -4,7 +4,7 @@
 //! | File | Holds |
 //! |---|---|
 //! | [`wire`], [`options`], [`nak`], [`snack`], [`fast_open`] | every byte of a header |
-//! | `numbers`, `stream` | TCP numbers bytes, services number segments |
+//! | `numbers` | TCP numbers bytes, the sender numbers segments |
 //! | [`parameters`] | what a user sets, by key |
 //! | `connection` | one connection: intake, outlet, transitions, timers |
 //! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, of several paths ([`mptcp`](crate::mptcp)) as well |
@@ -21,7 +21,6 @@ pub mod options;
 mod outgoing;
 pub mod parameters;
 pub mod snack;
-pub(crate) mod stream;
 pub mod wire;
 
 pub use host::{Tcp, TcpConfig};

@@ -1,11 +1,13 @@
-//! When a segment is handed up (ResTP §3.5.7). The connection gives every numbered arrival to [`Reassembly`],
-//! which holds back, delivers, recognises repeats, and keeps the receiver's pointer RCV.NXT. What it hands up waits in
-//! the [`Inbox`].
+//! When data is handed up (ResTP §3.5.7). The [`Receiver`](crate::receiver::Receiver) gives every numbered segment to a
+//! [`Reassembly`], or every stretch of bytes to a [`ByteStream`], which holds back, delivers, recognises retransmissions, and
+//! keeps the receiver's pointer RCV.NXT. What it hands up waits in the [`Inbox`].
 
+mod byte_stream;
 mod inbox;
 mod partial;
 mod reorder_buffer;
 
+pub use byte_stream::{ByteStream, Stretch};
 pub use inbox::Inbox;
 pub use partial::HoldParameters;
 pub use reorder_buffer::{Arrival, Reassembly};

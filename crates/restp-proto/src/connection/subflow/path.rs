@@ -2,15 +2,13 @@
 
 use super::{Said, Setup, Subflow};
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Ports, State, granted, outgoing};
+use crate::connection::{Connection, Ports, State, outgoing, receive};
 use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Keys;
-use restp_services::flow_control::ReceiveWindow;
 use restp_services::framing::SendQueue;
-use restp_services::ordering::Reassembly;
 use restp_services::path_management::Unanswered;
 use restp_services::scheduling::{Candidate, Fate};
 use restp_services::view::Sibling;
@@ -83,7 +81,7 @@ impl Connection {
     pub(crate) fn announce_end(&mut self, fin: u64) {
         if let Some(subflow) = &mut self.subflow {
             subflow.fin_due = Some(fin);
-            self.inn.ack.on_urgent_once();
+            self.receiver.acknowledgement().on_urgent_once();
         }
     }
 
@@ -169,10 +167,8 @@ impl Connection {
     pub(crate) fn adopt(&mut self, queue: SendQueue, composition: Arc<ValidComposition>) {
         let parameters = outgoing::parameters(&composition, self.services);
         self.sender.adopt(queue, parameters);
-        if let Some(reassembly) = &self.inn.reassembly {
-            let next = reassembly.next();
-            self.inn.reassembly = Some(Reassembly::new(composition.ordering, next));
-            self.inn.window = ReceiveWindow::new(next, granted(composition.flow_control));
+        if let Some(next) = self.receiver.next() {
+            receive::begin(&mut self.receiver, next, &composition);
         }
         self.composition = composition;
     }
@@ -216,6 +212,6 @@ impl Connection {
 
     /// An acknowledgement leaves with the next turn, because the association has news.
     pub(crate) fn acknowledge_soon(&mut self) {
-        self.inn.ack.on_urgent_once();
+        self.receiver.acknowledgement().on_urgent_once();
     }
 }

@@ -3,13 +3,13 @@
 use super::{Connection, State};
 use crate::mptcp::subflow::FIRST_DATA;
 use crate::tcp::connection::{Packet, Verdict};
-use crate::tcp::stream::Stretch;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, PathState};
 use restp_base::time::Time;
 use restp_services::connection_management::Notice;
 use restp_services::flow_control::SendWindow;
 use restp_services::ordering::Arrival;
+use restp_services::ordering::Stretch;
 
 impl Connection {
     /// Takes a segment of the subflow `ordinal`.

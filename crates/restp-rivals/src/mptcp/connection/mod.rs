@@ -19,15 +19,15 @@ use super::subflow::{FIRST_DATA, Shared};
 use crate::tcp::TcpParameters;
 use crate::tcp::connection::{Connection as Tcp, UNSCALED, shift_for};
 use crate::tcp::numbers::Numbers;
-use crate::tcp::stream::ByteStream;
 use bytes::Bytes;
 use members::Member;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::time::{Duration, Time};
+
 use restp_services::connection_management::{Key, Keys, Notice, Release};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
 use restp_services::framing::{Framing, SendQueue};
-use restp_services::ordering::Inbox;
+use restp_services::ordering::{ByteStream, Inbox};
 use restp_services::reliability::TransmitBuffer;
 use restp_services::scheduling::{Scheduler, Scheduling};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

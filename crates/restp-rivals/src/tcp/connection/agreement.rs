@@ -3,13 +3,11 @@
 use super::super::fast_open::FastOpen;
 use super::super::nak::SEGMENTS_MAX;
 use super::super::options::{Options, TIMESTAMP_BYTES};
-use super::super::stream::ByteStream;
 use super::super::wire::Header;
 use super::Connection;
 use crate::mptcp::dss::DSS_BYTES;
 use restp_base::sequence;
 use restp_services::ack::{Detail, NakReporter};
-use restp_services::flow_control::{ReceiveWindow, WindowParameters};
 
 /// Window without scaling, and in every SYN (RFC 7323 §2.2).
 pub(crate) const UNSCALED: u64 = 0xffff;
@@ -55,7 +53,7 @@ impl Connection {
             sack_permitted: matches!(detail, Detail::Sack { .. }),
             nak_mode: (detail == Detail::Nak).then_some(self.parameters.nak.mode),
             snack_permitted: detail == Detail::Snack,
-            window_scale: (self.parameters.window_scaling && (!answers || self.inn.shift > 0))
+            window_scale: (self.parameters.window_scaling && (!answers || self.receiver.window_shift() > 0))
                 .then(|| shift_for(self.window_bytes())),
             multipath: self
                 .subflow
@@ -104,13 +102,10 @@ impl Connection {
         };
         let shift = scaled.map_or(0, |_| shift_for(self.window_bytes()));
         let units = (self.window_bytes() >> shift).min(UNSCALED) as u32;
-        self.inn.shift = shift;
-        self.inn.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
-        self.inn.edge = next;
-        self.inn.first = next;
         let pieces = 2 * self.parameters.window.segments as usize;
-        self.inn.stream = ByteStream::new(next, pieces);
-        self.inn.nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
+        let nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
+        self.receiver.begin_bytes(next, shift, units, pieces, nak);
+        self.first_received = next;
         let recovery = self.parameters.recovery_of(self.agreed.detail, theirs.nak_mode);
         self.sender.agree(self.agreed.segment_bytes, recovery);
         self.advertised = syn.window;

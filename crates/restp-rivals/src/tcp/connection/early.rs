@@ -3,12 +3,12 @@
 
 use super::{Connection, State};
 use crate::tcp::fast_open::FastOpen;
-use crate::tcp::stream::Stretch;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::sequence::expand;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Exchange, Notice};
+use restp_services::ordering::Stretch;
 
 /// Payload of a SYN to a peer whose maximum is not known (RFC 7413 §4.1.3, RFC 9293 §3.7.1).
 const SYN_BYTES: usize = 536;
@@ -27,8 +27,8 @@ impl Connection {
             self.sender.start_timer();
             self.notices.push_back(Notice::Accepted);
             if !payload.is_empty() {
-                let start = self.inn.stream.next();
-                self.inn.edge = self.inn.edge.max(start + payload.len() as u64);
+                let start = self.receive_next();
+                self.receiver.promise_bytes(payload.len() as u64);
                 let fin = false;
                 self.on_data(now, Stretch { start, payload, fin });
                 self.stats.early_segments += 1;

@@ -4,7 +4,6 @@
 use super::{Connection, State};
 use crate::mptcp::set_up::Judgement;
 use crate::tcp::options::Timestamps;
-use crate::tcp::stream::Stretch;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
@@ -12,7 +11,7 @@ use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Notice;
 use restp_services::connection_management::TIME_WAIT;
-use restp_services::ordering::Arrival;
+use restp_services::ordering::{Arrival, Stretch};
 use restp_services::sender::{Grant, PeerReport};
 
 /// A received segment after the codec.
@@ -75,7 +74,7 @@ impl Connection {
             self.learn(header);
             self.establish(now);
             self.on_early_answer(now, header);
-            self.inn.ack.on_urgent();
+            self.receiver.acknowledgement().on_urgent();
         }
         Verdict::Taken
     }
@@ -84,7 +83,7 @@ impl Connection {
         let Packet { header, payload, .. } = packet;
         let flags = header.flags;
         let stretch = Stretch {
-            start: expand(self.inn.stream.next(), header.sequence),
+            start: expand(self.receive_next(), header.sequence),
             payload,
             fin: flags.has(Flags::FIN),
         };
@@ -117,7 +116,7 @@ impl Connection {
         }
         if !self.takes_signal(header, &stretch) {
             if stretch.start < stretch.end() {
-                self.inn.ack.on_urgent_once(); // perhaps a question whether the window is still shut
+                self.receiver.acknowledgement().on_urgent_once(); // perhaps a question whether the window is still shut
             }
             return self.turn_down(Judgement::Ignore);
         }
@@ -145,12 +144,12 @@ impl Connection {
     /// RST counts when it names exactly the byte we expect; one elsewhere in the window is asked to prove itself
     /// (RFC 5961 §3.2). TIME-WAIT ignores it (RFC 1337).
     fn on_reset(&mut self, start: u64) {
-        let next = self.inn.stream.next();
+        let next = self.receive_next();
         if self.state.is_over() {
         } else if start == next {
             self.end(CloseReason::Reset, State::Closed);
-        } else if (next..self.inn.edge).contains(&start) {
-            self.inn.ack.on_urgent_once();
+        } else if (next..self.receiver.edge()).contains(&start) {
+            self.receiver.acknowledgement().on_urgent_once();
         } else {
             self.stats.rejected_packets += 1;
         }
@@ -158,10 +157,10 @@ impl Connection {
 
     /// A SYN where there is a connection: a repeat, or one that must be proved by a reset (RFC 5961 §4.2).
     fn on_late_syn(&mut self, header: &Header) {
-        let repeated = truncate(self.inn.first) == header.sequence.wrapping_add(1);
+        let repeated = truncate(self.first_received) == header.sequence.wrapping_add(1);
         match &mut self.state {
             State::SynReceived(handshake) if repeated => handshake.repeat(),
-            _ => self.inn.ack.on_urgent_once(),
+            _ => self.receiver.acknowledgement().on_urgent_once(),
         }
     }
 
@@ -177,11 +176,11 @@ impl Connection {
     /// Does any of it lie in our window (RFC 9293 §3.10.7.4)? A bare segment may stand at the edge itself: a sender
     /// that has filled the window numbers its acknowledgements so.
     fn is_acceptable(&self, stretch: &Stretch) -> bool {
-        let (next, edge) = (self.inn.stream.next(), self.inn.edge);
+        let (next, edge) = (self.receive_next(), self.receiver.edge());
         if stretch.start == stretch.end() {
             (next..=edge).contains(&stretch.start)
         } else {
-            stretch.start < edge && stretch.end() > next && !self.inn.stream.contradicts(stretch)
+            stretch.start < edge && stretch.end() > next && !self.receiver.contradicts(stretch)
         }
     }
 
@@ -189,9 +188,9 @@ impl Connection {
     fn on_unacceptable(&mut self, now: Time, stretch: &Stretch) {
         let bare = stretch.start == stretch.end();
         if bare {
-            return self.inn.ack.on_urgent_once();
+            return self.receiver.acknowledgement().on_urgent_once();
         }
-        if stretch.end() <= self.inn.stream.next() {
+        if stretch.end() <= self.receive_next() {
             self.stats.duplicate_packets += 1;
         } else {
             self.stats.rejected_packets += 1;
@@ -199,7 +198,7 @@ impl Connection {
         if let State::TimeWait { until } = &mut self.state {
             *until = now + TIME_WAIT;
         }
-        self.inn.ack.on_urgent();
+        self.receiver.acknowledgement().on_urgent();
     }
 
     /// Remembers the clock to echo (RFC 7323 §4.3).
@@ -235,7 +234,7 @@ impl Connection {
         });
         if !taken {
             self.stats.rejected_packets += 1;
-            self.inn.ack.on_urgent_once();
+            self.receiver.acknowledgement().on_urgent_once();
             return false;
         }
         if acknowledged >= unacknowledged {
@@ -258,36 +257,23 @@ impl Connection {
 
     /// Payload, FIN, or both.
     pub(super) fn on_data(&mut self, now: Time, stretch: Stretch) {
-        let (fin, edge) = (stretch.fin, self.inn.edge);
-        let arrival = if self.inn.inbox.len() >= super::MAX_PIECES {
-            Arrival::BeyondWindow // tiny segments cost more memory than the window counts
-        } else {
-            self.inn.stream.insert(stretch, edge, &mut self.inn.inbox)
-        };
-        match arrival {
-            Arrival::InOrder => self.inn.ack.on_in_order(now, self.sender.smoothed_rtt()),
+        match self.receiver.on_bytes(now, stretch, self.sender.smoothed_rtt()) {
             // A stream skips nothing, so nothing comes late.
             Arrival::Duplicate | Arrival::Late => self.stats.duplicate_packets += 1,
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,
-            Arrival::FilledHole | Arrival::OutOfOrder => {}
-        }
-        if arrival != Arrival::InOrder || fin {
-            self.inn.ack.on_urgent();
+            Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
         self.hand_up();
     }
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
     fn hand_up(&mut self) {
-        if self.inn.discards {
-            self.inn.inbox.clear();
-        }
         let mut ended = false;
-        if self.inn.stream.is_finished() && !self.release.remote_finished() {
-            self.release.fin_received(self.inn.stream.next() - 1);
+        if let Some(fin) = self.receiver.end().filter(|_| !self.release.remote_finished()) {
+            self.release.fin_received(fin);
             ended = true;
         }
-        if self.inn.inbox.has_news(ended) {
+        if self.receiver.has_news(ended) {
             self.notices.push_back(Notice::Readable);
         }
     }

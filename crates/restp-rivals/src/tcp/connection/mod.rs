@@ -14,7 +14,6 @@ pub(crate) use intake::{Packet, Verdict};
 
 use super::numbers::Numbers;
 use super::parameters::TcpParameters;
-use super::stream::ByteStream;
 use super::wire::Header;
 use crate::mptcp::subflow::Subflow;
 use agreement::Agreed;
@@ -25,8 +24,8 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
 use restp_services::connection_management::{Cookie, Exchange, Handshake, Notice, Release, TIME_WAIT};
-use restp_services::flow_control::{ReceiveWindow, WindowParameters};
-use restp_services::ordering::Inbox;
+use restp_services::flow_control::WindowParameters;
+use restp_services::receiver::Receiver;
 use restp_services::sender::Sender;
 use state::State;
 use std::collections::VecDeque;
@@ -42,24 +41,6 @@ pub(crate) struct Ports {
 /// First number of the sender's segments, which never travel.
 const FIRST_SEGMENT: u64 = sequence::ORIGIN;
 
-/// What travels from the peer to here.
-#[derive(Debug)]
-struct Inbound {
-    stream: ByteStream,
-    /// In units of the scale: `1 << shift` bytes.
-    window: ReceiveWindow,
-    shift: u8,
-    /// First byte beyond everything ever advertised.
-    edge: u64,
-    /// The byte behind the peer's SYN.
-    first: u64,
-    ack: AckTimer,
-    nak: NakReporter,
-    inbox: Inbox,
-    /// The application does not read any more.
-    discards: bool,
-}
-
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -72,7 +53,9 @@ pub(crate) struct Connection {
     numbers: Numbers,
     /// Window field of the last acknowledgement, to tell an update from a duplicate.
     advertised: u16,
-    inn: Inbound,
+    receiver: Receiver,
+    /// The byte behind the peer's SYN.
+    first_received: u64,
     agreed: Agreed,
     /// Its part in a connection of several paths.
     subflow: Option<Box<Subflow>>,
@@ -142,17 +125,14 @@ impl Connection {
             sender: parameters.sender(now, FIRST_SEGMENT, first_byte),
             numbers: Numbers::new(FIRST_SEGMENT, first_byte),
             advertised: 0,
-            inn: Inbound {
-                stream: ByteStream::new(sequence::ORIGIN, 0),
-                window: ReceiveWindow::new(sequence::ORIGIN, WindowParameters { segments: 0 }),
-                shift: 0,
-                edge: sequence::ORIGIN,
-                first: sequence::ORIGIN,
-                ack: AckTimer::new(Schedule::Positive(parameters.ack), None),
-                nak: NakReporter::new(parameters.nak, 1, sequence::ORIGIN),
-                inbox: Inbox::default(),
-                discards: false,
-            },
+            receiver: Receiver::new(
+                parameters.segment_bytes,
+                WindowParameters { segments: 0 },
+                AckTimer::new(Schedule::Positive(parameters.ack), None),
+                NakReporter::new(parameters.nak, 1, sequence::ORIGIN),
+                None,
+            ),
+            first_received: sequence::ORIGIN,
             agreed: Agreed {
                 segment_bytes: parameters.segment_bytes,
                 peer_shift: 0,
@@ -193,7 +173,7 @@ impl Connection {
     }
     /// Reading has made an acknowledgement due.
     pub(crate) fn owes_acknowledgement(&self) -> bool {
-        self.inn.ack.is_owed()
+        self.receiver.ack_timer().is_owed()
     }
     /// Moves the next notice out; changes nothing else.
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
@@ -214,7 +194,7 @@ impl Connection {
 
     /// Takes the next bytes for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.inn.inbox.pop() {
+        if let Some(data) = self.receiver.read() {
             self.stats.delivered_bytes += data.len() as u64;
             self.stats.delivered_messages += 1;
             self.offer_window();
@@ -229,17 +209,14 @@ impl Connection {
 
     /// Reading has made room: tell a sender that believes there is none.
     fn offer_window(&mut self) {
-        let (next, unread) = self.receive_units();
-        if self.state == State::Established && self.inn.window.update_is_due(next, unread) {
-            self.inn.ack.on_urgent_once();
+        if self.state == State::Established {
+            self.receiver.offer_window();
         }
     }
 
-    /// RCV.NXT and what waits for the reader, in units of our window.
-    fn receive_units(&self) -> (u64, u64) {
-        let shift = self.inn.shift;
-        let unread = (self.inn.inbox.bytes() as u64).div_ceil(1 << shift);
-        (self.inn.stream.next() >> shift, unread)
+    /// RCV.NXT; the byte behind nothing before the peer's SYN.
+    fn receive_next(&self) -> u64 {
+        self.receiver.next().unwrap_or(sequence::ORIGIN)
     }
 
     /// No more writes will come.
@@ -256,8 +233,7 @@ impl Connection {
 
     /// The application has lost interest: what is unread is dropped, and no more will be written.
     pub(crate) fn discard(&mut self, now: Time) {
-        self.inn.inbox.clear();
-        self.inn.discards = true;
+        self.receiver.discard(true);
         self.finish();
         self.orphan_until = Some(now + TIME_WAIT);
     }
@@ -265,7 +241,7 @@ impl Connection {
     pub(crate) fn stats(&self) -> FlowStats {
         let sending = self.sender.memory() + self.numbers.memory();
         let sent = self.sender.counters();
-        let receiving = self.inn.stream.held_bytes() + self.inn.inbox.bytes();
+        let receiving = self.receiver.memory();
         FlowStats {
             sent_payload_bytes: sent.sent_payload_bytes,
             retransmitted_packets: sent.retransmitted_packets,
@@ -296,6 +272,3 @@ impl Connection {
         outlet::poll(self, now, out)
     }
 }
-
-/// Segments that may wait to be read, whatever their size.
-const MAX_PIECES: usize = 16_384;

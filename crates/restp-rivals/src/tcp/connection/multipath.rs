@@ -6,7 +6,6 @@ use crate::mptcp::mapping::Mapping;
 use crate::mptcp::options::Multipath;
 use crate::mptcp::set_up::Judgement;
 use crate::mptcp::subflow::{News, Shared};
-use crate::tcp::stream::Stretch;
 use crate::tcp::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
@@ -14,6 +13,7 @@ use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
+use restp_services::ordering::Stretch;
 use restp_services::scheduling::Candidate;
 use restp_services::view::Sibling;
 
@@ -103,7 +103,7 @@ impl Connection {
     /// Where the connection stands, before anything is handled or sent.
     pub(crate) fn stamp(&mut self, shared: Shared) {
         // How much may come is decided by the mappings; the subflow's own numbers only bound it.
-        self.inn.edge = self.inn.edge.max(self.inn.stream.next() + self.window_bytes());
+        self.receiver.promise_bytes(self.window_bytes());
         if let Some(subflow) = &mut self.subflow {
             subflow.stamp(shared);
         }
@@ -119,7 +119,7 @@ impl Connection {
     /// Appends what has arrived in order, by its numbers in the connection.
     pub(crate) fn take_arrived(&mut self, arrived: &mut Vec<(u64, Bytes)>) {
         if let Some(subflow) = &mut self.subflow {
-            for piece in self.inn.inbox.drain() {
+            for piece in self.receiver.drain() {
                 subflow.hand_up(piece, arrived);
             }
         }
@@ -132,14 +132,14 @@ impl Connection {
     }
 
     pub(crate) fn acknowledge_soon(&mut self) {
-        self.inn.ack.on_urgent_once();
+        self.receiver.acknowledgement().on_urgent_once();
     }
     /// An acknowledgement that says where our data end leaves now.
     pub(crate) fn announce_end(&mut self, fin: u64) {
         if let Some(subflow) = &mut self.subflow {
             subflow.announce_end(fin);
         }
-        self.inn.ack.on_urgent_once();
+        self.receiver.acknowledgement().on_urgent_once();
     }
     /// What was assigned last asks whether the peer's window is still shut.
     pub(crate) fn set_probe(&mut self) {
@@ -191,9 +191,9 @@ impl Connection {
         };
         let bytes = (stretch.start, stretch.start + stretch.payload.len() as u64);
         let window = u64::from(header.window) << self.agreed.peer_shift;
-        let judgement = subflow.on_segment(header.options.multipath, bytes, self.inn.edge, window);
+        let judgement = subflow.on_segment(header.options.multipath, bytes, self.receiver.edge(), window);
         if std::mem::take(&mut subflow.must_answer) {
-            self.inn.ack.on_urgent_once();
+            self.receiver.acknowledgement().on_urgent_once();
         }
         judgement == Judgement::Take
     }
@@ -231,7 +231,7 @@ impl Connection {
             _ => return,
         };
         match due {
-            Some(true) => self.inn.ack.on_urgent_once(),
+            Some(true) => self.receiver.acknowledgement().on_urgent_once(),
             Some(false) => {}
             None => {
                 let waited = now.since(self.opened_at);

@@ -27,7 +27,7 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
             }
             c.trusts() && c.poll_established(now, out)
         }
-        State::TimeWait { .. } => c.inn.ack.is_due(now) && c.send_acknowledgement(now, out),
+        State::TimeWait { .. } => c.receiver.ack_timer().is_due(now) && c.send_acknowledgement(now, out),
         State::Resetting => {
             c.state = State::Closed;
             c.send_reset(now, out);
@@ -47,7 +47,7 @@ impl Connection {
         if let Some(Transmission::Segment(segment)) = self.sender.next(now, self.release.must_send_fin()) {
             return self.send_segment(now, segment, out);
         }
-        self.inn.ack.is_due(now) && self.send_acknowledgement(now, out)
+        self.receiver.ack_timer().is_due(now) && self.send_acknowledgement(now, out)
     }
 
     /// A segment that the sender has let out; without payload, the FIN.
@@ -78,7 +78,7 @@ impl Connection {
         // Blocks ride on a segment only where the payload leaves room, so none is larger than a full one.
         let room = (self.agreed.segment_bytes as usize).saturating_sub(bytes);
         if self.acknowledge(now, &mut header, payload.as_ref().map(|_| start), room) {
-            self.inn.ack.on_sent();
+            self.receiver.acknowledgement().on_sent();
         }
         self.finish_segment(header, payload.unwrap_or_default(), out);
         true
@@ -88,7 +88,7 @@ impl Connection {
     fn send_acknowledgement(&mut self, now: Time, out: &mut Datagram) -> bool {
         let mut header = self.plain(self.believable_number());
         self.acknowledge(now, &mut header, None, usize::MAX);
-        self.inn.ack.on_sent();
+        self.receiver.acknowledgement().on_sent();
         self.finish_segment(header, Bytes::new(), out);
         true
     }
@@ -105,15 +105,13 @@ impl Connection {
         let granted = self.subflow.as_ref().map(|subflow| subflow.window_bytes());
         header.window = granted.unwrap_or(self.window_bytes()).min(UNSCALED) as u16;
         if answers {
-            let next = self.inn.stream.next();
             header.flags = Flags::SYN | Flags::ACK;
-            header.acknowledgement = truncate(next);
-            self.inn.edge = self.inn.edge.max(next + u64::from(header.window));
+            header.acknowledgement = truncate(self.receive_next());
+            self.receiver.promise_bytes(u64::from(header.window));
             // The field says less than is granted, without a scale; the first acknowledgement says the rest, and
             // needs no update of its own before.
-            let (next, unread) = self.receive_units();
-            self.inn.window.advertise(next, unread);
-            self.inn.ack.on_sent();
+            self.receiver.needs_no_update();
+            self.receiver.acknowledgement().on_sent();
         }
         self.emit(header, payload, out);
     }
@@ -155,9 +153,9 @@ impl Connection {
     /// when everything known was said.
     fn acknowledge(&mut self, now: Time, header: &mut Header, carried: Option<u64>, room: usize) -> bool {
         let multipath = self.subflow.as_mut().and_then(|subflow| subflow.sign(carried));
-        let stream = &self.inn.stream;
+        let next = self.receive_next();
         header.flags = header.flags | Flags::ACK;
-        header.acknowledgement = truncate(stream.next());
+        header.acknowledgement = truncate(next);
         let with_clock = self.agreed.clock.is_some();
         header.options = Options {
             timestamps: with_clock.then(|| self.clock(now)),
@@ -165,28 +163,30 @@ impl Connection {
             ..Options::default()
         };
         if let Some(clock) = &mut self.agreed.clock {
-            clock.acknowledged = stream.next();
+            clock.acknowledged = next;
         }
-        let complete = stream.arrived().is_empty() || self.report_holes(&mut header.options, room);
+        let complete = self.report_holes(&mut header.options, room);
         *self.stats.report_bytes.get_or_insert(0) += header.options.report_bytes() as u64;
         complete
     }
 
     /// What is missing or has arrived beyond a hole, in the detail agreed on.
     fn report_holes(&mut self, options: &mut Options, room: usize) -> bool {
-        let (stream, unit, space) = (&self.inn.stream, self.agreed.unit, options.room());
-        let (next, arrived) = (stream.next(), stream.arrived());
+        let (next, unit, space) = (self.receive_next(), self.agreed.unit, options.room());
+        let Some((arrived, newest)) = self.receiver.beyond_hole() else {
+            return true;
+        };
         match self.agreed.detail {
             Detail::Pointer => true,
             Detail::Sack { max_blocks } => {
                 let wanted = usize::from(max_blocks).min(block_room(space)).min(arrived.len());
                 let fitting = (0..=wanted).rev().find(|count| block_bytes(*count) <= room);
-                options.sack = blocks(arrived, stream.newest(), fitting.unwrap_or(0));
+                options.sack = blocks(arrived, newest, fitting.unwrap_or(0));
                 fitting == Some(wanted)
             }
             Detail::Nak if room < padded(nak::BYTES) => false,
             Detail::Nak => {
-                let gap = self.inn.nak.next_report(next, arrived);
+                let gap = self.receiver.next_gap();
                 options.nak = gap.map(|gap| Nak::of(&gap, unit));
                 true
             }
@@ -203,14 +203,14 @@ impl Connection {
     /// Adds the window.
     fn finish_segment(&mut self, mut header: Header, payload: Bytes, out: &mut Datagram) {
         header.window = match &self.subflow {
-            Some(subflow) => (subflow.window_bytes() >> self.inn.shift).min(UNSCALED) as u16,
-            None => {
-                let (next, unread) = self.receive_units();
-                self.inn.window.advertise(next, unread)
+            Some(subflow) => {
+                let shift = self.receiver.window_shift();
+                let window = (subflow.window_bytes() >> shift).min(UNSCALED) as u16;
+                self.receiver.promise_units(window);
+                window
             }
+            None => self.receiver.advertise(),
         };
-        let edge = self.inn.stream.next() + (u64::from(header.window) << self.inn.shift);
-        self.inn.edge = self.inn.edge.max(edge);
         self.emit(header, payload, out);
     }
 

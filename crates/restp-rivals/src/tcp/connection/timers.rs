@@ -18,7 +18,10 @@ impl Connection {
             ],
             State::Established => [
                 self.sender.deadline(),
-                self.inn.ack.deadline().map(|at| (at, Wakeup::Acknowledgement)),
+                self.receiver
+                    .ack_timer()
+                    .deadline()
+                    .map(|at| (at, Wakeup::Acknowledgement)),
                 self.orphan_deadline().map(|at| (at, Wakeup::Expiry)),
                 self.proof_deadline().map(|at| (at, Wakeup::Retransmission)),
             ],

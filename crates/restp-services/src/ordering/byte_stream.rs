@@ -1,14 +1,14 @@
 //! The received side of a byte stream (RFC 9293 §3.10.7.4): segments arrive at any place and may overlap; bytes leave
 //! once and in order. FIN stands for one byte without content.
 
+use super::Arrival;
 use bytes::{Buf, Bytes};
 use restp_base::ranges::Ranges;
-use restp_services::ordering::Arrival;
 use std::collections::BTreeMap;
 
 /// RCV.NXT and everything that arrived beyond it, by 64-bit byte numbers.
 #[derive(Debug)]
-pub(crate) struct ByteStream {
+pub struct ByteStream {
     next: u64,
     held: BTreeMap<u64, Piece>,
     arrived: Ranges,
@@ -28,21 +28,25 @@ enum Piece {
 
 /// A segment as it lies among the bytes.
 #[derive(Debug)]
-pub(crate) struct Stretch {
-    pub(crate) start: u64,
-    pub(crate) payload: Bytes,
-    pub(crate) fin: bool,
+pub struct Stretch {
+    /// Number of its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub payload: Bytes,
+    /// A FIN follows them.
+    pub fin: bool,
 }
 
 impl Stretch {
-    pub(crate) fn end(&self) -> u64 {
+    /// The number after its last.
+    pub fn end(&self) -> u64 {
         self.start + self.payload.len() as u64 + u64::from(self.fin)
     }
 }
 
 impl ByteStream {
     /// Expects the byte `next` first, and holds at most `most_pieces` out of order.
-    pub(crate) fn new(next: u64, most_pieces: usize) -> Self {
+    pub fn new(next: u64, most_pieces: usize) -> Self {
         ByteStream {
             next,
             held: BTreeMap::new(),
@@ -54,27 +58,27 @@ impl ByteStream {
         }
     }
     /// RCV.NXT.
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.next
     }
     /// What has arrived beyond it.
-    pub(crate) fn arrived(&self) -> &Ranges {
+    pub fn arrived(&self) -> &Ranges {
         &self.arrived
     }
     /// A byte of the most recent arrival, for the order of SACK blocks.
-    pub(crate) fn newest(&self) -> u64 {
+    pub fn newest(&self) -> u64 {
         self.newest
     }
     /// Payload bytes held back.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
     /// Every byte up to the FIN, and the FIN, has arrived.
-    pub(crate) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| fin < self.next)
     }
     /// True when `stretch` says something about the end that cannot be, given what arrived before.
-    pub(crate) fn contradicts(&self, stretch: &Stretch) -> bool {
+    pub fn contradicts(&self, stretch: &Stretch) -> bool {
         let end = stretch.end();
         let highest = self.arrived.last().map_or(self.next, |range| range.end);
         match self.fin {
@@ -85,12 +89,7 @@ impl ByteStream {
 
     /// Takes a segment that does not [contradict](Self::contradicts) earlier ones. What may be handed up is appended
     /// to `ready`; what lies at or beyond `edge` is cut off.
-    pub(crate) fn insert(
-        &mut self,
-        mut stretch: Stretch,
-        edge: u64,
-        ready: &mut impl Extend<Bytes>,
-    ) -> Arrival {
+    pub fn insert(&mut self, mut stretch: Stretch, edge: u64, ready: &mut impl Extend<Bytes>) -> Arrival {
         if stretch.end() <= self.next {
             return Arrival::Duplicate;
         }

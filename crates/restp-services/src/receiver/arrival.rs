@@ -1,0 +1,152 @@
+//! What becomes of numbered data (ResTP §3.5.7, RFC 9293 §3.10.7.4): delivered, held, refused; and what that makes due.
+
+use super::{MAX_PIECES, Receiver, Store};
+use crate::ordering::{Arrival, Stretch};
+use bytes::Bytes;
+use restp_base::time::{Duration, Time};
+
+/// It says of the end what cannot be, given what arrived before: nothing follows a FIN, nothing replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contradiction;
+
+impl Receiver {
+    /// Takes the segment `number`; without payload it is the FIN. `rtt` is the smoothed round trip, once there is one.
+    /// `lost_for_good`: its sender retransmits nothing.
+    ///
+    /// # Errors
+    /// When it contradicts the end of the stream; nothing is changed then.
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        number: u64,
+        payload: Option<Bytes>,
+        rtt: Option<Duration>,
+        lost_for_good: bool,
+    ) -> Result<Arrival, Contradiction> {
+        let is_fin = payload.is_none();
+        if self
+            .fin
+            .is_some_and(|fin| number > fin || (number == fin) != is_fin)
+        {
+            return Err(Contradiction);
+        }
+        let edge = if self.holds_too_much(number, payload.as_ref().map_or(0, Bytes::len)) {
+            number
+        } else {
+            self.edge()
+        };
+        let Store::Segments(reassembly) = &mut self.store else {
+            return Ok(Arrival::BeyondWindow);
+        };
+        let kept = self
+            .repairs
+            .is_some()
+            .then(|| payload.clone().unwrap_or_default());
+        let arrival = reassembly.insert(now, number, payload, edge, &mut self.inbox);
+        if arrival == Arrival::BeyondWindow && lost_for_good {
+            // A probe: its sender has nothing else out, and retransmits neither it nor what we miss.
+            reassembly.expect_below(now, number + 1);
+        }
+        match arrival {
+            Arrival::InOrder => self.ack.on_in_order(now, rtt),
+            Arrival::FilledHole | Arrival::OutOfOrder => self.ack.on_out_of_order(now, rtt),
+            Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow => self.ack.on_unwanted(now, rtt),
+        }
+        let is_news = !matches!(
+            arrival,
+            Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow
+        );
+        if is_fin && is_news {
+            self.fin = Some(number);
+        }
+        if let (Some(repairs), Some(payload)) = (&mut self.repairs, kept)
+            && (is_news || arrival == Arrival::Late)
+        {
+            repairs.on_received(number, &payload);
+        }
+        Ok(arrival)
+    }
+
+    /// Takes a stretch of bytes that does not contradict earlier ones.
+    pub fn on_bytes(&mut self, now: Time, stretch: Stretch, rtt: Option<Duration>) -> Arrival {
+        let Store::Bytes { stream, edge, .. } = &mut self.store else {
+            return Arrival::BeyondWindow;
+        };
+        let fin = stretch.fin;
+        let arrival = if self.inbox.len() >= MAX_PIECES {
+            Arrival::BeyondWindow
+        } else {
+            stream.insert(stretch, *edge, &mut self.inbox)
+        };
+        if arrival == Arrival::InOrder {
+            self.ack.on_in_order(now, rtt);
+        }
+        if arrival != Arrival::InOrder || fin {
+            self.ack.on_urgent();
+        }
+        arrival
+    }
+
+    /// Takes a datagram without a number. False: the reader is too slow.
+    pub fn on_datagram(&mut self, payload: Bytes) -> bool {
+        let waits = self.inbox.len() as u64 >= self.window.capacity();
+        let fits = !waits && self.inbox.bytes() + payload.len() <= self.most_bytes();
+        if fits {
+            self.inbox.extend([payload]);
+        }
+        fits
+    }
+
+    /// A stretch of bytes that says something about the end that cannot be.
+    pub fn contradicts(&self, stretch: &Stretch) -> bool {
+        match &self.store {
+            Store::Bytes { stream, .. } => stream.contradicts(stretch),
+            Store::Unknown | Store::Segments(_) => false,
+        }
+    }
+
+    /// Number of the peer's FIN, once everything up to it has arrived.
+    pub fn end(&self) -> Option<u64> {
+        match &self.store {
+            Store::Unknown => None,
+            Store::Segments(reassembly) => self.fin.filter(|fin| reassembly.next() > *fin),
+            Store::Bytes { stream, .. } => stream.is_finished().then(|| stream.next() - 1),
+        }
+    }
+
+    /// When what is missing comes too late, where it may be given up.
+    pub fn hold_deadline(&self, rtt: Option<Duration>) -> Option<Time> {
+        match (&self.store, self.hold) {
+            (Store::Segments(reassembly), Some(hold)) => reassembly.hold_deadline(hold.time(rtt)),
+            _ => None,
+        }
+    }
+
+    /// Gives up what comes too late by now; what came after it is delivered. Returns how many numbers were skipped.
+    pub fn skip_holes(&mut self, now: Time, rtt: Option<Duration>) -> u64 {
+        let (Store::Segments(reassembly), Some(hold)) = (&mut self.store, self.hold) else {
+            return 0;
+        };
+        let (hold, mut skipped) = (hold.time(rtt), 0);
+        while reassembly.hold_deadline(hold).is_some_and(|at| at <= now) {
+            skipped += reassembly.skip_hole(now, &mut self.inbox);
+        }
+        skipped
+    }
+
+    /// The peer's segments may be larger than ours. What can be handed up at once has only unread data before it.
+    fn holds_too_much(&self, number: u64, size: usize) -> bool {
+        let before = if Some(number) == self.next() {
+            self.inbox.bytes()
+        } else {
+            self.held_bytes()
+        };
+        let at_once = Some(number) == self.next() && before == 0;
+        !at_once && before + size > self.most_bytes()
+    }
+
+    /// Bytes a window holds when its segments are as large as ours.
+    fn most_bytes(&self) -> usize {
+        self.window.capacity() as usize * self.segment_bytes as usize
+    }
+}

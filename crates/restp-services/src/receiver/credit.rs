@@ -1,0 +1,73 @@
+//! What the peer may send (ResTP §3.5.4, RFC 9293 §3.8.6).
+
+use super::{Receiver, Store};
+
+impl Receiver {
+    /// RCV.NXT and what waits for the reader, in units of the window.
+    fn units(&self) -> (u64, u64) {
+        match &self.store {
+            Store::Unknown => (restp_base::sequence::ORIGIN, self.inbox.len() as u64),
+            Store::Segments(reassembly) => (reassembly.next(), self.inbox.len() as u64),
+            Store::Bytes { stream, shift, .. } => {
+                let unread = (self.inbox.bytes() as u64).div_ceil(1 << shift);
+                (stream.next() >> shift, unread)
+            }
+        }
+    }
+
+    /// The first number that is not taken.
+    pub fn edge(&self) -> u64 {
+        match &self.store {
+            Store::Bytes { edge, .. } => *edge,
+            Store::Unknown | Store::Segments(_) => {
+                let (next, unread) = self.units();
+                self.window.edge(next, unread)
+            }
+        }
+    }
+
+    /// The window for the packet that leaves now.
+    pub fn advertise(&mut self) -> u16 {
+        let (next, unread) = self.units();
+        let window = self.window.advertise(next, unread);
+        self.promise_units(window);
+        window
+    }
+
+    /// The next packet says what is granted by itself, so that no update is due for it.
+    pub fn needs_no_update(&mut self) {
+        let (next, unread) = self.units();
+        self.window.advertise(next, unread);
+    }
+
+    /// The peer was told a window of so many units that is not this receiver's own: it takes no less.
+    pub fn promise_units(&mut self, window: u16) {
+        if let Store::Bytes { stream, shift, edge } = &mut self.store {
+            *edge = (*edge).max(stream.next() + (u64::from(window) << *shift));
+        }
+    }
+
+    /// The same in bytes from RCV.NXT on.
+    pub fn promise_bytes(&mut self, bytes: u64) {
+        if let Store::Bytes { stream, edge, .. } = &mut self.store {
+            *edge = (*edge).max(stream.next() + bytes);
+        }
+    }
+
+    /// Reading has made room: a sender that believes there is none hears of it, once however much is read, because repeats
+    /// would count as duplicates.
+    pub fn offer_window(&mut self) {
+        let (next, unread) = self.units();
+        if self.window.update_is_due(next, unread) {
+            self.ack.on_urgent_once();
+        }
+    }
+
+    /// How far the window in a header is shifted.
+    pub fn window_shift(&self) -> u8 {
+        match &self.store {
+            Store::Bytes { shift, .. } => *shift,
+            Store::Unknown | Store::Segments(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The receiver of one stream of numbers: what becomes of an arrival, when an acknowledgement is due and what it may say,
+//! and what the peer may send. A protocol adds a codec, addresses, set-up and release.
+//!
+//! | Door | Asked | File |
+//! |---|---|---|
+//! | [`Receiver::on_segment`], [`Receiver::on_bytes`] | numbered data has arrived | `arrival` |
+//! | [`Receiver::on_encoded`] | something that repairs has arrived | `repair` |
+//! | [`Receiver::read`] | the application reads | here |
+//! | [`Receiver::advertise`] | what may the peer send (ResTP §3.5.4)? | `credit` |
+//! | [`Receiver::acknowledgement`] | is one due (ResTP §3.5.9)? | here |
+//! | [`Receiver::skip_holes`] | what is missing comes too late (ResTP §3.5.7) | `arrival` |
+
+mod arrival;
+mod credit;
+mod repair;
+
+pub use arrival::Contradiction;
+pub use repair::Repair;
+
+use crate::ack::{AckTimer, NakReporter};
+use crate::flow_control::{ReceiveWindow, WindowParameters};
+use crate::ordering::{ByteStream, HoldParameters, Inbox, Ordering, Reassembly};
+use crate::reliability::FecDecoder;
+use bytes::Bytes;
+use repair::Repairs;
+use restp_base::ranges::Ranges;
+use restp_base::sequence;
+
+/// Receive limits where no window is advertised: memory stays bounded all the same.
+pub const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
+
+/// Pieces of a byte stream that may wait to be read: tiny segments cost more memory than the window counts.
+const MAX_PIECES: usize = 16_384;
+
+/// One end's receiver.
+#[derive(Debug)]
+pub struct Receiver {
+    store: Store,
+    window: ReceiveWindow,
+    /// Payload bytes of a full segment of ours: what memory the window promises.
+    segment_bytes: u32,
+    ack: AckTimer,
+    nak: NakReporter,
+    inbox: Inbox,
+    repairs: Option<Repairs>,
+    /// How long a hole may hold up what came after it, where holes may stay.
+    hold: Option<HoldParameters>,
+    /// Number of the peer's FIN, once seen.
+    fin: Option<u64>,
+    /// The application does not read any more.
+    discards: bool,
+}
+
+/// What is numbered, and the one store of what arrived out of order.
+#[derive(Debug)]
+enum Store {
+    /// The peer's first number is not known yet.
+    Unknown,
+    /// Segments.
+    Segments(Reassembly),
+    /// Bytes, in windows of `1 << shift` (RFC 7323 §2). First byte beyond everything ever advertised: `edge`.
+    Bytes {
+        stream: ByteStream,
+        shift: u8,
+        edge: u64,
+    },
+}
+
+impl Receiver {
+    /// Nothing is known of the peer's numbers yet. `window` is what is granted all the same, `nak` names gaps, and `hold` says
+    /// how long one may stay.
+    pub fn new(
+        segment_bytes: u32,
+        window: WindowParameters,
+        ack: AckTimer,
+        nak: NakReporter,
+        hold: Option<HoldParameters>,
+    ) -> Self {
+        Receiver {
+            store: Store::Unknown,
+            window: ReceiveWindow::new(sequence::ORIGIN, window),
+            segment_bytes,
+            ack,
+            nak,
+            inbox: Inbox::default(),
+            repairs: None,
+            hold,
+            fin: None,
+            discards: false,
+        }
+    }
+
+    /// The peer numbers segments, the first is `next`, and `window` of them are taken.
+    pub fn begin_segments(
+        &mut self,
+        next: u64,
+        ordering: Ordering,
+        window: WindowParameters,
+        nak: NakReporter,
+    ) {
+        self.store = Store::Segments(Reassembly::new(ordering, next));
+        self.window = ReceiveWindow::new(next, window);
+        self.nak = nak;
+    }
+
+    /// The peer numbers bytes, the first is `next`, and `units` of `1 << shift` are taken, in at most `pieces` out of order.
+    pub fn begin_bytes(&mut self, next: u64, shift: u8, units: u32, pieces: usize, nak: NakReporter) {
+        self.store = Store::Bytes {
+            stream: ByteStream::new(next, pieces),
+            shift,
+            edge: next,
+        };
+        self.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
+        self.nak = nak;
+    }
+
+    /// From now on what arrives may be repaired by encoded packets. With `reports`, what is beyond repair is reported.
+    pub fn repair_by(&mut self, decoder: FecDecoder, reports: bool) {
+        self.repairs = Some(Repairs::new(decoder, reports));
+    }
+
+    /// RCV.NXT: nothing below it is needed any more. None before the peer's first number is known.
+    pub fn next(&self) -> Option<u64> {
+        match &self.store {
+            Store::Unknown => None,
+            Store::Segments(reassembly) => Some(reassembly.next()),
+            Store::Bytes { stream, .. } => Some(stream.next()),
+        }
+    }
+    /// What has arrived beyond RCV.NXT, and the most recent of it; none while nothing is missing.
+    pub fn beyond_hole(&self) -> Option<(&Ranges, u64)> {
+        let (arrived, newest) = match &self.store {
+            Store::Unknown => return None,
+            Store::Segments(reassembly) => (reassembly.arrived(), reassembly.newest()),
+            Store::Bytes { stream, .. } => (stream.arrived(), stream.newest()),
+        };
+        (!arrived.is_empty()).then_some((arrived, newest))
+    }
+    /// The gap that the next acknowledgement names, where one is named at a time.
+    pub fn next_gap(&mut self) -> Option<std::ops::Range<u64>> {
+        match &self.store {
+            Store::Unknown => None,
+            Store::Segments(reassembly) => self.nak.next_report(reassembly.next(), reassembly.arrived()),
+            Store::Bytes { stream, .. } => self.nak.next_report(stream.next(), stream.arrived()),
+        }
+    }
+
+    /// When acknowledgements are due: what the protocol itself knows of them is told here.
+    pub fn acknowledgement(&mut self) -> &mut AckTimer {
+        &mut self.ack
+    }
+    /// The same, to look at.
+    pub fn ack_timer(&self) -> &AckTimer {
+        &self.ack
+    }
+
+    /// Takes the next data for the reader.
+    pub fn read(&mut self) -> Option<Bytes> {
+        self.inbox.pop()
+    }
+    /// Everything that waits, for somebody else who tells the reader.
+    pub fn drain(&mut self) -> impl Iterator<Item = Bytes> {
+        self.inbox.drain()
+    }
+    /// To be called whenever something arrived or `ended`: true when the reader has to be told.
+    pub fn has_news(&mut self, ended: bool) -> bool {
+        if self.discards {
+            self.inbox.clear();
+        }
+        self.inbox.has_news(ended)
+    }
+    /// The application has lost interest: what is unread is dropped, and with `from_now_on` what comes as well.
+    pub fn discard(&mut self, from_now_on: bool) {
+        self.inbox.clear();
+        self.discards |= from_now_on;
+    }
+    /// The connection is over: nothing is repaired any more.
+    pub fn stop(&mut self) {
+        self.repairs = None;
+    }
+
+    /// Payload bytes held back or unread.
+    pub fn held_bytes(&self) -> usize {
+        let held = match &self.store {
+            Store::Unknown => 0,
+            Store::Segments(reassembly) => reassembly.held_bytes(),
+            Store::Bytes { stream, .. } => stream.held_bytes(),
+        };
+        held + self.inbox.bytes()
+    }
+    /// Bytes of memory that it keeps.
+    pub fn memory(&self) -> usize {
+        self.held_bytes() + self.repairs.as_ref().map_or(0, Repairs::memory)
+    }
+}

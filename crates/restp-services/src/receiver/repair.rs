@@ -1,0 +1,90 @@
+//! Repair by encoded packets, at the receiver (ResTP §3.5.8, OP-40, OP-41).
+
+use super::{Receiver, Store};
+use crate::reliability::{FecDecoder, FecOutcome, LossReport};
+use bytes::Bytes;
+
+/// What repairs, and what of it failed.
+#[derive(Debug)]
+pub(super) struct Repairs {
+    decoder: FecDecoder,
+    /// What cannot be repaired is reported to a sender that retransmits.
+    reports: bool,
+    loss_report: LossReport,
+}
+
+impl Repairs {
+    pub(super) fn new(decoder: FecDecoder, reports: bool) -> Self {
+        Repairs {
+            decoder,
+            reports,
+            loss_report: LossReport::default(),
+        }
+    }
+    pub(super) fn on_received(&mut self, number: u64, payload: &[u8]) {
+        self.decoder.on_received(number, payload);
+    }
+    pub(super) fn memory(&self) -> usize {
+        self.decoder.bytes()
+    }
+}
+
+/// What an encoded packet was good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing that it covers is missing, or too much of it.
+    Nothing,
+    /// The one missing segment; without payload it is the FIN. It goes the way of every segment.
+    Segment(u64, Option<Bytes>),
+    /// It covers numbers beyond the window.
+    BeyondWindow,
+    /// It cannot be.
+    Malformed,
+}
+
+impl Receiver {
+    /// Takes an encoded packet of `kind` over `range` segments, the first of which is `first`.
+    pub fn on_encoded(&mut self, kind: u8, first: u64, range: u32, payload: &[u8]) -> Repair {
+        let edge = self.edge();
+        let (Some(repairs), Store::Segments(reassembly)) = (&mut self.repairs, &self.store) else {
+            return Repair::Malformed;
+        };
+        let code = repairs.decoder.code();
+        let last = code.covered(first, range).next_back().unwrap_or(first);
+        if kind != code.kind() || self.fin.is_some_and(|fin| last > fin) {
+            return Repair::Malformed;
+        }
+        if last >= edge {
+            return Repair::BeyondWindow;
+        }
+        let is_missing = |number| reassembly.is_missing(number);
+        match repairs.decoder.decode(first, range, payload, is_missing) {
+            FecOutcome::Complete => Repair::Nothing,
+            FecOutcome::Rebuilt { number, payload } => Repair::Segment(number, payload),
+            FecOutcome::Failed { last_missing } => {
+                if repairs.reports {
+                    repairs.loss_report.give_up(last_missing);
+                    self.ack.on_urgent();
+                }
+                Repair::Nothing
+            }
+            FecOutcome::Malformed => Repair::Malformed,
+        }
+    }
+
+    /// The range of segments from RCV.NXT on that are beyond repair (OP-42).
+    pub fn beyond_repair(&self) -> u32 {
+        match (&self.repairs, self.next()) {
+            (Some(repairs), Some(next)) => repairs.loss_report.range(next),
+            _ => 0,
+        }
+    }
+
+    /// `number` is needed and has not arrived.
+    pub fn is_missing(&self, number: u64) -> bool {
+        match &self.store {
+            Store::Segments(reassembly) => reassembly.is_missing(number),
+            Store::Unknown | Store::Bytes { .. } => false,
+        }
+    }
+}
