@@ -5,32 +5,39 @@ use std::ops::Range;
 
 /// A set of numbers kept as ranges in ascending order; neighbours are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(VecDeque<Range<u64>>);
+pub struct Ranges {
+    ranges: VecDeque<Range<u64>>,
+    /// Numbers in all of them.
+    total: u64,
+}
 
 impl Ranges {
     /// The empty set.
     pub const fn new() -> Self {
-        Ranges(VecDeque::new())
+        Ranges {
+            ranges: VecDeque::new(),
+            total: 0,
+        }
     }
     /// True when nothing is in the set.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ranges.is_empty()
     }
-    /// How many ranges there are: the memory this set takes.
+    /// How many ranges there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.ranges.len()
     }
     /// The ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<u64>> + ExactSizeIterator {
-        self.0.iter()
+        self.ranges.iter()
     }
     /// The lowest range.
     pub fn first(&self) -> Option<&Range<u64>> {
-        self.0.front()
+        self.ranges.front()
     }
     /// The highest range.
     pub fn last(&self) -> Option<&Range<u64>> {
-        self.0.back()
+        self.ranges.back()
     }
     /// True when `number` is in the set.
     pub fn contains(&self, number: u64) -> bool {
@@ -38,20 +45,45 @@ impl Ranges {
     }
     /// The range that holds `number`.
     pub fn covering(&self, number: u64) -> Option<&Range<u64>> {
-        let at = self.0.partition_point(|r| r.end <= number);
-        self.0.get(at).filter(|r| r.start <= number)
+        self.ranges
+            .get(self.first_ending_above(number))
+            .filter(|r| r.start <= number)
     }
     /// The first range that starts above `number`.
     pub fn above(&self, number: u64) -> Option<&Range<u64>> {
         // Mostly asked about the highest number there is.
-        if self.0.back()?.start <= number {
+        if self.ranges.back()?.start <= number {
             return None;
         }
-        self.0.get(self.0.partition_point(|r| r.start <= number))
+        self.ranges
+            .get(self.ranges.partition_point(|r| r.start <= number))
     }
     /// Numbers in the set.
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|r| r.end - r.start).sum()
+        self.total
+    }
+    /// The last range that ends below `number`.
+    pub fn below(&self, number: u64) -> Option<&Range<u64>> {
+        let above = self.ranges.partition_point(|r| r.end < number);
+        self.ranges.get(above.checked_sub(1)?)
+    }
+    /// The lowest part of `range` that is in the set.
+    pub fn first_within(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let held = self.ranges.get(self.first_ending_above(range.start))?;
+        let part = held.start.max(range.start)..held.end.min(range.end);
+        (part.start < part.end).then_some(part)
+    }
+    /// The lowest part of `range` that is not in the set.
+    pub fn first_missing(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let mut missing = range.clone();
+        for held in self.ranges.range(self.first_ending_above(range.start)..) {
+            if held.start > missing.start {
+                missing.end = missing.end.min(held.start);
+                break;
+            }
+            missing.start = held.end;
+        }
+        (missing.start < missing.end).then_some(missing)
     }
 
     /// Adds `range`; returns how many of its numbers were new.
@@ -59,55 +91,71 @@ impl Ranges {
         if range.start >= range.end {
             return 0;
         }
+        let mut added = range.end - range.start;
         // Arrivals mostly extend the highest range or open one above it.
-        match self.0.back_mut() {
-            Some(last) if range.start == last.end => {
-                last.end = range.end;
-                return range.end - range.start;
-            }
-            Some(last) if range.start > last.end => {
-                let added = range.end - range.start;
-                self.0.push_back(range);
-                return added;
-            }
-            None => {
-                let added = range.end - range.start;
-                self.0.push_back(range);
-                return added;
-            }
-            Some(_) => {}
+        match self.ranges.back_mut() {
+            Some(last) if range.start == last.end => last.end = range.end,
+            Some(last) if range.start < last.end => added = self.merge(range),
+            Some(_) | None => self.ranges.push_back(range),
         }
-        let from = self.0.partition_point(|r| r.end < range.start);
-        let to = self.0.partition_point(|r| r.start <= range.end);
+        self.total += added;
+        added
+    }
+
+    /// Puts `range` among the others; returns how many of its numbers were new.
+    fn merge(&mut self, range: Range<u64>) -> u64 {
+        let from = self.ranges.partition_point(|r| r.end < range.start);
+        let to = self.ranges.partition_point(|r| r.start <= range.end);
         if from == to {
             let added = range.end - range.start;
-            self.0.insert(from, range);
+            self.ranges.insert(from, range);
             return added;
         }
-        let merged = range.start.min(self.0[from].start)..range.end.max(self.0[to - 1].end);
-        let before: u64 = self.0.range(from..to).map(|r| r.end - r.start).sum();
+        let merged = range.start.min(self.ranges[from].start)..range.end.max(self.ranges[to - 1].end);
+        let before: u64 = self.ranges.range(from..to).map(|r| r.end - r.start).sum();
         let added = merged.end - merged.start - before;
-        self.0[from] = merged;
-        self.0.drain(from + 1..to);
+        self.ranges[from] = merged;
+        self.ranges.drain(from + 1..to);
         added
+    }
+
+    /// Takes the numbers of `range` out.
+    pub fn remove(&mut self, range: &Range<u64>) {
+        let from = self.first_ending_above(range.start);
+        let to = self.ranges.partition_point(|r| r.start < range.end);
+        if range.is_empty() || from >= to {
+            return;
+        }
+        let kept = [
+            range.end..self.ranges[to - 1].end,
+            self.ranges[from].start..range.start,
+        ];
+        self.total -= self.ranges.drain(from..to).map(|r| r.end - r.start).sum::<u64>();
+        for part in kept.into_iter().filter(|part| part.start < part.end) {
+            self.total += part.end - part.start;
+            self.ranges.insert(from, part);
+        }
     }
 
     /// Removes every number below `floor`.
     pub fn remove_below(&mut self, floor: u64) {
-        while let Some(first) = self.0.front_mut() {
-            if first.end <= floor {
-                self.0.pop_front();
-            } else {
-                first.start = first.start.max(floor);
+        while let Some(first) = self.ranges.front_mut() {
+            let above = first.start.max(floor)..first.end;
+            if above.start < above.end {
+                self.total -= above.start - first.start;
+                *first = above;
                 return;
             }
+            self.total -= first.end - first.start;
+            self.ranges.pop_front();
         }
     }
 
     /// The gaps from `floor` up to the highest number in the set, in ascending order.
     pub fn holes(&self, floor: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut next = floor;
-        self.0.iter().filter_map(move |r| {
+        let above = self.ranges.range(self.first_ending_above(floor)..);
+        above.filter_map(move |r| {
             let hole = next..r.start;
             next = next.max(r.end);
             (hole.start < hole.end).then_some(hole)
@@ -116,7 +164,17 @@ impl Ranges {
 
     /// Empties the set and gives its memory back.
     pub fn clear(&mut self) {
-        self.0 = VecDeque::new();
+        *self = Ranges::new();
+    }
+
+    /// Bytes of memory the set takes.
+    pub fn memory(&self) -> usize {
+        self.ranges.capacity() * size_of::<Range<u64>>()
+    }
+
+    /// Position of the first range that ends above `number`.
+    fn first_ending_above(&self, number: u64) -> usize {
+        self.ranges.partition_point(|r| r.end <= number)
     }
 }
 
@@ -146,14 +204,29 @@ mod tests {
             let (mut set, mut model) = (Ranges::new(), BTreeSet::new());
             for _ in 0..60 {
                 let start = stream.below(60);
-                if stream.chance(0.9) {
-                    let end = start + stream.below(6);
-                    let added = (start..end).filter(|n| model.insert(*n)).count() as u64;
-                    assert_eq!(set.insert(start..end), added);
-                } else {
-                    model = model.split_off(&start);
-                    set.remove_below(start);
+                let range = start..start + stream.below(6);
+                match stream.below(10) {
+                    0 => {
+                        model = model.split_off(&start);
+                        set.remove_below(start);
+                    }
+                    1 => {
+                        model.retain(|n| !range.contains(n));
+                        set.remove(&range);
+                    }
+                    _ => {
+                        let added = range.clone().filter(|n| model.insert(*n)).count() as u64;
+                        assert_eq!(set.insert(range.clone()), added);
+                    }
                 }
+                let run = |held: bool| {
+                    let from = range.clone().find(|n| model.contains(n) == held)?;
+                    let until = (from..range.end).find(|n| model.contains(n) != held);
+                    Some(from..until.unwrap_or(range.end))
+                };
+                assert_eq!(set.first_within(&range), run(true));
+                assert_eq!(set.first_missing(&range), run(false));
+                assert_eq!(set.below(start), set.iter().rfind(|r| r.end < start));
                 assert_eq!(set.total(), model.len() as u64);
                 assert!((0..70).all(|n| set.contains(n) == model.contains(&n)));
                 assert!(set.iter().zip(set.iter().skip(1)).all(|(a, b)| a.end < b.start));
