@@ -107,6 +107,8 @@ pub struct Pipe {
     arrivals: Arrivals,
     /// Holes reported so far above the pointer, repaired or not.
     named: Ranges,
+    /// Those of their numbers whose first transmission is taken for lost, unless it had arrived.
+    asked: Ranges,
     /// First transmissions below this number are judged.
     judged: u64,
     /// Repeats whose fate is open, in the order they left: (order, number).
@@ -121,6 +123,7 @@ impl Pipe {
             episode: Episode::default(),
             arrivals: Arrivals::default(),
             named: Ranges::new(),
+            asked: Ranges::new(),
             judged: 0,
             repeats: VecDeque::new(),
         }
@@ -146,6 +149,7 @@ impl Pipe {
         if feedback.advanced > 0 {
             findings.ended = self.episode.end(board);
             self.named.remove_below(board.first());
+            self.asked.remove_below(board.first());
         }
         self.arrivals.note(feedback);
         let presumed = self.presume_behind_one_hole(board, evidence.report);
@@ -203,7 +207,7 @@ impl Pipe {
 
     /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it
     /// (RFC 6582 §3.2 (5)).
-    fn partial(&self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> u64 {
+    fn partial(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> u64 {
         let stops = evidence.feedback.advanced > 0 && self.arrivals.above() > 0;
         let first = board.first();
         if stops && self.parameters.single.is_some() && evidence.report.missing.is_empty() {
@@ -222,10 +226,14 @@ impl Pipe {
             return false;
         }
         let unseen = self.arrivals.above().saturating_sub(board.arrived());
-        let behind = (hole.end..board.next()).filter(|number| !board.is_arrived(*number));
-        let in_a_row: Vec<u64> = behind.take(unseen as usize).collect();
-        in_a_row.iter().for_each(|number| board.presume(*number));
-        !in_a_row.is_empty()
+        let before = board.arrived();
+        for _ in 0..unseen {
+            let Some(number) = board.first_open(&(hole.end..board.next())) else {
+                break;
+            };
+            board.presume(number..number + 1);
+        }
+        board.arrived() > before
     }
 
     /// A hole is reported: what was presumed of it was wrong. Where every hole is near certain to be reported, all
@@ -235,27 +243,38 @@ impl Pipe {
         if hole.is_empty() {
             return;
         }
-        hole.clone().for_each(|number| board.doubt(number));
+        if board.doubt(&hole) {
+            self.asked.remove(&hole);
+        }
         self.named.insert(hole.clone());
         if self.parameters.single != Some(NakMode::QuasiReliable) {
             return;
         }
-        let below = self.named.iter().rfind(|named| named.end < hole.start);
-        let above = self.named.iter().find(|named| named.start > hole.end);
-        let lower = below.map_or(0..0, |below| below.end..hole.start);
-        let upper = above.map_or(0..0, |above| hole.end..above.start);
-        lower.chain(upper).for_each(|number| board.presume(number));
+        if let Some(below) = self.named.below(hole.start) {
+            board.presume(below.end..hole.start);
+        }
+        if let Some(above) = self.named.above(hole.end) {
+            board.presume(hole.end..above.start);
+        }
     }
 
-    /// Takes what is in flight of a reported hole for lost: what left once, and what left again long enough ago.
-    fn ask(&self, board: &mut Scoreboard, hole: Range<u64>, evidence: &Evidence<'_>) -> u64 {
+    /// Takes what is in flight of a reported hole for lost: what left once, and what left again long enough ago. Where
+    /// age says nothing, one look at a number is enough: after it, the number has never left only once.
+    fn ask(&mut self, board: &mut Scoreboard, hole: Range<u64>, evidence: &Evidence<'_>) -> u64 {
         let patience = self.patience(evidence.rtt);
+        let mut rest = hole.start.max(board.first())..hole.end;
         let mut lost = 0;
-        for number in hole.start.max(board.first())..hole.end {
-            let due = board.in_flight_since(number).is_some_and(|(since, once)| {
-                once || patience.is_some_and(|patience| evidence.now.since(since) >= patience)
-            });
-            lost += u64::from(due && board.mark_lost(number));
+        while let Some(news) = self.asked.first_missing(&rest) {
+            for number in news.clone() {
+                let due = board.in_flight_since(number).is_some_and(|(since, once)| {
+                    once || patience.is_some_and(|patience| evidence.now.since(since) >= patience)
+                });
+                lost += u64::from(due && board.mark_lost(number));
+            }
+            rest.start = news.end;
+            if !self.ages() {
+                self.asked.insert(news);
+            }
         }
         lost
     }
@@ -310,6 +329,7 @@ impl Pipe {
         self.repeats = VecDeque::new();
         self.arrivals = Arrivals::default();
         self.named = Ranges::new();
+        self.asked = Ranges::new();
         self.episode.start_over(board);
     }
 }

@@ -1,15 +1,16 @@
 //! The one record of what is outstanding: for each number sent and not yet below the receiver's pointer, when
-//! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Facts here; what
-//! recovery concludes from them is written down in `verdicts`.
+//! it was sent, how often, and what we believe became of it (RFC 6675 §4 calls it so). Transmissions here; what the peer
+//! reports is applied in `acknowledge`, and what recovery concludes is written down in `verdicts`.
 
+mod acknowledge;
 mod verdicts;
 
 use super::delivery_rate::{DeliveryRate, LostSegment, Transmission};
 use super::encodings::Encodings;
-use super::{FalseReport, Feedback};
-use crate::ack::AckReport;
+use restp_base::ranges::Ranges;
 use restp_base::time::Time;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// What we believe became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,23 +51,21 @@ pub struct Scoreboard {
     in_flight: u64,
     in_flight_bytes: u64,
     outstanding_bytes: u64,
-    lost: u64,
-    /// Delivered beyond the pointer.
-    delivered: u64,
-    /// Presumed to be.
-    presumed: u64,
+    /// The numbers of each other fate: a report is compared with what is known, not with every entry it names.
+    lost: Ranges,
+    delivered: Ranges,
+    presumed: Ranges,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
-    /// Nothing below this number awaits retransmission.
-    lost_from: u64,
-    /// Nothing from this number on is reported delivered.
-    unanswered_from: u64,
     /// Highest `order`s reported delivered, the highest first.
     latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
     rate: DeliveryRate,
     /// Found lost since the last acknowledgement.
     losses: Vec<LostSegment>,
     encodings: Option<Encodings>,
+    /// Entries looked at so far: the cost of the record, which tests bound.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
 }
 
 impl Scoreboard {
@@ -79,16 +78,16 @@ impl Scoreboard {
             in_flight: 0,
             in_flight_bytes: 0,
             outstanding_bytes: 0,
-            lost: 0,
-            delivered: 0,
-            presumed: 0,
+            lost: Ranges::new(),
+            delivered: Ranges::new(),
+            presumed: Ranges::new(),
             departed: 0,
-            lost_from: first,
-            unanswered_from: first,
             latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
             rate: DeliveryRate::new(),
             losses: Vec::new(),
             encodings: None,
+            #[cfg(test)]
+            looks: Default::default(),
         }
     }
 
@@ -130,11 +129,11 @@ impl Scoreboard {
     }
     /// Segments declared lost and not sent again yet.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost.total()
     }
     /// Segments beyond the pointer that are known or presumed to have arrived.
     pub fn arrived(&self) -> u64 {
-        self.delivered + self.presumed
+        self.delivered.total() + self.presumed.total()
     }
     /// Is the highest number sent known to have arrived?
     pub fn has_last_arrived(&self) -> bool {
@@ -145,7 +144,11 @@ impl Scoreboard {
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
         let encodings = self.encodings.as_ref().map_or(0, Encodings::memory);
-        self.entries.capacity() * size_of::<Entry>() + self.rate.memory() + encodings
+        let sets = [&self.lost, &self.delivered, &self.presumed].map(Ranges::memory);
+        self.entries.capacity() * size_of::<Entry>()
+            + sets.iter().sum::<usize>()
+            + self.rate.memory()
+            + encodings
     }
     /// Segments that feedback found lost since the last [`Scoreboard::acknowledge`].
     pub fn losses(&self) -> &[LostSegment] {
@@ -168,8 +171,7 @@ impl Scoreboard {
             repeated: false,
             fate: Fate::InFlight,
         });
-        self.in_flight += 1;
-        self.in_flight_bytes += u64::from(bytes);
+        self.enter(self.next() - 1, bytes, Fate::InFlight);
         self.outstanding_bytes += u64::from(bytes);
         self.next() - 1
     }
@@ -187,13 +189,9 @@ impl Scoreboard {
             sent_at: now,
             order: self.transmissions,
             repeated: true,
-            fate: Fate::InFlight,
             ..*entry
         };
-        self.lost -= 1;
-        self.in_flight += 1;
-        self.in_flight_bytes += u64::from(entry.bytes);
-        self.lost_from = number + 1;
+        self.set_fate(number, Fate::InFlight);
         Some(self.transmissions)
     }
 
@@ -214,139 +212,55 @@ impl Scoreboard {
     }
 
     /// The lowest lost number that awaits retransmission.
-    pub fn next_lost(&mut self) -> Option<u64> {
-        if self.lost == 0 {
-            return None;
-        }
-        self.lost_from = self.lost_from.max(self.first);
-        loop {
-            let entry = self.entries.get((self.lost_from - self.first) as usize)?;
-            if entry.fate == Fate::Lost {
-                return Some(self.lost_from);
-            }
-            self.lost_from += 1;
-        }
+    pub fn next_lost(&self) -> Option<u64> {
+        self.lost.first().map(|range| range.start)
     }
 
-    /// Applies what the peer reported.
-    ///
-    /// # Errors
-    /// When it reports on what was never sent, or contradicts itself; nothing is changed then.
-    pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
-        let next = self.next();
-        let highest = report
-            .received
-            .iter()
-            .chain(&report.missing)
-            .chain([&report.lost])
-            .map(|range| range.end)
-            .fold(report.cumulative, u64::max);
-        if highest > next {
-            return Err(FalseReport::Unsent {
-                reported: highest - 1,
-                next,
-            });
-        }
-        let mut feedback = Feedback::default();
-        self.losses.clear();
-        if report.cumulative < self.first {
-            return Ok(feedback); // late: everything it says is known
-        }
-        if report
-            .received
-            .iter()
-            .any(|range| range.contains(&report.cumulative))
-        {
-            return Err(FalseReport::Contradiction {
-                pointer: report.cumulative,
-            });
-        }
-        feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
-        feedback.advanced = report.cumulative - self.first;
-        if feedback.advanced > 0 {
-            feedback.filled_by = self.entries.front().map_or(0, |entry| entry.order);
-        }
-        let mut waited = false;
-        for _ in 0..feedback.advanced {
-            let Some(entry) = self.entries.pop_front() else {
-                break;
-            };
-            waited |= entry.repeated || entry.fate == Fate::Delivered;
-            feedback.advanced_repeats += u64::from(entry.repeated);
-            self.first += 1;
-            self.outstanding_bytes -= u64::from(entry.bytes);
-            if entry.fate == Fate::Delivered {
-                self.delivered -= 1;
-            } else {
-                self.settle(now, entry, &mut feedback);
-            }
-        }
-        if waited {
-            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
-            feedback.rtt = None;
-        }
-        for range in &report.received {
-            for number in range.start.max(self.first)..range.end {
-                let index = (number - self.first) as usize;
-                let entry = self.entries[index];
-                if entry.fate != Fate::Delivered {
-                    self.settle(now, entry, &mut feedback);
-                    self.entries[index].fate = Fate::Delivered;
-                    self.delivered += 1;
-                }
-            }
-        }
-        let answered = report.received.iter().map(|range| range.end);
-        self.unanswered_from = answered.fold(self.unanswered_from.max(report.cumulative), u64::max);
-        for number in report.lost.start.max(self.first)..report.lost.end {
-            let once = self.order_and_once(number).is_some_and(|(_, once)| once);
-            feedback.reported += u64::from(once && self.mark_lost(number));
-        }
-        if let Some(encodings) = &mut self.encodings {
-            encodings.release_below(self.first);
-        }
-        // What the report answers is an encoded packet; no segment has left the network for it.
-        feedback.duplicate &= feedback.reported == 0;
-        if self.entries.is_empty() && self.entries.capacity() > 64 {
+    /// Nothing is outstanding: gives memory back that only a large window needs.
+    fn release(&mut self) {
+        if self.entries.capacity() > 64 {
             self.entries = VecDeque::new();
         }
-        feedback.rate = self.rate.sample(now, self.oldest_order());
-        if self.rate.is_crowded(self.entries.len()) {
-            let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);
-            self.rate
-                .keep_only(self.entries.iter().filter(open).map(|entry| entry.order));
-        }
-        Ok(feedback)
+        self.lost.clear();
+        self.delivered.clear();
+        self.presumed.clear();
     }
 
-    /// No transmission outstanding has a lower order than this; none when nothing is outstanding. Behind a repeat at
-    /// the front older ones may be.
-    fn oldest_order(&self) -> Option<u64> {
-        let front = self.entries.front()?;
-        Some(if front.repeated { 0 } else { front.order })
+    /// Changes what we believe became of `number`, and the counts with it.
+    fn set_fate(&mut self, number: u64, fate: Fate) {
+        let entry = &mut self.entries[(number - self.first) as usize];
+        let before = std::mem::replace(entry, Entry { fate, ..*entry });
+        self.leave(number, before);
+        self.enter(number, before.bytes, fate);
     }
 
-    /// `entry` is delivered: takes it out of the counts and into the feedback.
-    fn settle(&mut self, now: Time, entry: Entry, feedback: &mut Feedback) {
+    /// `number` is no longer counted as what `entry` says.
+    fn leave(&mut self, number: u64, entry: Entry) {
+        let alone = number..number + 1;
         match entry.fate {
             Fate::InFlight => {
                 self.in_flight -= 1;
                 self.in_flight_bytes -= u64::from(entry.bytes);
             }
-            Fate::Lost => self.lost -= 1,
-            Fate::Presumed => self.presumed -= 1,
-            Fate::Delivered => {}
+            Fate::Lost => self.lost.remove(&alone),
+            Fate::Presumed => self.presumed.remove(&alone),
+            Fate::Delivered => self.delivered.remove(&alone),
         }
-        feedback.delivered += 1;
-        feedback.delivered_bytes += u64::from(entry.bytes);
-        let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
-        self.rate
-            .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
-        if entry.repeated || entry.fate == Fate::Presumed {
-            return; // which of its transmissions arrived, or when, is unknown
-        }
-        feedback.rtt = Some(now.since(entry.sent_at));
-        self.note_delivered(entry.order);
+    }
+
+    /// `number` of `bytes` counts as `fate`.
+    fn enter(&mut self, number: u64, bytes: u32, fate: Fate) {
+        let set = match fate {
+            Fate::InFlight => {
+                self.in_flight += 1;
+                self.in_flight_bytes += u64::from(bytes);
+                return;
+            }
+            Fate::Lost => &mut self.lost,
+            Fate::Presumed => &mut self.presumed,
+            Fate::Delivered => &mut self.delivered,
+        };
+        set.insert(number..number + 1);
     }
 
     /// Of a segment that was sent once.
@@ -414,9 +328,22 @@ impl Scoreboard {
     /// When the segment left to which an answer is due first: the lowest after all that are known to have arrived, or
     /// else the repeat that goes first. None while there is none, or it waits to be repeated.
     pub fn unanswered_since(&self) -> Option<Time> {
-        let first = [self.unanswered_from.max(self.first), self.first];
-        let due = first.into_iter().find_map(|number| self.in_flight_since(number));
+        let behind = self.delivered.last().map_or(self.first, |range| range.end);
+        let mut due = [behind, self.first].into_iter();
+        let due = due.find_map(|number| self.in_flight_since(number));
         due.map(|(sent_at, _)| sent_at)
+    }
+
+    /// The lowest number of `range` that is outstanding and neither known nor presumed to have arrived.
+    pub(super) fn first_open(&self, range: &Range<u64>) -> Option<u64> {
+        let mut rest = range.start.max(self.first)..range.end.min(self.next());
+        loop {
+            let open = self.delivered.first_missing(&rest)?;
+            match self.presumed.first_missing(&open) {
+                Some(open) => return Some(open.start),
+                None => rest.start = open.end,
+            }
+        }
     }
 
     /// True when `number` is known or presumed to have arrived.
@@ -431,11 +358,9 @@ impl Scoreboard {
     }
 
     fn entry(&self, number: u64) -> Option<&Entry> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         self.entries.get(number.checked_sub(self.first)? as usize)
-    }
-
-    fn set_fate(&mut self, number: u64, fate: Fate) {
-        self.entries[(number - self.first) as usize].fate = fate;
     }
 }
 

@@ -1,6 +1,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "a report may hold one range")]
 
 use super::*;
+use crate::ack::newest_first;
 use restp_base::time::Time;
 use smallvec::SmallVec;
 
@@ -352,4 +353,60 @@ fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
     );
     assert!(ack(&mut board, &mut pipe, 10, &[(11, 19)]).began);
     assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+}
+
+/// What a peer whose window holds `window` segments reports after each arrival, when the first is lost and every
+/// `spacing`th after it.
+fn reports_with_holes(window: u64, spacing: u64, detail: Detail) -> impl Iterator<Item = AckReport> {
+    let arrivals = (11..10 + window).filter(move |number| !(number - 10).is_multiple_of(spacing));
+    arrivals.scan(Ranges::new(), move |arrived, number| {
+        arrived.insert(number..number + 1);
+        let holes: SmallVec<[Range<u64>; 2]> = arrived.holes(10).collect();
+        let (received, missing) = match detail {
+            Detail::Snack if holes.len() == 1 => (SmallVec::from_iter([11..12]), holes),
+            Detail::Snack => (arrived.iter().cloned().collect(), holes),
+            _ => (
+                newest_first(arrived, number).take(4).cloned().collect(),
+                SmallVec::new(),
+            ),
+        };
+        Some(AckReport {
+            cumulative: 10,
+            received,
+            missing,
+            ..Default::default()
+        })
+    })
+}
+
+/// The segments of a window arrive one by one behind a hole: each costs a few looks at the record, however many
+/// there are.
+#[test]
+fn what_is_new_in_a_report_costs_what_is_new_in_it() {
+    for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {
+        for holes in [Holes::Overtaken, Holes::InRecovery, Holes::AtOnce] {
+            let looks_per_report = |window, spacing| {
+                let parameters = PipeParameters {
+                    holes,
+                    ..PipeParameters::new(detail)
+                };
+                let (mut board, mut pipe) = sent_for(window, parameters);
+                let mut reports = 0;
+                for heard in reports_with_holes(window, spacing, detail) {
+                    report(&mut board, &mut pipe, 0, &heard);
+                    while repeat(&mut board, &mut pipe).is_some() {}
+                    reports += 1;
+                }
+                board.looks.get() / reports
+            };
+            for holes in [1, 10] {
+                let small = looks_per_report(100, 100 / holes);
+                assert!(small <= 12, "{small} looks: {detail:?}, {holes:?}");
+                for window in [1000, 10_000] {
+                    let large = looks_per_report(window, window / holes);
+                    assert!(large <= small, "{large} of {window}: {detail:?}, {holes:?}");
+                }
+            }
+        }
+    }
 }

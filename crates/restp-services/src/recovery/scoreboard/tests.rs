@@ -1,4 +1,6 @@
 use super::*;
+use crate::ack::AckReport;
+use crate::recovery::{FalseReport, Feedback};
 use restp_base::random::Stream;
 use restp_base::time::Duration;
 use smallvec::smallvec;
@@ -138,10 +140,10 @@ fn expecting_next_what_was_received_contradicts_itself() {
 fn a_presumption_leaves_the_pipe_and_can_be_taken_back() {
     let mut board = burst();
     assert!(board.mark_lost(11));
-    (10..12).for_each(|number| board.presume(number));
+    board.presume(10..12);
     assert_eq!((board.in_flight(), board.lost(), board.arrived()), (6, 0, 2));
     assert_eq!(board.next_lost(), None);
-    board.doubt(11);
+    assert!(board.doubt(&(11..12)) && !board.doubt(&(11..18)));
     assert_eq!((board.in_flight(), board.lost(), board.arrived()), (7, 0, 1));
     let feedback = board.acknowledge(at(9), &AckReport::pointer(11)).unwrap();
     assert_eq!(
@@ -149,7 +151,7 @@ fn a_presumption_leaves_the_pipe_and_can_be_taken_back() {
         (1, None),
         "delivered for sure only now, and nobody knows since when"
     );
-    board.presume(12);
+    board.presume(12..13);
     assert_eq!(board.mark_all_lost(), 7, "silence outweighs a presumption");
 }
 
@@ -175,8 +177,15 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 0..=2 => drop(board.on_sent(at(step), 1 + stream.below(1400) as u32)),
                 3 => drop(board.mark_lost(any(&mut stream))),
                 4 => board.depart_one(),
-                5 => board.presume(any(&mut stream)),
-                6 => board.doubt(any(&mut stream)),
+                5 | 6 => {
+                    let (a, b) = (any(&mut stream), any(&mut stream));
+                    let range = a.min(b)..a.max(b);
+                    if stream.chance(0.5) {
+                        board.presume(range);
+                    } else {
+                        board.doubt(&range);
+                    }
+                }
                 7 => drop(
                     board
                         .next_lost()
@@ -203,9 +212,9 @@ fn counts_agree_with_the_entries_under_random_operations() {
             );
             let all: u64 = board.entries.iter().map(|e| u64::from(e.bytes)).sum();
             assert_eq!(board.outstanding_bytes, all);
-            assert_eq!(board.lost, of(Fate::Lost).count() as u64);
-            assert_eq!(board.delivered, of(Fate::Delivered).count() as u64);
-            assert_eq!(board.presumed, of(Fate::Presumed).count() as u64);
+            assert_eq!(board.lost(), of(Fate::Lost).count() as u64);
+            assert_eq!(board.delivered.total(), of(Fate::Delivered).count() as u64);
+            assert_eq!(board.presumed.total(), of(Fate::Presumed).count() as u64);
             let lowest = (board.first()..board.next())
                 .find(|n| board.entries[(n - board.first) as usize].fate == Fate::Lost);
             assert_eq!(board.next_lost(), lowest);

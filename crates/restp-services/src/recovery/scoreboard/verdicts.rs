@@ -1,39 +1,28 @@
 //! What recovery has concluded of the segments on the board (RFC 6675 §4): arrived, lost, or gone we do not know which.
 
 use super::{Fate, Scoreboard, Transmission};
-use std::collections::VecDeque;
+use std::ops::Range;
 
 impl Scoreboard {
-    /// Reports on its neighbours leave no other conclusion than that `number` has arrived, if its fate is open.
-    pub fn presume(&mut self, number: u64) {
-        let Some(entry) = self.entry(number) else { return };
-        let (entry, bytes) = (*entry, u64::from(entry.bytes));
-        match entry.fate {
-            Fate::InFlight => {
-                self.in_flight -= 1;
-                self.in_flight_bytes -= bytes;
+    /// Reports on their neighbours leave no other conclusion than that the numbers of `range` whose fate is open have
+    /// arrived.
+    pub(in crate::recovery) fn presume(&mut self, range: Range<u64>) {
+        while let Some(number) = self.first_open(&range) {
+            if let Some(entry) = self.entry(number).filter(|entry| !entry.repeated) {
+                self.note_delivered(entry.order);
             }
-            Fate::Lost => self.lost -= 1,
-            Fate::Delivered | Fate::Presumed => return,
+            self.set_fate(number, Fate::Presumed);
+            self.departed = self.departed.min(self.in_flight);
         }
-        if !entry.repeated {
-            self.note_delivered(entry.order);
-        }
-        self.set_fate(number, Fate::Presumed);
-        self.presumed += 1;
-        self.departed = self.departed.min(self.in_flight);
     }
 
-    /// Takes a presumption about `number` back.
-    pub fn doubt(&mut self, number: u64) {
-        let Some(entry) = self.entry(number).filter(|entry| entry.fate == Fate::Presumed) else {
-            return;
-        };
-        let bytes = u64::from(entry.bytes);
-        self.set_fate(number, Fate::InFlight);
-        self.presumed -= 1;
-        self.in_flight += 1;
-        self.in_flight_bytes += bytes;
+    /// Takes presumptions about `range` back. True when there were some.
+    pub(in crate::recovery) fn doubt(&mut self, range: &Range<u64>) -> bool {
+        let before = self.presumed.total();
+        while let Some(presumed) = self.presumed.first_within(range) {
+            presumed.for_each(|number| self.set_fate(number, Fate::InFlight));
+        }
+        self.presumed.total() < before
     }
 
     /// Declares `number` lost, if its fate is open. True when that is news.
@@ -49,20 +38,16 @@ impl Scoreboard {
         let entry = self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         let lost = entry.transmission();
         self.set_fate(number, Fate::Lost);
-        self.in_flight -= 1;
-        self.in_flight_bytes -= lost.bytes;
-        self.lost += 1;
         self.departed = self.departed.min(self.in_flight);
-        self.lost_from = self.lost_from.min(number);
         Some(lost)
     }
 
     /// Declares everything lost that is not known to have arrived; returns how many segments that are.
     pub fn mark_all_lost(&mut self) -> u64 {
         self.departed = 0;
+        self.doubt(&(self.first..self.next()));
         let mut count = 0;
         for number in self.first..self.next() {
-            self.doubt(number);
             if let Some(lost) = self.take_for_lost(number) {
                 self.rate.on_lost(lost);
                 count += 1;
@@ -74,14 +59,10 @@ impl Scoreboard {
     /// Takes everything outstanding out of the record: nobody will send it again, so its fate does not matter.
     pub fn forget(&mut self) {
         self.first = self.next();
-        self.entries = VecDeque::new();
-        (self.in_flight, self.in_flight_bytes, self.lost) = (0, 0, 0);
-        (
-            self.outstanding_bytes,
-            self.delivered,
-            self.presumed,
-            self.departed,
-        ) = (0, 0, 0, 0);
+        self.entries.clear();
+        self.release();
+        (self.in_flight, self.in_flight_bytes, self.outstanding_bytes) = (0, 0, 0);
+        self.departed = 0;
     }
 
     /// One more segment has left the network, we do not know which (a duplicate without blocks).

@@ -1,0 +1,129 @@
+//! What the peer reports, applied to the record (RFC 6675 §5 (A)). A report repeats what earlier ones said. The sets of
+//! numbers by fate tell what is new in it, so that each segment is looked at once, however large the window is.
+
+use super::{Entry, Fate, Scoreboard};
+use crate::ack::AckReport;
+use crate::recovery::{FalseReport, Feedback};
+use restp_base::time::Time;
+use std::ops::Range;
+
+impl Scoreboard {
+    /// Applies what the peer reported.
+    ///
+    /// # Errors
+    /// When it reports on what was never sent, or contradicts itself; nothing is changed then.
+    pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
+        self.check(report)?;
+        self.losses.clear();
+        let mut feedback = Feedback::default();
+        if report.cumulative < self.first {
+            return Ok(feedback); // late: everything it says is known
+        }
+        feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
+        self.pass(now, report.cumulative, &mut feedback);
+        for range in &report.received {
+            self.deliver(now, range.clone(), &mut feedback);
+        }
+        for number in report.lost.start.max(self.first)..report.lost.end {
+            let once = self.order_and_once(number).is_some_and(|(_, once)| once);
+            feedback.reported += u64::from(once && self.mark_lost(number));
+        }
+        // What the report answers is an encoded packet; no segment has left the network for it.
+        feedback.duplicate &= feedback.reported == 0;
+        feedback.rate = self.rate.sample(now, self.oldest_order());
+        if self.rate.is_crowded(self.entries.len()) {
+            let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);
+            self.rate
+                .keep_only(self.entries.iter().filter(open).map(|entry| entry.order));
+        }
+        Ok(feedback)
+    }
+
+    /// Is the report possible?
+    fn check(&self, report: &AckReport) -> Result<(), FalseReport> {
+        let (pointer, next) = (report.cumulative, self.next());
+        let ranges = report.received.iter().chain(&report.missing);
+        let ends = ranges.chain([&report.lost]).map(|range| range.end);
+        let highest = ends.fold(pointer, u64::max);
+        if highest > next {
+            return Err(FalseReport::Unsent {
+                reported: highest - 1,
+                next,
+            });
+        }
+        let contradicts = |range: &Range<u64>| pointer >= self.first && range.contains(&pointer);
+        if report.received.iter().any(contradicts) {
+            return Err(FalseReport::Contradiction { pointer });
+        }
+        Ok(())
+    }
+
+    /// The receiver's pointer moves to `pointer`: what lies below leaves the record.
+    fn pass(&mut self, now: Time, pointer: u64, feedback: &mut Feedback) {
+        feedback.advanced = pointer - self.first;
+        if feedback.advanced == 0 {
+            return;
+        }
+        feedback.filled_by = self.entries.front().map_or(0, |entry| entry.order);
+        let mut waited = false;
+        while self.first < pointer
+            && let Some(entry) = self.entries.pop_front()
+        {
+            waited |= entry.repeated || entry.fate == Fate::Delivered;
+            feedback.advanced_repeats += u64::from(entry.repeated);
+            self.outstanding_bytes -= u64::from(entry.bytes);
+            if entry.fate != Fate::Delivered {
+                self.settle(now, entry, feedback);
+                self.leave(self.first, entry);
+            }
+            self.first += 1;
+        }
+        self.delivered.remove_below(self.first);
+        if waited {
+            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
+            feedback.rtt = None;
+        }
+        if let Some(encodings) = &mut self.encodings {
+            encodings.release_below(self.first);
+        }
+        if self.entries.is_empty() {
+            self.release();
+        }
+    }
+
+    /// The segments of `range` have arrived; some of them may be known to have.
+    fn deliver(&mut self, now: Time, range: Range<u64>, feedback: &mut Feedback) {
+        let mut rest = range.start.max(self.first)..range.end;
+        while let Some(news) = self.delivered.first_missing(&rest) {
+            for number in news.clone() {
+                let Some(entry) = self.entry(number).copied() else {
+                    break;
+                };
+                self.settle(now, entry, feedback);
+                self.set_fate(number, Fate::Delivered);
+            }
+            rest.start = news.end;
+        }
+    }
+
+    /// No transmission outstanding has a lower order than this; none when nothing is outstanding. Behind a repeat at
+    /// the front older ones may be.
+    fn oldest_order(&self) -> Option<u64> {
+        let front = self.entries.front()?;
+        Some(if front.repeated { 0 } else { front.order })
+    }
+
+    /// `entry` is delivered: into the feedback with it.
+    fn settle(&mut self, now: Time, entry: Entry, feedback: &mut Feedback) {
+        feedback.delivered += 1;
+        feedback.delivered_bytes += u64::from(entry.bytes);
+        let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
+        self.rate
+            .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
+        if entry.repeated || entry.fate == Fate::Presumed {
+            return; // which of its transmissions arrived, or when, is unknown
+        }
+        feedback.rtt = Some(now.since(entry.sent_at));
+        self.note_delivered(entry.order);
+    }
+}
