@@ -117,12 +117,21 @@ fn bits(received: &Ranges, base: u64) -> SmallVec<[u32; 8]> {
         .map_or(base, |last| last.end)
         .min(base + 32 * VECTOR_WORDS_MAX as u64);
     let mut vector = SmallVec::from_elem(0u32, (end - base).div_ceil(32) as usize);
-    for range in received.iter().skip_while(|range| range.end <= base) {
-        for bit in range.start.max(base)..range.end.min(end) {
-            vector[((bit - base) / 32) as usize] |= 1 << (31 - (bit - base) % 32);
-        }
+    let mut rest = base..end;
+    while let Some(run) = received.first_within(&rest) {
+        set(&mut vector, run.start - base, run.end - base);
+        rest.start = run.end;
     }
     vector
+}
+
+/// Sets the bits from `start` up to, but not including, `end`.
+fn set(vector: &mut [u32], start: u64, end: u64) {
+    for word in start / 32..end.div_ceil(32) {
+        let above = u32::MAX >> start.saturating_sub(32 * word);
+        let below = u32::MAX << (32 * (word + 1)).saturating_sub(end);
+        vector[word as usize] |= above & below;
+    }
 }
 
 /// Reads all words that are left; there is at least one.
