@@ -124,6 +124,7 @@ impl Direction {
     /// In this order: outage on arrival, length, scripted faults, queue, serialiser, outage at departure and at delivery,
     /// loss, and then what else the wire does. The error models draw for every packet, also for one dropped
     /// before they are asked. A caller that holds a packet until it is due must ask [`Direction::release`] then.
+    #[inline]
     pub fn offer(&mut self, now: Time, parcel: Parcel) -> Verdict {
         let bytes = parcel.bytes;
         self.counters.packets += 1;

@@ -6,6 +6,7 @@
 
 use restp_base::random::Stream;
 use restp_base::time::Time;
+use std::hint::select_unpredictable;
 
 /// Orders simultaneous events; smaller was inserted earlier, unless ties are shuffled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,8 +16,8 @@ pub(crate) struct Turn(u64);
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     /// A complete binary tree: the root at 1, the children of `n` at `2n` and `2n + 1`, the leaves last. A node holds
-    /// the smaller of its children.
-    tree: Vec<u128>,
+    /// the smaller of its children. Siblings lie side by side, node `n` at `pairs[n / 2][n % 2]`: one look per match.
+    pairs: Vec<[u128; 2]>,
     sources: usize,
     turns: u64,
     shuffle: Option<Stream>,
@@ -31,7 +32,7 @@ impl Agenda {
     /// No events, from sources `0 .. sources`.
     pub(crate) fn new(sources: usize) -> Self {
         let mut agenda = Agenda {
-            tree: vec![IDLE; 2],
+            pairs: vec![[IDLE; 2]],
             sources: 0,
             turns: 0,
             shuffle: None,
@@ -49,11 +50,10 @@ impl Agenda {
         );
         let (old, leaves) = (self.leaves(), self.sources.next_power_of_two());
         if leaves > old {
-            let events = self.tree[old..].to_vec();
-            self.tree = vec![IDLE; 2 * leaves];
-            self.tree[leaves..leaves + old].copy_from_slice(&events);
-            for node in (1..leaves).rev() {
-                self.tree[node] = self.tree[2 * node].min(self.tree[2 * node + 1]);
+            let events: Vec<u128> = (old..2 * old).map(|leaf| self.key_of(leaf)).collect();
+            self.pairs = vec![[IDLE; 2]; leaves];
+            for (source, key) in events.into_iter().enumerate() {
+                self.replay(source, key);
             }
         }
     }
@@ -77,11 +77,14 @@ impl Agenda {
     pub(crate) fn add(&mut self, source: usize, at: Time, turn: Turn) {
         let key = key(source, at, turn);
         let mut node = self.leaves() + source;
-        debug_assert!(self.tree[node] == IDLE, "source {source} has an event already");
-        self.tree[node] = key;
-        while node > 1 && key < self.tree[node / 2] {
+        debug_assert!(self.key_of(node) == IDLE, "source {source} has an event already");
+        while node > 0 {
+            let place = &mut self.pairs[node / 2][node % 2];
+            if key >= *place {
+                break;
+            }
+            *place = key;
             node /= 2;
-            self.tree[node] = key;
         }
     }
 
@@ -97,24 +100,30 @@ impl Agenda {
 
     /// The earliest event: its time and source.
     pub(crate) fn first(&self) -> Option<(Time, usize)> {
-        let key = self.tree[1];
+        let key = self.key_of(1);
         let source = (key as u64 & ((1 << SOURCE_BITS) - 1)) as usize;
         (key != IDLE).then_some((Time::from_nanos((key >> 64) as u64), source))
     }
 
     fn leaves(&self) -> usize {
-        self.tree.len() / 2
+        self.pairs.len()
+    }
+
+    fn key_of(&self, node: usize) -> u128 {
+        self.pairs[node / 2][node % 2]
     }
 
     fn replay(&mut self, source: usize, key: u128) {
         let mut node = self.leaves() + source;
         let mut winner = key;
-        self.tree[node] = key;
         while node > 1 {
-            winner = winner.min(self.tree[node ^ 1]);
+            let pair = &mut self.pairs[node / 2];
+            let rival = pair[(node ^ 1) % 2];
+            pair[node % 2] = winner;
+            winner = select_unpredictable(rival < winner, rival, winner);
             node /= 2;
-            self.tree[node] = winner;
         }
+        self.pairs[0][1] = winner;
     }
 }
 

@@ -9,9 +9,9 @@ use restp_base::time::Time;
 
 impl World {
     pub(super) fn line_due(&mut self, index: usize, arrived: &mut Datagram) -> Option<Happening> {
-        let line = &mut self.lines[index];
-        let due = line.in_flight.pop_front()?;
-        match line.in_flight.front() {
+        let in_flight = &mut self.lines[index].in_flight;
+        let due = in_flight.pop_front()?;
+        match in_flight.front() {
             Some(next) => self.agenda.set(index, next.at, next.turn),
             None => self.agenda.clear(index),
         }
@@ -86,6 +86,7 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn conclude(&mut self, packet: u32, index: usize, verdict: Verdict) {
         match verdict {
             Verdict::Wait => {}
@@ -128,6 +129,7 @@ impl World {
         self.fly(copy, index, at, in_order);
     }
 
+    #[inline(always)]
     fn fly(&mut self, packet: u32, index: usize, at: Time, in_order: bool) {
         if !in_order {
             return self.stray(packet, at, Some(index));
