@@ -435,3 +435,45 @@ fn packets_follow_the_route_of_their_host() {
         );
     }
 }
+
+/// Events that `pairs` of hosts across one bottleneck cause when each pair hands one packet to and fro ten times.
+fn events_of(pairs: usize) -> u64 {
+    let line = |rate| DirectionSpec::new(rate, Duration::from_millis(1), QueueLimit::Unlimited);
+    let access = |side: &str, hub, i| {
+        LinkSpec::symmetric(
+            &format!("{side}-{i}"),
+            [&format!("{side}-host-{i}"), hub],
+            line(MBPS_10),
+        )
+    };
+    let mut links = vec![LinkSpec::symmetric("bottleneck", ["west", "east"], line(MBPS_10))];
+    links.extend((0..pairs).flat_map(|i| [access("left", "west", i), access("right", "east", i)]));
+    let mut world = World::new(&links, 1).expect("a network");
+    let hosts: Vec<HostId> = (0..2 * pairs)
+        .map(|i| {
+            let side = if i % 2 == 0 { "left" } else { "right" };
+            let node = world.node(&format!("{side}-host-{}", i / 2)).expect("a node");
+            world.attach(node)
+        })
+        .collect();
+    let mut datagram = Datagram::empty();
+    for pair in hosts.chunks(2) {
+        world.send(Time::ZERO, pair[0], pair[1], 100, &mut datagram);
+    }
+    let mut left = 19 * pairs;
+    while let Some((now, Happening::Arrival { host })) = world.next(ms(1_000_000), &mut datagram) {
+        let index = host.index();
+        world.wake_at(host, now + Duration::from_secs(3600));
+        if left > 0 {
+            left -= 1;
+            world.send(now, host, hosts[index ^ 1], 100, &mut datagram);
+        }
+    }
+    assert_eq!(world.totals().delivered, 20 * pairs as u64);
+    world.events()
+}
+
+#[test]
+fn a_packet_costs_as_many_events_among_a_thousand_pairs_as_among_ten() {
+    assert_eq!(events_of(1000), 100 * events_of(10));
+}
