@@ -22,6 +22,7 @@
 pub mod ack;
 pub mod congestion;
 pub mod connection_management;
+mod factory;
 pub mod flow_control;
 pub mod framing;
 pub mod loss_handling;

@@ -182,7 +182,7 @@ impl Association {
             port,
             members: Vec::new(),
             lines: Vec::new(),
-            scheduler: Scheduler::new(composition.paths, composition.scheduling),
+            scheduler: Scheduler::new(composition.paths, composition.scheduling.as_ref()),
             turn: 0,
             out: Outbound {
                 queue: SendQueue::new(composition.framing),

@@ -289,7 +289,7 @@ impl Association {
         };
         let members = self.members.iter_mut().enumerate();
         let usable = members.filter(|(_, member)| rank(member) == Some(best));
-        let shares = self.composition.scheduling;
+        let shares = self.composition.scheduling.as_ref();
         usable
             .map(|(ordinal, member)| Candidate {
                 weight: shares.map_or(1, |shares| shares.weight(member.line.unwrap_or(ordinal))),

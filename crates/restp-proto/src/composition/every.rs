@@ -49,8 +49,8 @@ pub(super) fn combinations(congestion: &[&str], mut visit: impl FnMut(&Compositi
                                         c.loss_handling = loss_handling;
                                         for (_, paths) in PathMode::ALL {
                                             c.paths = paths;
-                                            for scheduling in schedulers {
-                                                c.scheduling = scheduling;
+                                            for scheduling in &schedulers {
+                                                c.scheduling = scheduling.clone();
                                                 for on in [false, true] {
                                                     (c.ecn, c.pacing, c.crc) = (on, on, on);
                                                     visit(&c);

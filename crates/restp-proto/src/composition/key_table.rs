@@ -131,10 +131,10 @@ pub static KEYS: &[Key] = &[
         "ResTP §3.5.10",
         Access::Choice {
             choices: || {
-                let names = Scheduling::ALL.iter().map(|(name, _)| *name);
+                let names = Scheduling::ALL.map(|(name, _)| name);
                 std::iter::once("none").chain(names).collect()
             },
-            read: |c| Some(c.scheduling.map_or("none", Scheduling::name).into()),
+            read: |c| Some(c.scheduling.as_ref().map_or("none", Scheduling::name).into()),
             write: |c, value| {
                 c.scheduling = match value {
                     "none" => None,
@@ -163,7 +163,7 @@ pub static KEYS: &[Key] = &[
         "scheduling = weighted",
         Access::Choice {
             choices: || vec!["shares in the order of the paths such as \"3:1\""],
-            read: |c| match c.scheduling {
+            read: |c| match &c.scheduling {
                 Some(Scheduling::Weighted(weights)) => Some(weights.to_string()),
                 _ => None,
             },
@@ -279,9 +279,7 @@ pub static KEYS: &[Key] = &[
         Access::Number {
             unit: Unit::Segments,
             slot: |c| match &mut c.congestion {
-                CongestionChoice::None {
-                    flight_limit_segments,
-                } => Some(flight_limit_segments),
+                CongestionChoice::None(params) => Some(&mut params.flight_limit_segments),
                 _ => None,
             },
         },

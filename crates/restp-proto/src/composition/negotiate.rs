@@ -36,7 +36,7 @@ impl Services {
                 Establishment::Opportunistic | Establishment::FastOpen => Setup::Opportunistic,
             },
             error: error_bits(c),
-            paths: match (c.paths, c.scheduling) {
+            paths: match (c.paths, &c.scheduling) {
                 (PathMode::Single, _) => Paths::Single,
                 // The two variants of hot-standby are local policy (OP-54).
                 (PathMode::HotStandby | PathMode::Overflow, _) => Paths::HotStandby,
@@ -133,9 +133,9 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             LossHandling::Outage if !reliability.repeats() => LossHandling::Congestion,
             cause => cause,
         },
-        congestion,
         // Pacing is ours to choose, unless the algorithm that the peer names is nothing without it.
         pacing: (local.pacing && feedback) || congestion.needs_pacing(),
+        congestion,
         ecn: local.ecn && controlled,
         mtu_discovery: local.mtu_discovery && feedback,
         crc: bits.error.has(ErrorControl::CRC),
@@ -143,7 +143,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         paths,
         scheduling: match bits.paths {
             Paths::Single | Paths::HotStandby => None,
-            Paths::Spreading(Scheduler::Undeclared) => Some(undeclared(local.scheduling)),
+            Paths::Spreading(Scheduler::Undeclared) => Some(undeclared(&local.scheduling)),
             Paths::Spreading(Scheduler::RoundRobin) => Some(Scheduling::RoundRobin),
             Paths::Spreading(Scheduler::FastestRtt) => Some(Scheduling::FastestRtt),
         },
@@ -160,16 +160,16 @@ fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, R
     };
     let code = bits.congestion;
     if local.congestion.code(space) == Some(code) {
-        return Ok(local.congestion);
+        return Ok(local.congestion.clone());
     }
     CongestionChoice::from_code(code, space).ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno"))
 }
 
 /// What this end schedules by when the peer leaves it open: its own choice, unless a header bit would have named that.
-fn undeclared(local: Option<Scheduling>) -> Scheduling {
+fn undeclared(local: &Option<Scheduling>) -> Scheduling {
     match local {
         None | Some(Scheduling::RoundRobin | Scheduling::FastestRtt) => Scheduling::Guard,
-        Some(other) => other,
+        Some(other) => other.clone(),
     }
 }
 

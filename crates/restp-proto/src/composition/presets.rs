@@ -7,7 +7,9 @@
 use super::Composition;
 use restp_base::time::Duration;
 use restp_services::ack::Acknowledgement;
-use restp_services::congestion::{BbrParams, BicParams, CommonParams, CongestionChoice, CubicParams};
+use restp_services::congestion::{
+    BbrParams, BicParams, CommonParams, CongestionChoice, CubicParams, FlightLimit,
+};
 use restp_services::connection_management::{Establishment, HandshakeParameters};
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -198,9 +200,9 @@ fn plain() -> Composition {
         recovery: RecoveryChoice::Timer,
         lost_repeats: LostRepeats::Evidence,
         loss_handling: LossHandling::Congestion,
-        congestion: CongestionChoice::None {
+        congestion: CongestionChoice::None(FlightLimit {
             flight_limit_segments: 256,
-        },
+        }),
         pacing: false,
         ecn: false,
         mtu_discovery: false,

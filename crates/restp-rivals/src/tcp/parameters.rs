@@ -218,9 +218,7 @@ impl TcpParameters {
             }
             "lost-repeats" => self.lost_repeats = named(key, value, &LostRepeats::ALL)?,
             "flight-limit" => match &mut self.congestion {
-                CongestionChoice::None {
-                    flight_limit_segments,
-                } => *flight_limit_segments = packets()?,
+                CongestionChoice::None(limit) => limit.flight_limit_segments = packets()?,
                 _ => return Err(about(&"it belongs to congestion = \"none\"; choose that")),
             },
             "random-loss" => match &mut self.congestion {

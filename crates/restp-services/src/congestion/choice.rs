@@ -1,64 +1,17 @@
-//! Every congestion algorithm by name and by header code, and how a controller is made of a choice.
+//! The table of congestion algorithms, and all that follows from it: the choice, the controller, names, header codes.
 
-use super::{
-    Bbr, BbrParams, Bic, BicParams, CommonParams, Controller, Coupled, Coupling, Cubic, CubicParams,
-    FixedRate, HighSpeed, Illinois, RateParams, Reno, Scalable, Tahoe, Unplugged, Vegas, VegasParams, Veno,
-    VenoParams, WVegas, WVegasParams, Westwood, WestwoodParams, WestwoodPlus, WestwoodPlusParams, Yeah,
-};
+use super::*;
 use crate::recovery::FastRecovery;
 
-/// Which algorithm controls a path, with its parameters.
+/// What an algorithm steers by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionChoice {
-    /// No congestion control, only a limit on what is in flight (OP-50).
-    None {
-        /// The limit in segments, at least 1.
-        flight_limit_segments: u64,
-    },
-    /// RFC 5681 and 6582.
-    NewReno(CommonParams),
-    /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).
-    Bic(BicParams),
-    /// RFC 9438.
-    Cubic(CubicParams),
-    /// Slow start again after every loss (Jacobson 1988).
-    Tahoe(CommonParams),
-    /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
-    Reno(CommonParams),
-    /// Holds a few segments in the queue by watching the round-trip time (Brakmo, Peterson 1995).
-    Vegas(VegasParams),
-    /// Threshold from a bandwidth estimate (Mascolo and others, MobiCom 2001).
-    Westwood(WestwoodParams),
-    /// Westwood sampled once per round trip (Grieco, Mascolo 2004).
-    WestwoodPlus(WestwoodPlusParams),
-    /// Reno that tells random loss from congestion by Vegas' measure (Fu, Liew 2003).
-    Veno(VenoParams),
-    /// Multiplicative increase (Kelly 2003).
-    Scalable(CommonParams),
-    /// RFC 3649.
-    HighSpeed(CommonParams),
-    /// Scalable with a limit on its queue (Baiocchi and others 2007).
-    Yeah(CommonParams),
-    /// Step sizes from the queueing delay (Liu, Başar, Srikant 2006).
-    Illinois(CommonParams),
-    /// A model of bottleneck bandwidth and round-trip time (draft-ietf-ccwg-bbr, version 3).
-    Bbr(BbrParams),
-    /// Open loop: a configured rate (ResTP §3.5.9).
-    Rate(RateParams),
-    /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
-    Coupled(CommonParams),
-    /// A fraction of Reno's step on every path (Honda and others 2009).
-    Ewtcp(CommonParams),
-    /// Increase by the sum, decrease by the own window (Wischik and others 2011).
-    Semicoupled(CommonParams),
-    /// RFC 6356.
-    Lia(CommonParams),
-    /// Opportunistic linked increases (Khalili and others 2012).
-    Olia(CommonParams),
-    /// Balanced linked adaptation (Peng and others 2016).
-    Balia(CommonParams),
-    /// Weighted Vegas (Cao, Xu, Fu 2012).
-    WVegas(WVegasParams),
+pub enum Control {
+    /// The window of its own path.
+    Window,
+    /// Its window beside those of the other paths: it needs several ([`PathView::siblings`]).
+    Coupled,
+    /// A rate. Its window is only a bound: without pacing it does not work.
+    Rate,
 }
 
 /// The header's Cong field counts twice: with one path, and with several (ResTP §3.1.1).
@@ -70,93 +23,221 @@ pub enum CodeSpace {
     SeveralPaths,
 }
 
-use CongestionChoice as Choice;
+/// What is known of an algorithm before a controller is built.
+#[derive(Clone, Copy)]
+struct Facts {
+    name: &'static str,
+    one_path: Option<u8>,
+    several_paths: Option<u8>,
+    control: Control,
+    fast_recovery: FastRecovery,
+}
 
-/// Flight limit where none is given: about 10 Mbit/s over 100 ms with full segments.
-const FLIGHT_LIMIT_SEGMENTS: u64 = 100;
+/// A header code, or `-` for none.
+macro_rules! code {
+    (-) => {
+        None
+    };
+    ($code:literal) => {
+        Some($code)
+    };
+}
+
+/// Start and growth among an algorithm's parameters: all of them, the field `common`, or `-` where there is no window.
+macro_rules! common {
+    ($params:ident all) => {
+        Some($params)
+    };
+    ($params:ident common) => {
+        Some(&mut $params.common)
+    };
+    ($params:ident -) => {{
+        let _ = $params;
+        None
+    }};
+}
+
+/// Makes of each row a variant of [`CongestionChoice`] and one of [`Controller`], and every match over them.
+macro_rules! algorithms {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident($params:ident) $name:literal $one:tt $several:tt $control:ident $recovery:ident $common:tt
+            $controller:ident$(($coupling:expr))?;
+    )+) => {
+        /// Which algorithm controls a path, with its parameters.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum CongestionChoice {
+            $($(#[$doc])* $variant($params),)+
+            /// An algorithm from outside this crate.
+            Custom(CustomCongestion),
+        }
+
+        /// The controller a path owns. An enum, because it is asked for every packet.
+        #[derive(Debug)]
+        pub enum Controller {
+            $($(#[$doc])* $variant($controller),)+
+            /// An algorithm from outside this crate.
+            Custom(Box<dyn Congestion + Send>),
+        }
+
+        /// How many algorithms there are.
+        const COUNT: usize = [$($name),+].len();
+
+        impl CongestionChoice {
+            /// Every algorithm of this crate with its default parameters, in the order of the table.
+            pub fn all() -> [Self; COUNT] {
+                [$(CongestionChoice::$variant($params::default())),+]
+            }
+
+            /// A controller for a path whose full segments carry `segment_bytes`.
+            pub fn build(&self, segment_bytes: u64) -> Controller {
+                match self {
+                    $(CongestionChoice::$variant(params) => {
+                        Controller::$variant($controller::new($($coupling,)? params, segment_bytes))
+                    })+
+                    CongestionChoice::Custom(custom) => Controller::Custom(custom.build(segment_bytes)),
+                }
+            }
+
+            /// Start and growth, for the algorithms with a window.
+            pub fn common(&mut self) -> Option<&mut CommonParams> {
+                match self {
+                    $(CongestionChoice::$variant(params) => common!(params $common),)+
+                    CongestionChoice::Custom(_) => None,
+                }
+            }
+
+            fn facts(&self) -> Facts {
+                match self {
+                    $(CongestionChoice::$variant(_) => Facts {
+                        name: $name,
+                        one_path: code!($one),
+                        several_paths: code!($several),
+                        control: Control::$control,
+                        fast_recovery: FastRecovery::$recovery,
+                    },)+
+                    CongestionChoice::Custom(custom) => Facts {
+                        name: custom.name(),
+                        one_path: None,
+                        several_paths: None,
+                        control: custom.control(),
+                        fast_recovery: FastRecovery::NewReno,
+                    },
+                }
+            }
+        }
+
+        impl Congestion for Controller {
+            fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
+                match self {
+                    $(Controller::$variant(inner) => inner.on(event, view),)+
+                    Controller::Custom(inner) => inner.on(event, view),
+                }
+            }
+            fn window_bytes(&self) -> u64 {
+                match self {
+                    $(Controller::$variant(inner) => inner.window_bytes(),)+
+                    Controller::Custom(inner) => inner.window_bytes(),
+                }
+            }
+            fn pacing(&self) -> Option<Rate> {
+                match self {
+                    $(Controller::$variant(inner) => inner.pacing(),)+
+                    Controller::Custom(inner) => inner.pacing(),
+                }
+            }
+            fn snapshot(&self) -> CongestionSnapshot {
+                match self {
+                    $(Controller::$variant(inner) => inner.snapshot(),)+
+                    Controller::Custom(inner) => inner.snapshot(),
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
+    // Variant and parameters            name     Cong: one path, several   steers by  fast recovery  common  controller
+
+    /// No congestion control, only a limit on what is in flight (OP-50).
+    None(FlightLimit)                    "none"         0   0  Window   NewReno  -       Unplugged;
+    /// RFC 5681 and 6582.
+    NewReno(CommonParams)                "newreno"      1   1  Window   NewReno  all     Reno;
+    /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).
+    Bic(BicParams)                       "bic"          2  10  Window   NewReno  common  Bic;
+    /// RFC 9438.
+    Cubic(CubicParams)                   "cubic"        3   9  Window   NewReno  common  Cubic;
+    /// Slow start again after every loss (Jacobson 1988).
+    Tahoe(CommonParams)                  "tahoe"        4   -  Window   None     all     Tahoe;
+    /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
+    Reno(CommonParams)                   "reno"         5   -  Window   Reno     all     Reno;
+    /// Holds a few segments in the queue by watching the round-trip time (Brakmo, Peterson 1995).
+    Vegas(VegasParams)                   "vegas"        6  11  Window   NewReno  common  Vegas;
+    /// Threshold from a bandwidth estimate (Mascolo and others, MobiCom 2001).
+    Westwood(WestwoodParams)             "westwood"     7   -  Window   Reno     common  Westwood;
+    /// Westwood sampled once per round trip (Grieco, Mascolo 2004).
+    WestwoodPlus(WestwoodPlusParams)     "westwood+"    8  12  Window   Reno     common  WestwoodPlus;
+    /// Reno that tells random loss from congestion by Vegas' measure (Fu, Liew 2003).
+    Veno(VenoParams)                     "veno"         9   -  Window   Reno     common  Veno;
+    /// Multiplicative increase (Kelly 2003).
+    Scalable(CommonParams)               "scalable"    10   -  Window   NewReno  all     Scalable;
+    /// RFC 3649.
+    HighSpeed(CommonParams)              "highspeed"   11   -  Window   NewReno  all     HighSpeed;
+    /// Scalable with a limit on its queue (Baiocchi and others 2007).
+    Yeah(CommonParams)                   "yeah"        12   -  Window   NewReno  all     Yeah;
+    /// Step sizes from the queueing delay (Liu, Başar, Srikant 2006).
+    Illinois(CommonParams)               "illinois"    13  13  Window   NewReno  all     Illinois;
+    /// A model of bottleneck bandwidth and round-trip time (draft-ietf-ccwg-bbr, version 3).
+    Bbr(BbrParams)                       "bbr"         14  14  Rate     NewReno  -       Bbr;
+    /// Open loop: a configured rate (ResTP §3.5.9).
+    Rate(RateParams)                     "rate"        15  15  Rate     NewReno  -       FixedRate;
+    /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
+    Coupled(CommonParams)                "coupled"      -   2  Coupled  NewReno  all     Coupled(Coupling::Fully);
+    /// A fraction of Reno's step on every path (Honda and others 2009).
+    Ewtcp(CommonParams)                  "ewtcp"        -   3  Coupled  NewReno  all     Coupled(Coupling::Ewtcp);
+    /// Increase by the sum, decrease by the own window (Wischik and others 2011).
+    Semicoupled(CommonParams)            "semicoupled"  -   4  Coupled  NewReno  all     Coupled(Coupling::Semicoupled);
+    /// RFC 6356.
+    Lia(CommonParams)                    "lia"          -   5  Coupled  NewReno  all     Coupled(Coupling::Lia);
+    /// Opportunistic linked increases (Khalili and others 2012).
+    Olia(CommonParams)                   "olia"         -   6  Coupled  NewReno  all     Coupled(Coupling::Olia);
+    /// Balanced linked adaptation (Peng and others 2016).
+    Balia(CommonParams)                  "balia"        -   7  Coupled  NewReno  all     Coupled(Coupling::Balia);
+    /// Weighted Vegas (Cao, Xu, Fu 2012).
+    WVegas(WVegasParams)                 "wvegas"       -   8  Coupled  NewReno  common  WVegas;
+}
 
 impl CongestionChoice {
-    /// Every algorithm with its default parameters: in the order of the header codes for one path, then those for
-    /// several paths only.
-    pub fn all() -> [Self; 23] {
-        [
-            Choice::None {
-                flight_limit_segments: FLIGHT_LIMIT_SEGMENTS,
-            },
-            Choice::NewReno(CommonParams::default()),
-            Choice::Bic(BicParams::default()),
-            Choice::Cubic(CubicParams::default()),
-            Choice::Tahoe(CommonParams::default()),
-            Choice::Reno(CommonParams::default()),
-            Choice::Vegas(VegasParams::default()),
-            Choice::Westwood(WestwoodParams::default()),
-            Choice::WestwoodPlus(WestwoodPlusParams::default()),
-            Choice::Veno(VenoParams::default()),
-            Choice::Scalable(CommonParams::default()),
-            Choice::HighSpeed(CommonParams::default()),
-            Choice::Yeah(CommonParams::default()),
-            Choice::Illinois(CommonParams::default()),
-            Choice::Bbr(BbrParams::default()),
-            Choice::Rate(RateParams::default()),
-            Choice::Coupled(CommonParams::default()),
-            Choice::Ewtcp(CommonParams::default()),
-            Choice::Semicoupled(CommonParams::default()),
-            Choice::Lia(CommonParams::default()),
-            Choice::Olia(CommonParams::default()),
-            Choice::Balia(CommonParams::default()),
-            Choice::WVegas(WVegasParams::default()),
-        ]
-    }
-
     /// The name in files, on command lines and in results.
-    pub const fn name(&self) -> &'static str {
-        self.label().0
+    pub fn name(&self) -> &'static str {
+        self.facts().name
     }
 
-    /// The code of the header's Cong field (ResTP §3.1.1; codes from 3 on are the project's); `None` where the field has
-    /// none for it.
-    pub const fn code(&self, space: CodeSpace) -> Option<u8> {
+    /// Its own code of the header's Cong field (ResTP §3.1.1; codes from 3 on are the project's). Most fields are taken, so
+    /// an algorithm may have none.
+    pub fn code(&self, space: CodeSpace) -> Option<u8> {
         match space {
-            CodeSpace::OnePath => self.label().1,
-            CodeSpace::SeveralPaths => self.label().2,
+            CodeSpace::OnePath => self.facts().one_path,
+            CodeSpace::SeveralPaths => self.facts().several_paths,
         }
     }
 
     /// It looks at the windows of the other paths, and needs several.
-    pub const fn is_coupled(&self) -> bool {
-        self.label().1.is_none()
+    pub fn is_coupled(&self) -> bool {
+        self.facts().control == Control::Coupled
     }
 
-    /// Name, code for one path, code for several.
-    const fn label(&self) -> (&'static str, Option<u8>, Option<u8>) {
-        match self {
-            Choice::None { .. } => ("none", Some(0), Some(0)),
-            Choice::NewReno(_) => ("newreno", Some(1), Some(1)),
-            Choice::Bic(_) => ("bic", Some(2), Some(10)),
-            Choice::Cubic(_) => ("cubic", Some(3), Some(9)),
-            Choice::Tahoe(_) => ("tahoe", Some(4), None),
-            Choice::Reno(_) => ("reno", Some(5), None),
-            Choice::Vegas(_) => ("vegas", Some(6), Some(11)),
-            Choice::Westwood(_) => ("westwood", Some(7), None),
-            Choice::WestwoodPlus(_) => ("westwood+", Some(8), Some(12)),
-            Choice::Veno(_) => ("veno", Some(9), None),
-            Choice::Scalable(_) => ("scalable", Some(10), None),
-            Choice::HighSpeed(_) => ("highspeed", Some(11), None),
-            Choice::Yeah(_) => ("yeah", Some(12), None),
-            Choice::Illinois(_) => ("illinois", Some(13), Some(13)),
-            Choice::Bbr(_) => ("bbr", Some(14), Some(14)),
-            Choice::Rate(_) => ("rate", Some(15), Some(15)),
-            Choice::Coupled(_) => ("coupled", None, Some(2)),
-            Choice::Ewtcp(_) => ("ewtcp", None, Some(3)),
-            Choice::Semicoupled(_) => ("semicoupled", None, Some(4)),
-            Choice::Lia(_) => ("lia", None, Some(5)),
-            Choice::Olia(_) => ("olia", None, Some(6)),
-            Choice::Balia(_) => ("balia", None, Some(7)),
-            Choice::WVegas(_) => ("wvegas", None, Some(8)),
-        }
+    /// Its rate is the decision and its window only a bound: without pacing it does not work.
+    pub fn needs_pacing(&self) -> bool {
+        self.facts().control == Control::Rate
     }
 
-    /// The algorithm called `name`, with default parameters.
+    /// The fast recovery that belongs to the algorithm, where losses are found by duplicates.
+    pub fn fast_recovery(&self) -> FastRecovery {
+        self.facts().fast_recovery
+    }
+
+    /// The algorithm of this crate called `name`, with default parameters.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|choice| choice.name() == name)
     }
@@ -167,82 +248,20 @@ impl CongestionChoice {
             .into_iter()
             .find(|choice| choice.code(space) == Some(code))
     }
+}
 
-    /// Start and growth, for the algorithms with a window.
-    pub const fn common(&mut self) -> Option<&mut CommonParams> {
+impl Controller {
+    /// What siblings may know of this path's losses; zero where nobody counts them. See
+    /// [`Sibling`](crate::view::Sibling).
+    pub fn loss_interval_bytes(&self) -> u64 {
         match self {
-            Choice::NewReno(params)
-            | Choice::Tahoe(params)
-            | Choice::Reno(params)
-            | Choice::Scalable(params)
-            | Choice::HighSpeed(params)
-            | Choice::Yeah(params)
-            | Choice::Illinois(params)
-            | Choice::Coupled(params)
-            | Choice::Ewtcp(params)
-            | Choice::Semicoupled(params)
-            | Choice::Lia(params)
-            | Choice::Olia(params)
-            | Choice::Balia(params) => Some(params),
-            Choice::WVegas(params) => Some(&mut params.common),
-            Choice::Bic(params) => Some(&mut params.common),
-            Choice::Cubic(params) => Some(&mut params.common),
-            Choice::Vegas(params) => Some(&mut params.common),
-            Choice::Westwood(params) => Some(&mut params.common),
-            Choice::WestwoodPlus(params) => Some(&mut params.common),
-            Choice::Veno(params) => Some(&mut params.common),
-            _ => None,
-        }
-    }
-
-    /// The fast recovery that belongs to the algorithm, where losses are found by duplicates.
-    pub const fn fast_recovery(&self) -> FastRecovery {
-        match self {
-            Choice::Tahoe(_) => FastRecovery::None,
-            Choice::Reno(_) | Choice::Westwood(_) | Choice::WestwoodPlus(_) | Choice::Veno(_) => {
-                FastRecovery::Reno
-            }
-            _ => FastRecovery::NewReno,
-        }
-    }
-
-    /// Its rate is the decision and its window only a bound: without pacing it does not work.
-    pub const fn needs_pacing(&self) -> bool {
-        matches!(self, Choice::Bbr(_) | Choice::Rate(_))
-    }
-
-    /// A controller for a path whose full segments carry `segment_bytes`.
-    pub fn build(&self, segment_bytes: u64) -> Controller {
-        let coupled = |coupling, params| Controller::Coupled(Coupled::new(coupling, params, segment_bytes));
-        match self {
-            Choice::None {
-                flight_limit_segments,
-            } => Controller::None(Unplugged::new(*flight_limit_segments, segment_bytes)),
-            Choice::NewReno(params) | Choice::Reno(params) => {
-                Controller::Reno(Reno::new(params, segment_bytes))
-            }
-            Choice::Tahoe(params) => Controller::Tahoe(Tahoe::new(params, segment_bytes)),
-            Choice::Bic(params) => Controller::Bic(Bic::new(params, segment_bytes)),
-            Choice::Vegas(params) => Controller::Vegas(Vegas::new(params, segment_bytes)),
-            Choice::Westwood(params) => Controller::Westwood(Westwood::new(params, segment_bytes)),
-            Choice::WestwoodPlus(params) => {
-                Controller::WestwoodPlus(WestwoodPlus::new(params, segment_bytes))
-            }
-            Choice::Veno(params) => Controller::Veno(Veno::new(params, segment_bytes)),
-            Choice::Bbr(params) => Controller::Bbr(Bbr::new(params, segment_bytes)),
-            Choice::Cubic(params) => Controller::Cubic(Cubic::new(params, segment_bytes)),
-            Choice::Scalable(params) => Controller::Scalable(Scalable::new(params, segment_bytes)),
-            Choice::HighSpeed(params) => Controller::HighSpeed(HighSpeed::new(params, segment_bytes)),
-            Choice::Yeah(params) => Controller::Yeah(Yeah::new(params, segment_bytes)),
-            Choice::Illinois(params) => Controller::Illinois(Illinois::new(params, segment_bytes)),
-            Choice::Rate(params) => Controller::Rate(FixedRate::new(params, segment_bytes)),
-            Choice::Coupled(params) => coupled(Coupling::Fully, params),
-            Choice::Ewtcp(params) => coupled(Coupling::Ewtcp, params),
-            Choice::Semicoupled(params) => coupled(Coupling::Semicoupled, params),
-            Choice::Lia(params) => coupled(Coupling::Lia, params),
-            Choice::Olia(params) => coupled(Coupling::Olia, params),
-            Choice::Balia(params) => coupled(Coupling::Balia, params),
-            Choice::WVegas(params) => Controller::WVegas(WVegas::new(params, segment_bytes)),
+            Controller::Coupled(coupled)
+            | Controller::Ewtcp(coupled)
+            | Controller::Semicoupled(coupled)
+            | Controller::Lia(coupled)
+            | Controller::Olia(coupled)
+            | Controller::Balia(coupled) => coupled.loss_interval_bytes(),
+            _ => 0,
         }
     }
 }
@@ -251,13 +270,15 @@ impl CongestionChoice {
 mod tests {
     use super::*;
 
+    const SPACES: [CodeSpace; 2] = [CodeSpace::OnePath, CodeSpace::SeveralPaths];
+
     #[test]
     fn names_and_codes_round_trip() {
         for choice in CongestionChoice::all() {
-            assert_eq!(CongestionChoice::from_name(choice.name()), Some(choice));
-            for space in [CodeSpace::OnePath, CodeSpace::SeveralPaths] {
+            assert_eq!(CongestionChoice::from_name(choice.name()), Some(choice.clone()));
+            for space in SPACES {
                 if let Some(code) = choice.code(space) {
-                    assert_eq!(CongestionChoice::from_code(code, space), Some(choice));
+                    assert_eq!(CongestionChoice::from_code(code, space), Some(choice.clone()));
                 }
             }
         }
@@ -265,20 +286,41 @@ mod tests {
         assert_eq!(CongestionChoice::from_code(16, CodeSpace::OnePath), None);
     }
 
-    /// Each field of four bits is full, so a new algorithm has to displace one.
+    /// Code 1 is also what stands for an algorithm without a code, code 2 of several paths is OP-6.
     #[test]
-    fn every_code_of_either_space_is_taken_once() {
-        for space in [CodeSpace::OnePath, CodeSpace::SeveralPaths] {
+    fn codes_fit_their_field_and_stand_for_one_algorithm() {
+        for space in SPACES {
             let all = CongestionChoice::all();
-            let mut codes: Vec<_> = all.iter().filter_map(|choice| choice.code(space)).collect();
-            codes.sort_unstable();
-            assert_eq!(codes, (0..16).collect::<Vec<u8>>(), "{space:?}");
+            let codes: Vec<_> = all.iter().filter_map(|choice| choice.code(space)).collect();
+            assert!(codes.iter().all(|code| *code < 16), "{space:?}: {codes:?}");
+            let own = |code: &u8| CongestionChoice::from_code(*code, space).map(|choice| choice.name());
+            let mut names: Vec<_> = codes.iter().map(own).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), codes.len(), "{space:?}: {codes:?}");
+            assert_eq!(own(&1), Some("newreno"));
         }
-        assert_eq!(
-            CongestionChoice::from_code(2, CodeSpace::SeveralPaths)
-                .unwrap()
-                .name(),
-            "coupled"
-        ); // OP-6
+        let coupled = CongestionChoice::from_code(2, CodeSpace::SeveralPaths);
+        assert_eq!(coupled.map(|choice| choice.name()), Some("coupled"));
+    }
+
+    #[test]
+    fn who_needs_several_paths_or_pacing_says_so() {
+        let all = CongestionChoice::all();
+        let those = |is: fn(&CongestionChoice) -> bool| -> Vec<_> {
+            let chosen = all.iter().filter(|choice| is(choice));
+            chosen.map(CongestionChoice::name).collect()
+        };
+        let coupled = [
+            "coupled",
+            "ewtcp",
+            "semicoupled",
+            "lia",
+            "olia",
+            "balia",
+            "wvegas",
+        ];
+        assert_eq!(those(CongestionChoice::is_coupled), coupled);
+        assert_eq!(those(CongestionChoice::needs_pacing), ["bbr", "rate"]);
     }
 }

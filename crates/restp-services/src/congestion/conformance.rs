@@ -143,10 +143,10 @@ fn an_algorithm_from_outside_is_asked_like_our_own() {
 
 #[test]
 fn without_congestion_control_nothing_moves_the_limit() {
-    let mut controller = CongestionChoice::None {
+    let limit = FlightLimit {
         flight_limit_segments: 23,
-    }
-    .build(1400);
+    };
+    let mut controller = CongestionChoice::None(limit).build(1400);
     for event in every_kind_of_event() {
         controller.on(&event, &path(1400));
         assert_eq!(
@@ -254,7 +254,7 @@ fn any_siblings(stream: &mut Stream) -> Vec<Sibling> {
 }
 
 /// The windows of a random life, with the laws checked at every event.
-fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
+fn life(choice: &CongestionChoice, seed: u64) -> Vec<u64> {
     let mut stream = Stream::named(seed, choice.name());
     let mut controller = choice.build(1400);
     let mut now = Time::ZERO;
@@ -314,7 +314,7 @@ fn life(choice: CongestionChoice, seed: u64) -> Vec<u64> {
 fn no_sequence_of_events_breaks_a_window() {
     for choice in choices() {
         for seed in 1..=50 {
-            life(choice, seed);
+            life(&choice, seed);
         }
     }
 }
@@ -322,6 +322,6 @@ fn no_sequence_of_events_breaks_a_window() {
 #[test]
 fn the_same_events_give_the_same_windows() {
     for choice in choices() {
-        assert_eq!(life(choice, 7), life(choice, 7));
+        assert_eq!(life(&choice, 7), life(&choice, 7));
     }
 }

@@ -20,6 +20,7 @@ mod choice;
 mod coupled;
 mod cubic;
 mod cubic_curve;
+mod custom;
 mod highspeed;
 mod hystart;
 mod illinois;
@@ -41,12 +42,13 @@ mod conformance;
 
 pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams, BicProfile};
-pub use choice::{CodeSpace, CongestionChoice};
+pub use choice::{CodeSpace, CongestionChoice, Control, Controller};
 pub use coupled::{Coupled, Coupling, WVegas, WVegasParams};
 pub use cubic::{Cubic, CubicParams};
+pub use custom::CustomCongestion;
 pub use highspeed::HighSpeed;
 pub use illinois::Illinois;
-pub use none::Unplugged;
+pub use none::{FlightLimit, Unplugged};
 pub use rate::{FixedRate, RateParams};
 pub use reno::Reno;
 pub use scalable::Scalable;
@@ -130,98 +132,6 @@ pub struct CongestionSnapshot {
     pub threshold_bytes: Option<u64>,
     /// What the algorithm calls the state it is in, such as `slow-start`.
     pub state: &'static str,
-}
-
-/// The controller a path owns. An enum, because it is asked for every packet.
-#[derive(Debug)]
-pub enum Controller {
-    /// A fixed flight limit.
-    None(Unplugged),
-    /// RFC 5681, and with it NewReno.
-    Reno(Reno),
-    /// Xu, Harfoush, Rhee 2004.
-    Bic(Bic),
-    /// RFC 9438.
-    Cubic(Cubic),
-    /// Jacobson 1988.
-    Tahoe(Tahoe),
-    /// Brakmo, Peterson 1995.
-    Vegas(Vegas),
-    /// Mascolo and others 2001.
-    Westwood(Westwood),
-    /// Grieco, Mascolo 2004.
-    WestwoodPlus(WestwoodPlus),
-    /// Fu, Liew 2003.
-    Veno(Veno),
-    /// Kelly 2003.
-    Scalable(Scalable),
-    /// RFC 3649.
-    HighSpeed(HighSpeed),
-    /// Baiocchi and others 2007.
-    Yeah(Yeah),
-    /// Liu, Başar, Srikant 2006.
-    Illinois(Illinois),
-    /// ResTP §3.5.9.
-    Rate(FixedRate),
-    /// draft-ietf-ccwg-bbr.
-    Bbr(Bbr),
-    /// The laws by loss that look at every path of the association.
-    Coupled(Coupled),
-    /// Cao, Xu, Fu 2012.
-    WVegas(WVegas),
-    /// An algorithm from outside this crate.
-    Custom(Box<dyn Congestion + Send>),
-}
-
-macro_rules! each {
-    ($self:ident, $inner:ident => $call:expr) => {
-        match $self {
-            Controller::None($inner) => $call,
-            Controller::Reno($inner) => $call,
-            Controller::Bic($inner) => $call,
-            Controller::Cubic($inner) => $call,
-            Controller::Tahoe($inner) => $call,
-            Controller::Vegas($inner) => $call,
-            Controller::Westwood($inner) => $call,
-            Controller::WestwoodPlus($inner) => $call,
-            Controller::Veno($inner) => $call,
-            Controller::Scalable($inner) => $call,
-            Controller::HighSpeed($inner) => $call,
-            Controller::Yeah($inner) => $call,
-            Controller::Illinois($inner) => $call,
-            Controller::Rate($inner) => $call,
-            Controller::Bbr($inner) => $call,
-            Controller::Coupled($inner) => $call,
-            Controller::WVegas($inner) => $call,
-            Controller::Custom($inner) => $call,
-        }
-    };
-}
-
-impl Congestion for Controller {
-    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
-        each!(self, inner => inner.on(event, view));
-    }
-    fn window_bytes(&self) -> u64 {
-        each!(self, inner => inner.window_bytes())
-    }
-    fn pacing(&self) -> Option<Rate> {
-        each!(self, inner => inner.pacing())
-    }
-    fn snapshot(&self) -> CongestionSnapshot {
-        each!(self, inner => inner.snapshot())
-    }
-}
-
-impl Controller {
-    /// What siblings may know of this path's losses; zero where nobody counts them. See
-    /// [`Sibling`](crate::view::Sibling).
-    pub fn loss_interval_bytes(&self) -> u64 {
-        match self {
-            Controller::Coupled(coupled) => coupled.loss_interval_bytes(),
-            _ => 0,
-        }
-    }
 }
 
 /// The pacing rate of a window: twice what fills it in slow start, 1.2 times later, so that pacing never

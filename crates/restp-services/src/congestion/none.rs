@@ -5,6 +5,21 @@ use crate::view::PathView;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 
+/// Parameters of [`Unplugged`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlightLimit {
+    /// Segments that may be in flight, at least 1. Default 100: about 10 Mbit/s over 100 ms with full segments.
+    pub flight_limit_segments: u64,
+}
+
+impl Default for FlightLimit {
+    fn default() -> Self {
+        FlightLimit {
+            flight_limit_segments: 100,
+        }
+    }
+}
+
 /// A constant window. Nothing the network does changes it; where the composition paces, it is spread evenly over a
 /// round trip, because a whole window freed at once by one repair would overflow the next queue.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +30,9 @@ pub struct Unplugged {
 }
 
 impl Unplugged {
-    /// A window of `limit_segments` (at least one) segments of `segment_bytes`.
-    pub fn new(limit_segments: u64, segment_bytes: u64) -> Self {
-        let limit_segments = limit_segments.max(1);
+    /// A window of as many segments of `segment_bytes` as `limit` says, one at least.
+    pub fn new(limit: &FlightLimit, segment_bytes: u64) -> Self {
+        let limit_segments = limit.flight_limit_segments.max(1);
         Unplugged {
             limit_segments,
             window_bytes: limit_segments.saturating_mul(segment_bytes.max(1)),
@@ -29,10 +44,8 @@ impl Unplugged {
 impl Congestion for Unplugged {
     /// Only the segment size counts: the limit is in segments, and the size may change with the path.
     fn on(&mut self, _: &CongestionEvent, view: &PathView<'_>) {
-        *self = Unplugged {
-            smoothed_rtt: view.smoothed_rtt,
-            ..Unplugged::new(self.limit_segments, view.segment_bytes)
-        };
+        self.window_bytes = self.limit_segments.saturating_mul(view.segment_bytes.max(1));
+        self.smoothed_rtt = view.smoothed_rtt;
     }
     fn window_bytes(&self) -> u64 {
         self.window_bytes

@@ -2,6 +2,8 @@
 //! data may use; the answer names some of them, or none: wait.
 
 mod blest;
+mod choice;
+mod custom;
 mod ecf;
 mod fastest_rtt;
 mod guard;
@@ -13,6 +15,8 @@ mod round_robin;
 mod weighted;
 
 pub use blest::Blest;
+pub use choice::{Scheduler, Scheduling};
+pub use custom::CustomScheduling;
 pub use ecf::Ecf;
 pub use fastest_rtt::FastestRtt;
 pub use guard::Guard;
@@ -77,32 +81,13 @@ pub trait Schedule: fmt::Debug {
     fn choose(&mut self, paths: &[Candidate], queue: &Queue) -> Placement;
 }
 
-/// Which path a segment takes, in spreading mode (ResTP §3.5.10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// The next path with room.
-    RoundRobin,
-    /// The path with the least smoothed round-trip time and room.
-    FastestRtt,
-    /// Shares by configured weights.
-    Weighted(Weights),
-    /// A copy on every path.
-    Redundant,
-    /// Slower paths only while the shared window lasts (Ferlin and others 2016).
-    Blest,
-    /// Slower paths only when that is sooner (Lim and others 2017).
-    Ecf,
-    /// As `Blest`, and the best path alone when that is better.
-    Guard,
-}
-
 /// Shares of the paths, in the order in which they were added; 1 for those not named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights(pub [u8; 15]);
 
 impl Default for Weights {
     fn default() -> Self {
-        Weights([1; 15])
+        Weights::DEFAULT
     }
 }
 
@@ -120,6 +105,9 @@ impl fmt::Display for Weights {
 }
 
 impl Weights {
+    /// The same share for every path.
+    pub const DEFAULT: Weights = Weights([1; 15]);
+
     /// Reads what is displayed: 1 to 15 numbers from 1 to 255 with colons between them.
     pub fn parse(text: &str) -> Option<Self> {
         let mut weights = Weights::default();
@@ -133,103 +121,6 @@ impl Weights {
     /// The share of the path with this ordinal, from 0.
     pub fn of(&self, path: usize) -> u32 {
         self.0.get(path).map_or(1, |weight| u32::from(*weight))
-    }
-}
-
-impl Scheduling {
-    /// Every scheduler with its name in compositions.
-    pub const ALL: [(&'static str, Scheduling); 7] = [
-        ("round-robin", Scheduling::RoundRobin),
-        ("fastest-rtt", Scheduling::FastestRtt),
-        ("weighted", Scheduling::Weighted(Weights([1; 15]))),
-        ("redundant", Scheduling::Redundant),
-        ("blest", Scheduling::Blest),
-        ("ecf", Scheduling::Ecf),
-        ("guard", Scheduling::Guard),
-    ];
-
-    /// The scheduler called `name`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let named = |(other, scheduling): &(&str, Scheduling)| (*other == name).then_some(*scheduling);
-        Self::ALL.iter().find_map(named)
-    }
-
-    /// Its name in compositions.
-    pub fn name(self) -> &'static str {
-        let same =
-            |(_, other): &&(&str, Scheduling)| std::mem::discriminant(other) == std::mem::discriminant(&self);
-        Self::ALL.iter().find(same).map_or("", |(name, _)| *name)
-    }
-
-    /// The share of a path, for weighted scheduling.
-    pub fn weight(self, path: usize) -> u32 {
-        match self {
-            Scheduling::Weighted(weights) => weights.of(path),
-            _ => 1,
-        }
-    }
-
-    /// The scheduler a composition names.
-    pub fn build(self) -> Scheduler {
-        match self {
-            Scheduling::RoundRobin => Scheduler::RoundRobin(RoundRobin::default()),
-            Scheduling::FastestRtt => Scheduler::FastestRtt(FastestRtt),
-            Scheduling::Weighted(_) => Scheduler::Weighted(Weighted::default()),
-            Scheduling::Redundant => Scheduler::Redundant(Redundant),
-            Scheduling::Blest => Scheduler::Blest(Blest::default()),
-            Scheduling::Ecf => Scheduler::Ecf(Ecf::default()),
-            Scheduling::Guard => Scheduler::Guard(Guard::default()),
-        }
-    }
-}
-
-/// The scheduler an association owns.
-#[derive(Debug)]
-pub enum Scheduler {
-    /// See [`RoundRobin`].
-    RoundRobin(RoundRobin),
-    /// See [`FastestRtt`].
-    FastestRtt(FastestRtt),
-    /// See [`Weighted`].
-    Weighted(Weighted),
-    /// See [`Redundant`].
-    Redundant(Redundant),
-    /// See [`Blest`].
-    Blest(Blest),
-    /// See [`Ecf`].
-    Ecf(Ecf),
-    /// See [`Guard`].
-    Guard(Guard),
-    /// See [`InOrder`].
-    InOrder(InOrder),
-    /// An algorithm from outside this crate.
-    Custom(Box<dyn Schedule + Send>),
-}
-
-impl Scheduler {
-    /// The scheduler of a path mode: the one chosen for spreading, the order of the paths otherwise.
-    pub fn new(mode: PathMode, chosen: Option<Scheduling>) -> Self {
-        match (mode, chosen) {
-            (PathMode::Spreading, Some(scheduling)) => scheduling.build(),
-            (PathMode::Overflow | PathMode::Spreading, _) => Scheduler::InOrder(InOrder { overflow: true }),
-            (PathMode::Single | PathMode::HotStandby, _) => Scheduler::InOrder(InOrder { overflow: false }),
-        }
-    }
-}
-
-impl Schedule for Scheduler {
-    fn choose(&mut self, paths: &[Candidate], queue: &Queue) -> Placement {
-        match self {
-            Scheduler::RoundRobin(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::FastestRtt(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Weighted(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Redundant(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Blest(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Ecf(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Guard(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::InOrder(scheduler) => scheduler.choose(paths, queue),
-            Scheduler::Custom(scheduler) => scheduler.choose(paths, queue),
-        }
     }
 }
 
@@ -270,7 +161,7 @@ mod tests {
         for (name, scheduling) in Scheduling::ALL {
             assert_eq!(
                 (Scheduling::from_name(name), scheduling.name()),
-                (Some(scheduling), name)
+                (Some(scheduling.clone()), name)
             );
         }
         assert_eq!(Scheduling::Weighted(Weights([3; 15])).name(), "weighted");

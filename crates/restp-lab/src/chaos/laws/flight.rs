@@ -91,10 +91,10 @@ impl Limits {
         let initial = numbers.iter().find(|(key, ..)| *key == "initial-window");
         let initial = initial.and_then(|(_, value, _)| value.split(' ').next()?.parse().ok());
         let always = match composition.congestion {
-            CongestionChoice::None {
-                flight_limit_segments,
-            } if composition.ack.is_on() && composition.ack.detail == Detail::Pointer => {
-                Some(flight_limit_segments)
+            CongestionChoice::None(limit)
+                if composition.ack.is_on() && composition.ack.detail == Detail::Pointer =>
+            {
+                Some(limit.flight_limit_segments)
             }
             _ => None,
         };

@@ -56,8 +56,8 @@ pub(super) static RULES: &[Rule] = &[
         reason: "with no segment in flight nothing moves, and more than 2^32 - 1 have no numbers",
         instead: &[("flight-limit", "256 segments")],
         broken: |c| {
-            matches!(c.congestion, CongestionChoice::None { flight_limit_segments: n }
-                if !(1..=u64::from(u32::MAX)).contains(&n))
+            matches!(c.congestion, CongestionChoice::None(p)
+                if !(1..=u64::from(u32::MAX)).contains(&p.flight_limit_segments))
         },
     },
     Rule {
@@ -200,6 +200,6 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn initial_window(c: &Composition) -> Option<u64> {
-    let mut congestion = c.congestion;
+    let mut congestion = c.congestion.clone();
     congestion.common().map(|common| common.initial_window_segments)
 }

@@ -119,7 +119,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     fn new(now: Time, parameters: Arc<TcpParameters>, local_key: Key, opened_here: bool) -> Self {
-        let scheduling = parameters.multipath.unwrap_or(Scheduling::FastestRtt);
+        let scheduling = parameters.multipath.clone().unwrap_or(Scheduling::FastestRtt);
         let bytes = u64::from(parameters.window.segments) * u64::from(parameters.segment_bytes);
         let shift = if parameters.window_scaling {
             shift_for(bytes)

@@ -166,7 +166,7 @@ impl Connection {
         };
         let members = self.members.iter_mut().enumerate();
         let usable = members.filter(|(_, member)| rank(&member.tcp) == Some(best));
-        let scheduling = self.scheduling;
+        let scheduling = &self.scheduling;
         usable
             .map(|(ordinal, member)| {
                 member

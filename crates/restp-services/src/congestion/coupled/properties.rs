@@ -113,7 +113,7 @@ fn at_least_the_best_single_path() {
         capacity,
     );
     for choice in linked() {
-        let several = run(&mut [Several::new(choice, &[0, 1])], ROUNDS, capacity);
+        let several = run(&mut [Several::new(choice.clone(), &[0, 1])], ROUNDS, capacity);
         let ratio = total(&several[0]) / total(&single[0]);
         // COUPLED leaves room on purpose: it takes from all when one path loses.
         let least = if matches!(choice, Choice::Coupled(_)) {
@@ -145,7 +145,7 @@ fn no_more_harm_than_one_flow_on_a_shared_link() {
             "uncoupled: {uncoupled:.2} with {paths}"
         );
         for choice in linked().into_iter().chain([Choice::Ewtcp(common())]) {
-            let coupled = share(choice, paths);
+            let coupled = share(choice.clone(), paths);
             // With a = 1 SEMICOUPLED takes √n; LIA's α corrects that.
             let most = if matches!(choice, Choice::Semicoupled(_)) {
                 1.1 * expected.sqrt()
@@ -176,7 +176,7 @@ fn traffic_moves_off_congested_paths() {
     };
     let uncoupled = congested_share(Choice::NewReno(common()));
     for choice in linked() {
-        let share = congested_share(choice);
+        let share = congested_share(choice.clone());
         assert!(
             share < 0.8 * uncoupled,
             "{}: {share:.2} against {uncoupled:.2} uncoupled",
@@ -190,7 +190,7 @@ fn traffic_moves_off_congested_paths() {
 #[test]
 fn a_path_that_recovers_is_used_again_soon() {
     for choice in linked() {
-        let mut flow = [Several::new(choice, &[0, 1])];
+        let mut flow = [Several::new(choice.clone(), &[0, 1])];
         let capacity = |link: usize, round| match (link, round) {
             (0, _) => 50.0,
             (_, ..2_000) => 2.0,
@@ -215,7 +215,9 @@ fn olia_leaves_more_to_others_than_lia() {
     let flows = 10;
     let capacity = |link: usize, _| [400.0, 400.0, 0.0][link];
     let outcome = |choice: Choice| {
-        let mut all: Vec<_> = (0..flows).map(|_| Several::new(choice, &[0, 1])).collect();
+        let mut all: Vec<_> = (0..flows)
+            .map(|_| Several::new(choice.clone(), &[0, 1]))
+            .collect();
         all.extend((0..flows).map(|_| Several::new(Choice::NewReno(common()), &[1])));
         let rates = run(&mut all, 4_000, capacity);
         let sum = |flows: &[Vec<f64>]| flows.iter().map(|flow| total(flow)).sum::<f64>();
