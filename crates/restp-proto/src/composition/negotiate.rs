@@ -6,7 +6,7 @@
 //! FC. The table of rules holds a composition to that.
 
 use super::{Composition, Refusal, ValidComposition};
-use crate::wire::codes::{CONG_NONE, FC_WINDOW};
+use crate::wire::codes::{CONG_NEW_RENO, CONG_NONE, FC_WINDOW};
 use crate::wire::{self, ErrorControl, Order, Paths, Scheduler, Services, Setup};
 use restp_services::ack::{Acknowledgement, DelayedParameters, Detail, PositiveParameters, Schedule};
 use restp_services::congestion::{CodeSpace, CongestionChoice};
@@ -49,7 +49,7 @@ impl Services {
                 // Every other scheduler is local policy: each end chooses for what it sends.
                 (PathMode::Spreading, _) => Paths::Spreading(Scheduler::Undeclared),
             },
-            congestion: c.congestion.code(code_space(c.paths)).unwrap_or(CONG_NONE),
+            congestion: stated(&c.congestion, code_space(c.paths)),
             flow_control: match c.flow_control {
                 FlowControl::None => 0,
                 FlowControl::Window(_) => FC_WINDOW,
@@ -159,10 +159,17 @@ fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, R
         CodeSpace::OnePath
     };
     let code = bits.congestion;
-    if local.congestion.code(space) == Some(code) {
+    let usable = bits.multipath() || !local.congestion.is_coupled();
+    if usable && stated(&local.congestion, space) == code {
         return Ok(local.congestion.clone());
     }
     CongestionChoice::from_code(code, space).ok_or_else(|| unknown("Cong", code, "0 is none, 1 is newreno"))
+}
+
+/// What the Cong field says of an algorithm: its own code, or that of NewReno. Who has no code is local policy: the peer
+/// does what it does beside NewReno, and whoever has such an algorithm keeps it when NewReno's code comes (OP-6).
+fn stated(congestion: &CongestionChoice, space: CodeSpace) -> u8 {
+    congestion.code(space).unwrap_or(CONG_NEW_RENO)
 }
 
 /// What this end schedules by when the peer leaves it open: its own choice, unless a header bit would have named that.

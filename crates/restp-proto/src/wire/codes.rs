@@ -12,7 +12,7 @@ pub const FC_WINDOW: u8 = 1;
 
 /// Cong, any path mode: no congestion control.
 pub const CONG_NONE: u8 = 0;
-/// Cong: NewReno; under MP? = 1 one independent window per subflow.
+/// Cong: NewReno, or an algorithm without a code of its own; under MP? = 1 one independent window per subflow.
 pub const CONG_NEW_RENO: u8 = 1;
 
 /// Byte 2, Ord: partially ordered.

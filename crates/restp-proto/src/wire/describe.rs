@@ -191,7 +191,8 @@ fn base(list: &mut List<'_>, header: &Header) {
     };
     let congestion = match (services.multipath(), services.congestion) {
         (_, codes::CONG_NONE) => "no congestion control",
-        (true, codes::CONG_NEW_RENO) => "newreno, one window per subflow",
+        (true, codes::CONG_NEW_RENO) => "newreno, or one without a code; a window per subflow",
+        (false, codes::CONG_NEW_RENO) => "newreno, or one without a code",
         (_, code) => {
             CongestionChoice::from_code(code, space).map_or("unassigned algorithm", |choice| choice.name())
         }

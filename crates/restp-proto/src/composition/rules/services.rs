@@ -2,7 +2,6 @@
 
 use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, windowed};
 use restp_services::ack::{Acknowledgement, Detail};
-use restp_services::congestion::CodeSpace;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
@@ -221,18 +220,9 @@ pub(super) static RULES: &[Rule] = &[
         verdict: Verdict::Impossible,
         source: "OP-6",
         about: &["congestion", "paths"],
-        reason: "coupled windows are those of several paths, and the header has no code for them on one",
+        reason: "coupled windows are those of several paths, and on one there is nothing to couple",
         instead: &[("congestion", "newreno")],
         broken: |c| c.paths == PathMode::Single && c.congestion.is_coupled(),
-    },
-    Rule {
-        id: "no-code-on-paths",
-        verdict: Verdict::Impossible,
-        source: "OP-6",
-        about: &["congestion", "paths"],
-        reason: "on several paths the header has no code for this algorithm",
-        instead: &[("congestion", "newreno")],
-        broken: |c| c.paths != PathMode::Single && c.congestion.code(CodeSpace::SeveralPaths).is_none(),
     },
     Rule {
         id: "mapping-crc-needs-paths",

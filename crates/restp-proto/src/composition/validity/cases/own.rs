@@ -64,10 +64,10 @@ pub(in super::super) const OWN: &[Row] = &[
         &["coupled-needs-paths"],
     ),
     (
-        "Tahoe on several paths",
+        "Tahoe on several paths, where the header has no code for it",
         "mp-opt",
         &[("congestion", "tahoe"), ("connection", "three-way")],
-        &["no-code-on-paths"],
+        &[],
     ),
     (
         "a check of mappings without any",
