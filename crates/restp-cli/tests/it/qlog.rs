@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
-use common::{Receiver, content, names, restp, write};
+use crate::common::{Receiver, content, names, restp, write};
 use serde_json::Value;
 use std::path::Path;
 

@@ -3,9 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
-use common::{Running, content, write};
+use crate::common::{Running, content, write};
 use std::fs;
 use std::process::Command;
 

@@ -6,9 +6,7 @@
     reason = "in a test a failed unwrap is a failed test; tests may wait for real time"
 )]
 
-mod common;
-
-use common::{Ended, PATIENCE, Receiver, Running, content, emulate, names, restp, says, write};
+use crate::common::{Ended, PATIENCE, Receiver, Running, content, emulate, names, restp, says, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 

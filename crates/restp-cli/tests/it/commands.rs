@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
-use common::{Running, emulate, restp, write};
+use crate::common::{Running, emulate, restp, write};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
-use common::{Receiver, Running, content, emulate, restp, write};
+use crate::common::{self, Receiver, Running, content, emulate, restp, write};
 use nix::sys::signal::Signal;
 use std::time::Duration;
 

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
-use common::{Ended, Receiver, Running, restp, says, write};
+use crate::common::{Ended, Receiver, Running, restp, says, write};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-mod common;
-
+use crate::common::{Receiver, Running, content, emulate, names, restp, write};
 use bytes::Bytes;
-use common::{Receiver, Running, content, emulate, names, restp, write};
 use nix::sys::signal::Signal;
 use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Preset};
 use serde_json::Value;

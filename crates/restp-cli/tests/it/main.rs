@@ -1,0 +1,12 @@
+//! The built command as a user starts it. One program for all of it: each further one would be linked by itself.
+
+mod commands;
+mod common;
+mod cookies;
+mod endings;
+mod key_files;
+mod multipath;
+mod multipath_tun;
+mod qlog;
+mod seal;
+mod transfer;
