@@ -1,10 +1,8 @@
 //! The opportunistic set-up over real sockets and emulated paths: the survival table of ResTP §3.5.5 row by row. What it
 //! saves is time, which tests on a shared machine do not measure: they look at who sent what.
 
-mod common;
-
+use crate::common::{Line, PORT, loopback, within};
 use bytes::Bytes;
-use common::{Line, PORT, loopback, within};
 use restp::{Acceptance, Connection, Endpoint, EndpointConfig, FlowStats, Local, Preset, Security};
 use restp_base::time::Duration;
 use std::net::SocketAddr;

@@ -1,10 +1,8 @@
 //! Partial reliability over real sockets and an emulated path (ResTP §3.7): with blocks and with vectors of holes what
 //! is repeated in time comes in order, and what is not in time is left out.
 
-mod common;
-
+use crate::common::{Line, PORT, loopback, within};
 use bytes::Bytes;
-use common::{Line, PORT, loopback, within};
 use restp::emulator::Report;
 use restp::{Acceptance, Endpoint, EndpointConfig, FlowStats, Preset};
 

@@ -1,14 +1,12 @@
 //! The driver's generic part, shown with a toy transport over loopback: what any machine may rely on.
 
-mod toy;
-
+use crate::toy::{CLOSED_PORT, FAULT, SEGMENT_BYTES, Toy};
 use bytes::Bytes;
 use restp::{CloseReason, ConnectError, Endpoint, SendError};
 use restp_base::machine::PathAddress;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toy::{CLOSED_PORT, FAULT, SEGMENT_BYTES, Toy};
 
 const PORT: u16 = 7;
 

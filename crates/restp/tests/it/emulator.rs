@@ -1,18 +1,15 @@
 //! The emulator against a wall clock. The machine may be shared and withhold the processor, so assertions are on
 //! medians and counts, and a run in which the emulator itself says that it was held up is repeated.
 
-mod common;
-mod toy;
-
+use crate::common::Line;
+use crate::toy::Toy;
 use bytes::Bytes;
-use common::Line;
 use restp::clock::Clock;
 use restp::emulator::{Answer, CommandError, DirectionReport};
 use restp::{CloseReason, Endpoint};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
-use toy::Toy;
 
 /// IP and UDP headers occupy the link as well.
 const HEADER_BYTES: u64 = 28;

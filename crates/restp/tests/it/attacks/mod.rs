@@ -1,12 +1,10 @@
 //! Real endpoints with an attacker between them, as `restp-seal/tests/attacks.rs` has him in virtual time. Whatever he
 //! does, bytes arrive once, in order and unchanged, or not at all; nobody crashes, and nobody is talked down.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod relay;
 
+use crate::common::{PORT, loopback, noise, within};
 use bytes::Bytes;
-use common::{PORT, loopback, noise, within};
 use relay::{Passing, Relay, Rule, pass};
 use restp::{Acceptance, Connection, Endpoint, EndpointConfig, Identity, Local, Preset, Security};
 use restp_base::machine::Head;

@@ -1,9 +1,7 @@
 //! ResTP itself over real sockets, also through emulated paths.
 
-mod common;
-
+use crate::common::{Line, PORT, loopback, noise, within};
 use bytes::Bytes;
-use common::{Line, PORT, loopback, noise, within};
 use restp::emulator::Report;
 use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

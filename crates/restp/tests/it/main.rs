@@ -1,0 +1,15 @@
+//! Endpoints and the emulator over real sockets. One program for all of it: each further one would be linked by itself.
+
+mod addresses;
+mod attacks;
+mod common;
+mod driver;
+mod early_data;
+mod emulator;
+mod emulator_tun;
+mod mtu;
+mod multipath;
+mod parity;
+mod partial;
+mod toy;
+mod transfer;
