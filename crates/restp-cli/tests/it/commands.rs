@@ -416,9 +416,9 @@ fn a_report_is_left_to_the_interpreter_that_has_the_package() {
 
 #[test]
 fn an_emulator_says_when_it_is_ready_and_what_it_did() {
-    let (path, _) = emulate("127.0.0.1:9", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n");
-    path.signal(Signal::SIGINT);
-    let ended = path.end();
+    let path = emulate("127.0.0.1:9", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n");
+    path.running.signal(Signal::SIGINT);
+    let ended = path.running.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.json()["paths"][0]["forward"]["offered_packets"], 0);
 

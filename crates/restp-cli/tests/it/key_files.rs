@@ -1,12 +1,8 @@
 //! Files of keys as users find them after accidents: what is said names what happened, and the way out works.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "in a test a failed unwrap is a failed test; tests may wait for real time"
-)]
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{Ended, PATIENCE, Receiver, Running, content, emulate, names, restp, says, write};
+use crate::common::{Ended, Receiver, Running, content, dies_after, emulate, restp, says, wait_until, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -137,17 +133,18 @@ fn another_key_that_another_run_met_meanwhile_is_loud_and_stays() {
     let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let other = keygen(&folder.path().join("other.key"));
     let receiver = Receiver::start(&[]);
-    let (_path, address) = emulate(&receiver.address, "rate = \"1 Mbit/s\"\n");
+    let mut path = emulate(
+        &receiver.address,
+        &format!("rate = \"20 Mbit/s\"\n{}", dies_after(100)),
+    );
     let file = write(folder.path(), "note.bin", &content(300_000));
-    let run = begin(data.path(), &file, &address);
-    let start = std::time::Instant::now();
-    while names(receiver.folder.path()).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "the transfer does not begin");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let line = format!("{address} {other}\n");
+    let run = begin(data.path(), &file, &path.address);
+    wait_until("the transfer begins", || !receiver.names().is_empty());
+    let line = format!("{} {other}\n", path.address);
     fs::write(known_peers(data.path()), &line).unwrap();
-    says(&run.end(), 1, &["IS IN DOUBT", &address, &other, "ticket"]);
+    path.await_loss();
+    path.heal();
+    says(&run.end(), 1, &["IS IN DOUBT", &path.address, &other, "ticket"]);
     assert_eq!(fs::read_to_string(known_peers(data.path())).unwrap(), line);
 }
 

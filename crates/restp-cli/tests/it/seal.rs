@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{Ended, Receiver, Running, restp, says, write};
+use crate::common::{Ended, FOR_EVER, Receiver, Running, restp, says, write};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What `receiver` has said on standard error until it is told to end.
+/// What `receiver` says on standard error until it has been told to end.
 fn overheard(receiver: Receiver) -> String {
     receiver.running.signal(Signal::SIGINT);
     receiver.running.end().stderr
@@ -25,7 +25,13 @@ fn file() -> (tempfile::TempDir, String) {
 /// Sends with keys and known hosts in `data`.
 fn send(data: &Path, arguments: &[&str]) -> Ended {
     let (_folder, file) = file();
-    Running::start_keeping(data, &[&["send", &file, "--timeout", "5 s"], arguments].concat()).end()
+    Running::start_keeping(data, &[&["send", &file], &FOR_EVER[..], arguments].concat()).end()
+}
+
+/// The same to somebody who will not answer.
+fn send_in_vain(data: &Path, arguments: &[&str]) -> Ended {
+    let (_folder, file) = file();
+    Running::start_keeping(data, &[&["send", &file, "--timeout", "1 s"], arguments].concat()).end()
 }
 
 fn keygen(folder: &Path, name: &str) -> (String, String) {
@@ -147,8 +153,12 @@ fn plain_is_said_on_both_sides_and_warned_of() {
         &["leave --plain out"],
     );
     // With bare addresses nobody can know; there is no way down either.
-    says(&send(data.path(), &[&receiver.address]), 1, &["--plain"]);
-    says(&send(data.path(), &[&sealed.address, "--plain"]), 1, &["--plain"]);
+    says(&send_in_vain(data.path(), &[&receiver.address]), 1, &["--plain"]);
+    says(
+        &send_in_vain(data.path(), &[&sealed.address, "--plain"]),
+        1,
+        &["--plain"],
+    );
     let sent = send(data.path(), &[&receiver.ticket, "--plain"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(sent.stderr.contains("warning: --plain"), "{sent:?}");
@@ -174,20 +184,24 @@ fn a_receiver_says_once_that_senders_are_on_the_other_side_of_plain() {
         "datagrams came that are not plain",
         "datagrams came that are not encrypted",
     );
-    let receiver = Receiver::start(&[]);
+    let mut receiver = Receiver::start(&[]);
     for _ in 0..2 {
         says(
-            &send(data.path(), &[&receiver.address, "--plain"]),
+            &send_in_vain(data.path(), &[&receiver.address, "--plain"]),
             1,
             &["nobody answered"],
         );
     }
-    let said = overheard(receiver);
+    let said = receiver.running.overhear(sealed) + &overheard(receiver);
     assert_eq!((times(&said, sealed), times(&said, plain)), (1, 0), "{said}");
     assert!(said.contains("leave --plain out there"), "{said}");
-    let receiver = Receiver::start(&["--plain"]);
-    says(&send(data.path(), &[&receiver.address]), 1, &["nobody answered"]);
-    let said = overheard(receiver);
+    let mut receiver = Receiver::start(&["--plain"]);
+    says(
+        &send_in_vain(data.path(), &[&receiver.address]),
+        1,
+        &["nobody answered"],
+    );
+    let said = receiver.running.overhear(plain) + &overheard(receiver);
     assert_eq!((times(&said, sealed), times(&said, plain)), (0, 1), "{said}");
     assert!(said.contains("say --plain there as well"), "{said}");
     // Those who agree hear nothing of it.

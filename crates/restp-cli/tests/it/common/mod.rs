@@ -11,25 +11,29 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Until a process must have done what it was asked for, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// For ends whose `--timeout` must not be what ends them: longer than a test waits.
+pub const FOR_EVER: [&str; 2] = ["--timeout", "1 h"];
 
 /// A running `restp`.
 pub struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
+    notes: BufReader<ChildStderr>,
 }
 
 /// A `restp` that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
-    /// What it printed since the last line that was read.
+    /// What it printed since the last line that was read; so with `stderr`.
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
@@ -45,6 +49,7 @@ impl Running {
             Command::new(env!("CARGO_BIN_EXE_restp"))
                 .args(arguments)
                 .current_dir(folder),
+            Stdio::null(),
         )
     }
 
@@ -54,6 +59,7 @@ impl Running {
             Command::new(env!("CARGO_BIN_EXE_restp"))
                 .args(arguments)
                 .env("XDG_CACHE_HOME", cache),
+            Stdio::null(),
         )
     }
 
@@ -63,6 +69,7 @@ impl Running {
             Command::new("ip")
                 .args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_restp")])
                 .args(arguments),
+            Stdio::null(),
         )
     }
 
@@ -72,21 +79,28 @@ impl Running {
             Command::new(env!("CARGO_BIN_EXE_restp"))
                 .args(arguments)
                 .env("XDG_DATA_HOME", data),
+            Stdio::null(),
         )
     }
 
-    fn spawn(command: &mut Command) -> Running {
+    /// With standard input to write to.
+    fn start_listening(arguments: &[&str]) -> (Running, ChildStdin) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
+        let mut running = Self::spawn(command.args(arguments), Stdio::piped());
+        let stdin = running.child.stdin.take().unwrap();
+        (running, stdin)
+    }
+
+    fn spawn(command: &mut Command, stdin: Stdio) -> Running {
         // Keys of tests are not the user's.
         if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
             command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
         }
-        let command = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let command = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Running { child, lines }
+        let notes = BufReader::new(child.stderr.take().unwrap());
+        Running { child, lines, notes }
     }
 
     /// The next line of standard output, which must be JSON.
@@ -94,6 +108,15 @@ impl Running {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    /// Waits until it has said `words` on standard error; what it has said there so far.
+    pub fn overhear(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        while !said.contains(words) {
+            assert_ne!(self.notes.read_line(&mut said).unwrap(), 0, "{said}");
+        }
+        said
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -119,12 +142,7 @@ impl Running {
         let took = start.elapsed();
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.lines.read_to_string(&mut stdout).unwrap();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut stderr)
-            .unwrap();
+        self.notes.read_to_string(&mut stderr).unwrap();
         let code = self.child.wait().unwrap().code();
         Ended {
             code,
@@ -206,18 +224,69 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// An emulated path to `to`; returns it with its address. `keys` are those of a path in `NET.toml`.
-pub fn emulate(to: &str, keys: &str) -> (Running, String) {
+/// A running emulated path.
+pub struct Line {
+    pub running: Running,
+    pub address: String,
+    commands: ChildStdin,
+}
+
+/// An emulated path to `to`. `keys` are those of a path in `NET.toml`.
+pub fn emulate(to: &str, keys: &str) -> Line {
     let folder = tempfile::tempdir().unwrap();
     let net = write(
         folder.path(),
         "net.toml",
         format!("[[path]]\nname = \"p\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n{keys}").as_bytes(),
     );
-    let mut running = Running::start(&["emulate", "--json", net.to_str().unwrap()]);
+    let (mut running, commands) =
+        Running::start_listening(&["emulate", "--json", "--control", net.to_str().unwrap()]);
     let ready = running.json();
     let address = ready["ready"][0]["listen"].as_str().unwrap().to_owned();
-    (running, address)
+    Line {
+        running,
+        address,
+        commands,
+    }
+}
+
+/// Losses of a line that carries `packets` in each direction and then none: however fast the machine is, it dies in the middle
+/// of a longer transfer.
+pub fn dies_after(packets: u64) -> String {
+    let numbers: Vec<_> = (packets + 1..packets + 50_000)
+        .map(|number| number.to_string())
+        .collect();
+    format!(
+        "loss = {{ drop = [{}], direction = \"both\" }}\n",
+        numbers.join(",")
+    )
+}
+
+impl Line {
+    /// Carries everything from now on.
+    pub fn heal(&mut self) {
+        writeln!(self.commands, "set p loss=0 reverse_loss=0").unwrap();
+    }
+
+    /// Waits until it has lost a packet on the way forward.
+    pub fn await_loss(&mut self) {
+        wait_until("a packet is lost", || {
+            writeln!(self.commands, "stats").unwrap();
+            self.running.json()["paths"][0]["forward"]["dropped_error"] != 0
+        });
+    }
+}
+
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        pause(Duration::from_millis(10));
+    }
+}
+
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 pub fn write(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
