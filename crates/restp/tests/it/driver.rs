@@ -19,9 +19,9 @@ fn endpoint() -> Endpoint<Toy> {
 }
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
+    tokio::time::timeout(Duration::from_secs(60), future)
         .await
-        .unwrap_or_else(|_| panic!("{what}: waited 20 s"))
+        .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
 }
 
 fn message(number: u32, len: usize) -> Bytes {

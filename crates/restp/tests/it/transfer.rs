@@ -95,6 +95,7 @@ async fn a_file_arrives_unchanged_where_losses_are_rebuilt_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures, and wants a machine of its own: make test-long"]
 async fn a_clean_path_is_used_to_the_full() {
     let path = "rate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nqueue = { drop_tail = \"bdp\" }";
     let (seconds, report) = through(path, "default", 5_000_000).await;
