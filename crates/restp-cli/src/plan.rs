@@ -71,13 +71,20 @@ pub fn composition(
     arguments: &CompositionArgs,
     tune: impl FnOnce(&mut Composition),
 ) -> Result<Composition, Failure> {
-    let mut base = match arguments.profile.as_deref() {
+    let base = match arguments.profile.as_deref() {
         None => base,
         Some(profile) => named(base, profile)?,
     };
+    // A preset stands for a profile wherever it is named.
+    let is_preset = |(key, _): &(String, String)| key == "preset";
+    let (presets, set): (Pairs, Pairs) = settings(&arguments.set)?.into_iter().partition(is_preset);
+    let with = |base, pairs| {
+        Composition::from_pairs(base, borrowed(pairs))
+            .map_err(|error| Failure::input(format!("--set {error}")))
+    };
+    let mut base = with(base, &presets)?;
     tune(&mut base);
-    let set = settings(&arguments.set)?;
-    Composition::from_pairs(base, borrowed(&set)).map_err(|error| Failure::input(format!("--set {error}")))
+    with(base, &set)
 }
 
 /// What a transfer over several paths is made of unless a profile says otherwise: the default, spread over all of them, the
@@ -193,6 +200,24 @@ mod tests {
             numbers.contains(&("flight-limit", "700 segments".into(), "OP-50")),
             "{numbers:?}"
         );
+    }
+
+    #[test]
+    fn settings_have_the_last_word_but_a_preset_among_them_is_tuned() {
+        let arguments = CompositionArgs {
+            profile: None,
+            set: ["rto-floor=300 ms", "preset=resilient"]
+                .map(str::to_owned)
+                .to_vec(),
+        };
+        let tune = |composition: &mut Composition| {
+            composition.outage_timeout = Duration::from_secs(5);
+            composition.rto.floor = Duration::from_secs(1);
+        };
+        let composition = composition(Composition::default(), &arguments, tune).expect("understood");
+        assert!(composition.loss_handling.probes());
+        assert_eq!(composition.outage_timeout, Duration::from_secs(5));
+        assert_eq!(composition.rto.floor, Duration::from_millis(300));
     }
 
     #[test]

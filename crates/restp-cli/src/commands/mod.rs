@@ -48,6 +48,7 @@ fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failur
 fn bear(composition: &mut Composition, patience: Duration) {
     composition.progress_timeout = patience;
     composition.idle_timeout = patience;
+    composition.outage_timeout = patience; // of profiles that take silence for an outage
     composition.handshake.rto = composition.handshake.rto.min(FIRST_HANDSHAKE_WAIT);
     let rto = &mut composition.rto;
     // Data leaves 255 times at most (OP-51): where a day is to be borne, the longest waits are longer.
@@ -88,8 +89,14 @@ mod tests {
     #[test]
     fn an_outage_shorter_than_the_patience_is_survived() {
         let mut composition = Composition::default();
-        bear(&mut composition, Duration::from_secs(30));
-        assert_eq!(composition.progress_timeout, Duration::from_secs(30));
+        let patience = Duration::from_secs(30);
+        bear(&mut composition, patience);
+        let limits = [
+            composition.progress_timeout,
+            composition.idle_timeout,
+            composition.outage_timeout,
+        ];
+        assert_eq!(limits, [patience; 3]);
         assert_eq!(composition.rto.ceiling, Duration::from_secs(3));
         assert!(composition.check().is_ok());
     }

@@ -77,18 +77,44 @@ fn an_idle_receiver_may_be_ended_at_any_time() {
 
 #[test]
 fn a_vanished_receiver_is_given_up_with_what_to_check() {
-    let transfer = begin(&[], &["--timeout", "2 s"], SLOW, LONG);
-    transfer.receiver.running.signal(Signal::SIGKILL);
-    let sent = transfer.sender.end();
-    assert_eq!(sent.code, Some(1), "{sent:?}");
-    assert!(sent.stderr.contains("check"), "{sent:?}");
-    assert!(silence(&sent.stderr) >= 2.0, "{sent:?}");
+    // With `resilient` silence is taken for an outage, which is borne for a day unless `--timeout` says otherwise.
+    for profile in ["default", "resilient"] {
+        let options = ["--timeout", "2 s", "--profile", profile];
+        let transfer = begin(&[], &options, SLOW, LONG);
+        transfer.receiver.running.signal(Signal::SIGKILL);
+        let sent = transfer.sender.end();
+        assert_eq!(sent.code, Some(1), "{sent:?}");
+        assert!(sent.stderr.contains("check"), "{sent:?}");
+        assert!(silence(&sent.stderr) >= 2.0, "{sent:?}");
+    }
 }
 
 /// The seconds after which a sender says that it has given up.
 fn silence(stderr: &str) -> f64 {
     let (_, rest) = stderr.split_once("has not answered for ").unwrap();
     rest.split_once(" s;").unwrap().0.parse().unwrap()
+}
+
+/// It has the key and the port of the one that is gone, but knows nothing of the connection.
+#[test]
+fn a_receiver_that_starts_again_is_no_reason_to_wait() {
+    let keys = tempfile::tempdir().unwrap();
+    let key = keys.path().join("own.key").to_str().unwrap().to_owned();
+    assert_eq!(restp(&["keygen", &key]).code, Some(0));
+    for profile in ["default", "resilient"] {
+        let options = ["--timeout", "2 s", "--profile", profile];
+        let transfer = begin(&["--key", &key], &options, SLOW, LONG);
+        let Receiver { running, address, .. } = transfer.receiver;
+        running.signal(Signal::SIGKILL);
+        running.end();
+        let dir = keys.path().to_str().unwrap();
+        let mut again = Running::start(&[
+            "recv", "--json", "--listen", &address, "--dir", dir, "--key", &key,
+        ]);
+        again.json();
+        let sent = transfer.sender.end();
+        assert_eq!(sent.code, Some(1), "{sent:?}");
+    }
 }
 
 #[test]
