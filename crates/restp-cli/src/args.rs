@@ -111,7 +111,8 @@ Examples:
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
   restp send video.mkv restp1-... --bind wlan0 --bind wwan0
-                                                over two interfaces at once; `--bind all`: over every one
+                                                over two interfaces at once; `--bind all`: over every one;
+                                                several paths imply preset `multipath`
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone
 
@@ -143,7 +144,8 @@ pub struct Send {
 
 #[derive(Debug, Default, Args)]
 pub struct CompositionArgs {
-    /// What the connection is made of: a preset, or a file of `service = "choice"` lines that ends in .toml
+    /// What the connection is made of: a preset, or a file of `service = "choice"` lines that ends in .toml [default:
+    /// `default`, and `multipath` where `send` is given several paths]
     #[arg(long, value_name = "NAME-or-FILE.toml")]
     pub profile: Option<String>,
     /// Change one service or number of it; may be repeated

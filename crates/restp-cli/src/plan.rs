@@ -87,14 +87,13 @@ pub fn composition(
     with(base, &set)
 }
 
-/// What a transfer over several paths is made of unless a profile says otherwise: the default, spread over all of them, the
-/// fastest that has room first.
+/// What a transfer over several paths is made of unless `--profile` or `--set` say otherwise: preset `multipath`, whose
+/// scheduler leaves a path out that would make the transfer slower.
 ///
 /// # Errors
-/// Never, as long as these choices exist.
+/// Never, as long as it exists.
 pub fn over_several_paths() -> Result<Composition, Failure> {
-    let spread = [("paths", "spreading"), ("scheduling", "fastest-rtt")];
-    Composition::from_pairs(Composition::default(), spread).map_err(Failure::operation)
+    Composition::from_pairs(Composition::default(), [("preset", "multipath")]).map_err(Failure::operation)
 }
 
 /// Checks a composition and prints what to beware of.

@@ -34,15 +34,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let patience = plan::timeout(&arguments.timeout)?;
     let addresses = addresses(arguments)?;
     let several = asks_for_several(arguments, &addresses);
-    let base = if several {
-        plan::over_several_paths()?
-    } else {
-        Composition::default()
-    };
-    let composition = plan::composition(base, &arguments.composition, |composition| {
-        bear(composition, patience);
-    })?;
-    let composition = plan::checked(composition)?;
+    let composition = plan::checked(composition(arguments, several, patience)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
     let all_paths = composition.paths != PathMode::Single;
@@ -113,6 +105,22 @@ fn addresses(arguments: &Send) -> Result<Vec<SocketAddr>, Failure> {
         addresses.extend_from_slice(ticket.addresses());
     }
     Ok(addresses)
+}
+
+/// What the connection is made of. Several paths imply what their preset chooses, unless `--set` contradicts it.
+fn composition(arguments: &Send, several: bool, patience: Duration) -> Result<Composition, Failure> {
+    let over = |base| {
+        plan::composition(base, &arguments.composition, |composition| {
+            bear(composition, patience)
+        })
+    };
+    if several {
+        let implied = over(plan::over_several_paths()?)?;
+        if implied.clone().check().is_ok() {
+            return Ok(implied);
+        }
+    }
+    over(Composition::default())
 }
 
 /// Did the user name more than one path?
@@ -340,6 +348,43 @@ mod tests {
         let replaced = addresses(&arguments(&to, &["127.0.0.1:3"])).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
         assert!(addresses(&arguments(&["nonsense"], &[])).is_err());
+    }
+
+    #[test]
+    fn several_paths_imply_their_preset_unless_something_else_is_said() {
+        let made_of = |profile: Option<&str>, set: &[&str], several: bool| {
+            let mut arguments = arguments(&["10.0.0.1:5"], &[]);
+            arguments.composition.profile = profile.map(str::to_owned);
+            arguments.composition.set = set.iter().map(|text| (*text).to_owned()).collect();
+            let composition = composition(&arguments, several, Duration::from_secs(30));
+            composition
+                .expect("understood")
+                .check()
+                .expect("valid")
+                .services()
+        };
+        let has = |services: &[(&str, String, &str)], key: &str, choice: &str| {
+            services
+                .iter()
+                .any(|(name, value, _)| *name == key && value == choice)
+        };
+        let implied = made_of(None, &[], true);
+        for (key, choice) in [
+            ("paths", "spreading"),
+            ("scheduling", "guard"),
+            ("congestion", "bbr"),
+        ] {
+            assert!(has(&implied, key, choice), "{implied:?}");
+        }
+        let changed = made_of(None, &["congestion=cubic"], true);
+        assert!(has(&changed, "congestion", "cubic") && has(&changed, "scheduling", "guard"));
+        let default = made_of(None, &[], false);
+        for contradicted in [
+            made_of(Some("default"), &[], true),
+            made_of(None, &["paths=single"], true),
+        ] {
+            assert_eq!(contradicted, default);
+        }
     }
 
     #[test]
