@@ -9,7 +9,8 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke soak docs deny clean
+.PHONY: help demo test test-long traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke \
+  soak docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -20,6 +21,9 @@ demo: ## a transfer over links that break, in one command
 # Cargo comes last: its closing lines are the verdict.
 test: lint proof python-test fuzz-smoke ## everything that must hold before a change is taken
 	cargo test --locked --workspace
+
+test-long: ## what takes longer, or measures and wants a machine of its own
+	cargo test --locked --workspace --lib --bins --tests -- --ignored
 
 lint: ## format, clippy, checks of the repository
 	cargo fmt --all --check
