@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke \
+.PHONY: help demo test test-long traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke mutants \
   soak docs deny clean
 
 help: ## list the targets
@@ -76,6 +76,10 @@ fuzz: ## coverage-guided fuzzing, 20 minutes of one core for each target; fuzz/r
 
 fuzz-smoke: ## every fuzz target for a share of one minute, without a fuzzer
 	cargo run --locked --quiet --package restp-fuzz -- 60
+
+mutants: ## mutation tests, days of one core; writes docs/results/mutation.md; MUTANTS="--shard 0/20" for a sample
+	command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	python3 bench/mutants.py $(MUTANTS)
 
 soak: ## 200 connections for an hour beside faults and kills; writes docs/results/soak.md; SOAK="--minutes N --seed N" for others
 	cargo build --locked --release --package restp-cli
