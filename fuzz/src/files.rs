@@ -39,7 +39,7 @@ pub fn run(bytes: &[u8]) {
     }
     let kept = cookies::parse_all(&text, NOW);
     assert!((kept.cookies.values()).all(|cookie| cookie.remaining.as_nanos() > 0));
-    assert!(kept.passes.len() <= 1024 && kept.cookies.len() + kept.damaged.len() <= text.lines().count());
+    assert!(kept.tokens.len() <= 1024 && kept.cookies.len() + kept.damaged.len() <= text.lines().count());
     if let Err(refused) = KnownPeers::parse("known_peers".into(), bytes) {
         assert!(refused.message().contains("known_peers, line"));
     }

@@ -1,14 +1,14 @@
-//! Cookies and passes of receivers, kept from one run of `send` to the next: one line each in `restp/cookies` under the user's
+//! Cookies and tokens of receivers, kept from one run of `send` to the next: one line each in `restp/cookies` under the user's
 //! cache directory (XDG Base Directory Specification), which nobody else may read.
 //!
-//! A pass holds the secret that goes with its ticket: who reads the file can come to the receiver as this user for a day.
+//! A token holds the secret that goes with its ticket: who reads the file can come to the receiver as this user for a day.
 //!
 //! What is lost or damaged costs a round trip, nothing more: a line that means nothing is left out, and counted so that it
 //! can be mentioned. Runs that end at the same time keep what each other was given.
 
 use crate::files;
 use restp::clock::unix_seconds;
-use restp::{Cookie, KeptCookie, Pass, PublicKey, Resumption};
+use restp::{Cookie, KeptCookie, PublicKey, Resumption, Token};
 use restp_base::time::Duration;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -28,8 +28,8 @@ pub struct CookieFile {
 pub struct Kept {
     /// Cookies that are still shown.
     pub cookies: BTreeMap<(SocketAddr, u16), KeptCookie>,
-    /// Passes by the key of the receiver.
-    pub passes: BTreeMap<PublicKey, Pass>,
+    /// Tokens by the key of the receiver.
+    pub tokens: BTreeMap<PublicKey, Token>,
     /// Servers and services whose cookie is too old.
     pub expired: Vec<(SocketAddr, u16)>,
     /// Lines that mean nothing, counted from 1.
@@ -62,7 +62,7 @@ impl CookieFile {
         }
     }
 
-    /// Puts into it what changed since it held `before`: `cookies` and `passes` are all there are now.
+    /// Puts into it what changed since it held `before`: `cookies` and `tokens` are all there are now.
     ///
     /// # Errors
     /// When the folder or the file cannot be written; the old file is there still.
@@ -70,10 +70,10 @@ impl CookieFile {
         &self,
         before: &Kept,
         cookies: &[KeptCookie],
-        passes: &[(PublicKey, Pass)],
+        tokens: &[(PublicKey, Token)],
     ) -> io::Result<()> {
         let cookies = cookies.iter().map(|kept| ((kept.server, kept.port), *kept));
-        let (cookies, passes) = (cookies.collect(), passes.iter().copied().collect());
+        let (cookies, tokens) = (cookies.collect(), tokens.iter().copied().collect());
         files::update(&self.path, MAX_BYTES, |there| {
             // What cannot be read is worth a round trip: a new file takes its place.
             let now = unix_seconds();
@@ -82,9 +82,9 @@ impl CookieFile {
                 old.cookie == new.cookie && new.remaining <= old.remaining
             };
             let cookies = merged(&before.cookies, &cookies, there.cookies, same_cookie);
-            let passes = merged(&before.passes, &passes, there.passes, Pass::eq);
+            let tokens = merged(&before.tokens, &tokens, there.tokens, Token::eq);
             let cookies = cookies.values().map(|kept| line(kept, now));
-            let lines = cookies.chain(passes.iter().take(MAX_PASSES).map(pass_line));
+            let lines = cookies.chain(tokens.iter().take(MAX_TOKENS).map(token_line));
             Ok(lines.collect::<String>().into_bytes())
         })
     }
@@ -114,9 +114,9 @@ fn merged<K: Ord + Copy, V: Copy>(
 pub fn parse_all(text: &str, now: u64) -> Kept {
     let mut kept = Kept::default();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {
-        if let Some((key, pass)) = parse_pass(line) {
-            if kept.passes.len() < MAX_PASSES {
-                kept.passes.insert(key, pass);
+        if let Some((key, token)) = parse_token(line) {
+            if kept.tokens.len() < MAX_TOKENS {
+                kept.tokens.insert(key, token);
             }
             continue;
         }
@@ -159,21 +159,21 @@ fn parse(line: &str) -> Option<(SocketAddr, u16, Cookie, u64)> {
     words.next().is_none().then_some((server, port, cookie, until))
 }
 
-/// Key of the receiver, epoch and token of a pass; key of the sender, ticket and its secret, if there is one.
-fn pass_line((key, pass): (&PublicKey, &Pass)) -> String {
+/// Key of the receiver, epoch and proof of the address of a token; key of the sender, ticket and its secret, if there is one.
+fn token_line((key, token): (&PublicKey, &Token)) -> String {
     let hex = crate::transfer::hex;
-    let resumption = pass.resumption.map_or(String::new(), |given| {
+    let resumption = token.resumption.map_or(String::new(), |given| {
         format!(" {} {} {}", given.client, hex(&given.ticket), hex(&given.secret))
     });
     format!(
-        "pass {key} {} {}{resumption}\n",
-        hex(&pass.epoch),
-        hex(&pass.token)
+        "token {key} {} {}{resumption}\n",
+        hex(&token.epoch),
+        hex(&token.address)
     )
 }
 
-fn parse_pass(line: &str) -> Option<(PublicKey, Pass)> {
-    let words: Vec<_> = line.strip_prefix("pass ")?.split(' ').collect();
+fn parse_token(line: &str) -> Option<(PublicKey, Token)> {
+    let words: Vec<_> = line.strip_prefix("token ")?.split(' ').collect();
     let (given, resumption) = words.split_at_checked(3)?;
     let resumption = match resumption {
         [] => None,
@@ -184,12 +184,12 @@ fn parse_pass(line: &str) -> Option<(PublicKey, Pass)> {
         }),
         _ => return None,
     };
-    let pass = Pass {
+    let token = Token {
         epoch: bytes(given[1])?,
-        token: bytes(given[2])?,
+        address: bytes(given[2])?,
         resumption,
     };
-    Some((given[0].parse().ok()?, pass))
+    Some((given[0].parse().ok()?, token))
 }
 
 /// As many bytes as are wanted, from hex.
@@ -198,8 +198,8 @@ fn bytes<const N: usize>(word: &str) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// Passes kept at most.
-const MAX_PASSES: usize = 1024;
+/// Tokens kept at most.
+const MAX_TOKENS: usize = 1024;
 
 /// A cookie is shown for a day at most (ResTP §3.5.5).
 const SHOWN_SECONDS: u64 = 24 * 3600;
@@ -222,10 +222,10 @@ mod tests {
         }
     }
 
-    fn pass(epoch: u8, resumption: Option<Resumption>) -> Pass {
-        Pass {
+    fn token(epoch: u8, resumption: Option<Resumption>) -> Token {
+        Token {
             epoch: [epoch; 8],
-            token: [2; 16],
+            address: [2; 16],
             resumption,
         }
     }
@@ -240,23 +240,23 @@ mod tests {
         let path = folder.path().join("restp").join("cookies");
         let file = CookieFile { path };
         let none = file.load().unwrap();
-        assert!(none.cookies.is_empty() && none.passes.is_empty(), "no file yet");
+        assert!(none.cookies.is_empty() && none.tokens.is_empty(), "no file yet");
         let resumption = Resumption {
             client: PublicKey([4; 32]),
             ticket: [5; 60],
             secret: [6; 32],
         };
-        let passes = [
-            (PublicKey([3; 32]), pass(1, Some(resumption))),
-            (PublicKey([7; 32]), pass(1, None)),
+        let tokens = [
+            (PublicKey([3; 32]), token(1, Some(resumption))),
+            (PublicKey([7; 32]), token(1, None)),
         ];
         file.save(&none, &[kept(1), kept(2)], &[]).unwrap();
         let before = file.load().unwrap();
-        file.save(&before, &[kept(2), kept(3)], &passes).unwrap();
+        file.save(&before, &[kept(2), kept(3)], &tokens).unwrap();
         let mode = fs::metadata(file.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let loaded = file.load().unwrap();
-        assert_eq!(loaded.passes, passes.into());
+        assert_eq!(loaded.tokens, tokens.into());
         assert_eq!(ports(&loaded), [2, 3]);
         let second = loaded.cookies.values().next().unwrap();
         assert_eq!(second.cookie, kept(2).cookie);
@@ -270,28 +270,28 @@ mod tests {
         let path = folder.path().join("cookies");
         let file = CookieFile { path };
         let (mine, yours) = (PublicKey([1; 32]), PublicKey([2; 32]));
-        file.save(&Kept::default(), &[kept(1)], &[(mine, pass(1, None))])
+        file.save(&Kept::default(), &[kept(1)], &[(mine, token(1, None))])
             .unwrap();
         let (first, second) = (file.load().unwrap(), file.load().unwrap());
-        let both = [(mine, pass(1, None)), (yours, pass(1, None))];
+        let both = [(mine, token(1, None)), (yours, token(1, None))];
         file.save(&first, &[kept(1), kept(2)], &both).unwrap();
-        file.save(&second, &[kept(1), kept(3)], &[(mine, pass(9, None))])
+        file.save(&second, &[kept(1), kept(3)], &[(mine, token(9, None))])
             .unwrap();
         let after = file.load().unwrap();
         assert_eq!(ports(&after), [1, 2, 3]);
         assert_eq!(
-            after.passes,
-            [(mine, pass(9, None)), (yours, pass(1, None))].into()
+            after.tokens,
+            [(mine, token(9, None)), (yours, token(1, None))].into()
         );
         // What the user removes meanwhile stays removed.
         fs::write(file.path(), "").unwrap();
         let unchanged: Vec<_> = after.cookies.values().copied().collect();
-        file.save(&after, &unchanged, &[(yours, pass(3, None))]).unwrap();
+        file.save(&after, &unchanged, &[(yours, token(3, None))]).unwrap();
         let last = file.load().unwrap();
         assert_eq!(
-            (ports(&last), last.passes.len()),
+            (ports(&last), last.tokens.len()),
             (vec![], 1),
-            "the changed pass alone"
+            "the changed token alone"
         );
     }
 
@@ -312,11 +312,11 @@ mod tests {
             assert_eq!((ports(&kept), &kept.damaged[..]), (vec![1], &[2][..]), "{bad:?}");
         }
         let (key, ticket) = (PublicKey([3; 32]), "05".repeat(60));
-        let short = format!("pass {key} {} {}", "01".repeat(8), "02".repeat(16));
+        let short = format!("token {key} {} {}", "01".repeat(8), "02".repeat(16));
         let long = format!("{short} {key} {ticket} {}", "06".repeat(32));
-        assert!(parse_pass(&short).is_some() && parse_pass(&long).is_some());
+        assert!(parse_token(&short).is_some() && parse_token(&long).is_some());
         for bad in [
-            "pass",
+            "token",
             &format!("{short} "),
             &format!("{short} {key}"),
             &long[..long.len() - 2],

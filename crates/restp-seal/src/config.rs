@@ -56,16 +56,6 @@ impl fmt::Debug for SealConfig {
 }
 
 impl SealConfig {
-    /// Unfinished handshakes of one source that has proved its address, and of one that has not, at most: a sixteenth of all.
-    pub(crate) fn max_of_one_source(&self) -> usize {
-        (self.max_half_open / 16).max(4)
-    }
-
-    /// Sessions of one source, once half of all are in use.
-    pub(crate) fn max_sessions_of_one_source(&self) -> usize {
-        (self.max_sessions / 16).max(4)
-    }
-
     /// A host named by `secret` that serves everybody and talks to everybody. `seed` as [`SealConfig::seed`],
     /// `request` as [`SealConfig::request`].
     pub fn new(secret: SecretKey, seed: [u8; 32], request: fn(&Datagram) -> Option<Request>) -> Self {

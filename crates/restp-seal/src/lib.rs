@@ -3,54 +3,52 @@
 //! model; as everything below the drivers it has no clock, no socket and no chance of its own.
 //!
 //! ```text
-//! socket ─► packet::parse ─► hello | incoming ─► session::Opener ─► machine
-//! machine ─► outgoing ─► session::Sealer ─► packet ─► socket
+//! socket ─► machine::receive ─► peers::Session ─► protection::Opener ─► machine
+//! machine ─► machine::send ─► peers::Session ─► protection::Sealer ─► socket
 //! ```
 //!
 //! | Module | Holds |
 //! |---|---|
+//! | `entropy` | chance from one seed |
+//! | `curve` | the multiplications of a handshake |
 //! | [`keys`] | public and secret keys, and their text |
 //! | [`config`] | what a user sets |
-//! | `entropy` | chance from one seed |
-//! | `gate` | how much is done for strangers |
-//! | `curve` | the multiplications of a handshake |
+//! | `limits` | how much is done for addresses that are not validated |
+//! | [`replay`] | which numbers were here |
 //! | `noise` | the two messages of a handshake |
 //! | [`schedule`] | from a shared secret to the key of each packet |
-//! | [`replay`] | which numbers were here |
+//! | [`resumption`] | a handshake that stands on an earlier one |
+//! | `token` | proof of an address, and early data once |
 //! | [`packet`] | the bytes |
-//! | `arena` | memory for what was opened |
-//! | `session` | sealing and opening between two hosts, path by path |
-//! | `pass` | proof of an address, and early data once |
-//! | [`ticket`] | a handshake that stands on an earlier one |
-//! | `hello` | requests of peers |
-//! | `paths` | packets from other addresses |
+//! | `protection` | sealing and opening between two hosts, path by path |
 //! | `validation` | where the paths of a peer are |
-//! | `peers` | whom datagrams go to and come from |
+//! | `known_hosts` | who hosts at addresses must be, and what they gave |
+//! | `arena` | memory for what was opened |
+//! | `peers` | whom datagrams go to and come from: sessions, handshakes, addresses |
 //! | [`machine`] | [`Sealed`]: the machine around a machine |
+//!
+//! Each module uses only those above it.
 
 mod arena;
 pub mod config;
 mod curve;
 mod entropy;
-mod gate;
-mod hello;
-mod incoming;
 pub mod keys;
+mod known_hosts;
+mod limits;
 pub mod machine;
 mod noise;
-mod outgoing;
 pub mod packet;
-mod pass;
-mod paths;
 mod peers;
+mod protection;
 pub mod replay;
+pub mod resumption;
 pub mod schedule;
-mod session;
-pub mod ticket;
+mod token;
 mod validation;
 
 pub use config::{Clients, SealConfig};
 pub use keys::{KeyError, PublicKey, SecretKey};
 pub use machine::{Fault, SealStats, Sealed};
-pub use pass::Pass;
-pub use ticket::Resumption;
+pub use resumption::Resumption;
+pub use token::Token;

@@ -3,9 +3,9 @@
 
 use crate::keys::{KEY_BYTES, PublicKey};
 pub use crate::noise::Pattern;
-use crate::pass::{EPOCH_BYTES, Epoch, Pass, TOKEN_BYTES, Token};
+use crate::resumption::{Resumption, ResumptionTicket, SHARED_BYTES, TICKET_BYTES};
 use crate::schedule::{Suite, TAG_BYTES};
-use crate::ticket::{Resumption, SHARED_BYTES, TICKET_BYTES, Ticket};
+use crate::token::{ADDRESS_TOKEN_BYTES, AddressToken, EPOCH_BYTES, Epoch, Token};
 use std::fmt;
 
 /// Set in the first byte of everything that is sealed.
@@ -32,9 +32,6 @@ pub type ConnectionId = [u8; CID_BYTES];
 /// Its length: nobody guesses it.
 pub const CID_BYTES: usize = 8;
 
-/// Paths a session numbers by itself, at most: as many as an association has (ResTP §3.1.1).
-pub const SPACES: u8 = 16;
-
 /// Bytes of a packet's number.
 const NUMBER_BYTES: usize = 6;
 /// The first number there is none for.
@@ -45,8 +42,7 @@ pub const DATA_HEADER: usize = 1 + CID_BYTES + NUMBER_BYTES;
 /// What sealing adds to a datagram.
 pub const OVERHEAD: usize = DATA_HEADER + TAG_BYTES;
 
-const HELLO_HEADER: usize = 1 + CID_BYTES + TOKEN_BYTES;
-const ANSWER_HEADER: usize = 1 + CID_BYTES;
+const HELLO_HEADER: usize = 1 + CID_BYTES + ADDRESS_TOKEN_BYTES;
 
 /// A sealed datagram, or one of two in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +61,7 @@ pub enum Packet<'a> {
         /// Chosen by the host that asked.
         to: ConnectionId,
         /// The proof.
-        token: Token,
+        token: AddressToken,
     },
     /// Says that the request was for another key than this host's.
     Foreign {
@@ -91,9 +87,9 @@ pub struct Hello<'a> {
     /// How the asking host wants to be addressed.
     pub from: ConnectionId,
     /// Proof of its address; zeros for none.
-    pub token: Token,
+    pub token: AddressToken,
     /// With [`Pattern::Resumed`]: what was given for the secret that begins the handshake.
-    pub ticket: Option<Ticket>,
+    pub ticket: Option<ResumptionTicket>,
     /// The first message.
     pub message: &'a [u8],
 }
@@ -188,12 +184,12 @@ const fn kind(pattern: Pattern) -> u8 {
 }
 
 /// The header of a request; a ticket with [`Pattern::Resumed`], and the first message follow.
-pub fn hello_header(pattern: Pattern, from: &ConnectionId, token: &Token) -> Vec<u8> {
+pub fn hello_header(pattern: Pattern, from: &ConnectionId, token: &AddressToken) -> Vec<u8> {
     [&[kind(pattern)][..], from, token].concat()
 }
 
 /// Puts another proof of the address into a request.
-pub fn set_token(hello: &mut [u8], token: &Token) {
+pub fn set_token(hello: &mut [u8], token: &AddressToken) {
     if let Some(place) = hello.get_mut(1 + CID_BYTES..HELLO_HEADER) {
         place.copy_from_slice(token);
     }
@@ -205,7 +201,7 @@ pub fn answer_header(to: &ConnectionId) -> Vec<u8> {
 }
 
 /// A request to come again.
-pub fn retry(to: &ConnectionId, token: &Token) -> Vec<u8> {
+pub fn retry(to: &ConnectionId, token: &AddressToken) -> Vec<u8> {
     [&[RETRY][..], to, token].concat()
 }
 
@@ -219,9 +215,9 @@ pub fn stale(to: &ConnectionId) -> Vec<u8> {
     [&[STALE][..], to].concat()
 }
 
-/// Bytes of an answer without a packet behind it.
-pub const fn answer_bytes(pattern: Pattern) -> usize {
-    ANSWER_HEADER + pattern.second_overhead() + Grant::BYTES
+/// Bytes of the message in an answer.
+pub const fn answer_message_bytes(pattern: Pattern) -> usize {
+    pattern.second_overhead() + Grant::BYTES
 }
 
 /// Payload of the first message; a PDU may follow.
@@ -229,7 +225,7 @@ pub const fn answer_bytes(pattern: Pattern) -> usize {
 pub struct Request {
     /// This processor has instructions for AES.
     pub fast_aes: bool,
-    /// Of the pass, for early data.
+    /// Of the token, for early data.
     pub epoch: Epoch,
     /// Early data is sealed with it. Only where the payload is secret.
     pub early_secret: Option<[u8; 32]>,
@@ -320,23 +316,23 @@ pub struct Grant {
     /// How the answering host wants to be addressed.
     pub from: ConnectionId,
     /// For the next time.
-    pub pass: Pass,
+    pub token: Token,
 }
 
 impl Grant {
     /// Length of the payload.
-    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
+    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + ADDRESS_TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
 
     /// The payload.
     pub fn emit(&self) -> Vec<u8> {
         let flags = u8::from(self.welcome) | u8::from(self.early) << 1;
         let head = [flags, self.suite as u8];
         let (mut ticket, mut secret) = ([0; TICKET_BYTES], [0; SHARED_BYTES]);
-        if let Some(resumption) = &self.pass.resumption {
+        if let Some(resumption) = &self.token.resumption {
             (ticket, secret) = (resumption.ticket, resumption.secret);
         }
-        let pass = [&self.pass.epoch[..], &self.pass.token, &ticket, &secret];
-        [&head[..], &self.from, &pass.concat()].concat()
+        let token = [&self.token.epoch[..], &self.token.address, &ticket, &secret];
+        [&head[..], &self.from, &token.concat()].concat()
     }
 
     /// The payload's meaning for `client`, whom it is given to.
@@ -356,9 +352,9 @@ impl Grant {
             early: flags & 2 == 2,
             suite: Suite::from_code(*suite)?,
             from: *from,
-            pass: Pass {
+            token: Token {
                 epoch: *epoch,
-                token: *token,
+                address: *token,
                 resumption: (*ticket != [0; TICKET_BYTES]).then_some(resumption),
             },
         })
@@ -434,9 +430,9 @@ mod tests {
                 early: false,
                 suite: Suite::Aes128Gcm,
                 from: [5; 8],
-                pass: Pass {
+                token: Token {
                     epoch: [6; 8],
-                    token: [7; 16],
+                    address: [7; 16],
                     resumption,
                 },
             };

@@ -2,14 +2,16 @@
 //! has keys of its own and takes a new one every 2²⁰ packets, below the limits of RFC 9001 §6.6 (2²³ for AES-GCM). What
 //! is behind is forgotten: a key that leaks later opens nothing from before.
 
-use crate::packet::SPACES;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
 use std::fmt;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 /// Bytes of the tag behind a sealed packet.
 pub const TAG_BYTES: usize = 16;
+
+/// Paths that a session numbers apart, at most: as many as an association has (ResTP §3.1.1).
+pub const SPACES: u8 = 16;
 
 /// Packets of one path sealed with one key.
 pub const PACKETS_PER_KEY: u64 = 1 << 20;
@@ -73,20 +75,23 @@ pub fn space_secret(secret: &[u8; 32], space: u8) -> [u8; 32] {
 /// direction's; when the first path takes another key that one is forgotten, and so are those of paths in use: from what is
 /// left nobody computes a key that is behind.
 pub(crate) enum PathSecrets {
-    Whole([u8; 32]),
-    Parted(Box<[Option<[u8; 32]>; SPACES as usize]>),
+    Whole(Secret),
+    Parted(Box<[Option<Secret>; SPACES as usize]>),
 }
+
+/// Wiped from memory when it is dropped.
+type Secret = Zeroizing<[u8; 32]>;
 
 impl PathSecrets {
     pub(crate) fn new(direction: [u8; 32]) -> Self {
-        PathSecrets::Whole(direction)
+        PathSecrets::Whole(Zeroizing::new(direction))
     }
 
     /// That of path `space`, if it has not been used.
-    pub(crate) fn of(&self, space: u8) -> Option<[u8; 32]> {
+    pub(crate) fn of(&self, space: u8) -> Option<Secret> {
         match self {
-            PathSecrets::Whole(direction) => Some(space_secret(direction, space)),
-            PathSecrets::Parted(left) => left[usize::from(space % SPACES)],
+            PathSecrets::Whole(direction) => Some(Zeroizing::new(space_secret(direction, space))),
+            PathSecrets::Parted(left) => left[usize::from(space % SPACES)].clone(),
         }
     }
 
@@ -106,9 +111,6 @@ impl PathSecrets {
     pub(crate) fn part(&mut self, used: impl Fn(u8) -> bool) {
         let left = |space: usize| self.of(space as u8).filter(|_| !used(space as u8));
         let left = std::array::from_fn(left);
-        if let PathSecrets::Whole(direction) = self {
-            direction.zeroize();
-        }
         *self = PathSecrets::Parted(Box::new(left));
     }
 }
@@ -177,6 +179,13 @@ impl Keys {
             secret,
             previous: None,
         })
+    }
+
+    /// Those of generation `generation`, without the way there.
+    #[cfg(test)]
+    pub(crate) fn in_generation(suite: Suite, secret: [u8; 32], generation: u64) -> Option<Self> {
+        let keys = Keys::new(suite, secret)?;
+        Some(Keys { generation, ..keys })
     }
 
     /// Keys taken after the first.
@@ -301,11 +310,36 @@ mod tests {
         assert_eq!((secrets.of(3), secrets.are_whole()), (None, false));
         assert_eq!(
             secrets.of(5),
-            Some(space_secret(&[7; 32], 5)),
+            Some(Zeroizing::new(space_secret(&[7; 32], 5))),
             "unused paths can still begin"
         );
         secrets.spend(5);
         assert_eq!(secrets.of(5), None);
+    }
+
+    #[test]
+    fn a_secret_that_is_dropped_is_wiped() {
+        fn is_wiped(_: &impl zeroize::ZeroizeOnDrop) {}
+        let mut secrets = PathSecrets::new([7; 32]);
+        for turn in 0..2 {
+            match &secrets {
+                PathSecrets::Whole(direction) => is_wiped(direction),
+                PathSecrets::Parted(left) => left.iter().flatten().for_each(is_wiped),
+            }
+            assert_eq!(secrets.are_whole(), turn == 0);
+            secrets.part(|space| space == 3);
+        }
+    }
+
+    #[test]
+    fn a_packet_moves_the_keys_on_by_so_many_generations_and_no_more() {
+        for (ahead, moves) in [(1, true), (MAX_LEAP, true), (MAX_LEAP + 1, false), (4096, false)] {
+            let (mut sender, mut receiver) = (keys(Suite::Aes128Gcm), keys(Suite::Aes128Gcm));
+            let number = ahead * PACKETS_PER_KEY;
+            let bytes = sealed(&mut sender, number);
+            assert_eq!(opens(&mut receiver, number, b"header", &bytes), moves, "{ahead}");
+            assert_eq!(receiver.generation(), if moves { ahead } else { 0 });
+        }
     }
 
     #[test]

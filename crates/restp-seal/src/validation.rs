@@ -1,8 +1,9 @@
-//! Where a peer's paths come from. A packet of a known path from another address may mean that a NAT gave it another
-//! binding, or that somebody carried a copy of it; only who answers there is there (RFC 9000 §8.2, §9.3). Until then the
-//! packet counts, and the old address stays.
+//! Path validation (RFC 9000 §8.2, §9.3). A packet of a known path from another address may mean that a NAT gave the peer
+//! another binding, or that somebody carried a copy of the packet: only a peer that answers a challenge there is there. Until
+//! then the packet counts, and the path stays at its old address.
 
-use crate::packet::SPACES;
+use crate::entropy::Entropy;
+use crate::schedule::SPACES;
 use bytes::Bytes;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
@@ -51,26 +52,27 @@ impl Control {
 
 /// Where a packet came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whence {
-    /// From where its path is.
-    Home,
-    /// From an address that has not answered. It counts as from `home`, if its path has been anywhere; `ask` there, if it is
-    /// time to.
+pub(crate) enum PathOrigin {
+    /// From the address of its path.
+    Validated,
+    /// From an address that has not answered. The packet counts as from `known`, the address of its path, if there is one;
+    /// `challenge` is for the new address, if it is time to send one.
     Elsewhere {
-        home: Option<SocketAddr>,
-        ask: Option<Value>,
+        known: Option<SocketAddr>,
+        challenge: Option<Value>,
     },
 }
 
 /// Addresses of a peer's paths that have answered.
 #[derive(Default)]
-pub(crate) struct Homes {
+pub(crate) struct ValidatedPaths {
     known: [Option<SocketAddr>; SPACES as usize],
     /// One for each path at most.
-    asked: Vec<Asked>,
+    challenges: Vec<Challenge>,
 }
 
-struct Asked {
+/// Sent to an address, and not answered yet.
+struct Challenge {
     space: usize,
     remote: SocketAddr,
     value: Value,
@@ -79,80 +81,89 @@ struct Asked {
     last: Option<Datagram>,
 }
 
-impl Homes {
+impl ValidatedPaths {
     /// The peer's first path comes from `remote`.
     pub(crate) fn at(remote: SocketAddr) -> Self {
-        let mut homes = Homes::default();
-        homes.known[0] = Some(remote);
-        homes
+        let mut paths = ValidatedPaths::default();
+        paths.known[0] = Some(remote);
+        paths
     }
 
-    /// A genuine packet of path `space` came from `remote`; `is_home` tells whether the peer has answered there on another
-    /// path or in another session, `chance` is drawn when it must be asked for.
-    pub(crate) fn look(
+    /// A genuine packet of path `space` came from `remote`; `is_validated` tells whether the peer has answered there on
+    /// another path or in another session, a new challenge is drawn from `entropy`.
+    pub(crate) fn on_packet(
         &mut self,
         now: Time,
         space: u8,
         remote: SocketAddr,
-        is_home: impl FnOnce() -> bool,
-        chance: impl FnOnce() -> Value,
-    ) -> Whence {
+        is_validated: impl FnOnce() -> bool,
+        entropy: &mut Entropy,
+    ) -> PathOrigin {
         let space = usize::from(space % SPACES);
-        let home = self.known[space];
-        if home == Some(remote) {
-            return Whence::Home;
+        let known = self.known[space];
+        if known == Some(remote) {
+            return PathOrigin::Validated;
         }
-        if home.is_none() && is_home() {
+        if known.is_none() && is_validated() {
             self.known[space] = Some(remote);
-            return Whence::Home;
+            return PathOrigin::Validated;
         }
-        let asked = self.asked.iter().position(|asked| asked.space == space);
-        let pending = asked.map(|index| &mut self.asked[index]);
-        let ask = match pending {
-            Some(asked) if now.since(asked.at) < REPEAT => None,
-            Some(asked) if asked.remote == remote => {
-                asked.at = now;
-                Some(asked.value)
-            }
-            _ => {
-                let value = chance();
-                if let Some(index) = asked {
-                    self.asked.swap_remove(index);
-                }
-                self.asked.push(Asked {
-                    space,
-                    remote,
-                    value,
-                    at: now,
-                    last: None,
-                });
-                Some(value)
-            }
-        };
-        Whence::Elsewhere { home, ask }
+        let challenge = self.challenge(now, space, remote, entropy);
+        PathOrigin::Elsewhere { known, challenge }
     }
 
-    /// Keeps a packet of path `space` until its address, which was asked, has answered; only the last.
+    /// What to ask `remote`, if it is time to: the same again, or something new instead of what another address was asked.
+    fn challenge(
+        &mut self,
+        now: Time,
+        space: usize,
+        remote: SocketAddr,
+        entropy: &mut Entropy,
+    ) -> Option<Value> {
+        let place = self.challenges.iter().position(|sent| sent.space == space);
+        if let Some(sent) = place.map(|place| &mut self.challenges[place]) {
+            if now.since(sent.at) < REPEAT {
+                return None;
+            }
+            if sent.remote == remote {
+                sent.at = now;
+                return Some(sent.value);
+            }
+        }
+        if let Some(place) = place {
+            self.challenges.swap_remove(place);
+        }
+        let value = entropy.array();
+        self.challenges.push(Challenge {
+            space,
+            remote,
+            value,
+            at: now,
+            last: None,
+        });
+        Some(value)
+    }
+
+    /// Keeps a packet of path `space` until its address has answered the challenge; only the last.
     pub(crate) fn keep(&mut self, space: u8, datagram: &Datagram) {
-        let from = |asked: &&mut Asked| {
-            asked.space == usize::from(space % SPACES) && asked.remote == datagram.path.remote
-        };
-        if let Some(asked) = self.asked.iter_mut().find(from) {
-            asked.last = Some(Datagram {
+        let (space, remote) = (usize::from(space % SPACES), datagram.path.remote);
+        let mut challenges = self.challenges.iter_mut();
+        if let Some(sent) = challenges.find(|sent| sent.space == space && sent.remote == remote) {
+            sent.last = Some(Datagram {
                 body: Bytes::copy_from_slice(&datagram.body), // it would keep its neighbours in memory
                 ..datagram.clone()
             });
         }
     }
 
-    /// `remote` has answered with `value`: where it was asked, the path is there now, and its last packet is returned, if it
-    /// was kept.
-    pub(crate) fn answered(&mut self, remote: SocketAddr, value: Value) -> Option<Option<Datagram>> {
-        let answers = |asked: &Asked| asked.remote == remote && asked.value == value;
-        let index = self.asked.iter().position(answers)?;
-        let asked = self.asked.swap_remove(index);
-        self.known[asked.space] = Some(remote);
-        Some(asked.last)
+    /// `remote` has answered with `value`. Where that is the challenge sent there the path is there now, and its last packet
+    /// is returned, if it was kept.
+    pub(crate) fn on_response(&mut self, remote: SocketAddr, value: Value) -> Option<Option<Datagram>> {
+        let answered = |sent: &Challenge| sent.remote == remote && sent.value == value;
+        let place = self.challenges.iter().position(answered)?;
+        let sent = self.challenges.swap_remove(place);
+        self.known[sent.space] = Some(remote);
+        Some(sent.last)
     }
 }
 
@@ -179,54 +190,119 @@ mod tests {
         Time::from_nanos(n * 1_000_000)
     }
 
+    /// What came from `host` on path `space`.
+    fn on_packet(
+        paths: &mut ValidatedPaths,
+        at: u64,
+        space: u8,
+        from: u8,
+        entropy: &mut Entropy,
+    ) -> PathOrigin {
+        paths.on_packet(ms(at), space, host(from), || false, entropy)
+    }
+
+    fn challenge(origin: PathOrigin) -> Value {
+        match origin {
+            PathOrigin::Elsewhere { challenge, .. } => challenge.expect("it is time to ask"),
+            PathOrigin::Validated => panic!("the address has answered"),
+        }
+    }
+
     #[test]
     fn a_path_moves_when_its_new_address_answers_and_not_before() {
-        let home = Some(host(2));
-        let mut homes = Homes::at(host(2));
-        let look =
-            |homes: &mut Homes, at, from, value| homes.look(ms(at), 0, host(from), || false, || [value; 8]);
-        assert_eq!(look(&mut homes, 0, 2, 1), Whence::Home);
-        let ask = Some([2; 8]);
-        assert_eq!(look(&mut homes, 1, 9, 2), Whence::Elsewhere { home, ask });
-        homes.keep(0, &from(9));
-        let quiet = Whence::Elsewhere { home, ask: None };
-        assert_eq!(look(&mut homes, 2, 9, 3), quiet, "asked already");
-        assert_eq!(look(&mut homes, 2, 8, 3), quiet, "one at a time");
-        assert_eq!(
-            look(&mut homes, 51, 9, 3),
-            Whence::Elsewhere { home, ask },
-            "again"
-        );
-        assert!(homes.answered(host(8), [2; 8]).is_none(), "from elsewhere");
-        assert!(homes.answered(host(9), [3; 8]).is_none(), "with something else");
-        let last = homes.answered(host(9), [2; 8]).expect("it was asked");
+        let known = Some(host(2));
+        let mut paths = ValidatedPaths::at(host(2));
+        let entropy = &mut Entropy::new([1; 32]);
+        let p = &mut paths;
+        assert_eq!(on_packet(p, 0, 0, 2, entropy), PathOrigin::Validated);
+        let sent = challenge(on_packet(p, 1, 0, 9, entropy));
+        p.keep(0, &from(9));
+        let quiet = PathOrigin::Elsewhere {
+            known,
+            challenge: None,
+        };
+        assert_eq!(on_packet(p, 2, 0, 9, entropy), quiet, "asked already");
+        assert_eq!(on_packet(p, 2, 0, 8, entropy), quiet, "one at a time");
+        assert_eq!(on_packet(p, 50, 0, 9, entropy), quiet, "not yet");
+        let again = PathOrigin::Elsewhere {
+            known,
+            challenge: Some(sent),
+        };
+        assert_eq!(on_packet(p, 51, 0, 9, entropy), again, "the same");
+        assert!(p.on_response(host(8), sent).is_none(), "from elsewhere");
+        let last = p.on_response(host(9), sent).expect("it was asked");
         assert_eq!(last.map(|last| last.path.remote), Some(host(9)));
-        assert_eq!(look(&mut homes, 300, 9, 4), Whence::Home);
-        assert!(homes.answered(host(9), [2; 8]).is_none(), "once");
+        assert_eq!(on_packet(p, 300, 0, 9, entropy), PathOrigin::Validated);
+        assert!(p.on_response(host(9), sent).is_none(), "once");
+        assert_ne!(
+            on_packet(p, 300, 0, 2, entropy),
+            PathOrigin::Validated,
+            "it has left"
+        );
+    }
+
+    #[test]
+    fn another_address_is_asked_something_else_and_ends_what_the_one_before_was_asked() {
+        let mut paths = ValidatedPaths::at(host(2));
+        let entropy = &mut Entropy::new([1; 32]);
+        let first = challenge(on_packet(&mut paths, 0, 0, 8, entropy));
+        paths.keep(0, &from(8));
+        let second = challenge(on_packet(&mut paths, 50, 0, 9, entropy));
+        assert_ne!(first, second);
+        assert!(paths.on_response(host(8), first).is_none());
+        paths.keep(0, &from(7));
+        assert_eq!(
+            paths.on_response(host(9), second).map(|last| last.is_some()),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn a_challenge_is_not_guessed_and_every_byte_of_the_response_counts() {
+        let mut paths = ValidatedPaths::at(host(2));
+        let entropy = &mut Entropy::new([1; 32]);
+        let sent: Vec<Value> = (1..SPACES)
+            .map(|space| challenge(on_packet(&mut paths, 0, space, 9, entropy)))
+            .collect();
+        let different: std::collections::BTreeSet<_> = sent.iter().collect();
+        assert_eq!(different.len(), sent.len(), "each path is asked something else");
+        let other = challenge(on_packet(
+            &mut ValidatedPaths::default(),
+            0,
+            0,
+            9,
+            &mut Entropy::new([2; 32]),
+        ));
+        assert!(!sent.contains(&other), "and each host asks something else");
+        assert!(paths.on_response(host(9), [0; 8]).is_none());
+        for bit in 0..64 {
+            let mut value = sent[0];
+            value[bit / 8] ^= 0x80 >> (bit % 8);
+            assert!(paths.on_response(host(9), value).is_none(), "bit {bit}");
+        }
+        assert!(paths.on_response(host(9), sent[0]).is_some());
     }
 
     #[test]
     fn a_new_path_is_nowhere_until_its_address_has_answered() {
-        let mut homes = Homes::at(host(2));
-        let ask = Some([1; 8]);
-        let nowhere = Whence::Elsewhere { home: None, ask };
-        assert_eq!(homes.look(ms(0), 1, host(3), || false, || [1; 8]), nowhere);
-        let other = Whence::Elsewhere {
-            home: None,
-            ask: Some([5; 8]),
-        };
+        let mut paths = ValidatedPaths::at(host(2));
+        let entropy = &mut Entropy::new([1; 32]);
+        let origin = on_packet(&mut paths, 0, 1, 3, entropy);
+        assert!(matches!(origin, PathOrigin::Elsewhere { known: None, .. }));
+        let other = challenge(on_packet(&mut paths, 0, 2, 4, entropy));
+        assert_ne!(other, challenge(origin), "each path");
+        let answered = paths.on_response(host(3), challenge(origin));
+        assert_eq!(answered.map(|last| last.is_some()), Some(false));
+        assert_eq!(on_packet(&mut paths, 1, 1, 3, entropy), PathOrigin::Validated);
+        let known = paths.on_packet(ms(1), 3, host(3), || true, entropy);
+        assert_eq!(known, PathOrigin::Validated, "it has answered on another path");
         assert_eq!(
-            homes.look(ms(0), 2, host(4), || false, || [5; 8]),
-            other,
-            "each path"
+            on_packet(&mut paths, 1, 3, 3, entropy),
+            PathOrigin::Validated,
+            "and is there now"
         );
-        assert_eq!(
-            homes.answered(host(3), [1; 8]).map(|last| last.is_some()),
-            Some(false)
-        );
-        assert_eq!(homes.look(ms(1), 1, host(3), || false, || [6; 8]), Whence::Home);
-        let known = homes.look(ms(1), 3, host(3), || true, || [7; 8]);
-        assert_eq!(known, Whence::Home, "it has answered on another path");
+        let moved = paths.on_packet(ms(1), 3, host(4), || true, entropy);
+        assert_ne!(moved, PathOrigin::Validated, "who moves is asked");
     }
 
     #[test]

@@ -46,7 +46,9 @@ fn bytes_to_and_from_victim(pair: &Pair) -> (usize, usize) {
 
 /// The victim asks for a flow, and gets what the server sends to its address; is it connected within `span`?
 fn visits(pair: &mut Pair, span: Duration, mut meanwhile: impl FnMut(&mut Pair)) -> bool {
-    let mut victim = Sealed::new(Endpoint::new(config("default", &[])), seal(13));
+    let mut config = config("default", &[]);
+    config.first_port = Some(FIRST_PORT + 7); // the liar has the first
+    let mut victim = Sealed::new(Endpoint::new(config), seal(13));
     victim.expect(address(2), pair.ends[1].public_key());
     let flow = victim.open(pair.now, from_victim(), PORT).expect("a port");
     let until = pair.now + span;
@@ -135,6 +137,35 @@ fn an_address_that_is_only_asked_for_gets_at_most_three_times_what_came_from_it(
             .sum();
         assert!(got > 0 && got <= 3 * sent, "{got} for {sent}, join: {join}");
     }
+}
+
+/// A handshake that began at an address ends when somebody else is there.
+#[test]
+fn who_ends_a_handshake_does_not_get_an_address_that_another_one_has_by_now() {
+    let mut pair = Pair::new("default", &[]);
+    // The client asks from the address of the victim. It hears the answer, and its packets from there are lost.
+    pair.rule = Box::new(|seen| {
+        if seen.path.local == address(VICTIM) && seen.kind() == DATA {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.ends[0].open(pair.now, from_victim(), PORT).unwrap();
+    pair.run_for(ms(100));
+    assert_eq!(pair.ends[1].half_open(), 1);
+    assert!(visits(&mut pair, Duration::from_secs(1), |_| {}));
+    let victim = Some(secret(13).public());
+    assert_eq!(pair.ends[1].peer_key(address(VICTIM)), victim);
+    // A packet of another path ends the handshake.
+    let other = PathAddress {
+        local: address(9),
+        remote: address(2),
+    };
+    pair.ends[0].open(pair.now, other, PORT).unwrap();
+    pair.run_for(ms(100));
+    assert_eq!(pair.ends[1].peer_key(address(9)), Some(secret(1).public()));
+    assert_eq!(pair.ends[1].peer_key(address(VICTIM)), victim);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::wire::Services;
 use restp_proto::{Acceptance, Endpoint, KeptCookie};
-use restp_seal::{Pass, PublicKey, SealConfig, Sealed};
+use restp_seal::{PublicKey, SealConfig, Sealed, Token};
 
 type Both = World<Sealed<Endpoint>>;
 
@@ -29,7 +29,7 @@ const AMPLIFICATION: usize = 3;
 #[derive(Clone)]
 struct Kept {
     now: Time,
-    pass: (PublicKey, Pass),
+    token: (PublicKey, Token),
     cookie: Option<KeptCookie>,
 }
 
@@ -41,7 +41,7 @@ fn client(preset: &str, seed: u8, known: bool, kept: Option<&Kept>) -> Sealed<En
         client.expect(address(2), secret(2).public());
     }
     if let Some(kept) = kept {
-        client.keep_pass(kept.pass.0, kept.pass.1);
+        client.keep_token(kept.token.0, kept.token.1);
         if let Some(cookie) = kept.cookie {
             client.inner_mut().keep_cookie(kept.now, cookie);
         }
@@ -90,7 +90,7 @@ fn visit(preset: &str) -> Kept {
     let now = world.now;
     Kept {
         now,
-        pass: world.ends[0].passes().next().expect("a pass"),
+        token: world.ends[0].tokens().next().expect("a token"),
         cookie: world.ends[0].inner().cookies(now).next(),
     }
 }
@@ -252,8 +252,8 @@ fn every_short_story_of_a_client_that_starts_again_ends_well() {
         let mut world = world.open(false);
         world.hear_all();
         let mut again = client("3wh-arq", 9, known, None);
-        let kept = world.ends[0].passes().filter(|_| with_ticket);
-        kept.for_each(|(key, pass)| again.keep_pass(key, pass));
+        let kept = world.ends[0].tokens().filter(|_| with_ticket);
+        kept.for_each(|(key, token)| again.keep_token(key, token));
         world.come_again(again);
         world.ending = true;
         world.open(false)

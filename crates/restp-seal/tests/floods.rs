@@ -8,7 +8,7 @@ use restp_base::flow::Flow;
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::Duration;
 use restp_proto::Endpoint;
-use restp_seal::packet::{Pattern, hello_header, set_token};
+use restp_seal::packet::{OVERHEAD, Pattern, hello_header, set_token};
 use restp_seal::{SealConfig, Sealed};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -155,10 +155,10 @@ fn tickets_are_opened_at_any_rate_and_computed_with_at_a_bounded_one() {
 #[test]
 fn a_flood_of_strangers_does_not_keep_out_who_has_a_ticket() {
     let mut pair = warm("3wh-arq");
-    // Nobody has shown an address; the token of the pass is left out.
-    let (key, pass) = pair.ends[0].passes().next().expect("a pass");
-    let token = [0; 16];
-    pair.ends[0].keep_pass(key, restp_seal::Pass { token, ..pass });
+    // Nobody has shown an address: the proof of it is left out.
+    let (key, token) = pair.ends[0].tokens().next().expect("a token");
+    let address = [0; 16];
+    pair.ends[0].keep_token(key, restp_seal::Token { address, ..token });
     let mut rubbish = hello_header(Pattern::Ik, b"somebody", &[0; 16]);
     rubbish.extend((0..200).map(|n| n as u8));
     for n in 0..2_000_u32 {
@@ -257,19 +257,21 @@ fn a_source_with_a_sixteenth_of_all_sessions_leaves_room_to_others() {
     pair.connect();
 }
 
+/// A request of a new client that has the address of `host`, and proves it where it has to.
+fn ask_from_its_own(pair: &mut Pair, host: u32) {
+    let mut asked = hello(host, 0);
+    let answers = ask(pair, host, &asked);
+    if let Some(retry) = answers.first().filter(|bytes| bytes[0] == RETRY) {
+        set_token(&mut asked, &retry[9..].try_into().unwrap());
+        ask(pair, host, &asked);
+    }
+}
+
 #[test]
 fn tables_are_bounded_whoever_asks() {
     let mut pair = server(64);
-    let token_of = |pair: &mut Pair, host: u32, asked: &mut Vec<u8>| {
-        let answers = ask(pair, host, asked);
-        if let Some(retry) = answers.first().filter(|bytes| bytes[0] == RETRY) {
-            set_token(asked, &retry[9..].try_into().unwrap());
-            ask(pair, host, asked);
-        }
-    };
     for n in 0..400 {
-        // All of them have their addresses.
-        token_of(&mut pair, NET + n, &mut hello(NET + n, 0));
+        ask_from_its_own(&mut pair, NET + n);
         assert!(pair.ends[1].half_open() <= 64);
     }
     assert!(pair.ends[1].sessions() <= 64);
@@ -278,6 +280,67 @@ fn tables_are_bounded_whoever_asks() {
     let flows = pair.connect();
     assert_eq!((pair.ends[1].half_open(), pair.ends[1].sessions()), (0, 1));
     assert!(pair.transfer(0, flows, b"hello", ms(500)));
+}
+
+/// The server asked a client for another session whose handshake had made room for others. When the flow was over the client was
+/// forgotten and its timer was not: the machine looked after it for ever.
+#[test]
+fn a_peer_that_is_forgotten_has_no_timer_any_more() {
+    let mut server = seal(2);
+    server.max_half_open = 8;
+    let mut pair = warm_at("opt-arq", server);
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 || seen.kind() == DATA {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let flow = pair.open();
+    pair.write(0, flow, b"early");
+    pair.run_for(ms(15));
+    let accepted = pair.accepted().expect("its first flight is early");
+    (0..8).for_each(|n| ask_from_its_own(&mut pair, NET + n));
+    pair.log.clear();
+    pair.write(1, accepted, b"for nobody");
+    pair.run_for(ms(500));
+    let asked = pair
+        .log
+        .iter()
+        .any(|seen| seen.from == 1 && seen.kind() == HELLO_IK);
+    assert!(asked, "the server has no session any more");
+    pair.ends[1].abort(pair.now, accepted);
+    pair.ends[1].release(pair.now, accepted);
+    pair.run_for(Duration::from_secs(200));
+    assert_eq!(pair.ends[1].next_deadline(), None);
+}
+
+#[test]
+fn packets_that_overtake_an_answer_wait_up_to_a_bound() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.open();
+    pair.run_for(ms(1));
+    let name = pair.log[0].bytes[1..9].to_vec();
+    let packet = [&[DATA][..], &name, &[0; OVERHEAD - 9]].concat();
+    for _ in 0..100 {
+        pair.inject(0, path(0), &packet);
+    }
+    assert_eq!(pair.ends[0].seal_stats().unknown, 100 - 32);
+}
+
+#[test]
+fn who_says_again_and_again_that_a_proof_is_needed_is_followed_twice() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.open();
+    pair.run_for(ms(1));
+    let name = pair.log[0].bytes[1..9].to_vec();
+    for n in 1..=10 {
+        pair.inject(0, path(0), &[&[RETRY][..], &name, &[n; 16]].concat());
+    }
+    let tokens: Vec<u8> = pair.sent(HELLO_IK).iter().map(|hello| hello[9]).collect();
+    assert_eq!(tokens, [0, 1, 2]);
 }
 
 #[test]
@@ -294,7 +357,7 @@ fn nothing_secret_is_told_to_a_log() {
         seal,
         secret(3),
         config("opt-arq", &[]),
-        pair.ends[0].passes().collect::<Vec<_>>(),
+        pair.ends[0].tokens().collect::<Vec<_>>(),
         restp_seal::schedule::Keys::new(restp_seal::schedule::Suite::Aes128Gcm, [123; 32]),
     );
     // Seeds, keys and secrets of these hosts would be sixteen equal bytes or more.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::time::Duration;
-use restp_seal::{Clients, Fault, Pass, Resumption};
+use restp_seal::{Clients, Fault, Resumption, Token};
 
 #[test]
 fn each_visit_brings_the_ticket_of_the_next() {
@@ -13,14 +13,14 @@ fn each_visit_brings_the_ticket_of_the_next() {
     pair.connect();
     let mut tickets = std::collections::BTreeSet::new();
     for visit in 1..5 {
-        let (_, pass) = pair.ends[0].passes().next().expect("a pass");
-        assert!(tickets.insert(pass.resumption.expect("a ticket").ticket));
+        let (_, token) = pair.ends[0].tokens().next().expect("a token");
+        assert!(tickets.insert(token.resumption.expect("a ticket").ticket));
         pair.come_again("3wh-arq", 100 + visit);
         let flows = pair.connect();
         assert_eq!(pair.log[0].kind(), HELLO_RESUMED);
         assert_eq!(
             pair.log[0].bytes[25..85],
-            pass.resumption.expect("a ticket").ticket
+            token.resumption.expect("a ticket").ticket
         );
         assert!(pair.transfer(1, flows, &noise(20_000), Duration::from_secs(5)));
     }
@@ -56,9 +56,9 @@ fn a_ticket_that_opens_no_more_costs_a_round_trip_and_nothing_else() {
 /// A client whose ticket is not what it was.
 fn damaged(damage: fn(&mut Resumption)) -> Pair {
     let mut pair = warm("opt-arq");
-    let (server, mut pass) = pair.ends[0].passes().next().expect("a pass");
-    damage(pass.resumption.as_mut().expect("a ticket"));
-    pair.ends[0].keep_pass(server, pass);
+    let (server, mut token) = pair.ends[0].tokens().next().expect("a token");
+    damage(token.resumption.as_mut().expect("a ticket"));
+    pair.ends[0].keep_token(server, token);
     pair
 }
 
@@ -74,8 +74,8 @@ fn a_ticket_whose_secret_is_lost_costs_a_round_trip_too() {
 #[test]
 fn a_ticket_speaks_for_the_key_it_was_given_to() {
     let mut pair = warm("3wh-arq");
-    let (server, pass) = pair.ends[0].passes().next().expect("a pass");
-    let resumption = pass.resumption.expect("a ticket");
+    let (server, token) = pair.ends[0].tokens().next().expect("a token");
+    let resumption = token.resumption.expect("a ticket");
     assert_eq!(resumption.client, secret(1).public());
     // This client has another key now.
     let other = Resumption {
@@ -83,7 +83,7 @@ fn a_ticket_speaks_for_the_key_it_was_given_to() {
         ..resumption
     };
     let resumption = Some(other);
-    pair.ends[0].keep_pass(server, Pass { resumption, ..pass });
+    pair.ends[0].keep_token(server, Token { resumption, ..token });
     pair.connect();
     assert_eq!(pair.log[0].kind(), HELLO_IK);
 }
@@ -171,9 +171,9 @@ fn a_ticket_is_of_no_use_without_the_secret_that_came_with_it() {
     // The ticket of one client before the message of another, and before noise.
     let mut other = Pair::of("3wh-arq", &[], seal(13), seal(2));
     other.connect();
-    let (_, pass) = other.ends[0].passes().next().expect("a pass");
+    let (_, token) = other.ends[0].tokens().next().expect("a token");
     let mut spliced = asked.clone();
-    spliced[25..85].copy_from_slice(&pass.resumption.expect("a ticket").ticket);
+    spliced[25..85].copy_from_slice(&token.resumption.expect("a ticket").ticket);
     for bytes in [spliced, [&asked[..85], &noise(200)].concat()] {
         let before = pair.ends[1].seal_stats().forged;
         pair.inject(1, path(1), &bytes);

@@ -7,7 +7,7 @@ use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Event, PathAddress};
 use restp_base::time::Duration;
 use restp_proto::{CookieMint, KeptCookie};
-use restp_seal::{Clients, Fault, Pass};
+use restp_seal::{Clients, Fault, Token};
 use std::net::SocketAddr;
 
 #[test]
@@ -97,12 +97,12 @@ fn the_request_stands_in_for_a_lost_syn_as_without_a_seal() {
 #[test]
 fn early_data_that_is_refused_costs_one_round_trip() {
     let mut pair = warm("opt-arq");
-    let (key, pass) = pair.ends[0].passes().next().expect("a pass");
-    let old = Pass {
+    let (key, token) = pair.ends[0].tokens().next().expect("a token");
+    let old = Token {
         epoch: [1; 8],
-        ..pass
+        ..token
     };
-    pair.ends[0].keep_pass(key, old);
+    pair.ends[0].keep_token(key, old);
     assert_eq!(pair.time_to_say(), ms(30), "one round trip later than at best");
     assert_eq!(pair.ends[1].seal_stats().early_refused, 1);
 }

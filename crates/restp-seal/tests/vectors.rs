@@ -72,8 +72,8 @@ fn handshakes_are_those_written() {
                 pair.know();
                 pair.connect();
                 pair.come_again("3wh-arq", 9);
-                let (_, pass) = pair.ends[0].passes().next().expect("a pass");
-                let resumption = pass.resumption.expect("a ticket");
+                let (_, token) = pair.ends[0].tokens().next().expect("a token");
+                let resumption = token.resumption.expect("a ticket");
                 assert_eq!(text(&resumption.ticket), text(&hex(&vector["ticket"])));
                 assert_eq!(text(&resumption.secret), text(&hex(&vector["ticket_secret"])));
             }

@@ -11,7 +11,7 @@ use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_base::observe::Observer;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
-use restp_seal::{Fault, Pass, PublicKey, SealStats};
+use restp_seal::{Fault, PublicKey, SealStats, Token};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -123,18 +123,18 @@ impl Endpoint {
         self.shared.lock().machine.seal()?.fault(remote)
     }
 
-    /// Passes that hosts gave, to be kept as cookies are: with both, data need not wait for a round trip.
-    pub fn passes(&self) -> Vec<(PublicKey, Pass)> {
+    /// Tokens that hosts gave, to be kept as cookies are: with both, data need not wait for a round trip.
+    pub fn tokens(&self) -> Vec<(PublicKey, Token)> {
         let core = self.shared.lock();
         core.machine
             .seal()
-            .map_or_else(Vec::new, |sealed| sealed.passes().collect())
+            .map_or_else(Vec::new, |sealed| sealed.tokens().collect())
     }
 
-    /// Takes a pass of an earlier endpoint.
-    pub fn keep_pass(&self, key: PublicKey, pass: Pass) {
+    /// Takes a token of an earlier endpoint.
+    pub fn keep_token(&self, key: PublicKey, token: Token) {
         if let Some(sealed) = self.shared.lock().machine.seal_mut() {
-            sealed.keep_pass(key, pass);
+            sealed.keep_token(key, token);
         }
     }
 

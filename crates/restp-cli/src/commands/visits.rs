@@ -4,14 +4,14 @@
 use crate::cookies::{CookieFile, Kept};
 use crate::output::note;
 use crate::transfer::{Outcome, SERVICE_PORT};
-use restp::{Endpoint, Pass};
+use restp::{Endpoint, Token};
 use std::fmt::Display;
 use std::net::SocketAddr;
 
 /// Lines named one by one.
 const NAMED: usize = 3;
 
-/// Cookies and passes of this user.
+/// Cookies and tokens of this user.
 pub struct Visits {
     file: CookieFile,
     kept: Kept,
@@ -45,8 +45,8 @@ impl Visits {
         for kept in self.kept.cookies.values() {
             endpoint.keep_cookie(*kept);
         }
-        for (key, pass) in &self.kept.passes {
-            endpoint.keep_pass(*key, *pass);
+        for (key, token) in &self.kept.tokens {
+            endpoint.keep_token(*key, *token);
         }
     }
 
@@ -59,14 +59,14 @@ impl Visits {
     /// transfer that succeeded.
     pub fn keep(&self, endpoint: &Endpoint, outcome: Option<&Outcome>) {
         let path = self.file.path().display();
-        let saved = (self.file).save(&self.kept, &endpoint.cookies(), &endpoint.passes());
+        let saved = (self.file).save(&self.kept, &endpoint.cookies(), &endpoint.tokens());
         if let Err(error) = saved {
             note(format!(
                 "{path}: {error}; the next transfer takes a round trip more"
             ));
         } else if let Some((address, why)) = outcome.and_then(|outcome| self.refused(endpoint, outcome)) {
             note(format!(
-                "the pass of an earlier visit to {address} was not taken: {why}; that cost one round trip, a new one is kept in \
+                "the token of an earlier visit to {address} was not taken: {why}; that cost one round trip, a new one is kept in \
                  {path}, and nothing needs to be done"
             ));
         }
@@ -76,14 +76,14 @@ impl Visits {
     fn refused(&self, endpoint: &Endpoint, outcome: &Outcome) -> Option<(SocketAddr, &'static str)> {
         let reason = |remote: SocketAddr| {
             let key = endpoint.peer_key(remote);
-            let shown = key.and_then(|key| self.kept.passes.get(&key));
-            let given = endpoint.passes();
+            let shown = key.and_then(|key| self.kept.tokens.get(&key));
+            let given = endpoint.tokens();
             let given = given.iter().find(|(other, _)| Some(*other) == key);
             // Of several paths one may have won the race that showed no cookie.
             let late = outcome.early_packets == 0 && outcome.paths.len() == 1 && self.knows(remote);
             let expired = self.kept.expired.contains(&(remote, SERVICE_PORT));
             let tickets = endpoint.seal_stats().refused_tickets;
-            why(expired, shown.zip(given.map(|(_, pass)| pass)), tickets, late)
+            why(expired, shown.zip(given.map(|(_, token)| token)), tickets, late)
         };
         let remotes = outcome.paths.iter().map(|path| path.remote);
         remotes
@@ -92,10 +92,10 @@ impl Visits {
     }
 }
 
-/// `expired`: the cookie; `passes`: the one that was shown, the one that came in return; `tickets` that did not open;
+/// `expired`: the cookie; `tokens`: the one that was shown, the one that came in return; `tickets` that did not open;
 /// `late`: a cookie was shown, and no early data was taken.
-fn why(expired: bool, passes: Option<(&Pass, &Pass)>, tickets: u64, late: bool) -> Option<&'static str> {
-    match passes {
+fn why(expired: bool, tokens: Option<(&Token, &Token)>, tickets: u64, late: bool) -> Option<&'static str> {
+    match tokens {
         _ if expired => Some("it has expired"),
         Some((shown, given)) if shown.epoch != given.epoch => {
             Some("it is of another run of the receiver, or its line is damaged")
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn what_was_not_taken_has_one_reason() {
-        let pass = |epoch| Pass {
+        let token = |epoch| Token {
             epoch: [epoch; 8],
-            ..Pass::default()
+            ..Token::default()
         };
-        let (shown, same, other) = (pass(1), pass(1), pass(2));
+        let (shown, same, other) = (token(1), token(1), token(2));
         let (same, other) = (Some((&shown, &same)), Some((&shown, &other)));
         assert_eq!(why(false, same, 0, false), None);
         assert_eq!(why(false, None, 0, false), None);

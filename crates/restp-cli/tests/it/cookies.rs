@@ -125,12 +125,12 @@ fn receive_at(address: &str, key: &str) -> Receiver {
     }
 }
 
-/// The words of the one line that begins with "pass".
+/// The words of the one line that begins with "token".
 fn pass_of(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
-    let mut passes = text.lines().filter(|line| line.starts_with("pass "));
-    let words = passes.next().unwrap().split(' ').map(str::to_owned).collect();
-    assert_eq!(passes.next(), None);
+    let mut tokens = text.lines().filter(|line| line.starts_with("token "));
+    let words = tokens.next().unwrap().split(' ').map(str::to_owned).collect();
+    assert_eq!(tokens.next(), None);
     words
 }
 
@@ -195,7 +195,7 @@ fn a_damaged_pass_or_an_expired_cookie_costs_a_round_trip_only() {
     }
     let expired: String = (fs::read_to_string(&path).unwrap().lines())
         .map(|line| match line.rsplit_once(' ') {
-            Some((cookie, _)) if !line.starts_with("pass ") => format!("{cookie} 1000000000\n"),
+            Some((cookie, _)) if !line.starts_with("token ") => format!("{cookie} 1000000000\n"),
             _ => format!("{line}\n"),
         })
         .collect();
@@ -241,7 +241,7 @@ fn a_clock_set_back_a_year_is_mentioned_once_and_costs_nothing() {
     visit(cache.path(), &mut receiver, &[&to]);
     // What the clock of now calls a year from now.
     let later = |line: &str| match line.rsplit_once(' ') {
-        Some((before, until)) if !line.starts_with("pass") => {
+        Some((before, until)) if !line.starts_with("token") => {
             format!("{before} {}\n", until.parse::<u64>().unwrap() + 365 * 24 * 3600)
         }
         _ => format!("{line}\n"),

@@ -11,7 +11,7 @@ use restp_seal::{SealConfig, Sealed, SecretKey};
 const CLIENT: u8 = b'c';
 const SERVER: u8 = b's';
 
-/// Both machines sealed. The client knows the server's key; if they `met` before, it has its pass too.
+/// Both machines sealed. The client knows the server's key; if they `met` before, it has its token too.
 pub(super) fn seal(client: Endpoint, server: Endpoint, path: PathAddress, met: bool) -> Ends {
     let [mut client, mut server] = [(client, CLIENT), (server, SERVER)].map(|(engine, who)| {
         let secret = SecretKey::from_chance([who; 32]);
@@ -22,8 +22,8 @@ pub(super) fn seal(client: Endpoint, server: Endpoint, path: PathAddress, met: b
     });
     client.expect(path.remote, server.public_key());
     if met {
-        let pass = server.pass_for(Time::ZERO, path.local.ip(), client.public_key());
-        client.keep_pass(server.public_key(), pass);
+        let token = server.token_for(Time::ZERO, path.local.ip(), client.public_key());
+        client.keep_token(server.public_key(), token);
     }
     Ends { client, server }
 }

@@ -279,20 +279,20 @@ impl Pair {
         self.now.since(begin)
     }
 
-    /// The client begins anew with nothing but its passes, with chance from `seed`; what was open is over.
+    /// The client begins anew with nothing but its tokens, with chance from `seed`; what was open is over.
     pub fn come_again(&mut self, preset: &str, seed: u8) {
         if let Some(flow) = self.accepted() {
             self.ends[1].abort(self.now, flow);
             self.ends[1].release(self.now, flow);
             self.run_for(ms(1000));
         }
-        let passes: Vec<_> = self.ends[0].passes().collect();
+        let tokens: Vec<_> = self.ends[0].tokens().collect();
         let mut later = seal(1);
         later.seed = [seed; 32];
         self.ends[0] = Sealed::new(Endpoint::new(config(preset, &[])), later);
         self.know();
-        for (key, pass) in passes {
-            self.ends[0].keep_pass(key, pass);
+        for (key, token) in tokens {
+            self.ends[0].keep_token(key, token);
         }
         (self.log, self.events) = (Vec::new(), [Vec::new(), Vec::new()]);
     }
@@ -357,9 +357,15 @@ pub fn contiguous(path: PathAddress, bytes: Vec<u8>) -> Datagram {
     }
 }
 
-/// The client has been here before: it has a cookie and a pass with a ticket, and everything else is over.
+/// The client has been here before: it has a cookie and a token with a ticket, and everything else is over.
 pub fn warm(preset: &str) -> Pair {
-    let mut pair = Pair::new(preset, &[]);
+    warm_at(preset, seal(2))
+}
+
+/// The same, at this server.
+pub fn warm_at(preset: &str, server: SealConfig) -> Pair {
+    let mut pair = Pair::of(preset, &[], seal(1), server);
+    pair.know();
     let flows = pair.connect();
     assert!(pair.transfer(0, flows, b"first", ms(500)));
     for (side, flow) in [(0, flows.0), (1, flows.1)] {

@@ -10,7 +10,7 @@ use restp_base::time::{Duration, Time};
 use restp_proto::composition::Preset;
 use restp_proto::wire::bare_request;
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
-use restp_seal::{Pass, PublicKey, SealConfig, Sealed, SecretKey};
+use restp_seal::{Token, PublicKey, SealConfig, Sealed, SecretKey};
 
 use crate::{BATCH, address};
 
@@ -32,8 +32,8 @@ pub struct Meeting {
     server: Sealed<Endpoint>,
     key: PublicKey,
     clients: Vec<Client>,
-    /// Passes of the clients' last visits.
-    passes: Vec<Option<Pass>>,
+    /// Tokens of the clients' last visits.
+    tokens: Vec<Option<Token>>,
     to_server: Vec<Datagram>,
     to_clients: Vec<Datagram>,
     accepted: Vec<FlowId>,
@@ -81,7 +81,7 @@ impl Meeting {
             key: server.public_key(),
             server,
             clients: Vec::new(),
-            passes: vec![None; BATCH],
+            tokens: vec![None; BATCH],
             to_server: Vec::new(),
             to_clients: Vec::new(),
             accepted: Vec::new(),
@@ -106,7 +106,7 @@ impl Meeting {
 impl crate::Meeting for Meeting {
     fn gather(&mut self) -> anyhow::Result<()> {
         self.now += APART;
-        for (number, pass) in self.passes.iter().enumerate() {
+        for (number, token) in self.tokens.iter().enumerate() {
             self.visits += 1;
             let mut seed = [1; 32];
             seed[..8].copy_from_slice(&self.visits.to_be_bytes());
@@ -117,8 +117,8 @@ impl crate::Meeting for Meeting {
             if self.kind != Kind::Ix {
                 machine.expect(server_address(), self.key);
             }
-            if let Some(pass) = pass.filter(|_| self.kind == Kind::Resumed) {
-                machine.keep_pass(self.key, pass);
+            if let Some(token) = token.filter(|_| self.kind == Kind::Resumed) {
+                machine.keep_token(self.key, token);
             }
             self.clients.push(Client {
                 machine,
@@ -191,8 +191,8 @@ impl crate::Meeting for Meeting {
                 },
             "{resumed} resumed"
         );
-        for (client, pass) in self.clients.drain(..).zip(&mut self.passes) {
-            *pass = client.machine.passes().next().map(|(_, pass)| pass);
+        for (client, token) in self.clients.drain(..).zip(&mut self.tokens) {
+            *token = client.machine.tokens().next().map(|(_, token)| token);
         }
         for flow in self.accepted.drain(..) {
             self.server.abort(self.now, flow);

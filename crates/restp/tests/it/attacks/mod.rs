@@ -216,8 +216,8 @@ async fn early_data_played_again_is_taken_once() {
         kept.server = relay.address;
         again.keep_cookie(kept);
     }
-    for (key, pass) in first.passes() {
-        again.keep_pass(key, pass);
+    for (key, token) in first.tokens() {
+        again.keep_token(key, token);
     }
     again.expect(relay.address, server.public_key().expect("sealed"));
     let paying = again.open(relay.address, PORT).expect("opened");

@@ -1,111 +1,53 @@
 //! [`Sealed`]: a machine around a machine. What the inner one sends is sealed, what opens is handed to it, and it knows
 //! nothing of either; it keeps its own set-up, whose first packets carry the handshake, so that no round trip is added.
 
+mod answer;
+mod hello;
+mod paths;
+mod receive;
+mod request;
+mod send;
+mod stats;
+
+pub use crate::known_hosts::Fault;
+pub use stats::SealStats;
+
 use crate::arena::Arena;
 use crate::config::SealConfig;
 use crate::entropy::Entropy;
-use crate::gate::Budget;
 use crate::keys::PublicKey;
-use crate::pass::{Pass, PassOffice};
-use crate::peers::{Id, Peers};
+use crate::known_hosts::KnownHosts;
+use crate::limits::RateLimiter;
+use crate::peers::{Limits, PeerId, Peers};
+use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// What becomes of datagrams here. Counters only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SealStats {
-    /// Packets that opened.
-    pub opened: u64,
-    /// Datagrams that were not sealed, and were dropped.
-    pub plain: u64,
-    /// Datagrams of no known form.
-    pub malformed: u64,
-    /// Packets of no known session.
-    pub unknown: u64,
-    /// Packets and messages that are not genuine.
-    pub forged: u64,
-    /// Packets that were here before, or are too old to tell.
-    pub replayed: u64,
-    /// Packets and requests from an address that another peer holds.
-    pub misplaced: u64,
-    /// Packets of known paths from addresses that had not answered.
-    pub elsewhere: u64,
-    /// Paths whose peer answered at another address.
-    pub moved: u64,
-    /// Requests that came again.
-    pub repeated_requests: u64,
-    /// Requests meant for another key.
-    pub for_others: u64,
-    /// Requests with a ticket that opened, of clients that are served.
-    pub resumed: u64,
-    /// Requests with a ticket that did not open.
-    pub stale_tickets: u64,
-    /// Tickets shown here of which the host said that they do not open.
-    pub refused_tickets: u64,
-    /// Requests of clients that are not on the list.
-    pub unwelcome: u64,
-    /// Peers that were asked to prove their address first.
-    pub retries: u64,
-    /// Requests dropped because their source has too many unfinished handshakes.
-    pub crowded: u64,
-    /// Requests dropped because all sessions are in use.
-    pub overflowed: u64,
-    /// Datagrams not sent because an address that is not proved would get more than three times what came from it.
-    pub withheld: u64,
-    /// First flights with early data that were taken.
-    pub early: u64,
-    /// First flights whose early data was not taken: it came before, or with an old pass.
-    pub early_refused: u64,
-    /// Datagrams in requests that may not be taken twice.
-    pub unsafe_requests: u64,
-    /// Datagrams for addresses of no known peer, or of more than can wait.
-    pub unsent: u64,
-}
-
-/// Why a peer cannot be talked to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It does not serve this host's key.
-    Unwelcome,
-    /// It has another key than the one it is known by, or says so.
-    OtherKey {
-        /// The one it is known by.
-        expected: PublicKey,
-        /// The one it says it has.
-        told: PublicKey,
-    },
-}
-
 /// A machine whose datagrams are sealed.
 pub struct Sealed<M> {
-    pub(crate) inner: M,
-    pub(crate) config: SealConfig,
-    pub(crate) own: PublicKey,
-    pub(crate) entropy: Entropy,
-    pub(crate) office: PassOffice,
+    inner: M,
+    config: SealConfig,
+    own: PublicKey,
+    entropy: Entropy,
+    issuer: TokenIssuer,
     /// Handshakes with addresses that prove nothing.
-    pub(crate) budget: Budget,
+    unproved: RateLimiter,
     /// The same with a ticket.
-    pub(crate) resumed_budget: Budget,
-    pub(crate) peers: Peers,
-    /// Keys of hosts that may be opened to.
-    expected: BTreeMap<SocketAddr, PublicKey>,
-    pub(crate) passes: BTreeMap<PublicKey, Pass>,
-    pub(crate) faults: BTreeMap<SocketAddr, Fault>,
-    /// Flows broken off for such a fault.
-    faulted: BTreeSet<FlowId>,
+    unproved_resumed: RateLimiter,
+    peers: Peers,
+    hosts: KnownHosts,
+    /// Flows broken off because their peer cannot be talked to.
+    refused: BTreeSet<FlowId>,
     /// Sealed datagrams that leave before what the machine has.
-    pub(crate) queue: VecDeque<Datagram>,
+    queue: VecDeque<Datagram>,
     /// What arrives is opened in here, many packets to one allocation.
-    pub(crate) arena: Arena,
-    /// The machine writes here.
-    pub(crate) scratch: Datagram,
-    pub(crate) stats: SealStats,
+    arena: Arena,
+    stats: SealStats,
 }
 
 impl<M> fmt::Debug for Sealed<M> {
@@ -113,7 +55,7 @@ impl<M> fmt::Debug for Sealed<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealed")
             .field("own", &self.own)
-            .field("sessions", &self.peers.sessions.len())
+            .field("sessions", &self.peers.sessions())
             .field("half_open", &self.peers.half_open())
             .field("stats", &self.stats)
             .finish_non_exhaustive()
@@ -124,22 +66,23 @@ impl<M: Machine> Sealed<M> {
     /// Seals what `inner` sends.
     pub fn new(inner: M, config: SealConfig) -> Self {
         let mut entropy = Entropy::new(config.seed);
+        let limits = Limits {
+            half_open: config.max_half_open,
+            sessions: config.max_sessions,
+        };
         Sealed {
             inner,
             own: config.secret.public(),
-            office: PassOffice::new(&mut entropy),
+            issuer: TokenIssuer::new(&mut entropy),
             entropy,
-            budget: Budget::default(),
-            resumed_budget: Budget::default(),
+            unproved: RateLimiter::default(),
+            unproved_resumed: RateLimiter::default(),
             config,
-            peers: Peers::default(),
-            expected: BTreeMap::new(),
-            passes: BTreeMap::new(),
-            faults: BTreeMap::new(),
-            faulted: BTreeSet::new(),
+            peers: Peers::new(limits),
+            hosts: KnownHosts::default(),
+            refused: BTreeSet::new(),
             queue: VecDeque::new(),
             arena: Arena::default(),
-            scratch: Datagram::empty(),
             stats: SealStats::default(),
         }
     }
@@ -166,38 +109,37 @@ impl<M: Machine> Sealed<M> {
 
     /// The host at `remote` has `key`: flows opened from now on reach it or nobody.
     pub fn expect(&mut self, remote: SocketAddr, key: PublicKey) {
-        self.expected.insert(remote, key);
+        self.hosts.expect(remote, key);
     }
 
     /// The key of the host at `remote`, once it has proved it.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
-        let peer = self.peers.peers.get(&self.peers.at(remote)?)?;
-        peer.key.filter(|_| peer.session.is_some())
+        self.peers.proved_key(self.peers.at(remote)?)
     }
 
     /// The key of the host at the other end of `flow`.
     pub fn flow_key(&self, flow: FlowId) -> Option<PublicKey> {
-        self.peers.peers.get(self.peers.flows.get(&flow)?)?.key
+        self.peers.key(self.peers.of_flow(flow)?)
     }
 
     /// Why the host at `remote` could not be talked to.
     pub fn fault(&self, remote: SocketAddr) -> Option<Fault> {
-        self.faults.get(&remote).copied()
+        self.hosts.fault(remote)
     }
 
-    /// Passes that hosts gave, to be kept beyond this machine's life.
-    pub fn passes(&self) -> impl Iterator<Item = (PublicKey, Pass)> {
-        self.passes.iter().map(|(key, pass)| (*key, *pass))
+    /// Tokens that hosts gave, to be kept beyond this machine's life.
+    pub fn tokens(&self) -> impl Iterator<Item = (PublicKey, Token)> {
+        self.hosts.tokens()
     }
 
-    /// Takes a pass of an earlier life: data for the host `key` need not wait for a session.
-    pub fn keep_pass(&mut self, key: PublicKey, pass: Pass) {
-        self.passes.insert(key, pass);
+    /// Takes a token of an earlier life: data for the host `key` need not wait for a session.
+    pub fn keep_token(&mut self, key: PublicKey, token: Token) {
+        self.hosts.keep_token(key, token);
     }
 
-    /// A pass such as a session of `client` at `address` gets, for hosts that hand them out by other means.
-    pub fn pass_for(&mut self, now: Time, address: IpAddr, client: PublicKey) -> Pass {
-        self.office.pass(now, address, client, None, &mut self.entropy)
+    /// A token such as a session of `client` at `address` gets, for hosts that hand them out by other means.
+    pub fn token_for(&mut self, now: Time, address: IpAddr, client: PublicKey) -> Token {
+        self.issuer.issue(now, address, client, None, &mut self.entropy)
     }
 
     /// Handshakes that peers began and did not finish.
@@ -207,58 +149,46 @@ impl<M: Machine> Sealed<M> {
 
     /// Sessions with peers.
     pub fn sessions(&self) -> usize {
-        self.peers.sessions.len()
+        self.peers.sessions()
     }
 
-    fn peer_at(&mut self, remote: SocketAddr) -> Result<Id, OpenError> {
+    fn peer_at(&mut self, remote: SocketAddr) -> Result<PeerId, OpenError> {
         if let Some(peer) = self.peers.at(remote) {
             return Ok(peer);
         }
-        let key = self.expected.get(&remote).copied();
+        let key = self.hosts.expected(remote);
         if key.is_none() && !self.config.first_use {
             return Err(OpenError::Unsupported(format!(
                 "the key of {remote} is not known; give it, or allow a first use"
             )));
         }
-        let peer = self.peers.meet(key, true);
-        self.peers.route(remote, peer);
-        Ok(peer)
+        Ok(self.peers.meet_server(key, remote))
     }
 
     /// Breaks off what was opened to `peer`, which cannot be talked to.
-    pub(crate) fn give_up(&mut self, now: Time, id: Id, fault: Fault) {
-        let Some(peer) = self.peers.peers.get_mut(&id) else {
-            return;
-        };
-        (peer.suspicion, peer.session) = (None, None);
-        peer.requests.clear();
-        for address in &peer.addresses {
-            self.faults.insert(*address, fault);
+    fn give_up(&mut self, now: Time, peer: PeerId, fault: Fault) {
+        let (addresses, flows) = self.peers.give_up(peer);
+        for address in addresses {
+            self.hosts.blame(address, fault);
         }
-        self.peers
-            .by_id
-            .retain(|_, owner| *owner != crate::peers::Owner::Request(id));
-        self.peers.set_alarm(id, None);
-        let flows = self.peers.flows.iter().filter(|(_, of)| **of == id);
-        for flow in flows.map(|(flow, _)| *flow).collect::<Vec<_>>() {
-            self.faulted.insert(flow);
+        for flow in flows {
+            self.refused.insert(flow);
             self.inner.abort(now, flow);
         }
     }
 
-    fn note(&mut self, event: Event) -> Event {
+    fn on_event(&mut self, event: Event) -> Event {
         match event {
             Event::Accepted(flow) => {
                 let path_of = |stats: FlowStats| stats.path.or(stats.paths.first().map(|path| path.path));
                 let path = self.inner.stats(flow).and_then(path_of);
-                let peer = path.and_then(|path| self.peers.at(path.remote));
-                if let Some(peer) = peer {
+                if let Some(peer) = path.and_then(|path| self.peers.at(path.remote)) {
                     self.peers.enter(flow, peer);
                 }
             }
             Event::Closed(flow, _) => {
                 self.peers.leave(flow);
-                if self.faulted.remove(&flow) {
+                if self.refused.remove(&flow) {
                     return Event::Closed(flow, CloseReason::Refused);
                 }
             }
@@ -283,10 +213,8 @@ impl<M: Machine> Flow for Sealed<M> {
         path: PathAddress,
         backup: bool,
     ) -> Result<(), OpenError> {
-        if !self.peers.routes.contains_key(&path.remote)
-            && let Some(peer) = self.peers.flows.get(&flow)
-        {
-            self.peers.route(path.remote, *peer);
+        if let Some(peer) = self.peers.of_flow(flow) {
+            self.peers.add_address(path.remote, peer);
         }
         self.inner.add_path(now, flow, path, backup)
     }
@@ -336,9 +264,8 @@ impl<M: Machine> Machine for Sealed<M> {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Deadline => {
-                while let Some((_, id)) = self.peers.alarms.first().copied().filter(|(at, _)| *at <= now) {
-                    self.peers.set_alarm(id, None);
-                    self.on_alarm(now, id);
+                while let Some(peer) = self.peers.timers.pop_due(now) {
+                    self.on_timer(now, peer);
                 }
                 self.inner.handle(now, Input::Deadline);
             }
@@ -347,15 +274,16 @@ impl<M: Machine> Machine for Sealed<M> {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        let mut plain = Datagram::empty();
         loop {
             if let Some(datagram) = self.queue.pop_front() {
                 *out = datagram;
                 return true;
             }
-            if !self.inner.poll_transmit(now, &mut self.scratch) {
+            if !self.inner.poll_transmit(now, &mut plain) {
                 return false;
             }
-            if self.dispatch(now, out) {
+            if self.dispatch(now, &plain, out) {
                 return true;
             }
         }
@@ -363,15 +291,11 @@ impl<M: Machine> Machine for Sealed<M> {
 
     fn poll_event(&mut self) -> Option<Event> {
         let event = self.inner.poll_event()?;
-        Some(self.note(event))
+        Some(self.on_event(event))
     }
 
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        let own = self
-            .peers
-            .alarms
-            .first()
-            .map(|(at, _)| (*at, Wakeup::Retransmission));
+        let own = self.peers.timers.next().map(|at| (at, Wakeup::Retransmission));
         [self.inner.next_deadline(), own]
             .into_iter()
             .flatten()

@@ -1,7 +1,7 @@
-//! Resumption tickets (as RFC 5077 and RFC 8446 §4.6.1): who had a full handshake comes back with a cheaper one. The ticket
-//! names the client to the host that gave it, and the secret that goes with it takes the place of both keys. The host keeps
-//! nothing but the keys of its tickets: a new one every 12 h, the one before still opens. A ticket that is given for another
-//! is sealed with the key of that one, so that no chain of them outlives the proof of the client's key by more than 24 h.
+//! Resumption tickets (as RFC 5077 and RFC 8446 §4.6.1): after a full handshake the next one is cheaper. The ticket names
+//! the client to the server that issued it, and the secret that goes with it takes the place of both static keys. The server
+//! keeps nothing but its ticket keys: a new one every 12 h, and the one before it still opens. A ticket that replaces another
+//! is sealed with the key of that one, so that no chain of tickets outlives the proof of the client's key by more than 24 h.
 
 use crate::entropy::Entropy;
 use crate::keys::{KEY_BYTES, PublicKey};
@@ -12,8 +12,8 @@ use std::fmt;
 
 /// Bytes of a ticket: nonce, and the client's key sealed.
 pub const TICKET_BYTES: usize = NONCE_LEN + KEY_BYTES + TAG_BYTES;
-/// Means something to the host that gave it.
-pub type Ticket = [u8; TICKET_BYTES];
+/// Opaque to all but the server that issued it.
+pub type ResumptionTicket = [u8; TICKET_BYTES];
 
 /// Bytes of the secret that goes with a ticket.
 pub const SHARED_BYTES: usize = 32;
@@ -21,13 +21,13 @@ pub const SHARED_BYTES: usize = 32;
 /// Time between two keys, as of the secrets of cookies and tokens.
 const ROTATION: Duration = Duration::from_secs(12 * 3600);
 
-/// Lets a client come back to the host that gave it.
+/// Lets a client come back to the server that issued it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Resumption {
-    /// Whom it was given to, and speaks for.
+    /// The client it was issued to.
     pub client: PublicKey,
     /// Shown to the host.
-    pub ticket: Ticket,
+    pub ticket: ResumptionTicket,
     /// Never shown.
     pub secret: [u8; SHARED_BYTES],
 }
@@ -51,8 +51,8 @@ pub(crate) struct Opened {
     pub(crate) period: Period,
 }
 
-/// Gives tickets and opens its own.
-pub(crate) struct TicketOffice {
+/// Issues tickets and opens its own.
+pub(crate) struct TicketIssuer {
     present: TicketKey,
     previous: Option<TicketKey>,
 }
@@ -63,23 +63,23 @@ struct TicketKey {
     key: Option<LessSafeKey>,
 }
 
-impl TicketOffice {
+impl TicketIssuer {
     pub(crate) fn new(entropy: &mut Entropy) -> Self {
-        TicketOffice {
+        TicketIssuer {
             present: TicketKey::new(0, entropy),
             previous: None,
         }
     }
 
     /// A ticket for `client`, in the place of one that was sealed in `since`, or of a proof of its key.
-    pub(crate) fn give(
+    pub(crate) fn issue(
         &mut self,
         now: Time,
         client: PublicKey,
         since: Option<Period>,
         entropy: &mut Entropy,
     ) -> Option<Resumption> {
-        self.turn(now, entropy);
+        self.rotate(now, entropy);
         let previous = self.previous.as_ref();
         let key = previous
             .filter(|key| Some(key.period) == since)
@@ -92,9 +92,14 @@ impl TicketOffice {
         })
     }
 
-    /// What `ticket` says, if it was given here and not too long ago.
-    pub(crate) fn open(&mut self, now: Time, ticket: &Ticket, entropy: &mut Entropy) -> Option<Opened> {
-        self.turn(now, entropy);
+    /// What `ticket` says, if it was issued here and not too long ago.
+    pub(crate) fn open(
+        &mut self,
+        now: Time,
+        ticket: &ResumptionTicket,
+        entropy: &mut Entropy,
+    ) -> Option<Opened> {
+        self.rotate(now, entropy);
         let keys = [Some(&self.present), self.previous.as_ref()];
         keys.into_iter().flatten().find_map(|key| {
             Some(Opened {
@@ -106,7 +111,7 @@ impl TicketOffice {
     }
 
     /// A new key in each period; what is older than the one before is forgotten.
-    fn turn(&mut self, now: Time, entropy: &mut Entropy) {
+    fn rotate(&mut self, now: Time, entropy: &mut Entropy) {
         let period = now.as_nanos() / ROTATION.as_nanos();
         if period > self.present.period {
             let before = std::mem::replace(&mut self.present, TicketKey::new(period, entropy));
@@ -127,7 +132,7 @@ impl TicketKey {
     }
 
     /// 2²⁹ tickets of one key, 12 000 a second, share a nonce with a chance of 2⁻³⁹.
-    fn seal(&self, client: &PublicKey, nonce: [u8; NONCE_LEN]) -> Option<Ticket> {
+    fn seal(&self, client: &PublicKey, nonce: [u8; NONCE_LEN]) -> Option<ResumptionTicket> {
         let mut ticket = [0; TICKET_BYTES];
         let (head, rest) = ticket.split_at_mut(NONCE_LEN);
         let (body, end) = rest.split_at_mut(KEY_BYTES);
@@ -142,7 +147,7 @@ impl TicketKey {
         Some(ticket)
     }
 
-    fn open(&self, ticket: &Ticket) -> Option<PublicKey> {
+    fn open(&self, ticket: &ResumptionTicket) -> Option<PublicKey> {
         let (nonce, sealed) = ticket.split_first_chunk::<NONCE_LEN>()?;
         let mut bytes: [u8; KEY_BYTES + TAG_BYTES] = sealed.try_into().ok()?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -152,7 +157,7 @@ impl TicketKey {
     }
 
     /// The secret that goes with `ticket`: it need not lie in it.
-    fn shared(&self, ticket: &Ticket) -> [u8; SHARED_BYTES] {
+    fn shared(&self, ticket: &ResumptionTicket) -> [u8; SHARED_BYTES] {
         let mut secret = [0; SHARED_BYTES];
         expand(&self.secret, "resume", ticket, &mut secret);
         secret
@@ -165,9 +170,9 @@ mod tests {
 
     const CLIENT: PublicKey = PublicKey([7; 32]);
 
-    fn office() -> (TicketOffice, Entropy) {
+    fn issuer() -> (TicketIssuer, Entropy) {
         let mut entropy = Entropy::new([1; 32]);
-        (TicketOffice::new(&mut entropy), entropy)
+        (TicketIssuer::new(&mut entropy), entropy)
     }
 
     fn hours(n: u64) -> Time {
@@ -176,53 +181,53 @@ mod tests {
 
     #[test]
     fn a_ticket_opens_where_it_was_given_and_says_who_came() {
-        let (mut office, mut entropy) = office();
-        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
-        let opened = office.open(Time::ZERO, &given.ticket, &mut entropy).unwrap();
+        let (mut issuer, mut entropy) = issuer();
+        let given = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        let opened = issuer.open(Time::ZERO, &given.ticket, &mut entropy).unwrap();
         assert_eq!((opened.client, opened.secret), (CLIENT, given.secret));
-        let again = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        let again = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
         assert!(again.ticket != given.ticket && again.secret != given.secret);
         assert!(
             !given.ticket.windows(4).any(|part| part == [7; 4]),
             "the client is not told"
         );
-        let mut other = TicketOffice::new(&mut entropy);
+        let mut other = TicketIssuer::new(&mut entropy);
         assert_eq!(other.open(Time::ZERO, &given.ticket, &mut entropy), None);
     }
 
     #[test]
     fn no_changed_bit_goes_unnoticed() {
-        let (mut office, mut entropy) = office();
-        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        let (mut issuer, mut entropy) = issuer();
+        let given = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
         for bit in 0..TICKET_BYTES * 8 {
             let mut ticket = given.ticket;
             ticket[bit / 8] ^= 0x80 >> (bit % 8);
-            assert_eq!(office.open(Time::ZERO, &ticket, &mut entropy), None, "bit {bit}");
+            assert_eq!(issuer.open(Time::ZERO, &ticket, &mut entropy), None, "bit {bit}");
         }
     }
 
     #[test]
     fn a_chain_of_tickets_ends_with_the_key_of_the_first() {
-        let (mut office, mut entropy) = office();
-        let mut given = office.give(hours(11), CLIENT, None, &mut entropy).unwrap();
+        let (mut issuer, mut entropy) = issuer();
+        let mut given = issuer.issue(hours(11), CLIENT, None, &mut entropy).unwrap();
         for hour in 12..24 {
-            let opened = office.open(hours(hour), &given.ticket, &mut entropy).unwrap();
+            let opened = issuer.open(hours(hour), &given.ticket, &mut entropy).unwrap();
             assert_eq!(opened.period, 0);
-            given = office
-                .give(hours(hour), CLIENT, Some(opened.period), &mut entropy)
+            given = issuer
+                .issue(hours(hour), CLIENT, Some(opened.period), &mut entropy)
                 .unwrap();
         }
-        assert_eq!(office.open(hours(24), &given.ticket, &mut entropy), None);
+        assert_eq!(issuer.open(hours(24), &given.ticket, &mut entropy), None);
     }
 
     #[test]
     fn what_is_older_than_the_key_before_is_forgotten() {
-        let (mut office, mut entropy) = office();
-        let given = office.give(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
-        assert!(office.open(hours(23), &given.ticket, &mut entropy).is_some());
-        assert_eq!(office.open(hours(24), &given.ticket, &mut entropy), None);
-        let (mut idle, mut entropy) = (office, entropy);
-        let given = idle.give(hours(24), CLIENT, None, &mut entropy).unwrap();
+        let (mut issuer, mut entropy) = issuer();
+        let given = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
+        assert!(issuer.open(hours(23), &given.ticket, &mut entropy).is_some());
+        assert_eq!(issuer.open(hours(24), &given.ticket, &mut entropy), None);
+        let (mut idle, mut entropy) = (issuer, entropy);
+        let given = idle.issue(hours(24), CLIENT, None, &mut entropy).unwrap();
         assert_eq!(
             idle.open(hours(48), &given.ticket, &mut entropy),
             None,

@@ -1,9 +1,9 @@
-//! Sealing and opening between two hosts. Each path has its numbers and keys, so that a path which lags behind another
+//! Packet protection: sealing and opening between two hosts. Each path has its numbers and keys, so that a path which lags behind another
 //! neither loses packets to the window of numbers nor shares a nonce.
 
-use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD, SPACES};
+use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD};
 use crate::replay::Window;
-use crate::schedule::{Keys, PathSecrets, Suite};
+use crate::schedule::{Keys, PathSecrets, SPACES, Suite};
 use restp_base::machine::{Datagram, Head, PathAddress};
 
 /// Packets that did not open, after which a session takes none (RFC 9001 §6.6 for ChaCha20-Poly1305).
@@ -91,7 +91,7 @@ impl Sealer {
             Some(index) => index,
             None if self.spaces.len() < usize::from(SPACES) => {
                 let index = self.spaces.len() as u8;
-                let keys = Keys::new(self.suite, self.secrets.of(index)?)?;
+                let keys = Keys::new(self.suite, *self.secrets.of(index)?)?;
                 self.secrets.spend(index);
                 self.spaces.push(Space {
                     path,
@@ -167,7 +167,7 @@ impl Opener {
         sealed: &[u8],
         opened: &mut [u8],
     ) -> Result<(), Refusal> {
-        let keys = (self.secrets.of(index)).and_then(|secret| Keys::new(self.suite, secret));
+        let keys = (self.secrets.of(index)).and_then(|secret| Keys::new(self.suite, *secret));
         let mut opens = |keys: &mut Keys| keys.open(header.number, &header.emit(), sealed, opened);
         let Some(keys) = keys.and_then(|mut keys| opens(&mut keys).then_some(keys)) else {
             self.forgeries += 1;
@@ -246,6 +246,54 @@ mod tests {
             }
         }
         assert!(opened(&mut opener, &out).is_ok());
+    }
+
+    #[test]
+    fn after_too_many_forgeries_nothing_opens_any_more() {
+        let genuine = |sealer: &mut Sealer| {
+            let mut out = Head::new();
+            sealer.seal(&datagram(2, "x"), &mut out).unwrap();
+            out.to_vec()
+        };
+        for known in [true, false] {
+            let (mut sealer, mut opener) = ends();
+            if known {
+                assert!(
+                    opened(&mut opener, &genuine(&mut sealer)).is_ok(),
+                    "the path has keys"
+                );
+            }
+            opener.forgeries = MAX_FORGERIES - 2;
+            let mut forged = genuine(&mut sealer);
+            *forged.last_mut().unwrap() ^= 1;
+            assert_eq!(opened(&mut opener, &forged), Err(Refusal::Forged));
+            assert!(opened(&mut opener, &genuine(&mut sealer)).is_ok(), "one is left");
+            let mut forged = genuine(&mut sealer);
+            *forged.last_mut().unwrap() ^= 1;
+            forged[0] ^= u8::from(!known); // of a path that is new
+            assert_eq!(opened(&mut opener, &forged), Err(Refusal::Forged));
+            let last = genuine(&mut sealer);
+            assert_eq!(opened(&mut opener, &last), Err(Refusal::Forged), "known: {known}");
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_a_path_end_and_do_not_begin_again() {
+        let (mut sealer, _) = ends();
+        sealer.seal(&datagram(2, "x"), &mut Head::new()).unwrap();
+        let generation = (NUMBERS - 1) / crate::schedule::PACKETS_PER_KEY;
+        let keys = Keys::in_generation(Suite::Aes128Gcm, [1; 32], generation).unwrap();
+        (sealer.spaces[0].next, sealer.spaces[0].keys) = (NUMBERS - 1, keys);
+        let mut last = Head::new();
+        sealer.seal(&datagram(2, "x"), &mut last).unwrap();
+        assert_eq!(last[DATA_HEADER - 6..DATA_HEADER], [0xFF; 6]);
+        let mut none = Head::new();
+        assert_eq!(sealer.seal(&datagram(2, "x"), &mut none), None);
+        assert!(none.is_empty());
+        assert!(
+            sealer.seal(&datagram(3, "x"), &mut none).is_some(),
+            "other paths go on"
+        );
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! What comes back for a handshake begun here: an answer completes it; anybody may say anything else.
+
+use super::Sealed;
+use crate::keys::PublicKey;
+use crate::known_hosts::Fault;
+use crate::noise::Pattern;
+use crate::packet::{self, ConnectionId, Packet};
+use crate::peers::Session;
+use crate::protection::{Opener, Sealer};
+use crate::token::AddressToken;
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Machine};
+use restp_base::time::{Duration, Time};
+
+/// Time for an answer to show that it was a lie, when somebody says that the host has another key.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl<M: Machine> Sealed<M> {
+    pub(super) fn on_answer(&mut self, now: Time, datagram: &mut Datagram, to: ConnectionId, rest: &[u8]) {
+        if self.peers.session_mut(&to).is_some() {
+            // A repeated answer: what is behind it may be new.
+            return self.behind_answer(now, datagram, rest);
+        }
+        let Some(peer) = self.peers.handshakes.peer(&to) else {
+            self.stats.unknown += 1;
+            return;
+        };
+        let known = self.peers.key(peer);
+        let handshake = self.peers.handshakes.get_mut(&to);
+        let answer = handshake.and_then(|handshake| handshake.read_answer(rest, &self.own, known));
+        let Some((grant, key, follower)) = answer else {
+            self.stats.forged += 1;
+            return;
+        };
+        self.peers.identify(peer, key);
+        let handshake = self.peers.handshakes.remove(&to);
+        if !grant.welcome {
+            return self.give_up(now, peer, Fault::Unwelcome);
+        }
+        let Some((split, held, overtaking)) = handshake.and_then(|handshake| handshake.end()) else {
+            return;
+        };
+        self.hosts.keep_token(key, grant.token);
+        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false);
+        let opener = Opener::new(grant.suite, split.to_initiator);
+        let session = Session::new(now, peer, to, sealer, opener);
+        self.peers.insert(now, session);
+        if !grant.early {
+            self.release(&to, &held);
+        }
+        let follower = datagram.body.slice(datagram.body.len() - follower.len()..);
+        for mut overtaking in overtaking {
+            self.on_datagram(now, &mut overtaking);
+        }
+        self.follow(now, datagram, follower);
+    }
+
+    /// The packet behind an answer that was here before, of whichever pattern it was.
+    fn behind_answer(&mut self, now: Time, datagram: &mut Datagram, rest: &[u8]) {
+        let before = datagram.body.len() - rest.len();
+        // One of a resumed session is as long as one of IK.
+        for pattern in [Pattern::Ik, Pattern::Ix] {
+            let place = before + packet::answer_message_bytes(pattern);
+            let bytes = datagram.body.get(place..).unwrap_or_default();
+            let to = datagram.body.get(1..1 + packet::CID_BYTES);
+            if matches!(Packet::parse(bytes), Some(Packet::Data(header)) if Some(&header.to[..]) == to) {
+                let follower = datagram.body.slice(place..);
+                return self.follow(now, datagram, follower);
+            }
+        }
+    }
+
+    fn follow(&mut self, now: Time, datagram: &mut Datagram, follower: Bytes) {
+        if let Some(Packet::Data(header)) = Packet::parse(&follower) {
+            datagram.body = follower;
+            self.on_data(now, &header, datagram);
+        }
+    }
+
+    /// Seals `held` in session `id`, for later.
+    fn release(&mut self, id: &ConnectionId, held: &[Datagram]) {
+        for plain in held {
+            let mut out = Datagram::empty();
+            if self.seal(id, plain, &mut out) {
+                self.queue.push_back(out);
+            }
+        }
+    }
+
+    /// The server wants the request again, with a proof of this host's address.
+    pub(super) fn on_retry(&mut self, to: ConnectionId, token: AddressToken) {
+        let Some(handshake) = self.peers.handshakes.get_mut(&to) else {
+            self.stats.unknown += 1;
+            return;
+        };
+        if handshake.set_token(&token) {
+            self.queue.push_back(handshake.request());
+        }
+    }
+
+    /// Somebody says that the host asked for has the key `told`.
+    pub(super) fn on_foreign(&mut self, now: Time, to: ConnectionId, told: PublicKey) {
+        match self.peers.handshakes.peer(&to) {
+            Some(peer) => self.peers.suspect(peer, told, now + GRACE),
+            None => self.stats.unknown += 1,
+        }
+    }
+
+    /// Somebody says that the ticket of a request does not open: another takes its place, with the keys of both hosts. A lie
+    /// costs what a lost packet costs, and the handshake is no weaker.
+    pub(super) fn on_stale(&mut self, to: ConnectionId) {
+        let Some(peer) = self.peers.handshakes.peer(&to) else {
+            self.stats.unknown += 1;
+            return;
+        };
+        let handshake = self.peers.handshakes.get_mut(&to);
+        if handshake.is_none_or(|handshake| handshake.pattern != Pattern::Resumed) {
+            return;
+        }
+        let Some(mut before) = self.peers.handshakes.remove(&to) else {
+            return;
+        };
+        self.stats.refused_tickets += 1;
+        if let Some(key) = self.peers.key(peer) {
+            self.hosts.forget_ticket(key);
+        }
+        // The early data behind it may wait on the way: it must not be accepted when it has come another way.
+        let instead_of = before.one_time_key().filter(|_| before.holds());
+        let pdu = std::mem::take(&mut before.pdu);
+        if let Some(handshake) = self.begin_handshake(peer, before.path, pdu, instead_of) {
+            handshake.replace(before);
+            let request = handshake.request();
+            self.queue.push_back(request);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Requests of peers: what may be heard at all, who asks, and what is answered. Everything here comes from anybody; nothing
+//! is kept, and nothing computed with, before the limits have said so.
+
+use super::Sealed;
+use crate::config::Clients;
+use crate::keys::PublicKey;
+use crate::limits::AmplificationLimit;
+use crate::noise::{Handshake, Pattern};
+use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
+use crate::peers::{FirstFlight, FlightHash, Session, Unfinished, datagram};
+use crate::protection::{Opener, Sealer};
+use crate::resumption::Period;
+use crate::schedule::Suite;
+use crate::token::EPOCH_BYTES;
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Input, Machine, PathAddress};
+use restp_base::time::Time;
+
+/// A request on its way through this host.
+struct Arrival<'a> {
+    path: PathAddress,
+    /// Of the datagram.
+    length: usize,
+    hello: &'a Hello<'a>,
+    hash: FlightHash,
+    /// Its token proves its address.
+    proved: bool,
+}
+
+/// A request that may be answered.
+struct Asking {
+    handshake: Handshake,
+    /// Whose it is.
+    key: PublicKey,
+    /// Which key sealed the ticket it came with.
+    since: Option<Period>,
+    asked: Payload,
+    pdu: Bytes,
+}
+
+impl<M: Machine> Sealed<M> {
+    pub(super) fn on_hello(&mut self, now: Time, path: PathAddress, length: usize, hello: &Hello<'_>) {
+        // Of all of it: a request that was changed on its way is not the one that comes after it.
+        let hash = digest(hello.message);
+        if let Some(id) = self.peers.session_of_flight(&hash) {
+            self.stats.repeated_requests += 1;
+            return self.on_repeated(now, id, path, length);
+        }
+        let proved = self.issuer.proves(now, path.remote.ip(), &hello.token);
+        let arrival = Arrival {
+            path,
+            length,
+            hello,
+            hash,
+            proved,
+        };
+        if let Some(asking) = self.hear(now, &arrival) {
+            self.answer(now, &arrival, asking);
+        }
+    }
+
+    /// Who asks for what, if it may be heard. What cannot be is answered here, in fewer bytes and from no memory.
+    fn hear(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<Asking> {
+        let Arrival { path, hello, .. } = *arrival;
+        self.peers.expire(now);
+        let crowded = self.peers.is_crowded(path.remote.ip(), arrival.proved);
+        if arrival.proved && crowded {
+            self.stats.crowded += 1;
+            return None;
+        }
+        let (issuer, entropy) = (&mut self.issuer, &mut self.entropy);
+        let opened = hello.ticket.map(|ticket| issuer.open(now, &ticket, entropy));
+        if opened == Some(None) {
+            self.stats.stale_tickets += 1;
+            return self.say_to(path, &packet::stale(&hello.from));
+        }
+        let ticket = opened.flatten();
+        let busy = crowded || self.peers.is_busy();
+        if !arrival.proved && (busy || !self.affords(now, hello.pattern)) {
+            self.stats.retries += 1;
+            let token = self.issuer.address_token(now, path.remote.ip());
+            return self.say_to(path, &packet::retry(&hello.from, &token));
+        }
+        if !self.peers.make_room(now) {
+            self.stats.overflowed += 1;
+            return None;
+        }
+        let prologue = packet::prologue(hello.pattern, &hello.from);
+        let (own, secret) = (&self.config.secret, ticket.as_ref().map(|ticket| &ticket.secret));
+        let mut handshake = Handshake::responder(hello.pattern, own, secret, &prologue, &mut self.entropy)?;
+        let Some(payload) = handshake.read(hello.message) else {
+            return self.on_unreadable(path, hello);
+        };
+        let key = (ticket.as_ref().map(|ticket| ticket.client)).or_else(|| handshake.remote());
+        let (Some(key), Some((asked, pdu))) = (key, Payload::parse(hello.pattern, &payload)) else {
+            self.stats.malformed += 1;
+            return None;
+        };
+        // With IX the client has not yet proved that the key is its own. Its first packet will: until then the session that the
+        // owner of the key has goes on beside the new one.
+        if !self.peers.may_take(now, &key, path.remote) {
+            self.stats.misplaced += 1;
+            return None;
+        }
+        Some(Asking {
+            handshake,
+            key,
+            since: ticket.map(|ticket| ticket.period),
+            asked,
+            pdu: Bytes::copy_from_slice(pdu),
+        })
+    }
+
+    /// The first message is not for this host's key, or not genuine.
+    fn on_unreadable<T>(&mut self, path: PathAddress, hello: &Hello<'_>) -> Option<T> {
+        match hello.pattern {
+            Pattern::Ik => {
+                self.stats.for_others += 1;
+                self.say_to(path, &packet::foreign(&hello.from, &self.own))
+            }
+            Pattern::Ix => {
+                self.stats.forged += 1;
+                None
+            }
+            // To a client that lost the secret of its ticket, too, nothing else would ever be said.
+            Pattern::Resumed => {
+                self.stats.forged += 1;
+                self.say_to(path, &packet::stale(&hello.from))
+            }
+        }
+    }
+
+    /// Says `bytes` to who asked along `path`, and nothing more comes of it.
+    fn say_to<T>(&mut self, path: PathAddress, bytes: &[u8]) -> Option<T> {
+        self.queue.push_back(datagram(path, bytes));
+        None
+    }
+
+    /// Is there time for one more handshake with an address that proves nothing?
+    fn affords(&mut self, now: Time, pattern: Pattern) -> bool {
+        match pattern {
+            Pattern::Ik | Pattern::Ix => (self.unproved).take(now, self.config.max_unproved_per_second),
+            Pattern::Resumed => {
+                (self.unproved_resumed).take(now, self.config.max_unproved_resumed_per_second)
+            }
+        }
+    }
+
+    /// Answers who asks, and serves it if it is welcome.
+    fn answer(&mut self, now: Time, arrival: &Arrival<'_>, mut asking: Asking) {
+        let Arrival { path, hello, .. } = *arrival;
+        let grant = self.grant(now, path, hello, &asking);
+        let mut answer = packet::answer_header(&hello.from);
+        let written = asking.handshake.write(&grant.emit(), &mut answer);
+        let Some(split) = written.and_then(|()| asking.handshake.split()) else {
+            return;
+        };
+        if !grant.welcome {
+            self.stats.unwelcome += 1;
+            self.queue.push_back(datagram(path, &answer));
+            return;
+        }
+        self.stats.resumed += u64::from(asking.since.is_some());
+        let peer = (self.peers).meet_client(asking.key, path.remote, arrival.proved, arrival.length);
+        let early_secret = asking.asked.early_secret.filter(|_| grant.early);
+        let opener = |secret| Opener::new(Suite::ChaCha20Poly1305, secret);
+        let flight = FirstFlight {
+            hash: arrival.hash,
+            from: path.remote,
+            early: early_secret.map(|secret| (hello.from, opener(secret))),
+            beside: (asking.asked.beside).is_some_and(|name| self.peers.has(peer, &name)),
+        };
+        let unfinished = Unfinished {
+            path,
+            answer,
+            pdu: asking.pdu.clone(),
+            proved: arrival.proved,
+            limit: Some(AmplificationLimit::after(arrival.length)),
+        };
+        let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);
+        let opener = Opener::new(grant.suite, split.to_responder);
+        let session = Session::new(now, peer, grant.from, sealer, opener).begun_by_peer(flight, unfinished);
+        self.peers.insert(now, session);
+        self.admit(now, grant.from, path, asking.pdu);
+    }
+
+    /// What who asks is granted.
+    fn grant(&mut self, now: Time, path: PathAddress, hello: &Hello<'_>, asking: &Asking) -> Grant {
+        let welcome = match &self.config.clients {
+            Clients::All => true,
+            Clients::Only(keys) => keys.contains(&asking.key),
+        };
+        let early = welcome && self.accepts_early(&asking.asked, hello);
+        let from = self.entropy.array();
+        let suite = if asking.asked.fast_aes && self.config.fast_aes {
+            Suite::Aes128Gcm
+        } else {
+            Suite::ChaCha20Poly1305
+        };
+        let (address, entropy) = (path.remote.ip(), &mut self.entropy);
+        let token = (self.issuer).issue(now, address, asking.key, asking.since, entropy);
+        Grant {
+            welcome,
+            early,
+            suite,
+            from,
+            token,
+        }
+    }
+
+    /// Is early data accepted that goes with a request? One that takes the place of another ends the right of that one
+    /// instead: what it had sent comes again behind the answer, and never twice.
+    fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>) -> bool {
+        let Some(one_time_key) = hello.message.first_chunk().copied() else {
+            return false;
+        };
+        if asked.early_secret.is_none() || asked.epoch == [0; EPOCH_BYTES] {
+            return false;
+        }
+        let flight = asked.instead_of.unwrap_or(one_time_key);
+        let admitted = self.issuer.admits(&asked.epoch, flight, &mut self.entropy);
+        if asked.instead_of.is_some() {
+            return false;
+        }
+        let counter = if admitted {
+            &mut self.stats.early
+        } else {
+            &mut self.stats.early_refused
+        };
+        *counter += 1;
+        admitted
+    }
+
+    /// The request that began session `id` came again: what it carried is handed on again, which does no harm.
+    fn on_repeated(&mut self, now: Time, id: ConnectionId, path: PathAddress, length: usize) {
+        let Some(session) = self.peers.session_mut(&id) else {
+            return;
+        };
+        let peer = session.peer();
+        if let Some(pdu) = session.on_repeated(path, length) {
+            self.peers.on_received(now, peer, path.remote, length, false);
+            self.admit(now, id, path, pdu);
+        }
+    }
+
+    /// Hands over what a request carried, if that may be accepted twice. The answer goes with what follows from that, or alone
+    /// where nothing does or it leaves in another session.
+    fn admit(&mut self, now: Time, id: ConnectionId, path: PathAddress, pdu: Bytes) {
+        let session = self.peers.session_mut(&id);
+        if let Some(session) = session.filter(|session| pdu.is_empty() || session.is_beside()) {
+            match session.answer() {
+                Ok(answer) => self.queue.extend(answer),
+                Err(_) => self.stats.withheld += 1,
+            }
+        }
+        if pdu.is_empty() {
+            return;
+        }
+        let mut inner = Datagram {
+            path,
+            body: pdu,
+            ..Datagram::empty()
+        };
+        if (self.config.request)(&inner).is_some() {
+            self.inner.handle(now, Input::Datagram(&mut inner));
+        } else {
+            self.stats.unsafe_requests += 1;
+        }
+    }
+}
+
+/// SHA-256 of a first message.
+fn digest(message: &[u8]) -> FlightHash {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, message).as_ref());
+    bytes
+}

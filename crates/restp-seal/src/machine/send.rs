@@ -1,0 +1,126 @@
+//! From the machine to the network: sealed at once where there is a session, otherwise in or behind a request for one.
+
+use super::Sealed;
+use crate::packet::{ConnectionId, OVERHEAD};
+use crate::peers::{NoRoute, PeerId, REPEAT, Unsealed};
+use restp_base::machine::{Datagram, Machine, PathAddress};
+use restp_base::time::{Duration, Time};
+
+/// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
+const STALE: Duration = Duration::from_secs(5);
+
+/// A peer that is not heard for so long is asked for a new session beside what is sent: it may have forgotten the one there is,
+/// and where nothing is acknowledged no other sign would come. Less than what a peer remembers.
+const SILENT: Duration = Duration::from_secs(60);
+
+impl<M: Machine> Sealed<M> {
+    /// Seals what the machine has written. False when `out` has nothing to send; something may be in the queue.
+    pub(super) fn dispatch(&mut self, now: Time, plain: &Datagram, out: &mut Datagram) -> bool {
+        let peer = match self.peers.send_to(plain.path.remote, plain.len() + OVERHEAD) {
+            Ok(peer) => peer,
+            Err(NoRoute::Unknown) => {
+                self.stats.unsent += 1;
+                return false;
+            }
+            Err(NoRoute::Withheld) => {
+                self.stats.withheld += 1;
+                return false;
+            }
+        };
+        let opened_here = self.peers.is_opened_here(peer);
+        let Some(session) = self.peers.session_of(peer) else {
+            return self.request(now, peer, plain, out);
+        };
+        let id = session.id();
+        if opened_here && session.silence(now) > STALE && (self.config.request)(plain).is_some() {
+            return self.request(now, peer, plain, out);
+        }
+        if opened_here && session.asks_after(now, SILENT) {
+            self.ask_anew(now, peer, plain.path);
+        }
+        if let Some(pending) = self.peers.pending_session(peer).map(|session| session.id()) {
+            let mut copy = Datagram::empty();
+            if self.seal(&pending, plain, &mut copy) {
+                self.queue.push_back(copy);
+            }
+        }
+        self.seal(&id, plain, out)
+    }
+
+    /// Seals `plain` in session `id`.
+    pub(super) fn seal(&mut self, id: &ConnectionId, plain: &Datagram, out: &mut Datagram) -> bool {
+        let Some(session) = self.peers.session_mut(id) else {
+            return false;
+        };
+        match session.seal(plain, out) {
+            Ok(second) => self.queue.extend(second),
+            Err(Unsealed::Withheld) => {
+                self.stats.withheld += 1;
+                return false;
+            }
+            Err(Unsealed::Exhausted) => return false,
+        }
+        true
+    }
+
+    /// Asks for a session beside the one there is; once more, when nobody has answered that.
+    fn ask_anew(&mut self, now: Time, peer: PeerId, path: PathAddress) {
+        let handshakes = &self.peers.handshakes;
+        let name = handshakes.find(peer, |one| one.path == path && one.is_repeated_here());
+        let Some(handshake) = self.handshake(name, peer, path, Vec::new()) else {
+            return;
+        };
+        handshake.begin_again();
+        let request = handshake.request();
+        self.queue.push_back(request);
+        self.peers.timers.set(peer, Some(now + REPEAT));
+    }
+
+    /// Sends `plain` in a request for a session, or behind one, or keeps it until there is one.
+    fn request(&mut self, now: Time, peer: PeerId, plain: &Datagram, out: &mut Datagram) -> bool {
+        let path = plain.path;
+        if (self.config.request)(plain).is_none() {
+            self.send_behind_request(now, peer, plain);
+            return false;
+        }
+        self.hosts.forgive(path.remote);
+        let pdu = plain.to_vec();
+        let name = (self.peers.handshakes).find(peer, |one| one.path == path && one.pdu == pdu);
+        let Some(handshake) = self.handshake(name, peer, path, pdu) else {
+            return false;
+        };
+        handshake.write(plain, out);
+        true
+    }
+
+    /// Sends `plain` as early data behind a request for a session, and keeps it lest the peer refuses that.
+    fn send_behind_request(&mut self, now: Time, peer: PeerId, plain: &Datagram) {
+        let path = plain.path;
+        if self.hosts.fault(path.remote).is_some() {
+            return; // a farewell to a host that is not talked to
+        }
+        let name = (self.peers.handshakes).find(peer, |one| one.path == path);
+        let Some(handshake) = self.handshake(name, peer, path, Vec::new()) else {
+            return;
+        };
+        // Nobody has answered for long, and something is sent all the same: what waited is old.
+        let mut unsent = 0;
+        if handshake.is_exhausted() {
+            unsent += handshake.begin_again();
+        }
+        let first = !handshake.holds();
+        unsent += usize::from(!handshake.hold(plain));
+        let early = handshake.seal_early(plain);
+        // The request goes before the first of it, again if it has left already: either may be lost.
+        let request = first.then(|| {
+            let mut request = Datagram::empty();
+            handshake.write(plain, &mut request);
+            request
+        });
+        if first {
+            self.peers.timers.set(peer, Some(now + REPEAT));
+        }
+        self.queue.extend(request.into_iter().chain(early));
+        self.stats.unsent += unsent as u64;
+    }
+}

@@ -1,0 +1,244 @@
+//! Handshakes begun here, and what waits for them.
+
+use super::session::{PeerId, address, datagram};
+use crate::keys::{KEY_BYTES, PublicKey};
+use crate::noise::{Handshake, Pattern, Split};
+use crate::packet::{self, ConnectionId, Grant, Packet};
+use crate::protection::Sealer;
+use crate::token::AddressToken;
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::time::Duration;
+use std::collections::BTreeMap;
+
+/// Handshakes with one peer at once; each path that is tried has one.
+const MAX_OF_ONE_PEER: usize = 16;
+
+/// Datagrams that wait for a session, behind one request.
+const MAX_HELD: usize = 64;
+
+/// Packets that may overtake the answer to a request.
+const MAX_OVERTAKING: usize = 32;
+
+/// New tokens accepted for one request: more come from somebody who wants to keep it going.
+const MAX_TOKENS: u32 = 2;
+
+/// First wait before a request that nothing else repeats is sent again, and how often it is.
+pub(crate) const REPEAT: Duration = Duration::from_secs(1);
+const MAX_REPEATS: u32 = 5;
+
+/// A handshake begun here.
+pub(crate) struct ClientHandshake {
+    /// Chosen here, and how the session will be addressed.
+    pub(crate) name: ConnectionId,
+    pub(crate) path: PathAddress,
+    pub(crate) pattern: Pattern,
+    pub(crate) noise: Handshake,
+    /// The request: what is sent, again and again.
+    pub(crate) bytes: Vec<u8>,
+    /// The machine's datagram in it; empty for none.
+    pub(crate) pdu: Vec<u8>,
+    /// Seals early data.
+    pub(crate) early: Option<Sealer>,
+    pub(crate) waiting: Waiting,
+}
+
+/// What waits for the answer, and how long it has.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// To be sealed once there is a session: data that could not be early, or that the peer did not accept.
+    held: Vec<Datagram>,
+    /// Packets that overtook the answer.
+    overtaking: Vec<Datagram>,
+    /// Times the request was sent again by itself, or with another token.
+    repeats: u32,
+    tokens: u32,
+}
+
+impl ClientHandshake {
+    /// The request, on its way like `like`.
+    pub(crate) fn write(&self, like: &Datagram, out: &mut Datagram) {
+        address(out, self.path, like);
+        out.head.extend_from_slice(&self.bytes);
+    }
+
+    /// The request.
+    pub(crate) fn request(&self) -> Datagram {
+        datagram(self.path, &self.bytes)
+    }
+
+    /// The ephemeral key of the request.
+    pub(crate) fn one_time_key(&self) -> Option<[u8; KEY_BYTES]> {
+        match Packet::parse(&self.bytes) {
+            Some(Packet::Hello(hello)) => hello.message.first_chunk().copied(),
+            _ => None,
+        }
+    }
+
+    /// No timer of the machine repeats what it carries.
+    pub(crate) fn is_repeated_here(&self) -> bool {
+        self.pdu.is_empty()
+    }
+
+    /// As if it had not been sent before; what waited is old. How many datagrams that were.
+    pub(crate) fn begin_again(&mut self) -> usize {
+        (self.waiting.repeats, self.waiting.tokens) = (0, 0);
+        std::mem::take(&mut self.waiting.held).len()
+    }
+
+    /// Has nobody answered for long?
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.waiting.repeats >= MAX_REPEATS
+    }
+
+    /// Counts one more repeat: the wait until the next.
+    fn repeat(&mut self) -> Option<Duration> {
+        if !self.is_repeated_here() || self.is_exhausted() {
+            return None;
+        }
+        self.waiting.repeats += 1;
+        Some(REPEAT * (1 << self.waiting.repeats))
+    }
+
+    /// Puts another proof of the address into the request; false when there were too many.
+    pub(crate) fn set_token(&mut self, token: &AddressToken) -> bool {
+        let accepts = self.waiting.tokens < MAX_TOKENS;
+        if accepts {
+            self.waiting.tokens += 1;
+            packet::set_token(&mut self.bytes, token);
+        }
+        accepts
+    }
+
+    /// Does anything wait for the session?
+    pub(crate) fn holds(&self) -> bool {
+        !self.waiting.held.is_empty()
+    }
+
+    /// Keeps `plain` until there is a session; false when too much waits.
+    pub(crate) fn hold(&mut self, plain: &Datagram) -> bool {
+        let fits = self.waiting.held.len() < MAX_HELD;
+        if fits {
+            self.waiting.held.push(plain.clone());
+        }
+        fits
+    }
+
+    /// `plain` as early data.
+    pub(crate) fn seal_early(&mut self, plain: &Datagram) -> Option<Datagram> {
+        let mut early = Datagram::empty();
+        address(&mut early, plain.path, plain);
+        self.early.as_mut()?.seal(plain, &mut early.head)?;
+        Some(early)
+    }
+
+    /// Takes over what waits for `other`, which this one replaces.
+    pub(crate) fn replace(&mut self, other: ClientHandshake) {
+        (self.waiting.held, self.waiting.repeats) = (other.waiting.held, other.waiting.repeats);
+    }
+
+    /// Reads the answer at the begin of `rest` for the client `own`: what it grants, the key that the peer has proved, and
+    /// what follows the answer. `known` is the key that it must be, if one is known.
+    pub(crate) fn read_answer<'a>(
+        &mut self,
+        rest: &'a [u8],
+        own: &PublicKey,
+        known: Option<PublicKey>,
+    ) -> Option<(Grant, PublicKey, &'a [u8])> {
+        let (message, follower) = rest.split_at_checked(packet::answer_message_bytes(self.pattern))?;
+        let payload = self.noise.read(message)?;
+        // Who opens a ticket is who issued it.
+        let told = match self.pattern {
+            Pattern::Resumed => known,
+            Pattern::Ik | Pattern::Ix => self.noise.remote(),
+        };
+        // Two requests without a key may race; both answers must come from one host.
+        let key = told.filter(|told| known.is_none_or(|known| known == *told))?;
+        Some((Grant::parse(&payload, own)?, key, follower))
+    }
+
+    /// After the answer: the secrets of the session, what is to be sealed with them, and what they open.
+    pub(crate) fn end(self) -> Option<(Split, Vec<Datagram>, Vec<Datagram>)> {
+        Some((self.noise.split()?, self.waiting.held, self.waiting.overtaking))
+    }
+}
+
+/// Those with all peers.
+#[derive(Default)]
+pub(crate) struct ClientHandshakes {
+    peers: BTreeMap<ConnectionId, PeerId>,
+    /// Oldest first.
+    of: BTreeMap<PeerId, Vec<ClientHandshake>>,
+}
+
+impl ClientHandshakes {
+    /// Takes one more with `peer`; the oldest makes room.
+    pub(crate) fn insert(&mut self, peer: PeerId, handshake: ClientHandshake) -> &mut ClientHandshake {
+        self.peers.insert(handshake.name, peer);
+        let all = self.of.entry(peer).or_default();
+        if all.len() >= MAX_OF_ONE_PEER {
+            self.peers.remove(&all.remove(0).name);
+        }
+        let place = all.len();
+        all.push(handshake);
+        &mut all[place]
+    }
+
+    /// Whom the one called `name` is with.
+    pub(crate) fn peer(&self, name: &ConnectionId) -> Option<PeerId> {
+        self.peers.get(name).copied()
+    }
+
+    pub(crate) fn get_mut(&mut self, name: &ConnectionId) -> Option<&mut ClientHandshake> {
+        let all = self.of.get_mut(self.peers.get(name)?)?;
+        all.iter_mut().find(|handshake| handshake.name == *name)
+    }
+
+    /// The last one with `peer` that is `wanted`.
+    pub(crate) fn find(
+        &self,
+        peer: PeerId,
+        wanted: impl Fn(&ClientHandshake) -> bool,
+    ) -> Option<ConnectionId> {
+        let mut all = self.of.get(&peer)?.iter();
+        all.rfind(|handshake| wanted(handshake))
+            .map(|handshake| handshake.name)
+    }
+
+    /// Ends the one called `name`.
+    pub(crate) fn remove(&mut self, name: &ConnectionId) -> Option<ClientHandshake> {
+        let peer = self.peers.remove(name)?;
+        let all = self.of.get_mut(&peer)?;
+        let place = all.iter().position(|handshake| handshake.name == *name)?;
+        Some(all.remove(place))
+    }
+
+    /// Ends those with `peer`.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        for handshake in self.of.remove(&peer).unwrap_or_default() {
+            self.peers.remove(&handshake.name);
+        }
+    }
+
+    /// Keeps a packet that overtook the answer of the handshake `name`; false when there is none, or too much waits.
+    pub(crate) fn keep(&mut self, name: &ConnectionId, datagram: &Datagram) -> bool {
+        let overtaking = self.get_mut(name).map(|one| &mut one.waiting.overtaking);
+        let Some(overtaking) = overtaking.filter(|overtaking| overtaking.len() < MAX_OVERTAKING) else {
+            return false;
+        };
+        overtaking.push(datagram.clone());
+        true
+    }
+
+    /// Requests to `peer` that are to be sent again now, and the wait until the next time.
+    pub(crate) fn repeat(&mut self, peer: PeerId) -> (Vec<Datagram>, Option<Duration>) {
+        let mut requests = Vec::new();
+        let mut wait = None;
+        for handshake in self.of.get_mut(&peer).into_iter().flatten() {
+            if let Some(next) = handshake.repeat() {
+                wait = wait.max(Some(next));
+                requests.push(handshake.request());
+            }
+        }
+        (requests, wait)
+    }
+}

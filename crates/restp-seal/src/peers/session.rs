@@ -1,0 +1,259 @@
+//! A session: the keys shared with a peer, where its paths are, and, until the peer has shown that it has them, the answer to
+//! the handshake that it began.
+
+use crate::limits::AmplificationLimit;
+use crate::packet::{ConnectionId, DataHeader, OVERHEAD};
+use crate::protection::{Opener, Refusal, Sealer};
+use crate::validation::{Control, ValidatedPaths};
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Head, PathAddress};
+use restp_base::time::{Duration, Time};
+use std::net::SocketAddr;
+
+/// Name of a peer in its table.
+pub(crate) type PeerId = u64;
+
+/// SHA-256 of the first message of a handshake.
+pub(crate) type FlightHash = [u8; 32];
+
+/// An answer and a packet share a datagram up to this size; larger ones would not pass where full segments just do.
+const MAX_SHARED: usize = 1_280;
+
+/// Keys shared with a peer.
+pub(crate) struct Session {
+    peer: PeerId,
+    id: ConnectionId,
+    sealer: Sealer,
+    opener: Opener,
+    /// Where its peer began it.
+    flight: Option<FirstFlight>,
+    /// As long as the peer has not shown that it has the answer.
+    unfinished: Option<Unfinished>,
+    paths: ValidatedPaths,
+    /// Last time a packet opened.
+    heard: Time,
+    /// Last time that the peer was asked for another session because nothing was heard.
+    asked: Time,
+}
+
+/// How a peer began a session.
+pub(crate) struct FirstFlight {
+    pub(crate) hash: FlightHash,
+    pub(crate) from: SocketAddr,
+    /// How its early data is addressed, and what opens it.
+    pub(crate) early: Option<(ConnectionId, Opener)>,
+    /// The peer said that it has a session before this, where it hears everything until this one is finished.
+    pub(crate) beside: bool,
+}
+
+/// A handshake that a peer began and has not finished.
+pub(crate) struct Unfinished {
+    pub(crate) path: PathAddress,
+    /// Sent with every packet.
+    pub(crate) answer: Vec<u8>,
+    /// The machine's datagram in the request.
+    pub(crate) pdu: Bytes,
+    /// The request proved its address.
+    pub(crate) proved: bool,
+    pub(crate) limit: Option<AmplificationLimit>,
+}
+
+/// Why nothing was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsealed {
+    /// It would exceed the amplification limit.
+    Withheld,
+    /// The packet numbers of its path have run out.
+    Exhausted,
+}
+
+impl Session {
+    /// A session with `peer`, which the peer addresses as `id`. Its handshake began here.
+    pub(crate) fn new(now: Time, peer: PeerId, id: ConnectionId, sealer: Sealer, opener: Opener) -> Self {
+        Session {
+            peer,
+            id,
+            sealer,
+            opener,
+            flight: None,
+            unfinished: None,
+            paths: ValidatedPaths::default(),
+            heard: now,
+            asked: now,
+        }
+    }
+
+    /// The same, where the peer began the handshake with `flight`.
+    pub(crate) fn begun_by_peer(mut self, flight: FirstFlight, unfinished: Unfinished) -> Self {
+        self.paths = ValidatedPaths::at(flight.from);
+        self.flight = Some(flight);
+        self.unfinished = Some(unfinished);
+        self
+    }
+
+    pub(crate) fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// How the peer addresses it.
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// How its peer is addressed.
+    pub(crate) fn to(&self) -> ConnectionId {
+        self.sealer.to()
+    }
+
+    pub(crate) fn flight(&self) -> Option<&FirstFlight> {
+        self.flight.as_ref()
+    }
+
+    pub(crate) fn unfinished(&self) -> Option<&Unfinished> {
+        self.unfinished.as_ref()
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.unfinished.is_none()
+    }
+
+    /// Does the peer hear everything in another session until this one is finished?
+    pub(crate) fn is_beside(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.beside)
+    }
+
+    /// The peer has shown that it has the answer.
+    pub(super) fn finish(&mut self) -> Option<Unfinished> {
+        self.unfinished.take()
+    }
+
+    /// The peer can be sent whatever there is.
+    pub(super) fn lift_limit(&mut self) {
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.limit = None;
+        }
+    }
+
+    /// Time since a packet opened.
+    pub(crate) fn silence(&self, now: Time) -> Duration {
+        now.since(self.heard)
+    }
+
+    /// Is it time, after `span` of silence, to ask the peer for another session? Yes once in each `span`.
+    pub(crate) fn asks_after(&mut self, now: Time, span: Duration) -> bool {
+        let asks = now.since(self.heard.max(self.asked)) > span;
+        if asks {
+            self.asked = now;
+        }
+        asks
+    }
+
+    pub(crate) fn paths(&mut self) -> &mut ValidatedPaths {
+        &mut self.paths
+    }
+
+    /// Seals `plain` into `out`, behind the answer as long as the peer may not have that. Where the two do not fit into one
+    /// datagram `out` is the answer, and the packet is returned.
+    pub(crate) fn seal(
+        &mut self,
+        plain: &Datagram,
+        out: &mut Datagram,
+    ) -> Result<Option<Datagram>, Unsealed> {
+        address(out, plain.path, plain);
+        if let Some(unfinished) = &mut self.unfinished {
+            let total = unfinished.answer.len() + plain.len() + OVERHEAD;
+            if !unfinished.may_send(total) {
+                return Err(Unsealed::Withheld);
+            }
+            out.head.extend_from_slice(&unfinished.answer);
+            if total > MAX_SHARED {
+                let mut second = Datagram::empty();
+                address(&mut second, plain.path, plain);
+                let sealed = self.sealer.seal(plain, &mut second.head);
+                return Ok(sealed.map(|()| second));
+            }
+        }
+        let sealed = self.sealer.seal(plain, &mut out.head);
+        sealed.map(|()| None).ok_or(Unsealed::Exhausted)
+    }
+
+    /// Seals what one seal says to the other on `path`.
+    pub(crate) fn seal_control(&mut self, path: PathAddress, control: Control) -> Option<Datagram> {
+        let plain = Datagram {
+            path,
+            head: Head::from_slice(&control.emit()),
+            ..Datagram::empty()
+        };
+        let mut sealed = Datagram {
+            path,
+            ..Datagram::empty()
+        };
+        self.sealer.seal(&plain, &mut sealed.head)?;
+        Some(sealed)
+    }
+
+    /// The answer by itself; nothing where the peer has it, an error where it may not be sent.
+    pub(crate) fn answer(&mut self) -> Result<Option<Datagram>, Unsealed> {
+        let Some(unfinished) = &mut self.unfinished else {
+            return Ok(None);
+        };
+        if !unfinished.may_send(unfinished.answer.len()) {
+            return Err(Unsealed::Withheld);
+        }
+        Ok(Some(datagram(unfinished.path, &unfinished.answer)))
+    }
+
+    /// Opens `sealed`, a packet that came in a datagram of `length` bytes.
+    pub(crate) fn open(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        sealed: &[u8],
+        length: usize,
+        opened: &mut [u8],
+    ) -> Result<(), Refusal> {
+        if header.early {
+            let early = self.flight.as_mut().and_then(|flight| flight.early.as_mut());
+            let (_, opener) = early.ok_or(Refusal::Forged)?;
+            opener.open(header, sealed, opened)?;
+        } else {
+            self.opener.open(header, sealed, opened)?;
+            self.heard = now;
+        }
+        if let Some(limit) = self.unfinished.as_mut().and_then(|one| one.limit.as_mut()) {
+            limit.on_received(length);
+        }
+        Ok(())
+    }
+
+    /// The request that began it came again on `path`, with `length` bytes: what it carries, as long as it is unfinished.
+    pub(crate) fn on_repeated(&mut self, path: PathAddress, length: usize) -> Option<Bytes> {
+        let unfinished = self.unfinished.as_mut().filter(|one| one.path == path)?;
+        if let Some(limit) = &mut unfinished.limit {
+            limit.on_received(length);
+        }
+        Some(unfinished.pdu.clone())
+    }
+}
+
+impl Unfinished {
+    fn may_send(&mut self, bytes: usize) -> bool {
+        self.limit.as_mut().is_none_or(|limit| limit.take(bytes))
+    }
+}
+
+/// Makes `out` an empty datagram on `path`, to be treated on its way like `like`; its buffer is reused.
+pub(crate) fn address(out: &mut Datagram, path: PathAddress, like: &Datagram) {
+    (out.path, out.ecn, out.may_fragment) = (path, like.ecn, like.may_fragment);
+    out.head.clear();
+    out.body = Bytes::new();
+}
+
+/// A datagram of these bytes.
+pub(crate) fn datagram(path: PathAddress, bytes: &[u8]) -> Datagram {
+    Datagram {
+        path,
+        head: Head::from_slice(bytes),
+        ..Datagram::empty()
+    }
+}
