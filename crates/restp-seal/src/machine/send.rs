@@ -27,16 +27,18 @@ impl<M: Machine> Sealed<M> {
                 return false;
             }
         };
-        let opened_here = self.peers.is_opened_here(peer);
         let Some(session) = self.peers.session_of(peer) else {
             return self.request(now, peer, plain, out);
         };
         let id = session.id();
-        if opened_here && session.silence(now) > STALE && (self.config.request)(plain).is_some() {
-            return self.request(now, peer, plain, out);
-        }
-        if opened_here && session.asks_after(now, SILENT) {
-            self.ask_anew(now, peer, plain.path);
+        if session.silence(now) > STALE && self.peers.is_opened_here(peer) {
+            if (self.config.request)(plain).is_some() {
+                return self.request(now, peer, plain, out);
+            }
+            let session = self.peers.session_mut(&id);
+            if session.is_some_and(|session| session.asks_after(now, SILENT)) {
+                self.ask_anew(now, peer, plain.path);
+            }
         }
         if let Some(pending) = self.peers.pending_session(peer).map(|session| session.id()) {
             let mut copy = Datagram::empty();
