@@ -140,3 +140,39 @@ fn a_coupled_flow_of_two_paths_takes_one_share_and_never_less_than_its_better_pa
         8 + 1 + 7 + 7 + 1 + 1
     );
 }
+
+const CODED: &str = r#"
+id = "coded"
+duration = "20 s"
+
+[[link]]
+name = "path"
+between = ["a", "b"]
+rate = "100 Mbit/s"
+delay = "50 ms"
+
+[[flow]]
+name = "coded"
+from = "a"
+to = "b"
+transport = "restp:3wh-harq"
+set = { congestion = "none", flight-limit = "20 segments", recovery = "pipe", ack = "positive+sack" }
+traffic = { bulk = {} }
+"#;
+
+/// RFC 9265 §4: encoded packets take the room of data on the path, so they take its place in the window. Of twenty segments
+/// at least two are redundancy here: a group has sixteen packets at most.
+#[test]
+fn encoded_packets_take_the_place_of_data_in_the_window() {
+    for code in ["basic", "interleaved"] {
+        let run = &runs(&with(CODED, &[("flow.coded.set.fec", code)]))[0];
+        let window_bps = 20.0 * 1400.0 * 8.0 / 0.1;
+        let sent = run.flows[0].paths[0].bytes_sent as f64 * 8.0 / 20.0;
+        let goodput = run.flows[0].goodput_bps.expect("bulk");
+        assert!(
+            sent < 1.05 * window_bps,
+            "{code}: {sent} with headers, of {window_bps}"
+        );
+        assert!((0.7..0.95).contains(&(goodput / window_bps)), "{code}: {goodput}");
+    }
+}

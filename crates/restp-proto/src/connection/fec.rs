@@ -1,8 +1,8 @@
 //! Forward error correction between packets and services (ResTP §3.5.8, §3.1.5): which packets carry the FEC word and
 //! what it says (OP-12, OP-40), when an encoded packet leaves, and what becomes of one that arrives.
 //!
-//! Encoded packets take no number and nobody acknowledges them, so they count against no window. They are charged to
-//! the pacer like any other bytes, and wait for nothing: late redundancy is none.
+//! Encoded packets take no number and nobody acknowledges them. They count against the congestion window and are charged to
+//! the pacer like data (RFC 9265 §4), and wait for nothing: late redundancy is none.
 
 use super::{Connection, pdu_builder as pdu};
 use crate::wire::{ErrorControl, Fec, Flags, Header};

@@ -275,6 +275,11 @@ impl Scoreboard {
         }
     }
 
+    /// The highest order of a segment sent once that is reported delivered.
+    pub fn latest_delivered(&self) -> u64 {
+        self.latest_delivered[0]
+    }
+
     /// A transmission of which three later ones are reported delivered has a lower order than this.
     pub fn overtaken_below(&self) -> u64 {
         self.latest_delivered[self.latest_delivered.len() - 1]

@@ -167,8 +167,7 @@ impl Sender {
 
     /// Do window, pacing and the caution after a timeout allow `bytes` more?
     pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
-        let in_flight = self.board.in_flight_bytes();
-        let fits = in_flight + bytes <= self.lane.controller.window_bytes();
+        let fits = self.in_flight_bytes() + bytes <= self.lane.controller.window_bytes();
         if self.board.in_flight() > 0 && (self.admission.is_cautious() || !fits) {
             return false;
         }

@@ -46,6 +46,7 @@ impl Sender {
         }
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         self.buffer.release_below(self.board.first());
+        self.redundancy.on_delivered(self.board.latest_delivered());
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }
@@ -144,6 +145,7 @@ impl Sender {
                 self.probing.outage.give_up(); // the timer has stopped, so nothing would ever ask
             }
             self.probing.end_window_probe();
+            self.redundancy.forget();
             self.progress.idle_since = Some(now);
         }
     }

@@ -20,6 +20,7 @@ mod feedback;
 mod lane;
 mod marks;
 mod probing;
+mod redundancy;
 mod timeout;
 mod transmission;
 
@@ -42,6 +43,7 @@ use bytes::Bytes;
 use lane::{Lane, Load};
 use marks::Marks;
 use probing::Probing;
+use redundancy::Redundancy;
 use restp_base::time::{Duration, Time};
 
 /// Writes that may wait to be numbered, whatever their size: an empty datagram takes memory too.
@@ -90,6 +92,7 @@ pub struct Sender {
     recovery: Recovery,
     /// With forward error correction.
     encoder: Option<FecEncoder>,
+    redundancy: Redundancy,
     lane: Lane,
     admission: Admission,
     probing: Probing,
@@ -133,6 +136,7 @@ impl Sender {
             buffer: TransmitBuffer::new(first),
             recovery,
             encoder: None,
+            redundancy: Redundancy::default(),
             lane: Lane::new(rto, controller, mtu),
             admission: Admission::new(first_credit, parameters.credit),
             probing: Probing::new(parameters.window_probes),
@@ -324,6 +328,11 @@ impl Sender {
     pub fn memory(&self) -> usize {
         let encoder = self.encoder.as_ref().map_or(0, FecEncoder::bytes);
         self.queue.bytes() + self.buffer.bytes() + self.board.memory() + encoder
+    }
+
+    /// Bytes believed to be in the network, encoded packets included.
+    fn in_flight_bytes(&self) -> u64 {
+        self.board.in_flight_bytes() + self.redundancy.in_flight_bytes()
     }
 
     /// Payload of a full segment of new data.

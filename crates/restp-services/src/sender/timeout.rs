@@ -96,6 +96,7 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
+        self.redundancy.forget();
         self.counters.timeouts += 1;
         let lost = self.recovery.on_timeout(&mut self.board);
         self.counters.lost_packets += lost;

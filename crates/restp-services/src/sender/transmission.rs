@@ -89,8 +89,10 @@ impl Sender {
 
     fn next_encoded(&mut self, now: Time) -> Option<Encoded> {
         let encoded = self.encoder.as_mut()?.poll(now)?;
+        let bytes = encoded.payload.len() as u64;
         self.board.on_encoded();
-        self.pace(now, encoded.payload.len() as u64);
+        self.redundancy.on_sent(self.board.transmissions(), bytes);
+        self.pace(now, bytes);
         Some(encoded)
     }
 
