@@ -403,6 +403,18 @@ pub static KEYS: &[Key] = &[
         },
     ),
     parameter(
+        "reference-rtt",
+        "Caini, Firrincieli 2004",
+        "congestion = hybla",
+        Access::Number {
+            unit: Unit::Time,
+            slot: |c| match &mut c.congestion {
+                CongestionChoice::Hybla(params) => Some(&mut params.reference_rtt),
+                _ => None,
+            },
+        },
+    ),
+    parameter(
         "random-loss",
         "draft-ietf-ccwg-bbr §5.5.10",
         "congestion = bbr",

@@ -336,6 +336,7 @@ mod tests {
             ("westwood", "westwood-filter", "tustin"),
             ("westwood+", "westwood-plus-filter", "pub"),
             ("veno", "veno-beta", "4 segments"),
+            ("hybla", "reference-rtt", "50 ms"),
         ];
         for (congestion, key, value) in own {
             let mut composition = default();

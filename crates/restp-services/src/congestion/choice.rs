@@ -191,6 +191,8 @@ algorithms! {
     Bbr(BbrParams)                       "bbr"         14  14  Rate     NewReno  -       Bbr;
     /// Open loop: a configured rate (ResTP §3.5.9).
     Rate(RateParams)                     "rate"        15  15  Rate     NewReno  -       FixedRate;
+    /// The rate of a path with a short round trip on one with a long one (Caini, Firrincieli 2004).
+    Hybla(HyblaParams)                   "hybla"        -   -  Window   NewReno  common  Hybla;
     /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
     Coupled(CommonParams)                "coupled"      -   2  Coupled  NewReno  all     Coupled(Coupling::Fully);
     /// A fraction of Reno's step on every path (Honda and others 2009).

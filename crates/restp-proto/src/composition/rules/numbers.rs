@@ -70,6 +70,18 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| initial_window(c).is_some_and(|segments| !(1..=10).contains(&segments)),
     },
     Rule {
+        id: "reference-rtt-size",
+        verdict: Verdict::Forbidden,
+        source: "Caini, Firrincieli 2004",
+        about: &["reference-rtt"],
+        reason: "the path to be as fast as is one on earth: its round trip takes 1 ms to 1 s",
+        instead: &[("reference-rtt", "25 ms")],
+        broken: |c| {
+            matches!(c.congestion, CongestionChoice::Hybla(p)
+                if !(MILLISECOND..=Duration::from_secs(1)).contains(&p.reference_rtt))
+        },
+    },
+    Rule {
         id: "random-loss-size",
         verdict: Verdict::Forbidden,
         source: "draft-ietf-ccwg-bbr §2.5",

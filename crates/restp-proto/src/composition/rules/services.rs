@@ -2,6 +2,7 @@
 
 use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, windowed};
 use restp_services::ack::{Acknowledgement, Detail};
+use restp_services::congestion::CongestionChoice;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
@@ -288,6 +289,15 @@ pub(super) static RULES: &[Rule] = &[
         reason: "window algorithms need a steady flow of acknowledgements",
         instead: &[("ack", "positive+sack")],
         broken: |c| delayed(c) && controlled(c) && !c.congestion.needs_pacing(),
+    },
+    Rule {
+        id: "hybla-paced",
+        verdict: Verdict::Discouraged,
+        source: "Caini, Firrincieli 2004",
+        about: &["congestion", "pacing"],
+        reason: "many segments leave for each acknowledgement, and without pacing all at once",
+        instead: &[("pacing", "on")],
+        broken: |c| matches!(c.congestion, CongestionChoice::Hybla(_)) && !c.pacing,
     },
     Rule {
         id: "delayed-partial-order",

@@ -94,6 +94,12 @@ pub(in super::super) const OWN: &[Row] = &[
         &["random-loss-size"],
     ),
     (
+        "as fast as a path of no length",
+        "default",
+        &[("congestion", "hybla"), ("reference-rtt", "0 ms")],
+        &["reference-rtt-size"],
+    ),
+    (
         "a rate of nothing",
         "default",
         &[("congestion", "rate"), ("rate", "999 bit/s")],
@@ -271,6 +277,12 @@ pub(in super::super) const OWN: &[Row] = &[
         "3wh-arq",
         &[("loss", "corruption")],
         &["corruption-with-congestion"],
+    ),
+    (
+        "bursts of many segments",
+        "default",
+        &[("congestion", "hybla"), ("pacing", "off")],
+        &["hybla-paced"],
     ),
     (
         "a stream out of order",
