@@ -117,6 +117,25 @@ impl Transport {
         })
     }
 
+    /// The same with ResTP composed of something else: of algorithms, for instance, that have no name in a scenario.
+    ///
+    /// # Errors
+    /// When it is not ResTP, or its readers would no longer get messages, or a stream, as their traffic expects.
+    pub(crate) fn recomposed(self, composition: ValidComposition) -> Result<Self, TransportError> {
+        if !matches!(self.kind, Kind::Restp(_)) {
+            let message = format!("\"{}\" has no composition; choose restp:default", self.name);
+            return Err(TransportError::whole(message));
+        }
+        let stream = self.is_stream();
+        let kind = Kind::Restp(Box::new(composition));
+        let changed = Transport { kind, ..self };
+        if changed.is_stream() != stream {
+            let message = "framing differs from the scenario's; set it there as well";
+            return Err(TransportError::whole(message));
+        }
+        Ok(changed)
+    }
+
     /// The same with its datagrams sealed, as on real networks.
     ///
     /// # Errors

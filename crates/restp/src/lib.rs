@@ -12,6 +12,7 @@
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
 //!
 //! ```
@@ -44,6 +45,7 @@
 //! # }
 //! ```
 
+pub mod algorithms;
 pub mod clock;
 pub mod connection;
 mod driver;

@@ -31,6 +31,7 @@ pub use sweep::{Coordinates, Point};
 use crate::checker::Check;
 use crate::page::Page;
 use document::Source;
+use restp_proto::composition::ValidComposition;
 use std::path::{Path, PathBuf};
 
 /// A scenario of which every point has been validated.
@@ -97,6 +98,31 @@ impl Scenario {
         self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.into(), value.into()));
         self.validated()
+    }
+
+    /// The same scenario with the flow called `flow` made of `composition` at every point, whatever the file says: so
+    /// algorithms from outside, which have no name in a file, are simulated. Settings that follow take it back.
+    ///
+    /// # Errors
+    /// When there is no such flow, it is not ResTP's, or its paths or its traffic do not suit the composition.
+    pub fn composed(mut self, flow: &str, composition: &ValidComposition) -> Result<Self, ScenarioError> {
+        let refused = |message: String| ScenarioError {
+            file: None,
+            place: Place::Setting("composition".into()),
+            key: format!("flow.{flow}"),
+            message,
+        };
+        for point in &mut self.points {
+            let flows = &mut point.plan.flows;
+            let Some(plan) = flows.iter_mut().find(|plan| plan.name == flow) else {
+                let known = flows.iter().map(|plan| plan.name.as_str());
+                return Err(refused(unknown("flow", flow, known)));
+            };
+            let changed = plan.transport.clone().recomposed(composition.clone());
+            plan.transport = changed.map_err(|error| refused(error.message))?;
+            path::check_count(plan.paths.len(), &plan.transport).map_err(refused)?;
+        }
+        Ok(self)
     }
 
     /// Short name.

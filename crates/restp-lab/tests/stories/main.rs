@@ -6,6 +6,7 @@ mod determinism;
 mod fairness;
 mod maps;
 mod outage;
+mod own_algorithms;
 mod pages;
 mod paths;
 mod profiles;
