@@ -9,8 +9,8 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-handshakes experiments chaos fuzz fuzz-smoke mutants \
-  soak docs deny clean
+.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-handshakes experiments chaos fuzz \
+  fuzz-smoke mutants soak docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -70,6 +70,9 @@ bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two e
 
 bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs/results/handshakes.md
 	python3 bench/handshakes.py
+
+bench-cost: ## instructions per data packet at any size; needs valgrind; writes docs/results/cost.md; COST="--against PROGRAM REVISION"
+	python3 bench/cost.py $(COST)
 
 fuzz: ## coverage-guided fuzzing, 20 minutes of one core for each target; fuzz/run.sh TARGET SECONDS for one
 	./fuzz/run.sh

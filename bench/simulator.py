@@ -76,14 +76,16 @@ def measure(restp: str, scenario: str, repetitions: int) -> Speed:
     return speed
 
 
-def instructions_per_packet(restp: str, scenario: str = "dumbbell-2") -> Instructions:
+def instructions_per_packet(
+    restp: str, scenario: str = "dumbbell-2", lengths: tuple[float, float] = (SHORT_S, LONG_S)
+) -> Instructions:
     """Counts two runs of different length; the difference belongs to the packets alone."""
     if not shutil.which("valgrind"):
         return Instructions(failure="valgrind is not installed")
     counter = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     try:
         counts = []
-        for seconds in (SHORT_S, LONG_S):
+        for seconds in lengths:
             run, messages = simulate(counter, restp, scenario, "--set", f"duration={seconds} s")
             found = re.search(r"Collected\s*:\s*(\d+)", messages)
             if not found:
