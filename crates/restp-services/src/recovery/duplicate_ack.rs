@@ -6,7 +6,7 @@
 //! A segment that an encoded packet may still repair is spared: duplicates of what left before the encoded packet do
 //! not count, and a partial acknowledgement does not name it (HARQ: forward error correction first, ResTP §3.5.8).
 
-use super::{DUPLICATE_THRESHOLD, Episode, Feedback, Findings, Scoreboard};
+use super::{Episode, Feedback, Findings, Scoreboard};
 
 /// What follows the third duplicate. The congestion algorithm names it, as the papers do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl DuplicateAck {
             self.duplicates += 1;
             board.depart_one();
             let hole = board.first();
-            if self.duplicates >= DUPLICATE_THRESHOLD.saturating_add(board.spared(hole)) {
+            let threshold = board.duplicate_threshold();
+            if self.duplicates >= threshold.saturating_add(board.spared(hole)) {
                 findings.began = self.episode.begin(board, self.careful);
                 if findings.began || self.spared.take() == Some(hole) {
                     findings.lost = self.answer(board);

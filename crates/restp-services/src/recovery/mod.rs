@@ -20,7 +20,7 @@ pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
 pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;
-pub use scoreboard::Scoreboard;
+pub use scoreboard::{Lane, LaneId, LaneNews, Scoreboard};
 
 use crate::ack::AckReport;
 use restp_base::time::Time;

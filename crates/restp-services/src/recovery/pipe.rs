@@ -7,7 +7,7 @@
 //! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
 use super::arrivals::Arrivals;
-use super::{DUPLICATE_THRESHOLD, Episode, Evidence, Findings, RttEstimator, Scoreboard};
+use super::{Episode, Evidence, Findings, RttEstimator, Scoreboard};
 use crate::ack::{AckReport, Detail, NakMode};
 use restp_base::ranges::Ranges;
 use restp_base::time::Duration;
@@ -185,7 +185,7 @@ impl Pipe {
         for hole in &evidence.report.missing {
             self.note_hole(board, hole);
         }
-        let third = self.arrivals.duplicates() >= DUPLICATE_THRESHOLD;
+        let third = self.arrivals.duplicates() >= board.duplicate_threshold();
         if (third || findings.lost > 0) && self.episode.begin(board, true) {
             findings.began = true;
             findings.lost += u64::from(third && board.mark_lost(board.first()));

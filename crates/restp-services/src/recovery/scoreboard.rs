@@ -3,12 +3,16 @@
 //! reports is applied in `acknowledge`, and what recovery concludes is written down in `verdicts`.
 
 mod acknowledge;
+mod lane;
 mod verdicts;
+
+pub use lane::{Lane, LaneId, LaneNews};
 
 use super::delivery_rate::{DeliveryRate, LostSegment, Transmission};
 use super::encodings::Encodings;
 use restp_base::ranges::Ranges;
 use restp_base::time::Time;
+use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -20,6 +24,8 @@ enum Fate {
     Delivered,
     /// Delivered as far as reports on its neighbours allow a conclusion; a report on itself overrules that.
     Presumed,
+    /// Not to be sent again, whether it arrived or not (RFC 3758 §3.5 calls it abandoned).
+    GivenUp,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +34,8 @@ struct Entry {
     /// Position among all transmissions: which of two left later.
     order: u64,
     bytes: u32,
+    /// By which it left last.
+    lane: LaneId,
     repeated: bool,
     fate: Fate,
 }
@@ -48,20 +56,16 @@ pub struct Scoreboard {
     first: u64,
     entries: VecDeque<Entry>,
     transmissions: u64,
-    in_flight: u64,
-    in_flight_bytes: u64,
+    lanes: SmallVec<[Lane; 1]>,
     outstanding_bytes: u64,
     /// The numbers of each other fate: a report is compared with what is known, not with every entry it names.
     lost: Ranges,
     delivered: Ranges,
     presumed: Ranges,
+    given_up: Ranges,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
-    /// Highest `order`s reported delivered, the highest first.
-    latest_delivered: [u64; super::DUPLICATE_THRESHOLD as usize],
     rate: DeliveryRate,
-    /// Found lost since the last acknowledgement.
-    losses: Vec<LostSegment>,
     encodings: Option<Encodings>,
     /// Entries looked at so far: the cost of the record, which tests bound.
     #[cfg(test)]
@@ -75,16 +79,14 @@ impl Scoreboard {
             first,
             entries: VecDeque::new(),
             transmissions: 0,
-            in_flight: 0,
-            in_flight_bytes: 0,
+            lanes: smallvec![Lane::new(super::DUPLICATE_THRESHOLD)],
             outstanding_bytes: 0,
             lost: Ranges::new(),
             delivered: Ranges::new(),
             presumed: Ranges::new(),
+            given_up: Ranges::new(),
             departed: 0,
-            latest_delivered: [0; super::DUPLICATE_THRESHOLD as usize],
             rate: DeliveryRate::new(),
-            losses: Vec::new(),
             encodings: None,
             #[cfg(test)]
             looks: Default::default(),
@@ -96,6 +98,14 @@ impl Scoreboard {
         Scoreboard {
             encodings: Some(Encodings::new(first)),
             ..Scoreboard::new(first)
+        }
+    }
+
+    /// The same with a duplicate threshold other than [`super::DUPLICATE_THRESHOLD`].
+    pub fn with_duplicate_threshold(self, threshold: u64) -> Self {
+        Scoreboard {
+            lanes: smallvec![Lane::new(threshold)],
+            ..self
         }
     }
 
@@ -113,15 +123,23 @@ impl Scoreboard {
     }
     /// Segments believed to be in the network: the pipe of RFC 6675.
     pub fn in_flight(&self) -> u64 {
-        self.in_flight.saturating_sub(self.departed)
+        self.open_segments().saturating_sub(self.departed)
     }
     /// Their bytes.
     pub fn in_flight_bytes(&self) -> u64 {
+        let bytes = self.open_bytes();
         if self.departed == 0 {
-            return self.in_flight_bytes;
+            return bytes;
         }
-        self.in_flight_bytes
-            - self.in_flight_bytes * self.departed.min(self.in_flight) / self.in_flight.max(1)
+        let segments = self.open_segments();
+        bytes - bytes * self.departed.min(segments) / segments.max(1)
+    }
+    /// Segments whose last transmission has no known fate, and their bytes.
+    fn open_segments(&self) -> u64 {
+        self.lanes.iter().map(Lane::in_flight).sum()
+    }
+    fn open_bytes(&self) -> u64 {
+        self.lanes.iter().map(Lane::in_flight_bytes).sum()
     }
     /// Bytes the receiver's pointer has not passed: FlightSize of RFC 5681 §2.
     pub fn outstanding_bytes(&self) -> u64 {
@@ -144,62 +162,81 @@ impl Scoreboard {
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
         let encodings = self.encodings.as_ref().map_or(0, Encodings::memory);
-        let sets = [&self.lost, &self.delivered, &self.presumed].map(Ranges::memory);
+        let sets = [&self.lost, &self.delivered, &self.presumed, &self.given_up].map(Ranges::memory);
         self.entries.capacity() * size_of::<Entry>()
             + sets.iter().sum::<usize>()
             + self.rate.memory()
             + encodings
     }
-    /// Segments that feedback found lost since the last [`Scoreboard::acknowledge`].
+    /// Segments of the first lane that feedback found lost since the last [`Scoreboard::acknowledge`].
     pub fn losses(&self) -> &[LostSegment] {
-        &self.losses
+        self.lane(LaneId::FIRST).losses()
     }
     /// More could be in flight, but the application has nothing to send or the peer takes no more.
     pub fn application_limits(&mut self) {
-        self.rate.on_application_limited(self.in_flight_bytes);
+        self.rate.on_application_limited(self.open_bytes());
     }
 
     /// A new segment leaves; returns its number.
     pub fn on_sent(&mut self, now: Time, bytes: u32) -> u64 {
+        self.on_sent_by(LaneId::FIRST, now, bytes)
+    }
+
+    /// A new segment leaves by `lane`; returns its number.
+    pub fn on_sent_by(&mut self, lane: LaneId, now: Time, bytes: u32) -> u64 {
         self.transmissions += 1;
-        let order = self.transmissions;
-        self.rate.on_sent(now, order, self.in_flight_bytes);
-        self.entries.push_back(Entry {
+        self.rate.on_sent(now, self.transmissions, self.open_bytes());
+        let entry = Entry {
             sent_at: now,
-            order,
+            order: self.transmissions,
             bytes,
+            lane,
             repeated: false,
             fate: Fate::InFlight,
-        });
-        self.enter(self.next() - 1, bytes, Fate::InFlight);
+        };
+        self.entries.push_back(entry);
+        self.lane_mut(lane).enter(entry);
         self.outstanding_bytes += u64::from(bytes);
         self.next() - 1
     }
 
-    /// The lost segment `number` leaves again. Returns the position of this transmission among all.
+    /// The lost segment `number` leaves again, as it left before. Returns the position of this transmission among all.
     pub fn on_repeated(&mut self, now: Time, number: u64) -> Option<u64> {
-        let index = number.checked_sub(self.first)? as usize;
-        let entry = self
-            .entries
-            .get_mut(index)
-            .filter(|entry| entry.fate == Fate::Lost)?;
+        self.on_repeated_by(self.lane_of(number)?, now, number)
+    }
+
+    /// The lost segment `number` leaves again by `lane`. Returns the position of this transmission among all.
+    pub fn on_repeated_by(&mut self, lane: LaneId, now: Time, number: u64) -> Option<u64> {
+        let before = *self.entry(number).filter(|entry| entry.fate == Fate::Lost)?;
         self.transmissions += 1;
-        self.rate.on_sent(now, self.transmissions, self.in_flight_bytes);
-        *entry = Entry {
+        self.rate.on_sent(now, self.transmissions, self.open_bytes());
+        let entry = Entry {
             sent_at: now,
             order: self.transmissions,
+            lane,
             repeated: true,
-            ..*entry
+            fate: Fate::InFlight,
+            ..before
         };
-        self.set_fate(number, Fate::InFlight);
+        self.replace(number, entry);
+        self.lane_mut(lane).on_repeated(number);
         Some(self.transmissions)
     }
 
     /// `number` leaves again as a probe, whatever we believe became of it: its answer gives no round trip (OP-51).
     pub fn on_probed(&mut self, number: u64) {
-        let index = number.checked_sub(self.first);
-        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index as usize)) {
-            entry.repeated = true;
+        self.mark_repeated(number);
+    }
+
+    /// When `number` is acknowledged, nobody knows for which transmission (Karn's rule).
+    fn mark_repeated(&mut self, number: u64) {
+        if let Some(entry) = self.entry(number).copied() {
+            let repeated = Entry {
+                repeated: true,
+                ..entry
+            };
+            self.replace(number, repeated);
+            self.lane_mut(entry.lane).on_repeated(number);
         }
     }
 
@@ -224,65 +261,59 @@ impl Scoreboard {
         self.lost.clear();
         self.delivered.clear();
         self.presumed.clear();
+        self.given_up.clear();
     }
 
-    /// Changes what we believe became of `number`, and the counts with it.
+    /// Changes what we believe became of outstanding `number`.
     fn set_fate(&mut self, number: u64, fate: Fate) {
-        let entry = &mut self.entries[(number - self.first) as usize];
-        let before = std::mem::replace(entry, Entry { fate, ..*entry });
+        if let Some(entry) = self.entry(number).copied() {
+            self.replace(number, Entry { fate, ..entry });
+        }
+    }
+
+    /// Outstanding `number` has this entry from now on.
+    fn replace(&mut self, number: u64, entry: Entry) {
+        let before = std::mem::replace(&mut self.entries[(number - self.first) as usize], entry);
         self.leave(number, before);
-        self.enter(number, before.bytes, fate);
+        self.lane_mut(entry.lane).enter(entry);
+        if let Some(set) = self.set_of(entry.fate) {
+            set.insert(number..number + 1);
+        }
+        if entry.fate == Fate::GivenUp {
+            self.outstanding_bytes -= u64::from(entry.bytes);
+        }
     }
 
-    /// `number` is no longer counted as what `entry` says.
+    /// `number` does not count as what `entry` says any more.
     fn leave(&mut self, number: u64, entry: Entry) {
-        let alone = number..number + 1;
-        match entry.fate {
-            Fate::InFlight => {
-                self.in_flight -= 1;
-                self.in_flight_bytes -= u64::from(entry.bytes);
-            }
-            Fate::Lost => self.lost.remove(&alone),
-            Fate::Presumed => self.presumed.remove(&alone),
-            Fate::Delivered => self.delivered.remove(&alone),
+        self.lane_mut(entry.lane).leave(entry);
+        if let Some(set) = self.set_of(entry.fate) {
+            set.remove(&(number..number + 1));
+        }
+        if entry.fate == Fate::GivenUp {
+            self.outstanding_bytes += u64::from(entry.bytes);
         }
     }
 
-    /// `number` of `bytes` counts as `fate`.
-    fn enter(&mut self, number: u64, bytes: u32, fate: Fate) {
-        let set = match fate {
-            Fate::InFlight => {
-                self.in_flight += 1;
-                self.in_flight_bytes += u64::from(bytes);
-                return;
-            }
-            Fate::Lost => &mut self.lost,
-            Fate::Presumed => &mut self.presumed,
-            Fate::Delivered => &mut self.delivered,
-        };
-        set.insert(number..number + 1);
-    }
-
-    /// Of a segment that was sent once.
-    fn note_delivered(&mut self, order: u64) {
-        let [a, b, c] = &mut self.latest_delivered;
-        if order > *a {
-            (*a, *b, *c) = (order, *a, *b);
-        } else if order > *b {
-            (*b, *c) = (order, *b);
-        } else if order > *c {
-            *c = order;
+    fn set_of(&mut self, fate: Fate) -> Option<&mut Ranges> {
+        match fate {
+            Fate::InFlight => None,
+            Fate::Lost => Some(&mut self.lost),
+            Fate::Delivered => Some(&mut self.delivered),
+            Fate::Presumed => Some(&mut self.presumed),
+            Fate::GivenUp => Some(&mut self.given_up),
         }
     }
 
-    /// The highest order of a segment sent once that is reported delivered.
-    pub fn latest_delivered(&self) -> u64 {
-        self.latest_delivered[0]
+    /// Later transmissions reported delivered before one counts as lost.
+    pub fn duplicate_threshold(&self) -> u64 {
+        self.lane(LaneId::FIRST).duplicate_threshold()
     }
 
-    /// A transmission of which three later ones are reported delivered has a lower order than this.
+    /// A transmission on the first lane of which as many later ones as the duplicate threshold are reported delivered
+    /// has a lower order than this.
     pub fn overtaken_below(&self) -> u64 {
-        self.latest_delivered[self.latest_delivered.len() - 1]
+        self.lane(LaneId::FIRST).overtaken_below()
     }
 
     /// The order of the last transmission of `number`, while its fate is open.
@@ -342,13 +373,14 @@ impl Scoreboard {
     /// The lowest number of `range` that is outstanding and neither known nor presumed to have arrived.
     pub(super) fn first_open(&self, range: &Range<u64>) -> Option<u64> {
         let mut rest = range.start.max(self.first)..range.end.min(self.next());
-        loop {
-            let open = self.delivered.first_missing(&rest)?;
-            match self.presumed.first_missing(&open) {
-                Some(open) => return Some(open.start),
-                None => rest.start = open.end,
+        let settled = [&self.delivered, &self.presumed, &self.given_up];
+        while rest.start < rest.end {
+            match settled.iter().find_map(|set| set.covering(rest.start)) {
+                Some(held) => rest.start = held.end,
+                None => return Some(rest.start),
             }
         }
+        None
     }
 
     /// True when `number` is known or presumed to have arrived.

@@ -5,7 +5,7 @@ use super::Sender;
 use crate::ack::AckReport;
 use crate::congestion::CongestionEvent;
 use crate::loss_handling::{Acknowledged, Finding, Silence};
-use crate::recovery::{Evidence, FalseReport, Feedback};
+use crate::recovery::{Evidence, FalseReport, Feedback, LaneId};
 use restp_base::time::{Duration, Time};
 
 /// Credit beside a report: the peer takes `units` from `at` on.
@@ -46,7 +46,7 @@ impl Sender {
         }
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         self.buffer.release_below(self.board.first());
-        self.redundancy.on_delivered(self.board.latest_delivered());
+        self.redundancy.on_delivered(self.board.lane(LaneId::FIRST).latest_delivered());
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }

@@ -1,7 +1,7 @@
 //! What the peer reports, applied to the record (RFC 6675 §5 (A)). A report repeats what earlier ones said. The sets of
 //! numbers by fate tell what is new in it, so that each segment is looked at once, however large the window is.
 
-use super::{Entry, Fate, Scoreboard};
+use super::{Entry, Fate, Lane, Scoreboard};
 use crate::ack::AckReport;
 use crate::recovery::{FalseReport, Feedback};
 use restp_base::time::Time;
@@ -14,7 +14,7 @@ impl Scoreboard {
     /// When it reports on what was never sent, or contradicts itself; nothing is changed then.
     pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
         self.check(report)?;
-        self.losses.clear();
+        self.lanes.iter_mut().for_each(Lane::begin_report);
         let mut feedback = Feedback::default();
         if report.cumulative < self.first {
             return Ok(feedback); // late: everything it says is known
@@ -69,13 +69,17 @@ impl Scoreboard {
         while self.first < pointer
             && let Some(entry) = self.entries.pop_front()
         {
-            waited |= entry.repeated || entry.fate == Fate::Delivered;
+            waited |= entry.repeated || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
             feedback.advanced_repeats += u64::from(entry.repeated);
-            self.outstanding_bytes -= u64::from(entry.bytes);
-            if entry.fate != Fate::Delivered {
-                self.settle(now, entry, feedback);
-                self.leave(self.first, entry);
+            match entry.fate {
+                Fate::Delivered => {}
+                Fate::GivenUp => self.leave(self.first, entry), // perhaps it was skipped
+                Fate::InFlight | Fate::Lost | Fate::Presumed => {
+                    self.settle(now, self.first, entry, feedback);
+                    self.leave(self.first, entry);
+                }
             }
+            self.outstanding_bytes -= u64::from(entry.bytes);
             self.first += 1;
         }
         self.delivered.remove_below(self.first);
@@ -99,7 +103,7 @@ impl Scoreboard {
                 let Some(entry) = self.entry(number).copied() else {
                     break;
                 };
-                self.settle(now, entry, feedback);
+                self.settle(now, number, entry, feedback);
                 self.set_fate(number, Fate::Delivered);
             }
             rest.start = news.end;
@@ -114,16 +118,18 @@ impl Scoreboard {
     }
 
     /// `entry` is delivered: into the feedback with it.
-    fn settle(&mut self, now: Time, entry: Entry, feedback: &mut Feedback) {
+    fn settle(&mut self, now: Time, number: u64, entry: Entry, feedback: &mut Feedback) {
+        let age = now.since(entry.sent_at);
+        feedback.late += u64::from(self.lane_mut(entry.lane).deliver(number, entry, age));
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
         let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
         self.rate
             .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
-        if entry.repeated || entry.fate == Fate::Presumed {
+        if entry.repeated || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
             return; // which of its transmissions arrived, or when, is unknown
         }
-        feedback.rtt = Some(now.since(entry.sent_at));
-        self.note_delivered(entry.order);
+        feedback.rtt = Some(age);
+        self.lane_mut(entry.lane).measure(entry.order, age);
     }
 }

@@ -5,6 +5,8 @@ use restp_base::random::Stream;
 use restp_base::time::Duration;
 use smallvec::smallvec;
 
+mod lanes;
+
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
@@ -170,11 +172,13 @@ fn counts_agree_with_the_entries_under_random_operations() {
     let mut stream = Stream::named(3, "scoreboard");
     for _ in 0..100 {
         let mut board = Scoreboard::new(1 << 32);
+        let lanes = [LaneId::FIRST, board.open_lane().expect("a second")];
         for step in 0..200 {
             let (first, next) = (board.first(), board.next());
             let any = |stream: &mut Stream| first + stream.below(next - first + 1);
-            match stream.below(9) {
-                0..=2 => drop(board.on_sent(at(step), 1 + stream.below(1400) as u32)),
+            let lane = lanes[stream.below(2) as usize];
+            match stream.below(11) {
+                0..=2 => drop(board.on_sent_by(lane, at(step), 1 + stream.below(1400) as u32)),
                 3 => drop(board.mark_lost(any(&mut stream))),
                 4 => board.depart_one(),
                 5 | 6 => {
@@ -189,8 +193,10 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 7 => drop(
                     board
                         .next_lost()
-                        .map(|number| board.on_repeated(at(step), number)),
+                        .map(|number| board.on_repeated_by(lane, at(step), number)),
                 ),
+                8 => drop(board.give_up(any(&mut stream))),
+                9 => drop(board.renege(&(first..any(&mut stream)))),
                 _ => {
                     let (a, b, c) = (any(&mut stream), any(&mut stream), any(&mut stream));
                     let block = b.min(c)..b.max(c);
@@ -205,12 +211,18 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 }
             }
             let of = |fate| board.entries.iter().filter(move |entry| entry.fate == fate);
-            assert_eq!(board.in_flight, of(Fate::InFlight).count() as u64);
-            assert_eq!(
-                board.in_flight_bytes,
-                of(Fate::InFlight).map(|e| u64::from(e.bytes)).sum::<u64>()
-            );
-            let all: u64 = board.entries.iter().map(|e| u64::from(e.bytes)).sum();
+            for id in lanes {
+                let here = |fate| of(fate).filter(|entry| entry.lane == id);
+                let bytes = here(Fate::InFlight)
+                    .map(|entry| u64::from(entry.bytes))
+                    .sum::<u64>();
+                let lane = board.lane(id);
+                assert_eq!(lane.in_flight(), here(Fate::InFlight).count() as u64);
+                assert_eq!(lane.in_flight_bytes(), bytes);
+                assert_eq!(lane.lost(), here(Fate::Lost).count() as u64);
+            }
+            let kept = board.entries.iter().filter(|entry| entry.fate != Fate::GivenUp);
+            let all: u64 = kept.map(|entry| u64::from(entry.bytes)).sum();
             assert_eq!(board.outstanding_bytes, all);
             assert_eq!(board.lost(), of(Fate::Lost).count() as u64);
             assert_eq!(board.delivered.total(), of(Fate::Delivered).count() as u64);
@@ -218,6 +230,76 @@ fn counts_agree_with_the_entries_under_random_operations() {
             let lowest = (board.first()..board.next())
                 .find(|n| board.entries[(n - board.first) as usize].fate == Fate::Lost);
             assert_eq!(board.next_lost(), lowest);
+            for (id, again) in [
+                (lanes[0], false),
+                (lanes[0], true),
+                (lanes[1], false),
+                (lanes[1], true),
+            ] {
+                let open = |entry: &Entry| !matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
+                let held = |entry: &Entry| entry.lane == id && entry.repeated == again && open(entry);
+                let index = board.entries.iter().position(held);
+                let expected = index.map(|index| board.first + index as u64);
+                assert_eq!(board.lowest_on(id, again), expected);
+            }
         }
     }
+}
+
+#[test]
+fn what_is_given_up_is_neither_in_flight_nor_sent_again() {
+    let mut board = burst();
+    board.mark_lost(11);
+    assert!(board.give_up(10) && board.give_up(11) && !board.give_up(11) && !board.give_up(99));
+    assert_eq!(
+        (board.in_flight(), board.lost(), board.outstanding_bytes()),
+        (6, 0, 600)
+    );
+    board.presume(10..12);
+    assert_eq!((board.mark_all_lost(), board.next_lost()), (6, Some(12)));
+    let report = AckReport {
+        received: smallvec![11..12],
+        ..AckReport::pointer(10)
+    };
+    let arrived = board.acknowledge(at(9), &report).unwrap();
+    assert_eq!((arrived.delivered, arrived.rtt), (1, None));
+    let passed = board.acknowledge(at(9), &AckReport::pointer(12)).unwrap();
+    assert_eq!(
+        (passed.advanced, passed.delivered),
+        (2, 0),
+        "10 may have been skipped"
+    );
+    assert_eq!(board.outstanding_bytes(), 600);
+}
+
+#[test]
+fn what_the_receiver_discarded_is_in_flight_again_and_its_age_no_round_trip() {
+    let mut board = burst();
+    let report = AckReport {
+        received: smallvec![12..14, 16..18],
+        ..AckReport::pointer(10)
+    };
+    board.acknowledge(at(9), &report).unwrap();
+    assert_eq!(board.renege(&(13..17)), 2);
+    assert_eq!((board.in_flight(), board.arrived()), (6, 2));
+    assert_eq!(board.in_flight_since(13), Some((at(3), false)));
+    let again = board.acknowledge(at(500), &report).unwrap();
+    assert_eq!((again.delivered, again.rtt), (2, None));
+}
+
+#[test]
+fn as_many_as_the_threshold_says_overtake_a_segment() {
+    let mut board = Scoreboard::new(1).with_duplicate_threshold(5);
+    (0..8).for_each(|_| {
+        board.on_sent(at(0), 100);
+    });
+    let mut overtaken = |end| {
+        let report = AckReport {
+            received: smallvec![2..end],
+            ..AckReport::pointer(1)
+        };
+        board.acknowledge(at(9), &report).unwrap();
+        board.overtaken_below() > 1
+    };
+    assert_eq!([6, 7].map(&mut overtaken), [false, true]);
 }

@@ -1,6 +1,6 @@
 //! What recovery has concluded of the segments on the board (RFC 6675 §4): arrived, lost, or gone we do not know which.
 
-use super::{Fate, Scoreboard, Transmission};
+use super::{Entry, Fate, Lane, LaneId, LostSegment, Scoreboard};
 use std::ops::Range;
 
 impl Scoreboard {
@@ -8,11 +8,12 @@ impl Scoreboard {
     /// arrived.
     pub(in crate::recovery) fn presume(&mut self, range: Range<u64>) {
         while let Some(number) = self.first_open(&range) {
-            if let Some(entry) = self.entry(number).filter(|entry| !entry.repeated) {
-                self.note_delivered(entry.order);
+            let once = self.entry(number).filter(|entry| !entry.repeated).copied();
+            if let Some(entry) = once {
+                self.lane_mut(entry.lane).note_delivered(entry.order);
             }
             self.set_fate(number, Fate::Presumed);
-            self.departed = self.departed.min(self.in_flight);
+            self.departed = self.departed.min(self.open_segments());
         }
     }
 
@@ -27,19 +28,18 @@ impl Scoreboard {
 
     /// Declares `number` lost, if its fate is open. True when that is news.
     pub fn mark_lost(&mut self, number: u64) -> bool {
-        let Some(lost) = self.take_for_lost(number) else {
+        let Some((lane, loss)) = self.take_for_lost(number) else {
             return false;
         };
-        self.losses.extend(self.rate.on_lost(lost));
+        self.lane_mut(lane).add_loss(loss);
         true
     }
 
-    fn take_for_lost(&mut self, number: u64) -> Option<Transmission> {
-        let entry = self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
-        let lost = entry.transmission();
+    pub(super) fn take_for_lost(&mut self, number: u64) -> Option<(LaneId, Option<LostSegment>)> {
+        let entry = *self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         self.set_fate(number, Fate::Lost);
-        self.departed = self.departed.min(self.in_flight);
-        Some(lost)
+        self.departed = self.departed.min(self.open_segments());
+        Some((entry.lane, self.rate.on_lost(entry.transmission())))
     }
 
     /// Declares everything lost that is not known to have arrived; returns how many segments that are.
@@ -48,12 +48,34 @@ impl Scoreboard {
         self.doubt(&(self.first..self.next()));
         let mut count = 0;
         for number in self.first..self.next() {
-            if let Some(lost) = self.take_for_lost(number) {
-                self.rate.on_lost(lost);
-                count += 1;
-            }
+            count += u64::from(self.take_for_lost(number).is_some());
         }
         count
+    }
+
+    /// `number` is not worth sending again: it is in flight no more, and no more lost. True when that is news.
+    pub fn give_up(&mut self, number: u64) -> bool {
+        let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Lost | Fate::Presumed);
+        if self.entry(number).filter(open).is_none() {
+            return false;
+        }
+        self.set_fate(number, Fate::GivenUp);
+        self.departed = self.departed.min(self.open_segments());
+        true
+    }
+
+    /// The receiver has discarded what it had reported of `range` (RFC 2018 §8, RFC 9260 §6.2.1): that is in flight
+    /// again, as far as anybody knows. When it arrives, nothing tells how long it took. Returns how many segments that
+    /// are.
+    pub fn renege(&mut self, range: &Range<u64>) -> u64 {
+        let before = self.delivered.total();
+        while let Some(discarded) = self.delivered.first_within(range) {
+            for number in discarded {
+                self.set_fate(number, Fate::InFlight);
+                self.mark_repeated(number);
+            }
+        }
+        before - self.delivered.total()
     }
 
     /// Takes everything outstanding out of the record: nobody will send it again, so its fate does not matter.
@@ -61,17 +83,17 @@ impl Scoreboard {
         self.first = self.next();
         self.entries.clear();
         self.release();
-        (self.in_flight, self.in_flight_bytes, self.outstanding_bytes) = (0, 0, 0);
-        self.departed = 0;
+        self.lanes.iter_mut().for_each(Lane::forget);
+        (self.outstanding_bytes, self.departed) = (0, 0);
     }
 
     /// One more segment has left the network, we do not know which (a duplicate without blocks).
     pub fn depart_one(&mut self) {
-        self.departed = (self.departed + 1).min(self.in_flight);
+        self.departed = (self.departed + 1).min(self.open_segments());
     }
     /// In all `count` segments have left the network of which we do not know which they are.
     pub fn set_departed(&mut self, count: u64) {
-        self.departed = count.min(self.in_flight);
+        self.departed = count.min(self.open_segments());
     }
     /// The pointer explained `known` of the departures.
     pub fn departures_explained(&mut self, known: u64) {

@@ -1,0 +1,177 @@
+//! Several lanes over one number space: the test vectors of CMT for split fast retransmit and window growth, and those
+//! of SMT that tell packets missing within a path from packets that other paths have overtaken.
+
+use super::*;
+
+/// Segments of 1000 bytes leave one per millisecond, each by the lane given.
+fn sent(first: u64, lanes: &[usize]) -> (Scoreboard, [LaneId; 2]) {
+    let mut board = Scoreboard::new(first);
+    let ids = [LaneId::FIRST, board.open_lane().expect("a second")];
+    for (ms, lane) in lanes.iter().enumerate() {
+        board.on_sent_by(ids[*lane], at(ms as u64), 1000);
+    }
+    (board, ids)
+}
+
+/// What CMT asks of one acknowledgement: missing reports by number, and whether each lane's window may grow.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    /// Numbers that get a missing report, with how much it counts when the receiver delayed it over `delayed` packets.
+    reports: Vec<(u64, u64)>,
+    grows: [bool; 2],
+    lowest: [Option<u64>; 2],
+}
+
+/// A SACK with cumulative TSN `cumulative` and gap blocks, all inclusive.
+fn sack(
+    board: &mut Scoreboard,
+    ids: [LaneId; 2],
+    delayed: u64,
+    cumulative: u64,
+    gaps: &[(u64, u64)],
+) -> Answer {
+    let before = ids.map(|id| [false, true].map(|again| board.lowest_on(id, again)));
+    let report = AckReport {
+        cumulative: cumulative + 1,
+        received: gaps.iter().map(|(start, end)| *start..end + 1).collect(),
+        ..Default::default()
+    };
+    board.acknowledge(at(100), &report).unwrap();
+    let delivered = |number: u64| board.is_arrived(number);
+    let grows = before.map(|lowest| lowest.into_iter().flatten().any(delivered));
+    let news = ids.map(|id| board.lane(id).news().span);
+    let mixed = news.iter().flatten().count() > 1;
+    let count = |number: &u64| {
+        let own = board.lane(board.lane_of(*number)?).news().span;
+        let (low, high) = own.filter(|(_, high)| high > number)?;
+        debug_assert!(low <= high);
+        Some((*number, if mixed || low < *number { 1 } else { delayed }))
+    };
+    let open = (board.first()..board.next()).filter(|number| !board.is_arrived(*number));
+    let reports = open.filter_map(|number| count(&number)).collect();
+    let lowest = ids.map(|id| board.lowest_on(id, false));
+    Answer {
+        reports,
+        grows,
+        lowest,
+    }
+}
+
+/// Odd TSNs leave by the first lane, even ones by the second; 1 to 8 are outstanding.
+fn interleaved() -> (Scoreboard, [LaneId; 2]) {
+    sent(1, &[0, 1, 0, 1, 0, 1, 0, 1])
+}
+
+#[test]
+fn only_news_of_its_own_lane_reports_a_segment_missing_and_moves_its_window() {
+    let (mut board, ids) = interleaved();
+    let answer = |reports: &[(u64, u64)], grows, lowest| Answer {
+        reports: reports.to_vec(),
+        grows,
+        lowest,
+    };
+    let first = sack(&mut board, ids, 1, 1, &[(3, 3)]);
+    assert_eq!(first, answer(&[], [true, false], [Some(5), Some(2)]));
+    let second = sack(&mut board, ids, 1, 1, &[(3, 3), (5, 5)]);
+    assert_eq!(second, answer(&[], [true, false], [Some(7), Some(2)]));
+    let third = sack(&mut board, ids, 1, 1, &[(3, 5)]);
+    assert_eq!(third, answer(&[(2, 1)], [false, false], [Some(7), Some(2)]));
+    let fourth = sack(&mut board, ids, 2, 1, &[(3, 6), (8, 8)]);
+    assert_eq!(fourth, answer(&[(2, 2)], [false, false], [Some(7), Some(2)]));
+
+    assert!(board.mark_lost(2), "the third report");
+    assert_eq!(ids.map(|id| board.lane(id).losses().len()), [0, 1]);
+    assert_eq!(ids.map(|id| board.lane(id).lost()), [0, 1]);
+    board.on_repeated_by(ids[0], at(101), 2);
+    assert_eq!(ids.map(|id| board.lowest_on(id, true)), [Some(2), None]);
+    assert_eq!(ids.map(|id| board.lowest_on(id, false)), [Some(7), None]);
+    assert_eq!(ids.map(|id| board.lane(id).in_flight()), [2, 0]);
+}
+
+#[test]
+fn a_mixed_report_and_one_across_a_segment_count_once_although_delayed() {
+    let (mut board, ids) = interleaved();
+    sack(&mut board, ids, 1, 1, &[(3, 5)]);
+    let mixed = sack(&mut board, ids, 2, 1, &[(3, 7)]);
+    assert_eq!(mixed.reports, [(2, 1)]);
+    assert_eq!(mixed.grows, [true, false]);
+
+    let (mut board, ids) = interleaved();
+    sack(&mut board, ids, 1, 1, &[]);
+    let across = sack(&mut board, ids, 2, 1, &[(4, 4), (8, 8)]);
+    assert_eq!(across.reports, [(2, 2), (6, 1)]);
+    assert_eq!(across.grows, [false, false]);
+    assert_eq!(across.lowest, [Some(3), Some(2)]);
+}
+
+/// Missing numbers: those that their own lane has overtaken, and those that only others have.
+fn missing(board: &Scoreboard) -> (Vec<u64>, Vec<u64>) {
+    let highest = (board.first()..board.next()).rfind(|number| board.is_arrived(*number));
+    let open = (board.first()..highest.unwrap_or(0)).filter(|number| !board.is_arrived(*number));
+    open.partition(|number| {
+        let lane = board.lane_of(*number).map(|id| board.lane(id).latest_delivered());
+        board.order_in_flight(*number) < lane
+    })
+}
+
+#[test]
+fn what_its_own_lane_has_not_overtaken_is_late_and_not_lost() {
+    let lanes = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
+    let arrive = |order: &[u64]| {
+        let (mut board, _) = sent(1, &lanes);
+        let mut arrived = Ranges::new();
+        for number in order {
+            arrived.insert(*number..number + 1);
+            let pointer = arrived.covering(1).map_or(1, |range| range.end);
+            let report = AckReport {
+                cumulative: pointer,
+                received: arrived
+                    .iter()
+                    .filter(|range| range.start > pointer)
+                    .cloned()
+                    .collect(),
+                ..Default::default()
+            };
+            board.acknowledge(at(100), &report).unwrap();
+        }
+        missing(&board)
+    };
+    assert_eq!(arrive(&[1, 8, 2, 3, 4]), (vec![], vec![5, 6, 7]));
+    assert_eq!(arrive(&[1, 3, 5, 7]), (vec![2, 4, 6], vec![]));
+    assert_eq!(arrive(&[1, 3, 5, 7, 8, 10]), (vec![2, 4, 6, 9], vec![]));
+}
+
+/// The second lane needs 80 ms, the first 20. Segment 2 is declared lost and leaves again by the first.
+#[test]
+fn a_report_before_the_retransmission_can_be_answered_shows_that_the_segment_was_late() {
+    let late_after = |ms: Option<u64>| {
+        let (mut board, ids) = sent(1, &[0, 1]);
+        board.acknowledge(at(20), &AckReport::pointer(2)).unwrap();
+        board.mark_lost(2);
+        if ms.is_some() {
+            board.on_repeated_by(ids[0], at(30), 2);
+        }
+        let report = AckReport::pointer(3);
+        let feedback = board.acknowledge(at(30 + ms.unwrap_or(0)), &report).unwrap();
+        (feedback.late, ids.map(|id| board.lane(id).news().late))
+    };
+    assert_eq!(late_after(None), (1, [0, 1]), "it had not even left again");
+    assert_eq!(late_after(Some(19)), (1, [1, 0]));
+    assert_eq!(
+        late_after(Some(20)),
+        (0, [0, 0]),
+        "as fast as that lane was before"
+    );
+}
+
+#[test]
+fn a_timeout_of_one_lane_leaves_the_other_alone() {
+    let (mut board, ids) = interleaved();
+    assert_eq!(board.mark_lane_lost(ids[1]), 4);
+    assert_eq!(ids.map(|id| board.lane(id).in_flight_bytes()), [4000, 0]);
+    assert_eq!(ids.map(|id| board.lane(id).lost()), [0, 4]);
+    assert_eq!(
+        (board.in_flight(), board.lost(), board.next_lost()),
+        (4, 4, Some(2))
+    );
+}
