@@ -153,7 +153,8 @@ mod tests {
                 lost: 1,
                 began: true,
                 ended: false,
-                urgent: true
+                urgent: true,
+                ..Findings::default()
             }
         );
         assert_eq!(board.in_flight(), 6, "ten less the lost one and three departed");
@@ -169,7 +170,8 @@ mod tests {
                 lost: 1,
                 began: false,
                 ended: false,
-                urgent: true
+                urgent: true,
+                ..Findings::default()
             }
         );
         assert_eq!(board.in_flight(), 0);
@@ -181,7 +183,8 @@ mod tests {
                 lost: 0,
                 began: false,
                 ended: true,
-                urgent: false
+                urgent: false,
+                ..Findings::default()
             }
         );
         assert_eq!(board.in_flight(), 0);
@@ -350,6 +353,7 @@ mod tests {
             began: true,
             ended: false,
             urgent: true,
+            ..Findings::default()
         };
         assert_eq!(third, everything);
         assert!(!tahoe.is_active(), "slow start is no recovery");

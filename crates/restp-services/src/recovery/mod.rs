@@ -8,6 +8,7 @@ mod duplicate_ack;
 mod encodings;
 mod feedback;
 mod pipe;
+mod reordering;
 mod reported;
 mod rto;
 mod rtt;
@@ -17,6 +18,7 @@ pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
 pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
+pub use reordering::Reordering;
 pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
 pub use rtt::RttEstimator;
@@ -72,6 +74,10 @@ pub struct Findings {
     pub ended: bool,
     /// The lowest of them leaves at once, whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)).
     pub urgent: bool,
+    /// Segments declared lost before that had only been late, where [`Reordering::Adaptive`] looks for them.
+    pub spurious: u64,
+    /// They were all that the last episode had declared lost: the reduction for it is to be undone.
+    pub restored: bool,
 }
 
 /// One window's worth of losses is one episode: it lasts until everything sent before it began is
@@ -83,6 +89,8 @@ struct Episode {
     recover: u64,
     /// Transmissions before it began.
     after: u64,
+    /// What it declared lost and has not proved late.
+    suspects: u64,
 }
 
 impl Episode {
@@ -96,6 +104,7 @@ impl Episode {
             active: true,
             recover: board.next(),
             after: board.transmissions(),
+            suspects: 0,
         };
         true
     }
@@ -114,12 +123,20 @@ impl Episode {
         }
         ended
     }
+    /// Of what the episode declared lost, `late` segments had only been late; `lost` are added. True when none is left.
+    fn acquit(&mut self, late: u64, lost: u64) -> bool {
+        let open = self.suspects.saturating_sub(late);
+        let acquitted = self.suspects > 0 && open == 0 && lost == 0;
+        self.suspects = open + lost;
+        acquitted
+    }
     /// Everything outstanding leaves again: what follows is slow start, and losses below here are answered.
     fn start_over(&mut self, board: &Scoreboard) {
         *self = Episode {
             active: false,
             recover: board.next(),
             after: board.transmissions(),
+            suspects: 0,
         };
     }
 }
@@ -159,6 +176,22 @@ impl Recovery {
     pub fn on_repeated(&mut self, order: u64, number: u64) {
         if let Recovery::Pipe(algorithm) = self {
             algorithm.on_repeated(order, number);
+        }
+    }
+
+    /// When overtaken segments that were given time to come count as lost ([`Reordering::Adaptive`]).
+    pub fn deadline(&self) -> Option<Time> {
+        match self {
+            Recovery::Timer(_) | Recovery::DuplicateAck(_) => None,
+            Recovery::Pipe(algorithm) => algorithm.deadline(),
+        }
+    }
+
+    /// The deadline has come.
+    pub fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
+        match self {
+            Recovery::Timer(_) | Recovery::DuplicateAck(_) => Findings::default(),
+            Recovery::Pipe(algorithm) => algorithm.on_deadline(board, now, rtt),
         }
     }
 

@@ -7,10 +7,11 @@
 //! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
 use super::arrivals::Arrivals;
-use super::{Episode, Evidence, Findings, RttEstimator, Scoreboard};
+use super::reordering::{Reordering, ReorderingWindow};
+use super::{Episode, Evidence, Feedback, Findings, RttEstimator, Scoreboard};
 use crate::ack::{AckReport, Detail, NakMode};
 use restp_base::ranges::Ranges;
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -62,6 +63,8 @@ pub struct PipeParameters {
     pub again: Again,
     /// One report names one hole at most, and this often. None: each report shows all that is known.
     pub single: Option<NakMode>,
+    /// Default `Threshold`.
+    pub reordering: Reordering,
 }
 
 impl PipeParameters {
@@ -74,6 +77,7 @@ impl PipeParameters {
             },
             again: Again::Overtaken,
             single: (detail == Detail::Nak).then_some(NakMode::Unreliable),
+            reordering: Reordering::default(),
         }
     }
 
@@ -113,6 +117,9 @@ pub struct Pipe {
     judged: u64,
     /// Repeats whose fate is open, in the order they left: (order, number).
     repeats: VecDeque<(u64, u64)>,
+    reordering: ReorderingWindow,
+    /// When the first segment that is overtaken and may still come counts as lost.
+    ripe_at: Option<Time>,
 }
 
 impl Pipe {
@@ -126,6 +133,8 @@ impl Pipe {
             asked: Ranges::new(),
             judged: 0,
             repeats: VecDeque::new(),
+            reordering: ReorderingWindow::default(),
+            ripe_at: None,
         }
     }
 
@@ -153,8 +162,9 @@ impl Pipe {
         }
         self.arrivals.note(feedback);
         let presumed = self.presume_behind_one_hole(board, evidence.report);
-        if (feedback.delivered > 0 || presumed) && self.judges() {
-            findings.lost = self.judge(board);
+        let ripened = self.ripe_at.take_if(|at| *at <= evidence.now).is_some();
+        if (feedback.delivered > 0 || presumed || ripened) && self.judges() {
+            findings.lost = self.judge(board, evidence);
         }
         match self.parameters.holes {
             Holes::Overtaken => findings.began = findings.lost > 0 && self.episode.begin(board, true),
@@ -171,7 +181,55 @@ impl Pipe {
         if self.parameters.holes != Holes::Overtaken {
             self.arrivals.credit(board);
         }
-        self.episode.add_reported(board, feedback, findings)
+        let findings = self.episode.add_reported(board, feedback, findings);
+        match self.parameters.reordering {
+            Reordering::Threshold => findings,
+            Reordering::Adaptive => self.acquit(board, feedback.late, findings),
+        }
+    }
+
+    /// Segments declared lost may prove to have been late.
+    fn acquit(&mut self, board: &Scoreboard, late: u64, findings: Findings) -> Findings {
+        self.reordering.on_feedback(board, late, findings.ended);
+        let restored = self.episode.acquit(late, findings.lost);
+        Findings {
+            spurious: late,
+            restored,
+            ended: findings.ended || restored && self.episode.end_at_once(board),
+            ..findings
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.ripe_at
+    }
+
+    /// Time has passed, and nothing was reported: what was overtaken, or named, is judged once more.
+    pub(super) fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
+        let report = AckReport {
+            missing: self.named.iter().cloned().collect(),
+            ..AckReport::pointer(board.first())
+        };
+        let evidence = Evidence {
+            now,
+            report: &report,
+            feedback: &Feedback::default(),
+            rtt,
+        };
+        self.on_feedback(board, &evidence)
+    }
+
+    /// May what left at `since` not come any more, although it was only reordered? If it may, when not.
+    fn is_ripe(&mut self, since: Time, evidence: &Evidence<'_>) -> bool {
+        let ripe_at = match self.parameters.reordering {
+            Reordering::Threshold => return true,
+            Reordering::Adaptive => self.reordering.least_age(evidence.rtt).map(|age| since + age),
+        };
+        let Some(at) = ripe_at.filter(|at| *at > evidence.now) else {
+            return true;
+        };
+        self.ripe_at = Some(self.ripe_at.map_or(at, |first| first.min(at)));
+        false
     }
 
     /// Named holes wait for the third duplicate, which condemns the segment at the pointer whether it was named or not
@@ -185,7 +243,8 @@ impl Pipe {
         for hole in &evidence.report.missing {
             self.note_hole(board, hole);
         }
-        let third = self.arrivals.duplicates() >= board.duplicate_threshold();
+        let third = self.arrivals.duplicates() >= board.duplicate_threshold()
+            && self.is_lost_by_now(board, board.first(), evidence);
         if (third || findings.lost > 0) && self.episode.begin(board, true) {
             findings.began = true;
             findings.lost += u64::from(third && board.mark_lost(board.first()));
@@ -266,9 +325,13 @@ impl Pipe {
         let mut lost = 0;
         while let Some(news) = self.asked.first_missing(&rest) {
             for number in news.clone() {
-                let due = board.in_flight_since(number).is_some_and(|(since, once)| {
-                    once || patience.is_some_and(|patience| evidence.now.since(since) >= patience)
-                });
+                let Some((since, once)) = board.in_flight_since(number) else {
+                    continue;
+                };
+                if once && !self.is_ripe(since, evidence) {
+                    return lost; // nor is what left later
+                }
+                let due = once || patience.is_some_and(|patience| evidence.now.since(since) >= patience);
                 lost += u64::from(due && board.mark_lost(number));
             }
             rest.start = news.end;
@@ -299,13 +362,13 @@ impl Pipe {
     }
 
     /// Marks what three later transmissions have overtaken.
-    fn judge(&mut self, board: &mut Scoreboard) -> u64 {
+    fn judge(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> u64 {
         let overtaken = board.overtaken_below();
         let mut lost = 0;
         self.judged = self.judged.max(board.first());
         while let Some((order, once)) = board.order_and_once(self.judged) {
             if once {
-                if order >= overtaken {
+                if order >= overtaken || !self.is_lost_by_now(board, self.judged, evidence) {
                     break;
                 }
                 lost += u64::from(board.mark_lost(self.judged));
@@ -314,7 +377,7 @@ impl Pipe {
         }
         while let Some(&(order, number)) = self.repeats.front() {
             let open = board.order_in_flight(number) == Some(order);
-            if open && order >= overtaken {
+            if open && (order >= overtaken || !self.is_lost_by_now(board, number, evidence)) {
                 break;
             }
             if open {
@@ -325,8 +388,15 @@ impl Pipe {
         lost
     }
 
+    /// Is overtaken `number` too old to come, if it is in flight?
+    fn is_lost_by_now(&mut self, board: &Scoreboard, number: u64, evidence: &Evidence<'_>) -> bool {
+        let since = board.in_flight_since(number);
+        since.is_none_or(|(since, _)| self.is_ripe(since, evidence))
+    }
+
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
         self.repeats = VecDeque::new();
+        self.ripe_at = None;
         self.arrivals = Arrivals::default();
         self.named = Ranges::new();
         self.asked = Ranges::new();

@@ -5,6 +5,7 @@ use crate::ack::newest_first;
 use restp_base::time::Time;
 use smallvec::SmallVec;
 
+mod reordering;
 mod vectors;
 
 fn sent_for(count: u64, parameters: PipeParameters) -> (Scoreboard, Pipe) {
@@ -62,7 +63,8 @@ fn the_worked_example_finds_the_first_hole_at_the_third_report() {
             lost: 4,
             began: true,
             ended: false,
-            urgent: true
+            urgent: true,
+            ..Findings::default()
         }
     );
     assert_eq!(
@@ -90,7 +92,8 @@ fn a_lost_repeat_is_found_by_three_later_transmissions() {
             lost: 1,
             began: false,
             ended: false,
-            urgent: false
+            urgent: false,
+            ..Findings::default()
         },
         "the same episode"
     );

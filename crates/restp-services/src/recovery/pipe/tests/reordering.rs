@@ -1,0 +1,100 @@
+//! Segments that come late on a path of 100 ms, and what they are taken for.
+
+use super::*;
+
+const ADAPTIVE: PipeParameters = PipeParameters {
+    holes: Holes::Overtaken,
+    again: Again::Overtaken,
+    single: None,
+    reordering: Reordering::Adaptive,
+};
+
+fn snack_parameters() -> PipeParameters {
+    PipeParameters {
+        reordering: Reordering::Adaptive,
+        ..PipeParameters::new(Detail::Snack)
+    }
+}
+
+/// 10 is taken for lost at 100 ms, leaves again, and turns out at 108 ms to have been late. At 200 ms 14 to 21 leave.
+fn after_a_late_one(parameters: PipeParameters) -> (Scoreboard, Pipe, Findings) {
+    let (mut board, mut pipe) = sent_for(4, parameters);
+    let missing: &[_] = if parameters.holes == Holes::Overtaken {
+        &[]
+    } else {
+        &[10..11]
+    };
+    let began = |end| report(&mut board, &mut pipe, 100, &snack(10, &[11..end], missing)).began;
+    assert_eq!([12, 13, 14].map(began), [false, false, true]);
+    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    let late = report(&mut board, &mut pipe, 108, &AckReport::pointer(14));
+    for _ in 0..8 {
+        board.on_sent(at(200), 1000);
+    }
+    (board, pipe, late)
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+#[test]
+fn an_episode_whose_only_loss_was_late_is_undone() {
+    for parameters in [ADAPTIVE, snack_parameters()] {
+        let (_, pipe, late) = after_a_late_one(parameters);
+        assert_eq!((late.spurious, late.restored, late.ended), (1, true, true));
+        assert!(!pipe.is_active());
+        let threshold = PipeParameters {
+            reordering: Reordering::Threshold,
+            ..parameters
+        };
+        let (_, _, late) = after_a_late_one(threshold);
+        assert_eq!((late.spurious, late.restored), (0, false), "nobody asked");
+    }
+}
+
+#[test]
+fn an_episode_with_a_true_loss_is_not_undone() {
+    let (mut board, mut pipe) = sent_for(6, ADAPTIVE); // 10 is late, 11 is lost
+    assert_eq!(
+        report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[])).lost,
+        2
+    );
+    while repeat_at(&mut board, &mut pipe, 100).is_some() {}
+    let late = report(&mut board, &mut pipe, 108, &snack(11, &[12..15], &[]));
+    assert_eq!((late.spurious, late.restored), (1, false));
+    let repaired = report(&mut board, &mut pipe, 200, &AckReport::pointer(16));
+    assert_eq!(
+        (repaired.spurious, repaired.restored, repaired.ended),
+        (0, false, true)
+    );
+}
+
+#[test]
+fn what_is_overtaken_has_a_quarter_of_a_round_trip_to_come() {
+    for parameters in [ADAPTIVE, snack_parameters()] {
+        let missing: &[_] = if parameters.holes == Holes::Overtaken {
+            &[]
+        } else {
+            &[14..15]
+        };
+        let (mut board, mut pipe, _) = after_a_late_one(parameters);
+        for end in 16..20 {
+            let overtaken = report(&mut board, &mut pipe, 300, &snack(14, &[15..end], missing));
+            assert_eq!((overtaken.lost, overtaken.began), (0, false));
+        }
+        assert_eq!(pipe.deadline(), Some(at(325)));
+        let come = report(&mut board, &mut pipe, 308, &AckReport::pointer(22));
+        assert_eq!((come.lost, come.spurious, board.lost()), (0, 0, 0));
+
+        let (mut board, mut pipe, _) = after_a_late_one(parameters);
+        for end in 16..20 {
+            report(&mut board, &mut pipe, 300, &snack(14, &[15..end], missing));
+        }
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Duration::from_millis(100));
+        let due = pipe.on_deadline(&mut board, at(325), &rtt);
+        assert_eq!((due.lost, due.began, due.urgent), (1, true, true));
+        assert_eq!((pipe.deadline(), board.next_lost()), (None, Some(14)));
+    }
+}
