@@ -46,7 +46,8 @@ impl Sender {
         }
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         self.buffer.release_below(self.board.first());
-        self.redundancy.on_delivered(self.board.lane(LaneId::FIRST).latest_delivered());
+        self.redundancy
+            .on_delivered(self.board.lane(LaneId::FIRST).latest_delivered());
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }

@@ -1,6 +1,7 @@
 //! Endpoints and the emulator over real sockets. One program for all of it: each further one would be linked by itself.
 
 mod addresses;
+mod algorithms;
 mod attacks;
 mod common;
 mod driver;

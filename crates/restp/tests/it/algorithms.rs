@@ -1,9 +1,7 @@
 //! Congestion control from outside the workspace over real sockets.
 
-mod common;
-
+use crate::common::{PORT, loopback, noise, within};
 use bytes::Bytes;
-use common::{PORT, loopback, noise, within};
 use restp::algorithms::{
     Congestion, CongestionChoice, CongestionEvent, CongestionSnapshot, CustomCongestion, PathView, Rate,
 };
