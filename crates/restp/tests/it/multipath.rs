@@ -114,6 +114,15 @@ async fn until(connection: &Connection, local: SocketAddr, state: PathState) {
     .await;
 }
 
+/// Waits until each of `paths` has been up, in whatever order they come.
+async fn all_up(connection: &Connection, paths: &[PathAddress]) {
+    let mut waiting = paths.to_vec();
+    while !waiting.is_empty() {
+        let event = within("paths", connection.path_event()).await.expect("open");
+        waiting.retain(|path| event.state != PathState::Up || event.path != *path);
+    }
+}
+
 /// Sends `data` in pieces, and calls `at_half` after half of it.
 async fn send(connection: &Connection, data: &Bytes, at_half: impl FnOnce()) {
     let mut at_half = Some(at_half);
@@ -149,9 +158,7 @@ async fn data_goes_on_over_one_line_when_the_other_dies_and_uses_both_when_it_re
     let paths = pairs(&client, &lines.addresses);
     let connection = client.open_paths(&paths, PORT).expect("bound");
     within("set-up", connection.established()).await.expect("served");
-    for path in &paths {
-        until(&connection, path.local, PathState::Up).await;
-    }
+    all_up(&connection, &paths).await;
     let received = receive(within("accept", server.accept()).await.expect("running"));
     let data = noise(3_000_000);
     send(&connection, &data, || lines.cut(0)).await;
@@ -385,9 +392,7 @@ async fn a_path_survives_a_translator_that_changes_its_port_in_mid_transfer() {
     let paths = pairs(&client, &[relayed, direct[1]]);
     let connection = client.open_paths(&paths, PORT).expect("bound");
     within("set-up", connection.established()).await.expect("served");
-    for path in &paths {
-        until(&connection, path.local, PathState::Up).await;
-    }
+    all_up(&connection, &paths).await;
     let received = receive(within("accept", server.accept()).await.expect("running"));
     let piece = noise(2_000_000);
     send(&connection, &piece, || {
