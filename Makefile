@@ -19,10 +19,10 @@ demo: ## a transfer over links that break, in one command
 	./demo/run.sh
 
 # Cargo comes last: its closing lines are the verdict.
-test: lint proof python-test fuzz-smoke ## everything that must hold before a change is taken
+test: lint proof python-test ## everything that must hold before a change is taken
 	cargo test --locked --workspace
 
-test-long: ## what takes longer, or measures and wants a machine of its own
+test-long: fuzz-smoke ## what takes longer, or measures and wants a machine of its own
 	cargo test --locked --workspace --lib --bins --tests -- --ignored
 
 lint: ## format, clippy, checks of the repository

@@ -1,5 +1,5 @@
 //! What peers and files control, fed with anything: one function per target. `fuzz_targets/` hands them to libFuzzer,
-//! `main.rs` runs them on inputs of its own.
+//! `main.rs` runs them for a while on [`inputs`] made without a fuzzer, `tests/smoke.rs` on the first of these.
 //!
 //! | Target | An input is |
 //! |---|---|
@@ -14,6 +14,7 @@
 pub mod composition;
 pub mod connection;
 pub mod files;
+pub mod inputs;
 pub mod packet;
 pub mod scenario;
 pub mod sealed;

@@ -4,13 +4,10 @@
 #![allow(clippy::print_stdout, reason = "its output is its result")]
 
 use restp::clock::Clock;
-use restp_base::random::Stream;
+use restp_fuzz::inputs::Inputs;
 use restp_fuzz::{TARGETS, Target};
 use std::path::Path;
 use std::process::ExitCode;
-
-/// Longest input made here.
-const MOST_BYTES: usize = 4096;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,24 +21,19 @@ fn main() -> ExitCode {
     let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| wanted(name)).collect();
     let share = seconds as f64 / chosen.len().max(1) as f64;
     for (name, target) in &chosen {
-        let seeds = seeds(name);
-        let mut dice = Stream::named(seed, name);
+        let mut inputs = Inputs::of(name, seed);
         let clock = Clock::start();
-        let mut inputs = 0_u64;
-        while inputs < seeds.len() as u64 || clock.now().as_secs_f64() < share {
-            // Each seed as it is, and then whatever chance makes of them.
-            let input = match seeds.get(inputs as usize) {
-                Some(seed) => seed.clone(),
-                None => changed(&seeds, &mut dice),
-            };
+        let mut number = 0;
+        while number < inputs.seeds() || clock.now().as_secs_f64() < share {
+            let input = inputs.next().unwrap_or_default();
             if let Err(place) = survives(*target, &input) {
-                eprintln!("{name}: input {inputs} of seed {seed} fails; it is in {place}");
+                eprintln!("{name}: input {number} of seed {seed} fails; it is in {place}");
                 return ExitCode::FAILURE;
             }
-            inputs += 1;
+            number += 1;
         }
         println!(
-            "{name}: {inputs} inputs, {:.1} s, seed {seed}: no finding",
+            "{name}: {number} inputs, {:.1} s, seed {seed}: no finding",
             clock.now().as_secs_f64()
         );
     }
@@ -64,64 +56,4 @@ fn survives(target: Target, input: &[u8]) -> Result<(), String> {
             Err(error) => format!("no file ({error}): {input:02x?}"),
         }
     })
-}
-
-/// Files under version control that are inputs of `target`.
-fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = vec![root.join("corpus").join(target)];
-    if target == "scenario" {
-        folders.extend(["restp", "chaos"].map(|folder| root.join("../scenarios").join(folder)));
-    }
-    let mut files: Vec<_> = folders
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten())
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    files.sort();
-    files.iter().filter_map(|file| std::fs::read(file).ok()).collect()
-}
-
-/// One of the seeds with some changes, or something new.
-fn changed(seeds: &[Vec<u8>], dice: &mut Stream) -> Vec<u8> {
-    let pick = |dice: &mut Stream| match seeds.len() {
-        0 => Vec::new(),
-        count => seeds[dice.below(count as u64) as usize].clone(),
-    };
-    let mut input = if dice.below(4) == 0 {
-        (0..dice.below(600)).map(|_| dice.bits() as u8).collect()
-    } else {
-        pick(dice)
-    };
-    for _ in 0..=dice.below(8) {
-        let at = dice.below(input.len() as u64 + 1) as usize;
-        match dice.below(7) {
-            0 if at < input.len() => input[at] ^= 1 << dice.below(8),
-            1 if at < input.len() => input[at] = dice.bits() as u8,
-            2 => input.truncate(at),
-            3 => {
-                let end = (at + dice.below(16) as usize).min(input.len());
-                drop(input.drain(at..end));
-            }
-            4 => {
-                let new: Vec<u8> = (0..dice.below(40)).map(|_| dice.bits() as u8).collect();
-                drop(input.splice(at..at, new));
-            }
-            5 => {
-                // Numbers that are at some edge.
-                let edge = [0, 1, 0x7F, 0x80, 0xFF][dice.below(5) as usize];
-                let end = (at + 1 + dice.below(8) as usize).min(input.len());
-                input[at..end].fill(edge);
-            }
-            _ => {
-                let other = pick(dice);
-                let from = dice.below(other.len() as u64 + 1) as usize;
-                let to = (from + dice.below(80) as usize).min(other.len());
-                drop(input.splice(at..at, other[from..to].iter().copied()));
-            }
-        }
-    }
-    input.truncate(MOST_BYTES);
-    input
 }
