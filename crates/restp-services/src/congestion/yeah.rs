@@ -12,11 +12,12 @@ use restp_base::units::Rate;
 const MOST_QUEUED: u64 = 80;
 /// φ: the queue may take one over this of the shortest round trip.
 const PHI: u64 = 8;
-/// Growth of the fast mode, Scalable's.
+/// Growth of the fast mode, Scalable's: a hundredth of what is acknowledged, but no less than Reno's segment per round trip,
+/// which is more up to a window of as many segments. So the authors' code in Linux has it, and ns-3.
 const GROWTH_DIVISOR: u64 = 100;
 /// δ = 3: a loss takes at least one over 2^δ where no Reno flow competes.
 const LOSS_DIVISOR: u64 = 8;
-/// ρ: so many round trips in slow mode mean that Reno flows compete.
+/// ρ: so many consecutive round trips in slow mode mean that Reno flows compete.
 const COMPETING_ROUNDS: u32 = 16;
 /// ζ: so many in fast mode mean that they are gone.
 const ALONE_ROUNDS: u32 = 50;
@@ -30,9 +31,9 @@ pub struct Yeah {
     smallest: Option<Duration>,
     /// Our segments in the queue at the end of the last round, in bytes.
     queued: u64,
-    slow: bool,
     /// The window that a Reno flow in our place would have, in bytes: no step back goes below (count_reno).
     fair: u64,
+    /// Consecutive rounds in slow mode, the last one included; 0 in fast mode (doing_reno_now).
     slow_rounds: u32,
     fast_rounds: u32,
     /// Hundredths of a byte that the window has not grown by yet.
@@ -47,7 +48,6 @@ impl Yeah {
             round: Round::default(),
             smallest: None,
             queued: 0,
-            slow: false,
             fair: 0,
             slow_rounds: 0,
             fast_rounds: 0,
@@ -60,7 +60,9 @@ impl Yeah {
         if let Some(rtt) = rtt {
             self.smallest = Some(self.smallest.map_or(rtt, |smallest| smallest.min(rtt)));
         }
-        if self.reno.window.in_slow_start() || self.slow {
+        let window = &self.reno.window;
+        let is_legacy = window.bytes < GROWTH_DIVISOR * segment;
+        if window.in_slow_start() || self.slow_rounds > 0 || is_legacy {
             self.reno.grow(bytes, segment);
         } else {
             self.rest += self.reno.window.worth(bytes, segment);
@@ -83,11 +85,11 @@ impl Yeah {
             u128::from(queueing.as_nanos()) * u128::from(window.bytes) / u128::from(rtt.as_nanos().max(1));
         self.queued = u64::try_from(queued).unwrap_or(u64::MAX);
         let too_many = self.queued > MOST_QUEUED * segment;
-        self.slow = too_many || queueing > base / PHI;
-        if !self.slow {
+        if !too_many && queueing <= base / PHI {
+            self.slow_rounds = 0;
             self.fast_rounds += 1;
             if self.fast_rounds > ALONE_ROUNDS {
-                (self.fair, self.fast_rounds, self.slow_rounds) = (2 * segment, 0, 0);
+                (self.fair, self.fast_rounds) = (2 * segment, 0);
             }
             return;
         }
@@ -176,11 +178,11 @@ mod tests {
         assert_eq!(round(&mut yeah, 100), 202_000, "a hundredth");
         // 115 ms: L = 0.15 > 1/8, while Q = 26 segments < 80.
         round(&mut yeah, 115);
-        assert!(yeah.slow);
+        assert_eq!(yeah.slow_rounds, 1);
         let before = yeah.window_bytes();
         assert_eq!(round(&mut yeah, 115), before + SEGMENT);
         round(&mut yeah, 112);
-        assert!(!yeah.slow, "12 ms of 100 are less than an eighth");
+        assert_eq!(yeah.slow_rounds, 0, "12 ms of 100 are less than an eighth");
     }
 
     #[test]
@@ -203,10 +205,87 @@ mod tests {
         round(&mut yeah, 160); // Q = 0.6 · 202 / 1.6 = 75.75 segments
         assert_eq!(lost(&mut yeah), 202_000 - 75_750);
         let mut yeah = at_window(200);
-        for _ in 0..COMPETING_ROUNDS {
+        for _ in 0..16 {
             round(&mut yeah, 130);
         }
         let window = yeah.window_bytes();
         assert_eq!(lost(&mut yeah), window / 2);
+        let mut yeah = at_window(200);
+        for _ in 0..15 {
+            round(&mut yeah, 130); // Q = 0.3 · 215 / 1.3 = 49.4 segments in the last
+        }
+        let window = yeah.window_bytes();
+        assert!(lost(&mut yeah) > window * 3 / 4, "15 rounds are not enough");
+    }
+
+    /// count_slow of the paper and doing_reno_now of Linux begin anew with each round in fast mode. Otherwise every path with
+    /// a loss in fifty rounds would halve for good.
+    #[test]
+    fn only_consecutive_slow_rounds_mean_that_reno_flows_compete() {
+        let mut yeah = at_window(200);
+        for _ in 0..20 {
+            round(&mut yeah, 130);
+            round(&mut yeah, 100);
+        }
+        let view = view(&yeah);
+        yeah.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        assert_eq!(
+            yeah.window_bytes(),
+            view.in_flight_bytes - view.in_flight_bytes / 8
+        );
+    }
+
+    /// A hundredth of fifty segments is half a segment: less than Reno.
+    #[test]
+    fn below_a_hundred_segments_the_fast_mode_is_reno() {
+        let mut yeah = at_window(50);
+        assert_eq!(round(&mut yeah, 100), 51 * SEGMENT);
+        let mut yeah = at_window(100);
+        assert_eq!(round(&mut yeah, 100), 101 * SEGMENT);
+    }
+
+    /// ζ: the share of a Reno flow is remembered for fifty rounds in fast mode without a loss.
+    #[test]
+    fn after_fifty_fast_rounds_there_is_no_reno_flow_to_be_fair_to() {
+        let mut yeah = at_window(200);
+        round(&mut yeah, 130);
+        // L > 1/8 first: half of the window after the round. Then a segment per slow round, nothing in fast ones.
+        let fair = 202_000 / 2;
+        assert_eq!(yeah.fair, fair);
+        round(&mut yeah, 130);
+        assert_eq!(yeah.fair, fair + SEGMENT);
+        for _ in 0..50 {
+            round(&mut yeah, 100);
+        }
+        assert_eq!(yeah.fair, fair + SEGMENT);
+        round(&mut yeah, 100);
+        assert_eq!(yeah.fair, 2 * SEGMENT);
+        let mut yeah = at_window(200);
+        round(&mut yeah, 130);
+        round(&mut yeah, 100);
+        let view = view(&yeah);
+        yeah.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        assert_eq!(
+            (yeah.fair, yeah.fast_rounds),
+            (fair / 2, 0),
+            "a loss halves the share of a Reno flow"
+        );
+    }
+
+    /// The precautionary step goes neither below what a Reno flow would have nor below half.
+    #[test]
+    fn a_step_back_leaves_the_share_of_a_reno_flow_and_half_at_least() {
+        let mut yeah = at_window(1000);
+        yeah.fair = 950 * SEGMENT;
+        assert_eq!(round(&mut yeah, 110), 950 * SEGMENT);
+        let mut yeah = at_window(1000);
+        assert_eq!(round(&mut yeah, 400), 505 * SEGMENT, "Q = 757 of 1010 segments");
+        let mut yeah = at_window(1000);
+        yeah.fair = 2000 * SEGMENT;
+        assert_eq!(
+            round(&mut yeah, 400),
+            1010 * SEGMENT,
+            "it has less than a Reno flow"
+        );
     }
 }
