@@ -1,10 +1,39 @@
 //! The bandwidth that Westwood (MobiCom 2001) and Westwood+ (Perf. Eval. 2004) estimate by low-pass filters. Floating
 //! point by + − × ÷ alone.
 
+use super::CongestionEvent;
 use restp_base::time::Duration;
 
 /// What of the estimate stays with each sample where the filter is constant (TC §2.3.6, §2.3.7).
 pub(super) const KEPT: f64 = 0.9;
+
+/// What acknowledgements show delivered, duplicates included (MobiCom 2001; TC §2.3.6): a duplicate stands for one segment,
+/// which the acknowledgement that names it later does not count again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Deliveries {
+    /// Bytes that duplicates stood for and no acknowledgement has named yet.
+    accounted: u64,
+}
+
+impl Deliveries {
+    /// The bytes that `event` shows delivered; `None` where it is no acknowledgement.
+    pub fn on(&mut self, event: &CongestionEvent, segment: u64) -> Option<u64> {
+        match *event {
+            CongestionEvent::Duplicate => {
+                self.accounted = self.accounted.saturating_add(segment);
+                Some(segment)
+            }
+            // The segment that filled the hole has arrived just now, whatever was accounted for.
+            CongestionEvent::Acked { bytes, .. } if bytes > segment => {
+                let known = self.accounted.min(bytes);
+                self.accounted -= known;
+                Some((bytes - known).max(segment))
+            }
+            CongestionEvent::Acked { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+}
 
 /// An estimate in bytes per second, 0 at first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +101,37 @@ pub(super) mod tests {
         single.single(KEPT, mbit(2.0));
         assert!((megabits(&single) - 1.10).abs() < 1e-9);
         assert_eq!(steady(8.0).product(Some(Duration::from_millis(200))), 200_000);
+    }
+
+    /// TC §2.3.6: three duplicates, then the repeat fills the hole before them; and more duplicates than segments named.
+    #[test]
+    fn what_duplicates_stood_for_is_not_counted_again() {
+        let mut deliveries = Deliveries::default();
+        let mut after = |event| deliveries.on(&event, 1000);
+        let named = |bytes| CongestionEvent::Acked {
+            bytes,
+            rtt: None,
+            rate: None,
+        };
+        assert_eq!(
+            [(); 3].map(|()| after(CongestionEvent::Duplicate)),
+            [Some(1000); 3]
+        );
+        assert_eq!(
+            after(named(1000)),
+            Some(1000),
+            "one segment is the one that came now"
+        );
+        assert_eq!(after(named(5000)), Some(2000));
+        assert_eq!(after(named(5000)), Some(5000), "accounted for once");
+        assert_eq!(
+            [(); 5].map(|()| after(CongestionEvent::Duplicate)),
+            [Some(1000); 5]
+        );
+        assert_eq!(after(named(3000)), Some(1000), "all three were known");
+        assert_eq!(after(named(3000)), Some(1000), "two of them");
+        assert_eq!(after(named(3000)), Some(3000));
+        assert_eq!(after(CongestionEvent::RecoveryEnded), None);
     }
 
     #[test]

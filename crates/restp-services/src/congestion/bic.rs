@@ -113,6 +113,7 @@ impl Congestion for Bic {
             }
             CongestionEvent::Sent { .. }
             | CongestionEvent::Acked { .. }
+            | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Timeout { repeated: true }

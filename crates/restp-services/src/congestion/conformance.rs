@@ -65,10 +65,11 @@ fn choices() -> Vec<CongestionChoice> {
     choices
 }
 
-fn every_kind_of_event() -> [CongestionEvent; 10] {
+fn every_kind_of_event() -> [CongestionEvent; 11] {
     [
         CongestionEvent::Sent { bytes: 1000 },
         acked(1000),
+        CongestionEvent::Duplicate,
         CongestionEvent::SegmentLost(LostSegment {
             bytes: 1000,
             lost_bytes: 1000,
@@ -136,8 +137,8 @@ fn an_algorithm_from_outside_is_asked_like_our_own() {
     for event in every_kind_of_event() {
         controller.on(&event, &path(1000));
     }
-    assert_eq!(controller.window_bytes(), 10_000);
-    assert_eq!(controller.pacing(), Some(Rate::from_bps(10)));
+    assert_eq!(controller.window_bytes(), 11_000);
+    assert_eq!(controller.pacing(), Some(Rate::from_bps(11)));
     assert_eq!(controller.snapshot().state, "recording");
 }
 
@@ -180,7 +181,7 @@ fn number(stream: &mut Stream, ordinary: u64) -> u64 {
 
 fn any_event(stream: &mut Stream) -> CongestionEvent {
     let bytes = number(stream, 100_000);
-    match stream.below(18) {
+    match stream.below(19) {
         0 => CongestionEvent::Lost { bytes },
         1 => CongestionEvent::Marked { bytes },
         2 => CongestionEvent::RecoveryEnded,
@@ -205,6 +206,7 @@ fn any_event(stream: &mut Stream) -> CongestionEvent {
             rtt: Some(Duration::from_nanos(number(stream, 1_000_000_000))),
             rate: Some(any_sample(stream)),
         },
+        14 => CongestionEvent::Duplicate,
         _ => acked(bytes),
     }
 }
@@ -299,7 +301,7 @@ fn life(choice: &CongestionChoice, seed: u64) -> Vec<u64> {
                 );
             let may_shrink = match event {
                 CongestionEvent::Acked { .. } => steps_down,
-                CongestionEvent::Sent { .. } => false,
+                CongestionEvent::Sent { .. } | CongestionEvent::Duplicate => false,
                 _ => true,
             };
             assert!(may_shrink || window >= before, "shrank: {said}");

@@ -180,7 +180,8 @@ impl Congestion for Cubic {
             CongestionEvent::Lost { .. } => self.reduce(view, 2 * segment),
             CongestionEvent::Marked { .. } => self.reduce(view, segment),
             // The episode is what counts; the next acknowledgement begins the stage of avoidance.
-            CongestionEvent::SegmentLost(_) | CongestionEvent::RecoveryEnded => {}
+            CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) | CongestionEvent::RecoveryEnded => {
+            }
             CongestionEvent::Timeout { repeated } => self.timeout(repeated, view),
             CongestionEvent::Idle { .. } => {
                 self.skip(view.now);

@@ -4,6 +4,7 @@
 //! | Event | Caller | When |
 //! |---|---|---|
 //! | `Sent` | connection | a data segment left, first or repeated |
+//! | `Duplicate` | recovery | once per acknowledgement that names nothing new, before a loss that it reveals |
 //! | `Acked`, `RecoveryEnded` | recovery | once per acknowledgement of new data; after the last repair of an episode |
 //! | `SegmentLost`, `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
 //! | `Idle` | connection | before the first segment after a silence longer than one timeout |
@@ -85,6 +86,9 @@ pub enum CongestionEvent {
         /// How fast the network delivers, unless the repeats of a segment make that uncertain.
         rate: Option<RateSample>,
     },
+    /// An acknowledgement named nothing new while data is outstanding: one segment has arrived, nobody knows which
+    /// (RFC 5681 §2).
+    Duplicate,
     /// One segment was found lost by feedback. Comes for each, before `Lost` and `Acked` of the same acknowledgement.
     SegmentLost(LostSegment),
     /// A loss episode began: once per episode, not once per segment.

@@ -161,7 +161,7 @@ impl Congestion for Vegas {
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
                 self.acked(bytes, rtt, view)
             }
-            CongestionEvent::SegmentLost(_) => {}
+            CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) => {}
             // What such a cycle sent is not what the window would have allowed.
             CongestionEvent::Acked { .. }
             | CongestionEvent::Lost { .. }

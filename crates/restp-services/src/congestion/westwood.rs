@@ -1,7 +1,7 @@
 //! Westwood: the threshold is what the path was seen to deliver in its shortest round trip, not half of anything.
 //! Mascolo and others, MobiCom 2001; TC §2.3.6. Growth is Reno's.
 
-use super::bandwidth::{Bandwidth, KEPT, rate};
+use super::bandwidth::{Bandwidth, Deliveries, KEPT, rate};
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot, Reno};
 use crate::view::PathView;
@@ -40,6 +40,7 @@ pub struct Westwood {
     reno: Reno,
     filter: WestwoodFilter,
     bandwidth: Bandwidth,
+    deliveries: Deliveries,
     /// When the last acknowledgement came that time had passed before.
     last: Option<Time>,
     /// Bytes delivered since.
@@ -53,6 +54,7 @@ impl Westwood {
             reno: Reno::new(&params.common, segment_bytes),
             filter: params.filter,
             bandwidth: Bandwidth::default(),
+            deliveries: Deliveries::default(),
             last: None,
             delivered: 0,
         }
@@ -98,11 +100,14 @@ fn kept(elapsed: Duration) -> f64 {
 
 impl Congestion for Westwood {
     fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
-        if let CongestionEvent::Acked { bytes, .. } = *event {
+        let segment = segment_of(view);
+        if let Some(bytes) = self.deliveries.on(event, segment) {
             self.sample(bytes, view.now);
-            if Window::may_grow(view) {
-                self.reno.grow(bytes, segment_of(view));
-            }
+        }
+        if let CongestionEvent::Acked { bytes, .. } = *event
+            && Window::may_grow(view)
+        {
+            self.reno.grow(bytes, segment);
         }
         self.reno.react(event, view, self.bandwidth.product(view.min_rtt));
     }
@@ -206,6 +211,29 @@ mod tests {
         assert!(
             (megabits(&westwood.bandwidth) - 0.461).abs() < 1e-9,
             "in recovery as well"
+        );
+    }
+
+    /// TC §2.3.6: duplicates are acknowledgements too, so that a loss does not look like silence.
+    #[test]
+    fn a_duplicate_is_a_sample_of_one_segment() {
+        let mut westwood = westwood(WestwoodFilter::Const);
+        westwood.on(&acked(SEGMENT), &at(0));
+        let mut view = at(0);
+        for ms in 1..=9 {
+            view.now = Time::ZERO + Duration::from_millis(ms);
+            westwood.on(&CongestionEvent::Duplicate, &view); // 11.68 Mbit/s
+        }
+        let steady = 11.68 * (1.0 - 0.9_f64.powi(9)) - 11.68 * 0.05 * 0.9_f64.powi(8);
+        assert!((megabits(&westwood.bandwidth) - steady).abs() < 1e-9);
+        // The repeat fills the hole: of ten segments nine are known, so this sample is one segment, too.
+        westwood.on(&acked(10 * SEGMENT), &at(10));
+        let steady = 11.68 * (1.0 - 0.9_f64.powi(10)) - 11.68 * 0.05 * 0.9_f64.powi(9);
+        assert!((megabits(&westwood.bandwidth) - steady).abs() < 1e-9);
+        assert_eq!(
+            westwood.window_bytes(),
+            21 * SEGMENT,
+            "1 + 10 segments of slow start, nothing for duplicates"
         );
     }
 

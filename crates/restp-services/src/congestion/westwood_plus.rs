@@ -1,7 +1,7 @@
 //! Westwood+: Westwood with one sample per round trip, so that acknowledgements that arrive in bunches do not make
 //! the path look fast. Grieco, Mascolo 2004; TC §2.3.7.
 
-use super::bandwidth::{Bandwidth, KEPT, rate};
+use super::bandwidth::{Bandwidth, Deliveries, KEPT, rate};
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot, Reno};
 use crate::view::PathView;
@@ -38,6 +38,7 @@ pub struct WestwoodPlus {
     reno: Reno,
     filter: WestwoodPlusFilter,
     bandwidth: Bandwidth,
+    deliveries: Deliveries,
     sample: Option<Sample>,
 }
 
@@ -58,6 +59,7 @@ impl WestwoodPlus {
             reno: Reno::new(&params.common, segment_bytes),
             filter: params.filter,
             bandwidth: Bandwidth::default(),
+            deliveries: Deliveries::default(),
             sample: None,
         }
     }
@@ -112,14 +114,21 @@ impl Congestion for WestwoodPlus {
         if self.filter == WestwoodPlusFilter::Const {
             self.end_sample(view.now);
         }
-        if let CongestionEvent::Acked { bytes, rtt, .. } = *event {
+        let segment = segment_of(view);
+        let rtt = match *event {
+            CongestionEvent::Acked { rtt, .. } => rtt,
+            _ => None,
+        };
+        if let Some(bytes) = self.deliveries.on(event, segment) {
             match self.filter {
                 WestwoodPlusFilter::Const => self.one_round_trip(bytes, rtt, view.now),
                 WestwoodPlusFilter::Pub => self.at_least_one_round_trip(bytes, view),
             }
-            if Window::may_grow(view) {
-                self.reno.grow(bytes, segment_of(view));
-            }
+        }
+        if let CongestionEvent::Acked { bytes, .. } = *event
+            && Window::may_grow(view)
+        {
+            self.reno.grow(bytes, segment);
         }
         self.reno.react(event, view, self.bandwidth.product(view.min_rtt));
     }
@@ -191,6 +200,19 @@ mod tests {
         ack(&mut plus, 0, 25_000, 100);
         assert_near(ack(&mut plus, 150, 25_000, 100), 0.1); // 2 Mbit/s, not 25 000 bytes in 150 ms
         assert_near(ack(&mut plus, 900, 25_000, 100), 0.29);
+    }
+
+    /// As Westwood (TC §2.3.6): a duplicate is a segment delivered, and is not counted again.
+    #[test]
+    fn duplicates_count_into_the_round_trip_in_which_they_come() {
+        let mut plus = plus(WestwoodPlusFilter::Const);
+        ack(&mut plus, 0, 2 * SEGMENT, 100);
+        for ms in [10, 20, 30] {
+            plus.on(&CongestionEvent::Duplicate, &at(ms, 100));
+        }
+        plus.on(&acked(4 * SEGMENT), &at(40, 100));
+        // 2 + 3 + 1 segments in 100 ms: 0.7008 Mbit/s.
+        assert_near(ack(&mut plus, 100, SEGMENT, 100), 0.05 * 0.7008);
     }
 
     #[test]

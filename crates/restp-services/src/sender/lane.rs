@@ -71,7 +71,7 @@ impl Lane {
         }
     }
 
-    /// What the controller hears of feedback, after [`Lane::on_feedback`]: the start of a loss episode, if it is to
+    /// What the controller hears of feedback, after [`Lane::on_feedback`]: a duplicate; the start of a loss episode, if it is to
     /// react, with what was `outstanding` before anything was taken for lost; the end of one; what was delivered.
     pub(super) fn on_findings(
         &mut self,
@@ -82,6 +82,9 @@ impl Lane {
         outstanding: u64,
         load: Load,
     ) {
+        if feedback.duplicate && feedback.delivered_bytes == 0 {
+            self.tell(now, &CongestionEvent::Duplicate, load);
+        }
         if findings.began && reaction.reduce_window {
             let bytes = findings.lost * load.segment_bytes;
             let before = Load {
@@ -145,9 +148,11 @@ pub(super) struct Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::CongestionChoice;
+    use crate::congestion::{CongestionChoice, CongestionSnapshot};
     use crate::loss_handling::{Finding, LossHandling};
     use restp_base::time::Duration;
+    use restp_base::units::Rate;
+    use std::sync::{Arc, Mutex};
 
     const SEGMENT: u64 = 1000;
 
@@ -162,6 +167,66 @@ mod tests {
 
     fn ms(n: u64) -> Time {
         Time::ZERO + Duration::from_millis(n)
+    }
+
+    /// Writes down what it is told.
+    #[derive(Debug, Default)]
+    struct Listener(Arc<Mutex<Vec<CongestionEvent>>>);
+
+    impl Congestion for Listener {
+        fn on(&mut self, event: &CongestionEvent, _: &PathView<'_>) {
+            self.0.lock().unwrap().push(*event);
+        }
+        fn window_bytes(&self) -> u64 {
+            SEGMENT
+        }
+        fn pacing(&self) -> Option<Rate> {
+            None
+        }
+        fn snapshot(&self) -> CongestionSnapshot {
+            CongestionSnapshot {
+                window_bytes: SEGMENT,
+                threshold_bytes: None,
+                state: "listening",
+            }
+        }
+    }
+
+    /// A duplicate that names what selective acknowledgement had not reported is no riddle.
+    #[test]
+    fn the_controller_hears_of_a_duplicate_that_names_nothing_before_the_loss_it_reveals() {
+        let heard = |delivered_bytes| {
+            let events = Arc::default();
+            let mut path = path();
+            path.controller = Controller::Custom(Box::new(Listener(Arc::clone(&events))));
+            let feedback = Feedback {
+                duplicate: true,
+                delivered_bytes,
+                ..Feedback::default()
+            };
+            let findings = Findings {
+                lost: 1,
+                began: true,
+                ..Findings::default()
+            };
+            let load = Load {
+                segment_bytes: SEGMENT,
+                in_flight_bytes: 0,
+                application_limited: false,
+                in_recovery: true,
+            };
+            let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
+            path.on_findings(ms(0), &feedback, findings, reaction, 10 * SEGMENT, load);
+            events.lock().unwrap().clone()
+        };
+        let lost = CongestionEvent::Lost { bytes: SEGMENT };
+        assert_eq!(heard(0), [CongestionEvent::Duplicate, lost]);
+        let named = CongestionEvent::Acked {
+            bytes: SEGMENT,
+            rtt: None,
+            rate: None,
+        };
+        assert_eq!(heard(SEGMENT), [lost, named]);
     }
 
     #[test]

@@ -422,7 +422,8 @@ impl Congestion for Bbr {
                 self.window = self.segment;
                 self.conserving = false;
             }
-            CongestionEvent::Idle { .. } => {} // the first segment after it is what counts
+            // The first segment after a silence is what counts.
+            CongestionEvent::Duplicate | CongestionEvent::Idle { .. } => {}
             CongestionEvent::Restored => {
                 if let Some(before) = self.before {
                     self.upper = self.upper.max(before.upper);

@@ -129,6 +129,7 @@ impl Congestion for Coupled {
                 }
             }
             CongestionEvent::Sent { .. }
+            | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Idle { .. }
