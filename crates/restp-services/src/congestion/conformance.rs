@@ -285,6 +285,13 @@ fn life(choice: &CongestionChoice, seed: u64) -> Vec<u64> {
             let may_grow = match event {
                 CongestionEvent::Acked { .. } => !held,
                 CongestionEvent::Restored => true,
+                // The window is set to the threshold (TC §2.3.6).
+                CongestionEvent::RecoveryEnded => {
+                    matches!(
+                        choice,
+                        CongestionChoice::Westwood(_) | CongestionChoice::WestwoodPlus(_)
+                    )
+                }
                 _ => false,
             };
             assert!(

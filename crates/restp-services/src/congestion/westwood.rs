@@ -41,6 +41,7 @@ pub struct Westwood {
     filter: WestwoodFilter,
     bandwidth: Bandwidth,
     deliveries: Deliveries,
+    episode: Episode,
     /// When the last acknowledgement came that time had passed before.
     last: Option<Time>,
     /// Bytes delivered since.
@@ -55,6 +56,7 @@ impl Westwood {
             filter: params.filter,
             bandwidth: Bandwidth::default(),
             deliveries: Deliveries::default(),
+            episode: Episode::default(),
             last: None,
             delivered: 0,
         }
@@ -98,6 +100,30 @@ fn kept(elapsed: Duration) -> f64 {
     (twice - elapsed) / (twice + elapsed)
 }
 
+/// What both Westwoods do when an episode ends: the window is set to the threshold (TC §2.3.6, "new ACK: cWnd = ssThresh").
+/// Where the loss found a window below what the path delivers, that is more than before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Episode {
+    open: bool,
+}
+
+impl Episode {
+    /// Before Reno reacts to `event`.
+    pub fn on(&mut self, event: &CongestionEvent, window: &mut Window) {
+        match event {
+            CongestionEvent::Lost { .. } => self.open = true,
+            CongestionEvent::RecoveryEnded if std::mem::take(&mut self.open) => {
+                window.grow(window.threshold.saturating_sub(window.bytes));
+            }
+            // Slow start leads to the threshold, or nothing was lost.
+            CongestionEvent::Timeout { .. } | CongestionEvent::Idle { .. } | CongestionEvent::Restored => {
+                self.open = false;
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Congestion for Westwood {
     fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
         let segment = segment_of(view);
@@ -109,6 +135,7 @@ impl Congestion for Westwood {
         {
             self.reno.grow(bytes, segment);
         }
+        self.episode.on(event, &mut self.reno.window);
         self.reno.react(event, view, self.bandwidth.product(view.min_rtt));
     }
     fn window_bytes(&self) -> u64 {
@@ -182,6 +209,37 @@ mod tests {
         assert_eq!(
             (westwood.window_bytes(), westwood.snapshot().threshold_bytes),
             (10 * SEGMENT, Some(200_000))
+        );
+    }
+
+    /// TC §2.3.6: "new ACK: cWnd = ssThresh".
+    #[test]
+    fn the_end_of_an_episode_sets_the_window_to_the_threshold() {
+        let after = |between: &[CongestionEvent]| {
+            let mut westwood = westwood(WestwoodFilter::Const);
+            westwood.bandwidth = steady(8.0);
+            westwood.on(&CongestionEvent::Lost { bytes: SEGMENT }, &at(0));
+            between.iter().for_each(|event| westwood.on(event, &at(0)));
+            westwood.on(&CongestionEvent::RecoveryEnded, &at(0));
+            westwood.window_bytes()
+        };
+        assert_eq!(after(&[]), 200_000);
+        // Slow start leads there.
+        assert_eq!(after(&[CongestionEvent::Timeout { repeated: false }]), SEGMENT);
+        let gap = Duration::from_secs(1);
+        assert_eq!(after(&[CongestionEvent::Idle { gap }]), 10 * SEGMENT);
+        // Without a loss there is no threshold to go to.
+        assert_eq!(after(&[CongestionEvent::Restored]), 10 * SEGMENT);
+        assert_eq!(
+            after(&[CongestionEvent::RecoveryEnded, CongestionEvent::Idle { gap }]),
+            10 * SEGMENT
+        );
+        let mut harmless = westwood(WestwoodFilter::Const);
+        harmless.on(&CongestionEvent::RecoveryEnded, &at(0));
+        assert_eq!(
+            harmless.window_bytes(),
+            10 * SEGMENT,
+            "losses of damage cost nothing"
         );
     }
 

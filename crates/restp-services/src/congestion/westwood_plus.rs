@@ -2,6 +2,7 @@
 //! the path look fast. Grieco, Mascolo 2004; TC §2.3.7.
 
 use super::bandwidth::{Bandwidth, Deliveries, KEPT, rate};
+use super::westwood::Episode;
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot, Reno};
 use crate::view::PathView;
@@ -39,6 +40,7 @@ pub struct WestwoodPlus {
     filter: WestwoodPlusFilter,
     bandwidth: Bandwidth,
     deliveries: Deliveries,
+    episode: Episode,
     sample: Option<Sample>,
 }
 
@@ -60,6 +62,7 @@ impl WestwoodPlus {
             filter: params.filter,
             bandwidth: Bandwidth::default(),
             deliveries: Deliveries::default(),
+            episode: Episode::default(),
             sample: None,
         }
     }
@@ -130,6 +133,7 @@ impl Congestion for WestwoodPlus {
         {
             self.reno.grow(bytes, segment);
         }
+        self.episode.on(event, &mut self.reno.window);
         self.reno.react(event, view, self.bandwidth.product(view.min_rtt));
     }
     fn window_bytes(&self) -> u64 {
@@ -255,6 +259,12 @@ mod tests {
         plus.bandwidth = steady(8.0);
         plus.on(&CongestionEvent::Lost { bytes: SEGMENT }, &at(0, 100));
         assert_eq!(plus.window_bytes(), 100_000);
+        plus.bandwidth = steady(16.0);
+        plus.on(&CongestionEvent::Lost { bytes: SEGMENT }, &at(0, 100));
+        assert_eq!(plus.window_bytes(), 100_000, "a loss raises nothing");
+        plus.on(&CongestionEvent::RecoveryEnded, &at(0, 100));
+        assert_eq!(plus.window_bytes(), 200_000);
+        plus.bandwidth = steady(8.0);
         plus.on(&CongestionEvent::Timeout { repeated: false }, &at(0, 100));
         assert_eq!(
             (plus.window_bytes(), plus.snapshot().threshold_bytes),
