@@ -179,6 +179,21 @@ mod tests {
         assert_eq!(windows, [101, 103, 107, 115, 131, 163, 195]);
     }
 
+    /// Smin: a hundredth of a segment, ten bytes here.
+    #[test]
+    fn it_jumps_from_less_than_a_hundredth_of_a_segment() {
+        for (from, to) in [(99_980, 99_980), (99_981, 100_000)] {
+            let mut search = Paper {
+                phase: binary(from, 100_000),
+                credit: 0,
+            };
+            let mut window = window(0);
+            window.bytes = from;
+            search.grow(&mut window, SEGMENT, SEGMENT);
+            assert_eq!(window.bytes, to, "the target is half way: 10 and 9 bytes off");
+        }
+    }
+
     #[test]
     fn below_the_low_window_it_is_reno() {
         let mut search = Paper::default();

@@ -123,8 +123,39 @@ mod tests {
             [Advice::Grow(SEGMENT); 2],
             "the first acknowledgement is a round of its own"
         );
-        assert!(advice[2..].contains(&Advice::Grow(SEGMENT / 4)));
-        assert!(advice.contains(&Advice::Stop), "{advice:?}");
+        // CSS_ROUNDS counts the round in which it began.
+        assert_eq!(advice[2..7], [Advice::Grow(SEGMENT / 4); 5]);
+        assert_eq!(advice[7], Advice::Stop);
+    }
+
+    /// N_RTT_SAMPLE. The first of these acknowledgements still belongs to the round before.
+    #[test]
+    fn a_round_needs_eight_samples_to_say_anything() {
+        let cautious_after = |samples: u64| {
+            let mut start = HyStart::default();
+            rounds(&mut start, &[80, 80]);
+            for _ in 0..samples {
+                start.advise(SEGMENT, Some(Duration::from_millis(200)), 20 * SEGMENT);
+            }
+            start.cautious.is_some()
+        };
+        assert_eq!((cautious_after(1 + 7), cautious_after(1 + 8)), (false, true));
+    }
+
+    /// MIN_RTT_THRESH and MAX_RTT_THRESH: 4 and 16 ms; an eighth in between.
+    #[test]
+    fn an_increase_counts_from_four_to_sixteen_milliseconds_on() {
+        for (trip, least) in [(8, 4), (80, 10), (800, 16)] {
+            for (increase, expected) in [(least - 1, SEGMENT), (least, SEGMENT / 4)] {
+                let mut start = HyStart::default();
+                let advice = rounds(&mut start, &[trip, trip, trip + increase]);
+                assert_eq!(
+                    advice[2],
+                    Advice::Grow(expected),
+                    "{increase} ms more than {trip}"
+                );
+            }
+        }
     }
 
     #[test]

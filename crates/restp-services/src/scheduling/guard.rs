@@ -201,5 +201,9 @@ mod tests {
         let rate = |alone| if alone { 1_040_000 } else { 1_000_000 };
         let share = run(&mut guard, &mut queue, 200, rate, true);
         assert!(share < 0.15, "{share}");
+        let (mut guard, mut queue) = (Guard::default(), BULK);
+        let rate = |alone| if alone { 1_060_000 } else { 1_000_000 };
+        let share = run(&mut guard, &mut queue, 200, rate, true);
+        assert!(share > 0.85, "more than a twentieth better: {share}");
     }
 }

@@ -318,6 +318,73 @@ mod tests {
         }
     }
 
+    /// Own window 10 with a round trip of 100 ms, another of 30 with 200 ms: x = 100 and 150 segments a second, Σw = 40,
+    /// Σx = 250. 10 segments acknowledged at once, computed by hand from the papers.
+    #[test]
+    fn a_step_beside_a_slower_path_is_what_the_paper_says() {
+        let cases = [
+            (Coupling::Fully, 30, 250),       // 10 · 1/40
+            (Coupling::Ewtcp, 30, 250),       // 10 · (1/4)/10
+            (Coupling::Semicoupled, 30, 250), // 10 · 1/40
+            // RFC 6356 §3: α = 40 · max(10/0.1², 30/0.2²)/250² = 40 · 1000/62 500 = 0.64; 10 · 0.64/40
+            (Coupling::Lia, 30, 160),
+            // CoNEXT 2012 §4: 10 · (10/0.1²)/250²; 10 segments without a loss over 0.1² here, 100 over 0.2² there: α = 0
+            (Coupling::Olia, 100, 160),
+            // Here 10/0.1² = 1000, there 30/0.2² = 750: better and not the widest, α = 1/2: 10 · (0.016 + 0.5/10)
+            (Coupling::Olia, 30, 660),
+            // Peng and others 2016: α = 150/100: 10 · (100/0.1)/250² · (2.5/2) · (5.5/5)
+            (Coupling::Balia, 30, 220),
+        ];
+        for (coupling, loss_interval, grown) in cases {
+            let mut controller = in_avoidance(coupling, 10);
+            let slower = Sibling {
+                loss_interval_bytes: loss_interval * SEGMENT,
+                ..sibling(30, 200)
+            };
+            controller.on(&acked(10 * SEGMENT), &view(&[slower]));
+            let found = controller.window_bytes() - 10 * SEGMENT;
+            assert!(
+                (grown - 1..=grown).contains(&found),
+                "{found} for {coupling:?} {loss_interval}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_loss_beside_a_slower_path_costs_what_the_paper_says() {
+        // α of BALIA is the ratio of rates: 30/0.2 over 12/0.1 is 1.25, and with windows it would be 2.5.
+        for (coupling, after) in [
+            (Coupling::Balia, 4500),
+            (Coupling::Fully, 2000),
+            (Coupling::Olia, 6000),
+        ] {
+            let siblings = [sibling(30, 200)];
+            let mut controller = in_avoidance(coupling, 12);
+            let mut view = view(&siblings);
+            view.in_flight_bytes = 12 * SEGMENT;
+            controller.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+            assert_eq!(controller.window_bytes(), after, "{coupling:?}");
+        }
+    }
+
+    /// With three paths no share is a half by chance: windows 10, 20 and 30, round trips 100, 200 and 50 ms.
+    #[test]
+    fn a_step_beside_two_paths_is_what_the_paper_says() {
+        // Σw = 60; x = 100, 100, 600; Σx = 800; w / rtt² = 1000, 500, 12 000.
+        let cases = [
+            (Coupling::Ewtcp, 111), // 10 · (1/9)/10
+            (Coupling::Lia, 187),   // 10 · min(12 000/800², 1/10)
+            (Coupling::Olia, 15),   // 10 · 1000/800²; the widest is the best: α = 0
+            (Coupling::Balia, 109), // α = 6: 10 · 1000/800² · 3.5 · 2
+        ];
+        for (coupling, grown) in cases {
+            let mut controller = in_avoidance(coupling, 10);
+            controller.on(&acked(10 * SEGMENT), &view(&[sibling(20, 200), sibling(30, 50)]));
+            let found = controller.window_bytes() - 10 * SEGMENT;
+            assert!((grown - 1..=grown).contains(&found), "{found} for {coupling:?}");
+        }
+    }
+
     #[test]
     fn a_loss_costs_what_the_paper_says() {
         let cases = [

@@ -58,6 +58,25 @@ mod tests {
             0.0,
             "all have the largest"
         );
+        let three = |own, second, third| {
+            let mut three = paths(own, second);
+            three.0.push(paths(third, third).own());
+            three
+        };
+        // Shared by those that are best and not widest, paid by all that are widest: 1/3 for one, a sixth for each of two.
+        assert_eq!(
+            alpha(&three((10.0, 500.0), (10.0, 500.0), (30.0, 100.0))),
+            1.0 / 6.0
+        );
+        assert_eq!(
+            alpha(&three((30.0, 100.0), (30.0, 100.0), (10.0, 500.0))),
+            -1.0 / 6.0
+        );
+        assert_eq!(
+            alpha(&three((20.0, 100.0), (30.0, 100.0), (10.0, 500.0))),
+            0.0,
+            "neither"
+        );
         // 10/40² + 0.5/10
         let step = increase(&paths((10.0, 500.0), (30.0, 100.0)));
         assert!((step - 0.05625).abs() < 1e-12, "{step}");

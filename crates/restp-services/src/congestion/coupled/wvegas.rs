@@ -156,10 +156,15 @@ mod tests {
 
     /// A round trip of `rtt_ms` over a path of 100 ms beside another one; the window after it.
     fn cycle(wvegas: &mut WVegas, rtt_ms: u64, other_window: u64) -> u64 {
+        cycle_beside(wvegas, rtt_ms, other_window, 100)
+    }
+
+    /// The same with a round trip of `other_ms` on the other.
+    fn cycle_beside(wvegas: &mut WVegas, rtt_ms: u64, other_window: u64, other_ms: u64) -> u64 {
         let window = wvegas.window_bytes();
         let siblings = [Sibling {
             window_bytes: other_window * SEGMENT,
-            smoothed_rtt: Duration::from_millis(100),
+            smoothed_rtt: Duration::from_millis(other_ms),
             loss_interval_bytes: 0,
         }];
         let view = PathView {
@@ -191,6 +196,39 @@ mod tests {
         assert_eq!(cycle(&mut at(40), 105, 40), 41);
         // Weight 40/(40+10) = 0.8: eight are allowed, and 125 ms mean exactly 8 segments.
         assert_eq!(cycle(&mut at(40), 125, 10), 40);
+    }
+
+    /// ICNP 2012: a path's weight is its share of the rate, not of the windows.
+    #[test]
+    fn a_slower_path_with_the_same_window_has_half_the_weight() {
+        // Of 119 ms 19 wait: 6.4 of 40 segments. Rates of 400 and 200 segments a second: 6.7 are allowed; by windows, 5.
+        assert_eq!(cycle_beside(&mut at(40), 119, 40, 200), 41);
+        // Beside a path of 50 ms, a third: 3.3; of 110 ms 3.6 segments wait.
+        assert_eq!(cycle_beside(&mut at(40), 110, 40, 50), 39);
+    }
+
+    /// γ = 1: with more waiting slow start ends, at what the path holds and one segment.
+    #[test]
+    fn slow_start_ends_with_more_than_one_segment_queued() {
+        let slow_start = |rtt_ms| {
+            let mut wvegas = at(20);
+            wvegas.reno.window.threshold = u64::MAX;
+            let view = PathView {
+                in_flight_bytes: 20 * SEGMENT,
+                ..path(SEGMENT)
+            };
+            wvegas.on(&CongestionEvent::Sent { bytes: 39 * SEGMENT }, &view);
+            for segments in [1, 17, 1, 1] {
+                wvegas.on(
+                    &acked_after(segments * SEGMENT, Duration::from_millis(rtt_ms)),
+                    &view,
+                );
+            }
+            (wvegas.window_bytes(), wvegas.snapshot().state)
+        };
+        // The window is 39 when the cycle ends; 39 · 100/102 = 38.2 and 39 · 100/105 = 37.1 of it are on the path.
+        assert_eq!(slow_start(102), (40_000, "slow-start"));
+        assert_eq!(slow_start(105), (38_142, "avoidance"));
     }
 
     #[test]
