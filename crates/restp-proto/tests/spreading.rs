@@ -6,6 +6,11 @@ mod common;
 use common::links::*;
 use restp_base::flow::Flow;
 use restp_base::time::Duration;
+use restp_base::units::Rate;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -154,6 +159,59 @@ fn a_copy_on_every_path_hides_losses() {
     assert!(
         at(&single) > 2 * at(&clean),
         "losses have to hurt one path, or nothing is shown"
+    );
+}
+
+/// Every segment on every path: two paths carry what one does, and each of them all of it. The second path is 5 ms longer, so
+/// it has no room when the first has, and the other way round.
+#[test]
+fn bulk_on_redundant_paths_gets_the_rate_of_one_and_every_segment_goes_over_both() {
+    let links = [link(10, 20), link(10, 25)];
+    let (mut pair, flow) = over(&links, "multipath", &[("scheduling", "redundant")]);
+    let carried: Rc<RefCell<BTreeMap<SocketAddr, u64>>> = Rc::default();
+    let (count, mut rule) = (Rc::clone(&carried), pair.rule);
+    pair.rule = Box::new(move |seen| {
+        if seen.from == 0 {
+            *count.borrow_mut().entry(seen.path.local).or_default() += seen.payload.len() as u64;
+        }
+        rule(seen)
+    });
+    let bytes: u64 = bulk(&mut pair, flow, SECOND * 10, SECOND).iter().sum();
+    let (rate, one) = (mbit(bytes, SECOND * 10), links[0].ceiling() / 1e6);
+    assert!(
+        (0.95 * one..1.02 * one).contains(&rate),
+        "{rate:.2} of {one:.2} Mbit/s"
+    );
+    for (path, sent) in carried.borrow().iter() {
+        assert!(
+            *sent as f64 >= 0.97 * bytes as f64,
+            "{path} took {sent} of {bytes} bytes"
+        );
+    }
+}
+
+/// A path that is always full takes part, and delays nothing.
+#[test]
+fn a_redundant_path_without_room_delays_no_message() {
+    let set = [("scheduling", "redundant"), ("ack-every", "1 packets")];
+    let alone = latencies(&[link(50, 20)], &set);
+    // 200 bytes and headers every 20 ms are 0.12 Mbit/s.
+    let full = latencies(
+        &[
+            link(50, 20),
+            Link {
+                rate: Rate::from_bps(100_000),
+                ..link(1, 20)
+            },
+        ],
+        &set,
+    );
+    let at = |list: &[u64]| list[list.len() * 99 / 100];
+    assert!(
+        at(&full) <= at(&alone) + 1,
+        "{} against {} ms",
+        at(&full),
+        at(&alone)
     );
 }
 

@@ -9,7 +9,7 @@ use restp_base::time::Time;
 use restp_services::connection_management::Notice;
 use restp_services::path_management::{Health, PathMode};
 use restp_services::scheduling::{
-    Candidate, Copy, Place, Placement, Queue, Schedule, Scheduling, lead_segments,
+    Candidate, Copy, Place, Placement, Queue, Redundant, Schedule, Scheduling, lead_segments,
 };
 use smallvec::SmallVec;
 
@@ -82,7 +82,7 @@ impl Association {
                 return chosen;
             }
         }
-        if next.is_none() && !self.out.places.is_watched() {
+        if next.is_none() && !self.out.places.is_watched() && !self.is_redundant() {
             self.members
                 .iter_mut()
                 .for_each(|member| member.connection.set_fed(false));
@@ -95,6 +95,11 @@ impl Association {
             if !chosen.is_empty() {
                 return chosen;
             }
+        }
+        if self.is_redundant()
+            && let Some(path) = self.catch_up(now, &candidates)
+        {
+            return Placement::from_slice(&[path]);
         }
         let chosen = next
             .map(|next| self.choose(now, next, &candidates))
@@ -206,6 +211,25 @@ impl Association {
         self.out.places.record(number, place);
     }
 
+    fn is_redundant(&self) -> bool {
+        self.composition.scheduling == Some(Scheduling::Redundant)
+    }
+
+    /// Every path carries every segment: one that had no room when others took theirs takes it now.
+    fn catch_up(&mut self, now: Time, candidates: &[Candidate]) -> Option<usize> {
+        let (places, members) = (&mut self.out.places, &self.members);
+        let mut owed = |path: &Candidate| {
+            let fate = |copy: Copy| members[copy.path].connection.fate(copy.number);
+            Some((path.path, places.owed(path.path, fate)?))
+        };
+        let mut open = Redundant::in_time(candidates).filter(|path| path.has_room);
+        let (path, number) = open.find_map(&mut owed)?;
+        let payload = self.out.buffer.get(number).cloned()?;
+        self.members[path].connection.set_fed(true);
+        self.give(now, number, &payload, &[path], true);
+        Some(path)
+    }
+
     /// A faster path repeats what a slower one has lost, is late with, or would bring later than an idle one.
     fn repeat_elsewhere(&mut self, now: Time, candidates: &[Candidate], idle: bool) -> Placement {
         let (places, members) = (&mut self.out.places, &self.members);
@@ -274,7 +298,7 @@ impl Association {
     /// when none is good, or for copies, which nobody waits for; one whose set-up is not complete, because nobody judges it
     /// yet, only when there is no other.
     fn candidates(&mut self, now: Time, bytes: u64) -> SmallVec<[Candidate; 4]> {
-        let copies = self.composition.scheduling == Some(Scheduling::Redundant);
+        let copies = self.is_redundant();
         let rank = |member: &Member| match (member.health.verdict(), member.backup) {
             _ if member.vacant || !member.connection.is_open() => None,
             _ if !member.connection.is_established() => Some(3),

@@ -38,6 +38,8 @@ pub struct Places {
     list: VecDeque<Place>,
     /// Everything below needs no copy, or has one.
     seen: u64,
+    /// Per path: it has everything below, or need not have it. For [`owed`](Places::owed).
+    owed_from: SmallVec<[u64; 4]>,
 }
 
 /// What became of a copy on its path.
@@ -61,6 +63,7 @@ impl Places {
             first,
             list: VecDeque::new(),
             seen: first,
+            owed_from: SmallVec::new(),
         }
     }
 
@@ -136,6 +139,25 @@ impl Places {
         })
     }
 
+    /// The lowest number that `path` shall carry, too, because every path shall carry all: another path has it, it has not
+    /// arrived, and its path is not the application's choice, nor the one that is left of several.
+    pub fn owed(&mut self, path: usize, mut fate: impl FnMut(Copy) -> Fate) -> Option<u64> {
+        while self.owed_from.len() <= path {
+            self.owed_from.push(self.first);
+        }
+        let mut number = self.owed_from[path].max(self.first);
+        let mut is_owed = |place: &Place| {
+            let chosen = place.settled && place.copies.len() == 1;
+            let had = |copy: &Copy| copy.path == path || fate(*copy) == Fate::Arrived;
+            !chosen && !place.copies.is_empty() && !place.copies.iter().any(had)
+        };
+        while self.get(number).is_some_and(|place| !is_owed(place)) {
+            number += 1;
+        }
+        self.owed_from[path] = number;
+        self.get(number).map(|_| number)
+    }
+
     /// What became of `number` on its path is not to be believed.
     pub fn forget(&mut self, number: u64) {
         let index = number.checked_sub(self.first);
@@ -148,6 +170,9 @@ impl Places {
     pub fn forget_path(&mut self, path: usize) {
         for place in &mut self.list {
             place.copies.retain(|copy| copy.path != path);
+        }
+        if let Some(from) = self.owed_from.get_mut(path) {
+            *from = self.first; // whoever gets its ordinal next has nothing
         }
     }
 
@@ -299,6 +324,51 @@ mod tests {
         let mut places = three();
         places.forget_path(1);
         assert!(places.is_given(10) && !places.is_given(11));
+    }
+
+    #[test]
+    fn a_path_owes_what_another_carries_and_has_not_delivered() {
+        let mut places = three();
+        let arrived = |number| {
+            move |copy: Copy| {
+                if copy.number == number {
+                    Fate::Arrived
+                } else {
+                    Fate::Open
+                }
+            }
+        };
+        let open = |_| Fate::Open;
+        assert_eq!(places.owed(0, open), Some(11), "10 it has");
+        assert_eq!(places.owed(0, open), Some(11), "until it is given");
+        places.add_copy(11, at(5), Copy { path: 0, number: 20 });
+        assert_eq!(places.owed(0, arrived(12)), None);
+        assert_eq!(places.owed(1, open), Some(10));
+        assert_eq!(
+            places.owed(2, arrived(10)),
+            Some(11),
+            "two paths carry it, and the third owes it"
+        );
+        let record = |places: &mut Places, number, settled, paths: &[usize]| {
+            let copies = paths.iter().map(|path| Copy { path: *path, number });
+            let place = Place {
+                copies: copies.collect(),
+                at: at(5),
+                settled,
+            };
+            places.record(number, place);
+        };
+        record(&mut places, 13, true, &[1]); // the application chose its path
+        record(&mut places, 15, false, &[1]); // and 14 carries nothing
+        assert_eq!(places.owed(0, open), Some(15));
+        places.forget_path(0); // 10 nobody carries now, and 11 stays with the path that is left
+        assert_eq!(
+            places.owed(0, open),
+            Some(12),
+            "whoever gets the ordinal next has nothing"
+        );
+        places.release_below(13);
+        assert_eq!(places.owed(0, open), Some(15));
     }
 
     #[test]

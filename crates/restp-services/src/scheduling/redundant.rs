@@ -1,30 +1,48 @@
-//! Redundant: a copy of every segment on every path, for latency where capacity is not the matter; the receiver takes the
-//! first (Frömmgen and others, ICC 2016; the rule against piling up is the project's).
+//! Redundant: every segment on every path, for latency where capacity is not the matter; the receiver takes the first
+//! (Frömmgen and others, ICC 2016; the rule for slow paths is the project's).
 //!
-//! A path that is slower than a repeat on the fastest would be brings nothing sooner. It gets a copy only when it carries
-//! none: enough to measure it and to survive the fastest, and no queue of old copies in front of new ones.
+//! A new segment leaves at once on every path with room. A path without room owes it, and takes it as soon as there is
+//! room, before anything newer, unless it has arrived by then ([`Places::owed`]). So a bulk transfer gets what the best path
+//! carries, and not the sum.
+//!
+//! A path that is slower than a retransmission on the fastest would be brings nothing sooner. It gets a segment only when it
+//! carries none: enough to measure it and to survive the fastest, and no queue of old segments in front of new ones.
+//!
+//! [`Places::owed`]: super::Places::owed
 
 use super::{Candidate, Placement, Queue, Schedule};
+use restp_base::time::Duration;
 
 /// No state: every choice stands for itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant;
 
-/// A repeat arrives this many round trips of the fastest path after the first try was sent: one until the loss is known,
-/// half of one on its way; in half round trips, as copies on other paths are counted.
-const REPEAT_HALVES: u64 = 3;
+/// A retransmission arrives this many round trips of the fastest path after the first transmission left: one until the loss
+/// is known, half of one on its way; in half round trips, as transmissions on other paths are counted.
+const RETRANSMISSION_HALVES: u64 = 3;
+
+impl Redundant {
+    /// The paths that bring a segment no later than the fastest would bring its retransmission: these carry every segment.
+    pub fn in_time(paths: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+        let latest = latest(paths);
+        paths.iter().filter(move |path| path.smoothed_rtt <= latest)
+    }
+}
+
+fn latest(paths: &[Candidate]) -> Duration {
+    let fastest = paths.iter().map(|path| path.smoothed_rtt).min();
+    fastest.unwrap_or_default() * RETRANSMISSION_HALVES
+}
 
 impl Schedule for Redundant {
     fn choose(&mut self, paths: &[Candidate], _queue: &Queue) -> Placement {
-        let Some(fastest) = paths.iter().map(|path| path.smoothed_rtt).min() else {
-            return Placement::new();
-        };
-        let in_time = |path: &&Candidate| path.smoothed_rtt <= fastest * REPEAT_HALVES;
-        let useful = |path: &&Candidate| path.has_room && (in_time(path) || path.in_flight_bytes == 0);
-        // Nothing of use has room: what only measures a slow path does not go ahead of the fast ones.
-        if !paths.iter().filter(in_time).any(|path| path.has_room) {
+        // Nothing in time has room: what only measures a slow path does not go ahead of the fast ones.
+        if !Redundant::in_time(paths).any(|path| path.has_room) {
             return Placement::new();
         }
+        let latest = latest(paths);
+        let useful =
+            |path: &&Candidate| path.has_room && (path.smoothed_rtt <= latest || path.in_flight_bytes == 0);
         paths.iter().filter(useful).map(|path| path.path).collect()
     }
 }
