@@ -5,8 +5,8 @@ mod entries;
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
-    ACKNOWLEDGEMENTS, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, SKIPPING, SWITCH, WESTWOOD_FILTERS,
-    WESTWOOD_PLUS_FILTERS, choose, fec, hold, name_of, number, parameter, service,
+    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, SKIPPING, SWITCH, WESTWOOD_FILTERS,
+    WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number, parameter, service,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::CongestionChoice;
@@ -415,17 +415,24 @@ pub static KEYS: &[Key] = &[
         },
     ),
     parameter(
-        "random-loss",
-        "draft-ietf-ccwg-bbr §5.5.10",
-        "congestion = bbr",
-        Access::Number {
-            unit: Unit::Count,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Bbr(params) => Some(&mut params.random_loss_percent),
-                _ => None,
-            },
-        },
+        "bbr-draft",
+        "draft-ietf-ccwg-bbr",
+        BBR,
+        named!(SWITCH, |c| Some(&mut bbr(c)?.draft)),
     ),
+    bbr_number("random-loss", "draft-ietf-ccwg-bbr §5.5.10", |c| {
+        Some(&mut bbr(c)?.random_loss_percent)
+    }),
+    bbr_number("bbr-headroom", "draft-ietf-ccwg-bbr §5.5.10", |c| {
+        Some(&mut bbr(c)?.queue_headroom_percent)
+    }),
+    bbr_number("bbr-margin", "draft-ietf-ccwg-bbr §5.6.2", |c| {
+        Some(&mut bbr(c)?.clear_margin_percent)
+    }),
+    bbr_number("bbr-leap", "SIGCOMM 2024", |c| Some(&mut bbr(c)?.leap)),
+    bbr_number("bbr-vain-rounds", "draft-ietf-ccwg-bbr §5.3.3.6", |c| {
+        Some(&mut bbr(c)?.vain_rounds)
+    }),
     parameter(
         "rate",
         "ResTP §3.5.9",

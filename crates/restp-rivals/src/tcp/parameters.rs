@@ -65,7 +65,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-const NUMBERS: [&str; 26] = [
+const NUMBERS: [&str; 27] = [
     "segment",
     "window",
     "window-scaling",
@@ -81,6 +81,7 @@ const NUMBERS: [&str; 26] = [
     "lost-repeats",
     "flight-limit",
     "random-loss",
+    "bbr-draft",
     "rate",
     "initial-window",
     "initial-threshold",
@@ -223,6 +224,10 @@ impl TcpParameters {
             },
             "random-loss" => match &mut self.congestion {
                 CongestionChoice::Bbr(bbr) => bbr.random_loss_percent = small(count()?)?,
+                _ => return Err(about(&"it belongs to congestion = \"bbr\"; choose that")),
+            },
+            "bbr-draft" => match &mut self.congestion {
+                CongestionChoice::Bbr(bbr) => bbr.draft = named(key, value, &SWITCH)?,
                 _ => return Err(about(&"it belongs to congestion = \"bbr\"; choose that")),
             },
             "rate" => match &mut self.congestion {
@@ -417,6 +422,7 @@ mod tests {
         let own = [
             ("none", "flight-limit", "32 packets"),
             ("bbr", "random-loss", "2"),
+            ("bbr", "bbr-draft", "on"),
             ("rate", "rate", "2 Mbit/s"),
         ];
         assert_eq!(

@@ -2,7 +2,9 @@
 //! (ResTP §3.5; `docs/protocol/composition.md`).
 
 use super::{Access, Composition, Key, Slot, Unit};
-use restp_services::congestion::{BicProfile, Growth, WestwoodFilter, WestwoodPlusFilter};
+use restp_services::congestion::{
+    BbrParams, BicProfile, CongestionChoice, Growth, WestwoodFilter, WestwoodPlusFilter,
+};
 use restp_services::ordering::HoldParameters;
 use restp_services::reliability::FecParameters;
 
@@ -54,6 +56,24 @@ pub(super) fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
 
 /// The algorithms with a window.
 pub(super) const CONTROLLED: &str = "a congestion control with a window, such as cubic";
+
+pub(super) const BBR: &str = "congestion = bbr";
+
+pub(super) fn bbr(c: &mut Composition) -> Option<&mut BbrParams> {
+    match &mut c.congestion {
+        CongestionChoice::Bbr(params) => Some(params),
+        _ => None,
+    }
+}
+
+pub(super) const fn bbr_number(
+    name: &'static str,
+    section: &'static str,
+    slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
+) -> Key {
+    let unit = Unit::Count;
+    parameter(name, section, BBR, Access::Number { unit, slot })
+}
 
 /// The services that encode.
 pub(super) const ENCODED: &str = "reliability = quasi or harq";

@@ -91,6 +91,27 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| matches!(c.congestion, CongestionChoice::Bbr(p) if !(2..=100).contains(&p.random_loss_percent)),
     },
     Rule {
+        id: "bbr-size",
+        verdict: Verdict::Forbidden,
+        source: "draft-ietf-ccwg-bbr §2",
+        about: &["bbr-headroom", "bbr-margin", "bbr-leap", "bbr-vain-rounds"],
+        reason: "a share above 50 % leaves BBR less than it leaves to others, a first window leaps to at most ten of them, and \
+                 a probe lasts a round at least and after three without growth is over anyway",
+        instead: &[
+            ("bbr-headroom", "30"),
+            ("bbr-margin", "0"),
+            ("bbr-leap", "4"),
+            ("bbr-vain-rounds", "2"),
+        ],
+        broken: |c| {
+            matches!(c.congestion, CongestionChoice::Bbr(p)
+                if p.queue_headroom_percent > 50
+                    || p.clear_margin_percent > 50
+                    || !(1..=10).contains(&p.leap)
+                    || !(1..=3).contains(&p.vain_rounds))
+        },
+    },
+    Rule {
         id: "rate-size",
         verdict: Verdict::Forbidden,
         source: "ResTP §3.5.9",

@@ -64,9 +64,6 @@ const WAIT_SPREAD_NANOS: u64 = 1_000_000_000;
 /// No longer than Reno needs to regain what a loss costs it, on paths of up to this many segments (§5.3.3.5.2).
 const RENO_ROUNDS: u64 = 63;
 
-/// Rounds of Up without more bandwidth, beside a queue of its own, that are enough.
-const VAIN_ROUNDS: u32 = 2;
-
 impl Bbr {
     /// Empties the queue and draws the time of the next probe. Chance comes from the moment itself: no two flows share
     /// all their moments, and a run repeated has the same ones.
@@ -140,11 +137,10 @@ impl Bbr {
         }
     }
 
-    /// Two rounds brought no bandwidth but a queue where there was none. The draft's third would fill a queue of one
-    /// bandwidth-delay product to the brim, and what it drops holds up all that follows in order.
+    /// Rounds brought no bandwidth but a queue where there was none ([`BbrParams::vain_rounds`](super::BbrParams)).
     fn queues_in_vain(&self) -> bool {
         let grown = self.bandwidth.get() >= part(self.cycle.up_from, GROWTH);
-        let long = self.cycle.up_length >= VAIN_ROUNDS;
+        let long = self.cycle.up_length >= self.params.vain_rounds;
         self.cycle.clear && long && !grown && self.is_queue(self.round_trip.latest, QUEUE_SEEN)
     }
 

@@ -1,11 +1,10 @@
 //! BBR version 3: sends at the rate the path was seen to deliver, with about what it holds in flight.
 //! draft-ietf-ccwg-bbr; read its §3 and the state machine of §5.3 first. Needs pacing and selective acknowledgements.
 //!
-//! Ours, for the reasons in `docs/services/congestion.md`: while round trips show no queue, losses up to
-//! [`BbrParams::random_loss_percent`] are taken for damage on the way and lower nothing (the price: a queue that holds less
-//! than a quarter of a round trip is not seen, so there BBR bears that many); the pace yields to a queue that stands, and
-//! only to one, and so does twice the headroom; the first round may leap (`startup.rs`); a probe that only queues ends a
-//! round sooner (`cycle.rs`).
+//! Ours, for the reasons in `docs/services/congestion.md`, and each a parameter ([`BbrParams`]): what losses mean where round
+//! trips show no queue, how much is left to others beside one, how far the pace stays below the bandwidth without one, how
+//! far the first round may leap (`startup.rs`), and when a probe that only queues ends (`cycle.rs`).
+//! [`BbrParams::draft`] takes all of them back.
 
 mod cycle;
 mod filter;
@@ -29,16 +28,55 @@ use startup::{FirstTrain, FullPipe};
 /// Parameters of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BbrParams {
+    /// Version 3 of the draft to the letter: the rules below are the draft's, whatever they say. Default off.
+    pub draft: bool,
     /// Losses in percent of what is in flight that do not count as congestion while round trips show no queue. Default
     /// 15: paths with damage of a few percent are what ResTP is for (ResTP §3.6), and chance brings 15 % of a window of
-    /// 80 segments about once in ten minutes where 5 % are lost. 2 is the draft's threshold.
+    /// 80 segments about once in ten minutes where 5 % are lost. The price: a queue that holds less than a quarter of a round
+    /// trip is not seen, so there BBR bears that many. The draft's threshold is 2, with and without a queue.
     pub random_loss_percent: u32,
+    /// Left of the upper bound to others where a queue stands although nothing probes, in percent (Headroom). Default 30: then
+    /// others fill the buffer, and with the draft's 15 a CUBIC flow gets four tenths of a path whose buffer holds one
+    /// bandwidth-delay product, with this one half.
+    pub queue_headroom_percent: u32,
+    /// How far the pace stays below the bandwidth where no queue stands, in percent (PacingMarginPercent). Default 0: the
+    /// draft's 1 is there to drain a queue, and without one it only leaves the link idle.
+    pub clear_margin_percent: u32,
+    /// How many first windows leave in the second round at most. Default 4, as in SUSS (SIGCOMM 2024): where the first
+    /// acknowledgements show that the path holds many windows, doubling wastes round trips. The draft doubles, as 1 and 2 do.
+    pub leap: u32,
+    /// Rounds of a probe without more bandwidth, beside a queue that was not there when it began, that end it. Default 2:
+    /// the draft's 3 fill a queue of one bandwidth-delay product to the brim, and what it drops holds up all that follows in
+    /// order.
+    pub vain_rounds: u32,
 }
 
 impl Default for BbrParams {
     fn default() -> Self {
         BbrParams {
+            draft: false,
             random_loss_percent: 15,
+            queue_headroom_percent: 30,
+            clear_margin_percent: 0,
+            leap: 4,
+            vain_rounds: 2,
+        }
+    }
+}
+
+impl BbrParams {
+    /// What holds: with [`draft`](Self::draft), the draft's numbers.
+    fn in_force(self) -> Self {
+        if !self.draft {
+            return self;
+        }
+        BbrParams {
+            draft: true,
+            random_loss_percent: LOSS_THRESHOLD_PERCENT as u32,
+            queue_headroom_percent: HEADROOM_PERCENT as u32,
+            clear_margin_percent: PACING_MARGIN_PERCENT as u32,
+            leap: 1,
+            vain_rounds: u32::MAX, // only rounds without growth end a probe (§5.3.3.6)
         }
     }
 }
@@ -55,14 +93,10 @@ const QUEUE_STANDS: (u64, u64) = (9, 8);
 const INITIAL_SEGMENTS: u64 = 10;
 /// MinPipeCwnd, in segments.
 const LEAST_SEGMENTS: u64 = 4;
-/// Where a queue stands, pacing stays this share below the bandwidth, so that it drains (PacingMarginPercent). The draft
-/// keeps it always; where there is no queue it only leaves the link idle, and behind damage below what it delivers anyhow.
-const PACING_MARGIN: (u64, u64) = (99, 100);
-/// Left of the upper bound to others outside probes, in percent (Headroom). Where a queue stands although nothing probes,
-/// others fill the buffer; with the draft's share for that case too a CUBIC flow gets four tenths of a path whose buffer holds
-/// one bandwidth-delay product, with this one half.
+/// Where a queue stands, the pace stays so far below the bandwidth, so that it drains (PacingMarginPercent).
+const PACING_MARGIN_PERCENT: u64 = 1;
+/// Left of the upper bound to others outside probes, in percent (Headroom).
 const HEADROOM_PERCENT: u64 = 15;
-const HEADROOM_BESIDE_QUEUE_PERCENT: u64 = 30;
 /// What a driver may send at once (§5.6.3).
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: u64 = 64 << 10;
@@ -120,7 +154,7 @@ impl Bbr {
     pub fn new(params: &BbrParams, segment_bytes: u64) -> Self {
         let segment = segment_bytes.clamp(1, super::window::LARGEST_SEGMENT);
         Bbr {
-            params: *params,
+            params: params.in_force(),
             segment,
             state: State::Startup,
             bandwidth: RecentMax::default(),
@@ -177,7 +211,7 @@ impl Bbr {
             return NONE;
         }
         let percent = if self.sees_queue() {
-            HEADROOM_BESIDE_QUEUE_PERCENT
+            u64::from(self.params.queue_headroom_percent).min(100)
         } else {
             HEADROOM_PERCENT
         };
@@ -224,13 +258,13 @@ impl Bbr {
         }
     }
 
-    /// As many losses as damage explains do where a queue is seen; more do anyway. But not beside the queue of our own
+    /// In the draft every loss does. As many as damage explains do where a queue is seen; more do anyway. But not beside the queue of our own
     /// probe, whose lesson the upper bound has: it is there until Drain or Down ends, and what left before tells of it.
     fn speaks_of_congestion(&self, lost: &LostSegment) -> bool {
         let drains = matches!(self.state, State::Drain | State::ProbeBw(Phase::Down));
         let own_queue = drains || lost.delivered_before < self.cycle.drained_at;
         let random = part(lost.sent_in_flight_bytes, (self.random_loss_percent(), 100));
-        lost.lost_bytes > random || (self.sees_queue() && !own_queue)
+        self.params.draft || lost.lost_bytes > random || (self.sees_queue() && !own_queue)
     }
 
     /// More was in flight than the path takes (§5.5.10.2, BBRHandleInflightTooHigh).
@@ -269,7 +303,8 @@ impl Bbr {
         if let Some(sample) = &sample {
             self.update_cycle(sample, bytes, view);
         }
-        self.round_trip.on_sample(now, rtt, self.rounds.started);
+        let strict = self.params.draft;
+        self.round_trip.on_sample(now, rtt, self.rounds.started, strict);
         self.check_probe_rtt(view);
         if let Some(sample) = &sample {
             let speed = Rate::of(sample.delivered_bytes, sample.interval).as_bps();
@@ -309,27 +344,29 @@ impl Bbr {
         self.set_pacing_with(self.gains().0);
         // The estimate trails a window that doubles; pacing must not keep it from doubling.
         let doubling = self.round_trip.shortest.map(|rtt| Rate::of(2 * self.window, rtt));
-        if !self.pipe.was_full && doubling > self.pacing {
+        if !self.params.draft && !self.pipe.was_full && doubling > self.pacing {
             self.pacing = doubling;
         }
     }
 
     fn set_pacing_with(&mut self, gain: u64) {
-        let full = scaled(self.usable_bandwidth(), gain);
-        let rate = if self.is_queue(self.round_trip.of_late(), QUEUE_STANDS) {
-            Rate::from_bps(part(full.as_bps(), PACING_MARGIN))
+        let margin = if self.is_queue(self.round_trip.of_late(), QUEUE_STANDS) {
+            PACING_MARGIN_PERCENT
         } else {
-            full
+            u64::from(self.params.clear_margin_percent).min(100)
         };
+        let full = scaled(self.usable_bandwidth(), gain);
+        let rate = Rate::from_bps(part(full.as_bps(), (100 - margin, 100)));
         if rate.as_bps() > 0 && (self.pipe.was_full || Some(rate) > self.pacing) {
             self.pacing = Some(rate);
         }
     }
 
     /// What acknowledgements may run ahead of the rate (§5.5.9). In Startup they do because the rate trails what doubles;
-    /// once they meet a queue, they do because of the queue.
+    /// once they meet a queue, they do because of the queue (the draft counts them all the same).
     fn run_ahead_bytes(&self) -> u64 {
-        let queues = !self.pipe.was_full && self.is_queue(self.round_trip.latest, QUEUE_SEEN);
+        let queues =
+            !self.params.draft && !self.pipe.was_full && self.is_queue(self.round_trip.latest, QUEUE_SEEN);
         if queues { 0 } else { self.aggregation.extra_bytes() }
     }
 
@@ -403,7 +440,7 @@ impl Congestion for Bbr {
             CongestionEvent::Acked { bytes, rtt, rate } => self.on_acked(bytes, rtt, rate, view),
             CongestionEvent::SegmentLost(lost) => self.on_segment_lost(&lost, view),
             CongestionEvent::Lost { bytes } => {
-                if self.lower.lost_segments > 0 {
+                if self.params.draft || self.lower.lost_segments > 0 {
                     self.conserve(view.in_flight_bytes.saturating_sub(bytes));
                 }
             }

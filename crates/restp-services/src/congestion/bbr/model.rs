@@ -59,9 +59,9 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A sample refreshes when it is about as short as the known one, not only when it is shorter: a path whose queue is
-    /// empty anyhow need not be probed.
-    pub fn on_sample(&mut self, now: Time, rtt: Option<Duration>, round_started: bool) {
+    /// A sample refreshes when it is about as short as the known one, and not only, as in the draft (`strict`), when it is
+    /// shorter: a path whose queue is empty anyhow need not be probed.
+    pub fn on_sample(&mut self, now: Time, rtt: Option<Duration>, round_started: bool, strict: bool) {
         if round_started && self.this_round.is_some() {
             self.last_round = self.this_round.take();
         }
@@ -71,9 +71,9 @@ impl RoundTrip {
         };
         self.latest = Some(rtt);
         self.this_round = Some(self.this_round.map_or(rtt, |shortest| shortest.min(rtt)));
-        match self.recent.filter(|recent| !self.stale && rtt > *recent) {
+        match self.recent.filter(|recent| !self.stale && rtt >= *recent) {
             None => (self.recent, self.recent_at) = (Some(rtt), now),
-            Some(recent) if rtt <= recent.scaled(NO_QUEUE.0, NO_QUEUE.1) => self.recent_at = now,
+            Some(recent) if !strict && rtt <= recent.scaled(NO_QUEUE.0, NO_QUEUE.1) => self.recent_at = now,
             Some(_) => {}
         }
         let old = now.since(self.shortest_at) > ROUND_TRIP_LIFE;
@@ -223,11 +223,11 @@ mod tests {
     fn one_late_acknowledgement_is_no_queue() {
         let ms = |ms| Some(Duration::from_millis(ms));
         let mut trip = RoundTrip::default();
-        trip.on_sample(Time::ZERO, ms(50), true);
-        trip.on_sample(Time::ZERO, ms(90), false);
-        trip.on_sample(Time::ZERO, ms(90), true);
+        trip.on_sample(Time::ZERO, ms(50), true, false);
+        trip.on_sample(Time::ZERO, ms(90), false, false);
+        trip.on_sample(Time::ZERO, ms(90), true, false);
         assert_eq!(trip.of_late(), ms(50));
-        trip.on_sample(Time::ZERO, ms(70), true);
+        trip.on_sample(Time::ZERO, ms(70), true, false);
         assert_eq!(trip.of_late(), ms(70));
     }
 }

@@ -9,8 +9,6 @@ use restp_base::units::Rate;
 /// Growth that counts, and rounds without it that mean a full pipe.
 pub(super) const GROWTH: (u64, u64) = (5, 4);
 const FULL_ROUNDS: u32 = 3;
-/// How many first windows leave in the second round at most.
-const LEAP: u64 = 4;
 /// Losses of a round that may end Startup (StartupFullLossCnt).
 const FULL_LOSSES: u64 = 6;
 
@@ -70,8 +68,8 @@ impl FirstTrain {
 }
 
 impl Bbr {
-    /// At the end of the first round: up to four times its window, but no more than a quarter of what the path holds at the
-    /// rate it showed.
+    /// At the end of the first round: a multiple of its window, but no more than a quarter of what the path holds at the rate
+    /// it showed.
     pub(super) fn leap(&mut self, bytes: u64, now: Time) {
         let first = INITIAL_SEGMENTS * self.segment;
         let all = self.delivered.saturating_add(self.segment) > first;
@@ -80,7 +78,9 @@ impl Bbr {
             .zip(self.round_trip.shortest)
             .map(|(rate, rtt)| rate.bytes_in(rtt));
         if let Some(holds) = holds.filter(|_| self.state == State::Startup && self.lower.lost_segments == 0) {
-            self.window = self.window.max((LEAP * first).min(holds / 4));
+            self.window = self
+                .window
+                .max((u64::from(self.params.leap) * first).min(holds / 4));
         }
     }
 

@@ -100,6 +100,30 @@ pub(in super::super) const OWN: &[Row] = &[
         &["reference-rtt-size"],
     ),
     (
+        "a leap beyond any path",
+        "default",
+        &[("congestion", "bbr"), ("bbr-leap", "11")],
+        &["bbr-size"],
+    ),
+    (
+        "more left to others than used",
+        "default",
+        &[("congestion", "bbr"), ("bbr-headroom", "51")],
+        &["bbr-size"],
+    ),
+    (
+        "a pace below half of what is delivered",
+        "default",
+        &[("congestion", "bbr"), ("bbr-margin", "51")],
+        &["bbr-size"],
+    ),
+    (
+        "a probe of no round",
+        "default",
+        &[("congestion", "bbr"), ("bbr-vain-rounds", "0")],
+        &["bbr-size"],
+    ),
+    (
         "a rate of nothing",
         "default",
         &[("congestion", "rate"), ("rate", "999 bit/s")],

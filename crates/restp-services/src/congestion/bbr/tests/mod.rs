@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cycle;
+mod draft;
 mod startup;
 
 use super::*;
@@ -29,8 +30,12 @@ struct Life {
 
 impl Life {
     fn begin() -> Self {
+        Life::with(BbrParams::default())
+    }
+
+    fn with(params: BbrParams) -> Self {
         Life {
-            bbr: Bbr::new(&BbrParams::default(), SEGMENT),
+            bbr: Bbr::new(&params, SEGMENT),
             now: Time::ZERO,
             rtt: RTT,
             delivered: 0,
@@ -43,7 +48,11 @@ impl Life {
 
     /// In Cruise, with a bandwidth of [`LINK`].
     fn cruising() -> Self {
-        let mut life = Life::begin();
+        Life::cruising_with(BbrParams::default())
+    }
+
+    fn cruising_with(params: BbrParams) -> Self {
+        let mut life = Life::with(params);
         life.full();
         life.in_flight = BDP;
         life.round(LINK);
