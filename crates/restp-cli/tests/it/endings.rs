@@ -6,8 +6,8 @@ use crate::common::{self, FOR_EVER, Line, Receiver, Running, content, dies_after
 use nix::sys::signal::Signal;
 use std::time::Duration;
 
-/// Slow enough that a transfer of [`LONG`] bytes takes longer than a test waits.
-const SLOW: &str = "rate = \"500 kbit/s\"\ndelay = \"2 ms\"\n";
+/// Slow enough that a transfer of [`LONG`] bytes is in the middle for more than a minute.
+const SLOW: &str = "rate = \"2 Mbit/s\"\ndelay = \"2 ms\"\n";
 const LONG: usize = 20 << 20;
 
 /// A transfer in the middle, over an emulated path that ends with its value.
@@ -195,7 +195,7 @@ fn a_file_that_may_not_be_read_is_named() {
 #[test]
 fn a_file_that_grows_while_it_is_sent_is_not_delivered() {
     let path = format!("rate = \"40 Mbit/s\"\ndelay = \"2 ms\"\n{}", dies_after(300));
-    let mut transfer = begin(&FOR_EVER, &FOR_EVER, &path, 2 << 20);
+    let mut transfer = begin(&FOR_EVER, &FOR_EVER, &path, 8 << 20);
     // Most of it cannot have left, so its end has not been read.
     let file = transfer._folder.path().join("a");
     let mut longer = std::fs::OpenOptions::new().append(true).open(file).unwrap();

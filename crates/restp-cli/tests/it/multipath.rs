@@ -8,10 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A transfer of [`ENDLESS`] bytes over two of these takes longer than a test waits.
-const SLOW: &str = "rate = \"500 kbit/s\"\n";
+/// A transfer of [`ENDLESS`] bytes over two of these is in the middle for more than a minute, and no queue is too short for a
+/// goodbye.
+const SLOW: &str = "rate = \"2 Mbit/s\"\nqueue = { drop_tail = \"4000 packets\" }\n";
 const ENDLESS: usize = 40 << 20;
-const LINE: &str = "delay = \"5 ms\"\nqueue = { drop_tail = \"100 packets\" }\n";
+const LINE: &str = "delay = \"5 ms\"\n";
 
 /// A transfer in the middle, over two emulated lines.
 struct Transfer {
@@ -101,7 +102,7 @@ fn total(result: &Value, remote: &str, counter: &str) -> u64 {
 #[test]
 fn one_of_two_lines_dies_and_the_file_arrives() {
     // The other carries the rest for longer than it takes to notice.
-    let rate = "rate = \"8 Mbit/s\"\n";
+    let rate = "rate = \"8 Mbit/s\"\nqueue = { drop_tail = \"100 packets\" }\n";
     let dying = format!("{rate}{}", dies_after(200));
     let transfer = begin([&dying, rate], 6 << 20, &FOR_EVER);
     let (sent, received) = (transfer.sender.end(), transfer.receiver.end());
