@@ -180,3 +180,10 @@ pub fn longest_round_trip(hops: &[Hop], bytes: u64) -> Duration {
     }
     total
 }
+
+/// The shortest that anything takes through a path and back: the propagation alone.
+pub fn shortest_round_trip(case: &Case) -> Duration {
+    let delays = |path: usize| case.path(path).iter().map(|hop| 2 * hop.delay_us).sum();
+    let shortest: Option<u64> = (0..case.paths()).map(delays).min();
+    Duration::from_micros(shortest.unwrap_or_default())
+}

@@ -79,7 +79,13 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
             }
             (Happening::Arrival { .. }, Some(packet)) => {
                 let datagram = arrived.clone();
-                trace.add(now, What::Delivered { packet, to, datagram });
+                let delivered = What::Delivered {
+                    packet,
+                    to,
+                    path,
+                    datagram,
+                };
+                trace.add(now, delivered);
                 host.arrival(now, &mut arrived);
                 wire.owner_of(packet).map(|owner| owner.conversation)
             }

@@ -99,6 +99,8 @@ pub enum What {
         packet: u64,
         /// Whose machine.
         to: Side,
+        /// The path on which it came, from 0.
+        path: usize,
         /// Its contents.
         datagram: Datagram,
     },

@@ -1,4 +1,5 @@
-//! Sent and copied = delivered + lost + on the way, packet by packet, and what arrives is what was sent.
+//! Sent and copied = delivered + lost + on the way, packet by packet and so on every path, and what arrives is what was
+//! sent, at the other end of the path that it took.
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::trace::{Ending, What};
@@ -9,9 +10,15 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let mut flipped = BTreeSet::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         match &record.what {
-            What::Sent { packet, datagram, .. } => drop(under_way.insert(*packet, datagram)),
+            What::Sent {
+                packet,
+                from,
+                path,
+                datagram,
+                ..
+            } => drop(under_way.insert(*packet, (from.other(), *path, datagram))),
             What::Copied { packet, of } => {
-                let Some(datagram) = under_way.get(of).copied() else {
+                let Some(original) = under_way.get(of).copied() else {
                     return Err(Fault::at(
                         index,
                         format!("packet {packet} is a copy of nothing on its way"),
@@ -20,7 +27,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 if flipped.contains(of) {
                     flipped.insert(*packet);
                 }
-                under_way.insert(*packet, datagram);
+                under_way.insert(*packet, original);
             }
             What::Flipped { packet } => drop(flipped.insert(*packet)),
             What::Dropped { packet } => {
@@ -29,13 +36,24 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                     Fault::at(index, format!("packet {packet} is lost, but was not on its way"))
                 })?;
             }
-            What::Delivered { packet, datagram, .. } => {
-                let Some(sent) = under_way.remove(packet) else {
+            What::Delivered {
+                packet,
+                to,
+                path,
+                datagram,
+            } => {
+                let Some((end, way, sent)) = under_way.remove(packet) else {
                     return Err(Fault::at(
                         index,
                         format!("packet {packet} arrives, but was not on its way"),
                     ));
                 };
+                if (end, way) != (*to, *path) {
+                    let what = format!(
+                        "packet {packet} arrives at {to} on path {path}, and left on path {way} for {end}"
+                    );
+                    return Err(Fault::at(index, what));
+                }
                 let same = sent.head == datagram.head && sent.body == datagram.body;
                 if !same && !flipped.contains(packet) {
                     return Err(Fault::at(

@@ -1,8 +1,9 @@
 //! A trace with its packets decoded: what every law looks at.
 
 use crate::chaos::trace::{Trace, What};
-use crate::chaos::{Case, CaseError, Side};
+use crate::chaos::{Case, CaseError, Fault as CaseFault, Side};
 use bytes::Bytes;
+use restp_base::flow::CloseReason;
 use restp_base::sequence;
 use restp_proto::composition::ValidComposition;
 use restp_proto::wire::{ErrorControl, Header, Mapping};
@@ -77,6 +78,8 @@ pub struct Evidence<'a> {
     pdus: BTreeMap<u64, Pdu>,
     copies: BTreeMap<u64, u64>,
     flipped: BTreeSet<u64>,
+    /// Of every packet that arrives intact, the one its machine sent.
+    arrived: BTreeSet<u64>,
 }
 
 impl<'a> Evidence<'a> {
@@ -88,6 +91,7 @@ impl<'a> Evidence<'a> {
             pdus: BTreeMap::new(),
             copies: BTreeMap::new(),
             flipped: BTreeSet::new(),
+            arrived: BTreeSet::new(),
         };
         for record in &trace.records {
             match &record.what {
@@ -119,13 +123,18 @@ impl<'a> Evidence<'a> {
                     }
                 }
                 What::Flipped { packet } => drop(evidence.flipped.insert(*packet)),
+                What::Delivered { packet, .. } if !evidence.flipped.contains(packet) => {
+                    let original = evidence.original(*packet);
+                    evidence.arrived.insert(original);
+                }
                 _ => {}
             }
         }
         Ok(evidence)
     }
 
-    fn original(&self, packet: u64) -> u64 {
+    /// What was sent as this packet: itself, or what it is a copy of.
+    pub fn original(&self, packet: u64) -> u64 {
         self.copies.get(&packet).copied().unwrap_or(packet)
     }
 
@@ -137,6 +146,24 @@ impl<'a> Evidence<'a> {
     /// A packet that arrives, unless a bit of it flipped on the way: nothing of it is believed then.
     pub fn intact(&self, packet: u64) -> Option<&Pdu> {
         self.pdu(packet).filter(|_| !self.flipped.contains(&packet))
+    }
+
+    /// Does what was sent as `packet` arrive intact, itself or as a copy?
+    pub fn arrives(&self, packet: u64) -> bool {
+        self.arrived.contains(&packet)
+    }
+
+    /// Is there a time at which the reader of `side` does not read?
+    pub fn pauses(&self, side: Side) -> bool {
+        let pauses =
+            |fault: &CaseFault| matches!(fault, CaseFault::PauseReading { side: of, .. } if *of == side);
+        self.case.faults.iter().any(pauses)
+    }
+
+    /// Did this end last until both had finished, in one life of its machine?
+    pub fn finishes(&self, end: usize) -> bool {
+        let finished = self.trace.closed(end) == Some(&CloseReason::Finished);
+        !self.trace.ends[end].again && finished && !self.trace.forgot(end)
     }
 
     pub fn composition(&self, side: Side) -> &ValidComposition {

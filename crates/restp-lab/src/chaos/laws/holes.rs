@@ -1,21 +1,203 @@
-//! Without repeats something may be missing, but not without a cause. In a run in which no packet was lost, late or
-//! hit, no machine restarted, every reader read and nobody is impatient, everything written is read.
+//! Where a flow may have holes, each has a right to be there. A segment that arrives is read, unless it came too late or
+//! found no room; and in a run in which no packet was lost, late or hit, everything written is read.
 
-use super::evidence::{Evidence, Fault};
+use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::trace::What;
-use crate::chaos::{Side, liveness};
+use crate::chaos::{Side, liveness, network};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
+use restp_base::sequence;
+use restp_base::time::{Duration, Time};
+use restp_proto::composition::Composition;
+use restp_proto::wire::Flags;
+use restp_services::connection_management::Establishment;
+use restp_services::flow_control::FlowControl;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    if evidence.composition(Side::Client).reliability.is_full() {
+        return Ok(());
+    }
+    arrivals(evidence)?;
+    lossless(evidence)
+}
+
+/// A reader's side of one conversation.
+#[derive(Default)]
+struct Reader<'a> {
+    near: Option<u64>,
+    /// When each number arrived first.
+    arrived: BTreeMap<u64, Time>,
+    /// What should be read: the record of its arrival, and its payload.
+    due: Vec<(usize, &'a Bytes)>,
+    /// Payload bytes that arrived, and that were read.
+    bytes: [u64; 2],
+    /// Its set-up is complete.
+    open: bool,
+    /// The end of the peer's data has arrived.
+    over: bool,
+}
+
+/// What the reader promises.
+struct Terms {
+    /// A hole is held this long at least, from the first later arrival on.
+    hold: Duration,
+    /// Segments and bytes for which there is room.
+    window: [u64; 2],
+    connectionless: bool,
+}
+
+/// What arrives is read, by whichever end of its side.
+fn arrivals(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    if evidence.several_paths() {
+        return Ok(()); // they are for flows without holes
+    }
+    let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
+    // Who does not read has no room, and who is impatient is gone before a hole has been held long enough.
+    let absent = Side::BOTH.map(|side| {
+        let composition = evidence.composition(side);
+        evidence.pauses(side) || liveness::may_give_up(evidence.case, side, composition)
+    });
+    let mut readers: BTreeMap<(Side, usize), Reader<'_>> = BTreeMap::new();
+    let mut live: BTreeSet<(Side, usize)> = BTreeSet::new();
+    let mut read: [BTreeSet<&Bytes>; 2] = Default::default();
+    for (index, record) in evidence.trace.records.iter().enumerate() {
+        let key = |end: &usize| {
+            let end = evidence.trace.ends[*end];
+            (end.side, end.conversation)
+        };
+        match &record.what {
+            What::Began { end } if evidence.finishes(*end) => drop(live.insert(key(end))),
+            What::Closed { end, .. } => drop(live.remove(&key(end))),
+            What::Read { end, data } => {
+                let (side, conversation) = key(end);
+                readers.entry((side, conversation)).or_default().bytes[1] += data.len() as u64;
+                read[side.index()].insert(data);
+            }
+            What::Delivered { packet, to, .. } => {
+                let Some(pdu) = evidence.intact(*packet) else {
+                    continue;
+                };
+                let Some(conversation) = pdu.conversation else {
+                    continue;
+                };
+                let reader = readers.entry((*to, conversation)).or_default();
+                let known = live.contains(&(*to, conversation)) && !absent[to.index()];
+                if reader.take(record.at, pdu, *to, &terms[to.index()]) && known {
+                    reader.due.push((index, &pdu.payload));
+                }
+            }
+            _ => {}
+        }
+    }
+    for ((side, _), reader) in &readers {
+        let missing = |(_, payload): &&(usize, &Bytes)| !read[side.index()].contains(payload);
+        if let Some((index, payload)) = reader.due.iter().find(missing) {
+            let what = format!(
+                "{} bytes arrive at {side} in time and where there is room, and are never read",
+                payload.len()
+            );
+            return Err(Fault::at(*index, what));
+        }
+    }
+    Ok(())
+}
+
+impl Terms {
+    fn of(evidence: &Evidence<'_>, side: Side) -> Self {
+        let composition: &Composition = evidence.composition(side);
+        let jumps = evidence
+            .trace
+            .records
+            .iter()
+            .any(|record| matches!(record.what, What::Jumped { side: of, .. } if of == side));
+        let segments = match composition.flow_control {
+            FlowControl::Window(parameters) => u64::from(parameters.segments),
+            FlowControl::None => u64::MAX,
+        };
+        Terms {
+            // The receiver's estimate is no shorter than the propagation; perhaps it has none.
+            hold: if jumps {
+                Duration::ZERO
+            } else {
+                let shortest = network::shortest_round_trip(evidence.case);
+                let holds = [None, Some(shortest)].map(|rtt| composition.hold.time(rtt));
+                holds[0].min(holds[1])
+            },
+            window: [
+                segments,
+                segments.saturating_mul(u64::from(composition.segment_bytes)),
+            ],
+            connectionless: composition.establishment == Establishment::Connectionless,
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// A packet arrives. True when it carries data that has to be read.
+    fn take(&mut self, at: Time, pdu: &Pdu, side: Side, terms: &Terms) -> bool {
+        let flags = pdu.header.flags;
+        let opens = flags.has(Flags::SYN);
+        let was_open = self.open;
+        self.open |= (side == Side::Client) == opens;
+        let number = pdu.header.sequence.map(|wire| {
+            let near = self.near.unwrap_or(sequence::ORIGIN + u64::from(wire));
+            let number = sequence::expand(near, wire);
+            self.near = Some(number);
+            number
+        });
+        let was_over = self.over;
+        self.over |= flags.has(Flags::FIN) && number.is_none();
+        if let Some(fin) = number.filter(|_| flags.has(Flags::FIN)) {
+            self.arrived.entry(fin).or_insert(at); // what is missing before it is missing from now on
+        }
+        if !pdu.is_data() || opens || flags.has(Flags::RST) {
+            return false;
+        }
+        let Some(number) = number else {
+            return (was_open || terms.connectionless) && !was_over;
+        };
+        if self.arrived.contains_key(&number) {
+            return false;
+        }
+        let size = pdu.payload.len() as u64;
+        let in_time = self.is_in_time(at, number, terms);
+        let fits = self.fits(number, size, terms);
+        self.arrived.insert(number, at);
+        self.bytes[0] += size;
+        (was_open || terms.connectionless) && in_time && fits
+    }
+
+    /// Nothing later came so long ago that the hole may have been skipped.
+    fn is_in_time(&self, at: Time, number: u64, terms: &Terms) -> bool {
+        let mut later = self.arrived.range(number + 1..);
+        later.all(|(_, since)| at.since(*since) < terms.hold)
+    }
+
+    /// It lies within a window from the lowest number that is missing, and what is held leaves room for it.
+    fn fits(&self, number: u64, size: u64, terms: &Terms) -> bool {
+        let [segments, bytes] = terms.window;
+        let lowest = self.arrived.keys().next().copied().unwrap_or(number).min(number);
+        let run = self
+            .arrived
+            .keys()
+            .zip(lowest..)
+            .take_while(|(arrived, next)| *arrived == next);
+        let missing = lowest + run.count() as u64;
+        let held = self.bytes[0].saturating_sub(self.bytes[1]);
+        number.saturating_sub(missing) < segments && held + size <= bytes
+    }
+}
+
+/// In a run in which no packet was lost, late or hit, no machine restarted, every reader read and nobody is impatient.
+fn lossless(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let (trace, case) = (evidence.trace, evidence.case);
     let lost = trace
         .records
         .iter()
         .any(|record| matches!(record.what, What::Dropped { .. }));
     let gives_up = |side: &Side| liveness::may_give_up(case, *side, evidence.composition(*side));
-    let full = evidence.composition(Side::Client).reliability.is_full();
-    if full || lost || !case.faults.is_empty() || Side::BOTH.iter().any(gives_up) {
+    if lost || !case.faults.is_empty() || Side::BOTH.iter().any(gives_up) {
         return Ok(());
     }
     for (reader, end) in trace.ends.iter().enumerate() {

@@ -42,7 +42,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "conservation",
-        says: "every packet and copy is delivered, lost or on its way, once; it arrives as it was sent unless a bit flipped",
+        says: "every packet and copy is delivered, lost or on its way, once; it arrives as it was sent, at the other end of the path that it took, unless a bit flipped",
         check: conservation::check,
     },
     Law {
@@ -62,7 +62,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "flight",
-        says: "before the first answer no more than the initial window is in flight, and without congestion control never more than the limit; on each path for itself, and what another path carried before may leave once at any time",
+        says: "no more is in flight than the congestion window can be at most: the first one, what its algorithm may add for what was acknowledged, less what it takes away for losses; on each path for itself, and what another path carried before may leave once at any time",
         check: flight::check,
     },
     Law {
@@ -82,7 +82,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "holes",
-        says: "without repeats something is missing only after a packet was lost, late or not taken",
+        says: "where holes may be, what arrives in time and finds room is read, and without losses everything",
         check: holes::check,
     },
     Law {

@@ -1,4 +1,6 @@
-//! The window of several paths: it counts from the association's pointer, which any path may bring (OP-55).
+//! The window of several paths: it counts from the association's pointer, which any path may bring (OP-55). A packet
+//! grants what its sender had told when it left: the pointer in it, or without one the highest told before, and its
+//! window from there. What has been told since does not move it, however late the packet arrives.
 
 use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::Side;
@@ -9,53 +11,54 @@ use restp_proto::wire::{Keys, MpCapable, MpSetup};
 use restp_services::connection_management::{EARLY_SEGMENTS, first_number};
 use std::collections::BTreeMap;
 
-/// What one side knows of its peer's window.
+/// One direction of one association.
 #[derive(Default)]
-struct Sender {
-    /// The highest pointer heard, or the first number of all.
-    pointer: Option<u64>,
-    /// The first number it may not send.
+struct Direction {
+    /// The highest pointer that the receiver has told, or the first number of all.
+    told: Option<u64>,
+    /// The edge that each packet of the receiver grants, by the packet's number.
+    grants: BTreeMap<u64, u64>,
+    /// The first number that the sender may not send.
     granted: u64,
     /// A window that came before there was a number to count from.
     waiting: Option<u16>,
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
-    let mut senders: BTreeMap<(Side, usize), Sender> = BTreeMap::new();
+    let mut directions: BTreeMap<(Side, usize), Direction> = BTreeMap::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {
-        let (packet, from, to) = match &record.what {
-            What::Sent { packet, from, .. } => (*packet, Some(*from), None),
-            What::Delivered { packet, to, .. } => (*packet, None, Some(*to)),
-            _ => continue,
-        };
-        match (from, to) {
-            (Some(from), _) => {
-                let Some(pdu) = evidence.pdu(packet) else { continue };
-                let Some(numbering) = pdu.numbering(from) else {
+        match &record.what {
+            What::Sent { packet, from, .. } => {
+                let Some(pdu) = evidence.pdu(*packet) else {
                     continue;
                 };
-                let sender = senders.entry(numbering).or_default();
-                sender.begin(pdu);
-                sender
+                if let Some(peers) = pdu.numbering(from.other()) {
+                    directions.entry(peers).or_default().offer(*packet, pdu);
+                }
+                let Some(own) = pdu.numbering(*from) else { continue };
+                let direction = directions.entry(own).or_default();
+                direction.begin(pdu);
+                direction
                     .send(pdu)
                     .map_err(|what| Fault::at(index, format!("{from} {what}")))?;
             }
-            (None, Some(to)) => {
-                let Some(pdu) = evidence.intact(packet) else {
+            What::Delivered { packet, to, .. } => {
+                let Some(pdu) = evidence.intact(*packet) else {
                     continue;
                 };
-                if let Some(numbering) = pdu.numbering(to) {
-                    senders.entry(numbering).or_default().hear(pdu);
+                if let Some(own) = pdu.numbering(*to) {
+                    let original = evidence.original(*packet);
+                    directions.entry(own).or_default().hear(original, pdu);
                 }
             }
-            (None, None) => {}
+            _ => {}
         }
     }
     Ok(())
 }
 
-impl Sender {
-    /// Its key, which travels in its first packets, says where its numbers begin.
+impl Direction {
+    /// The sender's key, which travels in its first packets, says where its numbers begin.
     fn begin(&mut self, pdu: &Pdu) {
         let Some(MpSetup::Capable(MpCapable {
             keys: Keys::Initiator(own) | Keys::Responder(own),
@@ -65,18 +68,18 @@ impl Sender {
             return;
         };
         let first = sequence::ORIGIN + u64::from(first_number(own)) + 1;
-        if self.pointer.is_none() {
-            self.pointer = Some(first);
+        if self.told.is_none() {
+            self.told = Some(first);
             let early = self.waiting.map_or(EARLY_SEGMENTS, u64::from);
             self.granted = first + early;
         }
     }
 
-    fn send(&mut self, pdu: &Pdu) -> Result<(), String> {
-        let (Some(mapping), Some(pointer)) = (pdu.mapping(), self.pointer) else {
+    fn send(&self, pdu: &Pdu) -> Result<(), String> {
+        let (Some(mapping), Some(told)) = (pdu.mapping(), self.told) else {
             return Ok(());
         };
-        let number = sequence::expand(pointer, mapping.dsn);
+        let number = sequence::expand(told, mapping.dsn);
         match number.checked_sub(self.granted) {
             None | Some(0) => Ok(()), // within, or the probe
             Some(beyond) => Err(format!(
@@ -86,26 +89,27 @@ impl Sender {
         }
     }
 
-    fn hear(&mut self, pdu: &Pdu) {
+    /// The receiver sends a packet: what it tells, and what it grants.
+    fn offer(&mut self, packet: u64, pdu: &Pdu) {
         let header = &pdu.header;
-        let told = header.dss.and_then(|dss| dss.data_ack);
-        if header.flags.has(Flags::RST) {
-            // What the peer has by then counts; a window does not.
-            let told =
-                |pointer| told.map_or(pointer, |number| sequence::expand(pointer, number).max(pointer));
-            self.pointer = self.pointer.map(told);
-            return;
+        let Some(before) = self.told else { return };
+        let pointer = header.dss.and_then(|dss| dss.data_ack);
+        let told = pointer.map_or(before, |number| sequence::expand(before, number).max(before));
+        self.told = Some(told);
+        // What breaks a path off tells what has come; a window does not count there.
+        let counts = header.flags.has(Flags::ACK) && !header.flags.has(Flags::RST);
+        if let Some(window) = header.window.filter(|_| counts) {
+            self.grants.insert(packet, told + u64::from(window));
         }
-        let Some(window) = header.window else { return };
-        let Some(pointer) = self.pointer else {
-            self.waiting = Some(window).filter(|_| header.flags.has(Flags::SYN));
-            return;
-        };
-        if !header.flags.has(Flags::ACK) {
-            return;
+    }
+
+    /// It reaches the sender.
+    fn hear(&mut self, packet: u64, pdu: &Pdu) {
+        if self.told.is_none() {
+            self.waiting = pdu.header.window.filter(|_| pdu.header.flags.has(Flags::SYN));
         }
-        let pointer = told.map_or(pointer, |number| sequence::expand(pointer, number).max(pointer));
-        self.pointer = Some(pointer);
-        self.granted = self.granted.max(pointer + u64::from(window));
+        if let Some(edge) = self.grants.get(&packet) {
+            self.granted = self.granted.max(*edge);
+        }
     }
 }

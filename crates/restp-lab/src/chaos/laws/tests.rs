@@ -251,6 +251,118 @@ fn a_sender_that_overruns_window_flight_or_numbers_is_seen() {
     });
 }
 
+/// A bulk transfer with room for a window that grows, over `choices` beside those of a reliable flow.
+fn bulk(choices: &[(&str, &str)]) -> Case {
+    let mut case = reliable();
+    case.client_writes = Traffic::Bulk {
+        start_ms: 0,
+        bytes: 400_000,
+    };
+    case.server_writes = Traffic::Nothing;
+    case.hops[0].queue_bytes = 2_000_000;
+    for own in [&mut case.client, &mut case.server] {
+        own.insert("window".into(), "400 segments".into());
+        for (key, value) in choices {
+            own.insert((*key).into(), (*value).into());
+        }
+    }
+    case
+}
+
+/// The law that `run` breaks when it is judged as if its machines had been told what `claimed` says.
+#[track_caller]
+fn judged_as(claimed: &Case, run: &Case) -> &'static str {
+    let (trace, violation) = played(run, &endpoint);
+    assert_eq!(violation, None, "nothing is wrong with what it was told");
+    judge(claimed, &trace).expect("a broken law").law
+}
+
+#[test]
+fn a_window_that_grows_faster_than_its_algorithm_is_seen() {
+    let (doubles, adds) = (bulk(&[]), bulk(&[("initial-threshold", "14000 B")]));
+    assert_eq!(judged_as(&adds, &doubles), "flight");
+}
+
+/// The trace is changed into one in which only the first segments are ever acknowledged: what the sender goes on sending
+/// overruns any window, whatever model it comes from.
+#[test]
+fn a_window_that_grows_without_acknowledgements_is_seen_with_every_kind_of_controller() {
+    const ACKNOWLEDGED: u32 = 4;
+    for choices in [
+        &[("congestion", "newreno")][..],
+        &[("congestion", "cubic")],
+        &[("congestion", "bbr"), ("ack", "positive+sack"), ("pacing", "on")],
+    ] {
+        breaks("flight", &bulk(choices), |trace| {
+            let mut first = None;
+            rewrite(trace, Side::Server, |header| {
+                let number = header.acknowledgement.expect("an acknowledgement");
+                let first = *first.get_or_insert(number);
+                let acknowledged = number.wrapping_sub(first).min(ACKNOWLEDGED);
+                header.acknowledgement = Some(first.wrapping_add(acknowledged));
+            });
+        });
+    }
+}
+
+/// Changes the headers of what `from` sends, where it leaves and where it arrives.
+fn rewrite(trace: &mut Trace, from: Side, mut change: impl FnMut(&mut Header)) {
+    for record in &mut trace.records {
+        let datagram = match &mut record.what {
+            What::Sent {
+                from: of, datagram, ..
+            } if *of == from => datagram,
+            What::Delivered { to, datagram, .. } if *to != from => datagram,
+            _ => continue,
+        };
+        let bytes = datagram.to_vec();
+        let (mut header, length) = Header::parse(&bytes, bytes.len()).expect("a PDU");
+        change(&mut header);
+        header
+            .emit(&bytes[length..], &mut datagram.head)
+            .expect("a header");
+    }
+}
+
+#[test]
+fn a_packet_that_changes_its_path_is_seen() {
+    breaks("conservation", &two_paths(), |trace| {
+        first(trace, |what| match what {
+            What::Delivered { path, .. } => {
+                *path = 1 - *path;
+                true
+            }
+            _ => false,
+        })
+    });
+}
+
+#[test]
+fn a_segment_that_arrives_and_is_never_read_is_seen_although_others_are_lost() {
+    let mut case = unreliable();
+    case.faults = vec![crate::chaos::Fault::Loss {
+        hop: 0,
+        from: Side::Client,
+        rate: 0.1,
+    }];
+    breaks("holes", &case, |trace| {
+        let last = trace
+            .records
+            .iter()
+            .rposition(|record| matches!(record.what, What::Read { end: 1, .. }));
+        trace.records.remove(last.expect("a read"));
+    });
+}
+
+#[test]
+fn a_shared_window_that_is_overrun_is_seen() {
+    breaks("window", &two_paths(), |trace| {
+        for side in Side::BOTH {
+            rewrite(trace, side, |header| header.window = header.window.map(|_| 1));
+        }
+    });
+}
+
 /// A machine that hands up, or sends, something else than it should.
 struct Unfaithful {
     inner: Endpoint,

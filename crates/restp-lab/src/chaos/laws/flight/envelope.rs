@@ -1,0 +1,185 @@
+//! The largest congestion window that an algorithm can have, from what the wire shows. It errs upwards only: it grows
+//! with everything acknowledged, and shrinks only by a loss that the network really caused and the sender answered.
+//!
+//! No algorithm grows faster than slow start, which adds what is acknowledged (RFC 5681 §3.1). Each loss episode leaves
+//! the share of the window that the algorithm's own paper names, and a timeout one segment.
+
+use restp_proto::composition::Composition;
+use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
+use restp_services::loss_handling::LossHandling;
+
+/// Segments of BBR's first window (RFC 6928), and most that it leaps to when the first round shows a wide path
+/// (docs/services/congestion.md).
+const BBR_FIRST: u64 = 10;
+const BBR_LEAP: u64 = 40;
+
+/// An upper bound of one sender's congestion window.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    rules: Rules,
+    segment: u64,
+    window: u64,
+    threshold: u64,
+    /// Acknowledged in avoidance since the window last grew.
+    credit: u64,
+    acked: u64,
+}
+
+/// How a window changes.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    initial_segments: u64,
+    threshold: u64,
+    /// Avoidance adds one segment for each window acknowledged. Otherwise avoidance counts as slow start.
+    linear: bool,
+    /// Each acknowledgement is worth up to a segment, however little it covers.
+    by_acks: bool,
+    /// What a loss episode leaves of the window, in thousandths. None: nothing is taken for sure.
+    kept: Option<u64>,
+    /// What the first round may end with, in segments.
+    leap: u64,
+    /// Nothing changes it.
+    fixed: bool,
+}
+
+impl Envelope {
+    /// The first window of a sender with this composition. None: nothing bounds its flight.
+    pub fn new(composition: &Composition) -> Option<Self> {
+        let mut rules = Rules::of(composition.congestion)?;
+        if composition.loss_handling != LossHandling::Congestion {
+            rules.kept = None;
+        }
+        let segment = u64::from(composition.segment_bytes);
+        Some(Envelope {
+            segment,
+            window: rules.initial_segments.saturating_mul(segment),
+            threshold: rules.threshold,
+            credit: 0,
+            acked: 0,
+            rules,
+        })
+    }
+
+    /// Bytes that may be in flight.
+    pub fn bytes(&self) -> u64 {
+        // A smaller window takes its step after fewer bytes, so it may be one step ahead of this larger one.
+        let ahead = if self.rules.linear && self.window >= self.threshold {
+            self.segment
+        } else {
+            0
+        };
+        self.window.saturating_add(ahead)
+    }
+
+    /// One acknowledgement newly covers `bytes`.
+    pub fn on_acked(&mut self, bytes: u64) {
+        if self.rules.fixed || bytes == 0 {
+            return;
+        }
+        self.acked += bytes;
+        let segments = self.rules.leap;
+        if segments > 0 && self.acked + self.segment > self.rules.initial_segments * self.segment {
+            self.window = self.window.max(segments * self.segment);
+            self.rules.leap = 0;
+        }
+        let worth = if self.rules.by_acks {
+            bytes.max(self.segment)
+        } else {
+            bytes
+        };
+        let slow_start = match self.rules.linear {
+            true => worth.min(self.threshold.saturating_sub(self.window)),
+            false => worth,
+        };
+        self.window += slow_start;
+        self.credit += worth - slow_start;
+        if self.credit >= self.window {
+            self.credit -= self.window;
+            self.window += self.segment;
+        }
+    }
+
+    /// A loss episode began, and the network had lost the segment (RFC 5681 §3.1 (4): two segments remain).
+    pub fn on_loss(&mut self) {
+        if let Some(kept) = self.rules.kept {
+            self.threshold = self.remaining(kept);
+            self.window = self.window.min(self.threshold);
+            self.credit = 0;
+        }
+    }
+
+    /// The retransmission timer ran out for a segment that the network had lost (RFC 5681 §3.1).
+    pub fn on_timeout(&mut self) {
+        if let Some(kept) = self.rules.kept {
+            if self.window > self.segment {
+                self.threshold = self.remaining(kept);
+            }
+            self.window = self.segment;
+            self.credit = 0;
+        }
+    }
+
+    fn remaining(&self, kept: u64) -> u64 {
+        (self.window / 1000 * kept + self.window % 1000 * kept / 1000).max(2 * self.segment)
+    }
+}
+
+impl Rules {
+    /// The algorithm's own numbers. None for the open loop, which only its pace bounds.
+    fn of(choice: CongestionChoice) -> Option<Self> {
+        use CongestionChoice as Choice;
+        let window = |common: CommonParams, kept: u64| Rules {
+            initial_segments: common.initial_window_segments,
+            threshold: common.initial_threshold_bytes,
+            linear: false,
+            by_acks: common.growth == Growth::Acks,
+            kept: Some(kept),
+            leap: 0,
+            fixed: false,
+        };
+        let reno = |common: CommonParams| Rules {
+            linear: common.growth == Growth::Bytes,
+            ..window(common, 500) // RFC 5681 (4)
+        };
+        Some(match choice {
+            Choice::Rate(_) => return None,
+            Choice::None {
+                flight_limit_segments,
+            } => Rules {
+                initial_segments: flight_limit_segments,
+                fixed: true,
+                kept: None,
+                ..window(CommonParams::default(), 1000)
+            },
+            Choice::Bbr(_) => Rules {
+                initial_segments: BBR_FIRST,
+                leap: BBR_LEAP,
+                kept: None,
+                ..window(CommonParams::default(), 1000)
+            },
+            Choice::NewReno(common) | Choice::Reno(common) | Choice::Tahoe(common) => reno(common),
+            Choice::Veno(params) => Rules {
+                kept: Some(800), // a loss without a queue behind it (Fu, Liew 2003)
+                ..reno(params.common)
+            },
+            Choice::Cubic(params) => window(params.common, 700), // RFC 9438 §4.6
+            Choice::Bic(params) => window(params.common, 875),   // Xu, Harfoush, Rhee 2004
+            Choice::Scalable(common) => window(common, 875),     // Kelly 2003
+            Choice::HighSpeed(common) => window(common, 900),    // RFC 3649 §5, b(w) at the largest window
+            Choice::Yeah(common) => window(common, 875),         // Baiocchi and others 2007
+            Choice::Illinois(common) => window(common, 875),     // Liu, Başar, Srikant 2006, least β
+            // Half of its own window at least, whatever the others hold.
+            Choice::Coupled(common)
+            | Choice::Ewtcp(common)
+            | Choice::Semicoupled(common)
+            | Choice::Lia(common)
+            | Choice::Olia(common)
+            | Choice::Balia(common) => window(common, 500),
+            Choice::Vegas(params) => window(params.common, 750), // Brakmo, Peterson 1995, the smallest cut
+            Choice::WVegas(params) => window(params.common, 750),
+            // The threshold is an estimate of the bandwidth, which may be the whole window.
+            Choice::Westwood(params) => window(params.common, 1000),
+            Choice::WestwoodPlus(params) => window(params.common, 1000),
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! How much may be in flight, on each connection of each path for itself. What is in flight at least follows from the
+//! packets ([`Outstanding`]), what the window can be at most from the algorithm's own rules and from what the network did
+//! ([`Envelope`]). The engine's books are not asked.
+//!
+//! New data may only leave while both agree. Of the segments that are repeated, the first after each acknowledgement may
+//! leave whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)). Without congestion control everything that the
+//! pointer has not passed counts, unless blocks or holes say what has left (OP-50).
+
+mod envelope;
+mod outstanding;
+
+use super::evidence::{Evidence, Fault, Pdu};
+use crate::chaos::Side;
+use crate::chaos::trace::What;
+use envelope::Envelope;
+use outstanding::{Cause, Conclusions, Outstanding, Retransmission};
+use restp_base::time::Time;
+use restp_proto::composition::ValidComposition;
+use restp_proto::wire::Flags;
+use restp_services::ack::Detail;
+use restp_services::congestion::CongestionChoice;
+use restp_services::recovery::RecoveryChoice;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One direction of one connection.
+struct Flight {
+    outstanding: Outstanding,
+    envelope: Envelope,
+    /// Losses below this number are answered.
+    recover: u64,
+    /// A segment may leave once more whatever the window says.
+    urgent: bool,
+    /// A packet of the set-up has left.
+    asked: bool,
+}
+
+/// What a sender's composition means for its flight.
+struct Terms {
+    segment_bytes: u64,
+    conclusions: Conclusions,
+    repeats: bool,
+    /// The highest number asks whether a link is back, and takes no room (OP-51).
+    probes: bool,
+    /// Everything that the pointer has not passed counts.
+    strict: bool,
+    /// What the network lost tells what the window must be: no outage of one of several paths keeps it as it was.
+    cuts: bool,
+    /// So many bytes come on top: what each other path had not sent yet when it went silent, and when it failed; and one
+    /// segment that left again and is named as missing once more, which the sender counts as lost.
+    extra: u64,
+}
+
+pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
+    let envelopes = Side::BOTH.map(|side| {
+        let composition = evidence.composition(side);
+        Envelope::new(composition).filter(|_| composition.ack.is_on())
+    });
+    let mut carriers: BTreeMap<((Side, usize), u32), BTreeSet<usize>> = BTreeMap::new();
+    let mut flights: BTreeMap<(Side, usize), Flight> = BTreeMap::new();
+    for (index, record) in evidence.trace.records.iter().enumerate() {
+        let (side, packet) = match &record.what {
+            What::Sent { packet, from, .. } => (*from, *packet),
+            What::Delivered { packet, to, .. } => (*to, *packet),
+            What::Jumped { side, .. } => {
+                let of_side = flights.iter_mut().filter(|((of, _), _)| of == side);
+                of_side.for_each(|(_, flight)| flight.outstanding.expire());
+                continue;
+            }
+            _ => continue,
+        };
+        let sent = matches!(record.what, What::Sent { .. });
+        let pdu = if sent {
+            evidence.pdu(packet)
+        } else {
+            evidence.intact(packet)
+        };
+        let Some((pdu, strand)) = pdu.and_then(|pdu| Some((pdu, pdu.strand?))) else {
+            continue;
+        };
+        let Some(envelope) = &envelopes[side.index()] else {
+            continue;
+        };
+        let flight = flights
+            .entry((side, strand))
+            .or_insert_with(|| Flight::new(envelope, &terms[side.index()]));
+        if !sent {
+            flight.hear(record.at, pdu);
+            continue;
+        }
+        let mut reinjected = false;
+        if let (Some(numbering), Some(mapping)) = (pdu.numbering(side), pdu.mapping()) {
+            // The first of what a silent path carries leaves at once on another, full or not, but once.
+            let carriers = carriers.entry((numbering, mapping.dsn)).or_default();
+            reinjected = carriers.insert(strand) && carriers.len() > 1;
+        }
+        flight
+            .send(
+                record.at,
+                (packet, pdu),
+                reinjected,
+                &terms[side.index()],
+                evidence,
+            )
+            .map_err(|what| Fault::at(index, format!("{side} {what}")))?;
+    }
+    Ok(())
+}
+
+impl Terms {
+    fn of(evidence: &Evidence<'_>, side: Side) -> Self {
+        let composition: &ValidComposition = evidence.composition(side);
+        let fixed = matches!(composition.congestion, CongestionChoice::None { .. });
+        let others = evidence.case.paths() as u64 - 1;
+        let segment_bytes = u64::from(composition.segment_bytes);
+        let blocks = matches!(composition.ack.detail, Detail::Sack { .. });
+        Terms {
+            segment_bytes,
+            conclusions: Conclusions {
+                timeout: composition.rto.floor.min(composition.handshake.rto),
+                shows: composition.reliability.repeats() && !composition.pacing,
+                departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
+            },
+            repeats: composition.reliability.repeats(),
+            probes: composition.loss_handling.probes(),
+            strict: fixed && composition.ack.detail == Detail::Pointer,
+            cuts: !evidence.several_paths() && !composition.reliability.encodes(),
+            extra: (2 * others + 1) * segment_bytes,
+        }
+    }
+}
+
+impl Flight {
+    fn new(envelope: &Envelope, terms: &Terms) -> Self {
+        Flight {
+            outstanding: Outstanding::new(terms.conclusions),
+            envelope: envelope.clone(),
+            recover: 0,
+            urgent: false,
+            asked: false,
+        }
+    }
+
+    /// A packet leaves. `reinjected`: it may leave at any time, and takes no room.
+    fn send(
+        &mut self,
+        at: Time,
+        (packet, pdu): (u64, &Pdu),
+        reinjected: bool,
+        terms: &Terms,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), String> {
+        let Some(wire) = pdu.header.sequence else {
+            return Ok(());
+        };
+        let number = self.outstanding.number(wire);
+        if pdu.header.flags.has(Flags::SYN)
+            && pdu.payload.is_empty()
+            && std::mem::replace(&mut self.asked, true)
+        {
+            self.outstanding.expire(); // the second one: its timer has run out, and early data may count as lost
+        }
+        if !pdu.is_data() {
+            return Ok(());
+        }
+        let probe = terms.probes && number + 1 == self.outstanding.next();
+        let again = self
+            .outstanding
+            .send(at, (number, packet), pdu, reinjected || probe);
+        if let Some(again) = again {
+            self.on_retransmission(&again, terms.cuts && !evidence.arrives(again.packet));
+            if std::mem::take(&mut self.urgent) || again.cause != Cause::Feedback {
+                return Ok(());
+            }
+        }
+        if reinjected || probe {
+            return Ok(());
+        }
+        self.judge(pdu.payload.len() as u64, terms)
+    }
+
+    /// A segment leaves once more. If the network had `lost` it, the algorithm has answered that, unless it is part of an
+    /// episode that it has answered before.
+    fn on_retransmission(&mut self, again: &Retransmission, lost: bool) {
+        let answered = again.number < self.recover || self.outstanding.first() < Some(self.recover);
+        match again.cause {
+            Cause::Feedback if answered => return,
+            Cause::Feedback if lost => self.envelope.on_loss(),
+            Cause::Timeout if lost => self.envelope.on_timeout(),
+            Cause::Feedback | Cause::Timeout | Cause::Unknown => {}
+        }
+        self.recover = self.outstanding.next();
+    }
+
+    fn judge(&self, size: u64, terms: &Terms) -> Result<(), String> {
+        let bytes = match terms.strict {
+            true => self.outstanding.unacknowledged(terms.repeats),
+            false => self.outstanding.in_flight(),
+        };
+        let most = self.envelope.bytes();
+        if bytes <= size || bytes <= most.saturating_add(terms.extra) {
+            return Ok(());
+        }
+        Err(format!(
+            "has {bytes} bytes in flight, and its window is {most} at most, in segments of {}",
+            terms.segment_bytes
+        ))
+    }
+
+    fn hear(&mut self, at: Time, pdu: &Pdu) {
+        let acked = self.outstanding.hear(at, pdu);
+        self.envelope.on_acked(acked);
+        self.urgent = true;
+    }
+}

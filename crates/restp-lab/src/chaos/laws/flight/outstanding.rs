@@ -1,0 +1,229 @@
+//! What one sender has in the network at least, from the wire: what it sent, less what it has heard of and less
+//! everything that it may have taken for lost, for whatever reason the protocol knows.
+
+use crate::chaos::laws::evidence::Pdu;
+use restp_base::sequence;
+use restp_base::time::{Duration, Time};
+use restp_proto::wire::{Flags, Tail, sack};
+use std::collections::BTreeMap;
+
+/// Duplicates that condemn the segment at the pointer (RFC 5681 §3.2).
+const DUPLICATES: u64 = 3;
+
+/// A segment that is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// What it takes of the window.
+    bytes: u64,
+    /// What its acknowledgement is worth.
+    payload: u64,
+    /// Position of its last transmission among all.
+    order: u64,
+    /// The packet that carried it.
+    packet: u64,
+    /// It left before the set-up was complete.
+    early: bool,
+}
+
+/// What a sender may conclude from what it hears, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conclusions {
+    /// The shortest timer there is.
+    pub timeout: Duration,
+    /// A timer that runs out shows on the wire at once: the first segment leaves again.
+    pub shows: bool,
+    /// A duplicate tells that some segment has left, without saying which.
+    pub departs: bool,
+}
+
+/// The segments of one direction of one connection.
+#[derive(Debug, Default)]
+pub struct Outstanding {
+    conclusions: Conclusions,
+    near: Option<u64>,
+    segments: BTreeMap<u64, Segment>,
+    transmissions: u64,
+    /// The latest transmission that is known to have arrived.
+    reported: u64,
+    /// Transmissions up to this one may have been taken for lost by a timer.
+    expired: u64,
+    /// Segments that duplicates may tell of.
+    departed: u64,
+    duplicates: u64,
+    window: Option<u16>,
+    /// The timer may have run since.
+    since: Time,
+    heard: bool,
+}
+
+/// Why a segment left once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Feedback said that it was lost.
+    Feedback,
+    /// The timer ran out.
+    Timeout,
+    /// One or the other, or something else.
+    Unknown,
+}
+
+/// A segment that left once more.
+#[derive(Clone, Copy, Debug)]
+pub struct Retransmission {
+    pub number: u64,
+    /// What carried it before.
+    pub packet: u64,
+    pub cause: Cause,
+}
+
+impl Outstanding {
+    /// Nothing has left.
+    pub fn new(conclusions: Conclusions) -> Self {
+        Outstanding {
+            conclusions,
+            ..Outstanding::default()
+        }
+    }
+
+    /// The number of a packet that this side sends.
+    pub fn number(&mut self, wire: u32) -> u64 {
+        let number = sequence::expand(self.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
+        self.near = Some(number);
+        number
+    }
+
+    /// The lowest number that is not acknowledged.
+    pub fn first(&self) -> Option<u64> {
+        self.segments.keys().next().copied()
+    }
+
+    /// Every number below this one has left.
+    pub fn next(&self) -> u64 {
+        self.segments.keys().next_back().map_or(0, |last| last + 1)
+    }
+
+    /// A data packet leaves; `free`: it takes no room. Says what it repeats.
+    pub fn send(
+        &mut self,
+        at: Time,
+        (number, packet): (u64, u64),
+        pdu: &Pdu,
+        free: bool,
+    ) -> Option<Retransmission> {
+        if self.segments.is_empty() {
+            self.since = at;
+        }
+        let expired = at.since(self.since) >= self.conclusions.timeout;
+        let before = self.segments.get(&number).copied();
+        let again = before.map(|before| Retransmission {
+            number,
+            packet: before.packet,
+            cause: self.cause(&before, number, expired),
+        });
+        if expired || again.is_some_and(|again| again.cause == Cause::Unknown) {
+            self.expire();
+        }
+        self.transmissions += 1;
+        let payload = pdu.payload.len() as u64;
+        let segment = Segment {
+            bytes: if free { 0 } else { payload },
+            payload,
+            order: self.transmissions,
+            packet,
+            early: before.map_or(!self.heard, |before| before.early),
+        };
+        self.segments.insert(number, segment);
+        again
+    }
+
+    fn cause(&self, before: &Segment, number: u64, expired: bool) -> Cause {
+        let named = before.order < self.reported;
+        let condemned = self.duplicates >= DUPLICATES && self.first() == Some(number);
+        if before.early || before.order <= self.expired || self.segments.len() < 2 {
+            return Cause::Unknown;
+        }
+        match (named || condemned, expired) {
+            (true, false) => Cause::Feedback,
+            (false, true) if self.duplicates == 0 => Cause::Timeout,
+            _ => Cause::Unknown,
+        }
+    }
+
+    /// A timer may have run out, or something else made the sender take everything for lost.
+    pub fn expire(&mut self) {
+        self.expired = self.transmissions;
+        self.departed = 0;
+    }
+
+    /// Bytes that the pointer has not passed; a sender that does not repeat has forgotten what its timer gave up.
+    pub fn unacknowledged(&self, repeats: bool) -> u64 {
+        let forgotten = if repeats { 0 } else { self.expired };
+        let kept = self.segments.values().filter(|segment| segment.order > forgotten);
+        kept.map(|segment| segment.bytes).sum()
+    }
+
+    /// Bytes in flight, at least.
+    pub fn in_flight(&self) -> u64 {
+        let after = self.reported.max(self.expired);
+        let of_late = self.segments.values().filter(|segment| segment.order > after);
+        let (sum, largest) = of_late.fold((0, 0), |(sum, largest): (u64, u64), segment| {
+            (sum + segment.bytes, largest.max(segment.bytes))
+        });
+        sum.saturating_sub(self.departed * largest)
+    }
+
+    /// A packet of the peer arrives. Returns the bytes it newly acknowledges.
+    pub fn hear(&mut self, at: Time, pdu: &Pdu) -> u64 {
+        let header = &pdu.header;
+        let (Some(near), Some(wire)) = (self.near, header.acknowledgement) else {
+            return 0;
+        };
+        if header.flags.has(Flags::RST) {
+            return 0;
+        }
+        self.heard = true;
+        let Conclusions { timeout, shows, .. } = self.conclusions;
+        if !shows && !self.segments.is_empty() && at.since(self.since) >= timeout {
+            self.expire();
+        }
+        let pointer = sequence::expand(near, wire);
+        let passed: Vec<u64> = self
+            .segments
+            .range(..pointer)
+            .map(|(number, _)| *number)
+            .collect();
+        let mut acked: u64 = passed.iter().map(|number| self.arrived(*number)).sum();
+        let ranges: Vec<_> = match &header.tail {
+            Tail::Sack(blocks) => sack::ranges(blocks, pointer).collect(),
+            Tail::Snack(snack) => snack.received(pointer).collect(),
+            Tail::None | Tail::Cookie(_) => Vec::new(),
+        };
+        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            let named: Vec<u64> = self.segments.range(range).map(|(number, _)| *number).collect();
+            acked += named.iter().map(|number| self.arrived(*number)).sum::<u64>();
+        }
+        let bare = pdu.payload.is_empty() && !header.flags.has(Flags::SYN);
+        if !passed.is_empty() {
+            self.since = at;
+            self.duplicates = 0;
+            // One of them filled the hole, the others are those that duplicates told of.
+            self.departed = self.departed.saturating_sub(passed.len() as u64 - 1);
+        } else if bare && !self.segments.is_empty() {
+            self.departed += u64::from(self.conclusions.departs);
+            self.duplicates += u64::from(header.window == self.window);
+        }
+        self.window = header.window;
+        if self.segments.is_empty() {
+            self.departed = 0;
+        }
+        acked
+    }
+
+    fn arrived(&mut self, number: u64) -> u64 {
+        let gone = self.segments.remove(&number);
+        gone.map_or(0, |segment| {
+            self.reported = self.reported.max(segment.order);
+            segment.payload
+        })
+    }
+}
