@@ -16,7 +16,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{LostRepeats, RecoveryChoice};
+use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering};
 use restp_services::reliability::{FecCode, Reliability};
 use restp_services::scheduling::{Scheduling, Weights};
 
@@ -271,6 +271,13 @@ pub static KEYS: &[Key] = &[
         "recovery = pipe",
         named!(LostRepeats::ALL, |c| (c.recovery == RecoveryChoice::Pipe)
             .then_some(&mut c.lost_repeats)),
+    ),
+    parameter(
+        "reordering",
+        "RFC 8985 §6.2",
+        "recovery = pipe",
+        named!(Reordering::ALL, |c| (c.recovery == RecoveryChoice::Pipe)
+            .then_some(&mut c.reordering)),
     ),
     parameter(
         "flight-limit",

@@ -16,7 +16,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{LostRepeats, RecoveryChoice, RtoParameters};
+use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -49,6 +49,7 @@ impl Default for Composition {
         Composition {
             ack: Acknowledgement::positive().with_sack(),
             recovery: RecoveryChoice::Pipe,
+            reordering: Reordering::Adaptive,
             congestion: CongestionChoice::Cubic(CubicParams::default()),
             pacing: true,
             ecn: true,
@@ -199,6 +200,7 @@ fn plain() -> Composition {
         ack: Acknowledgement::NONE,
         recovery: RecoveryChoice::Timer,
         lost_repeats: LostRepeats::Evidence,
+        reordering: Reordering::Threshold,
         loss_handling: LossHandling::Congestion,
         congestion: CongestionChoice::None(FlightLimit {
             flight_limit_segments: 256,

@@ -9,7 +9,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{LostRepeats, RecoveryChoice, RtoParameters};
+use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecParameters, LENGTH_BYTES, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -35,6 +35,8 @@ pub struct Composition {
     pub recovery: RecoveryChoice,
     /// How the pipe rule finds a repeat that is lost again (RFC 6675 §4). Local.
     pub lost_repeats: LostRepeats,
+    /// How the pipe rule takes what others have overtaken (RFC 8985 §6.2). Local.
+    pub reordering: Reordering,
     /// What a loss is taken for (ResTP §3.6). Local.
     pub loss_handling: LossHandling,
     /// What happens to the window (ResTP §3.5.6).

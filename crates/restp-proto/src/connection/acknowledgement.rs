@@ -52,7 +52,10 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     } else {
         evidence
     };
-    evidence.finding(composition.lost_repeats)
+    PipeParameters {
+        reordering: composition.reordering,
+        ..evidence.finding(composition.lost_repeats)
+    }
 }
 
 /// The receiver side of NAK. Absence of a hole in the header means that there is none (ResTP §3.4), so every

@@ -17,6 +17,14 @@ pub enum Reordering {
     Adaptive,
 }
 
+impl Reordering {
+    /// Both with their names in compositions.
+    pub const ALL: [(&'static str, Reordering); 2] = [
+        ("threshold", Reordering::Threshold),
+        ("adaptive", Reordering::Adaptive),
+    ];
+}
+
 /// Loss episodes in a row without a late segment that close the window (RFC 8985 §6.2, step 4: RACK.reo_wnd_persist).
 const PERSISTENCE: u32 = 16;
 

@@ -5,7 +5,7 @@ use super::Sender;
 use crate::ack::AckReport;
 use crate::congestion::CongestionEvent;
 use crate::loss_handling::{Acknowledged, Finding, Silence};
-use crate::recovery::{Evidence, FalseReport, Feedback, LaneId};
+use crate::recovery::{Evidence, FalseReport, Feedback, Findings, LaneId};
 use restp_base::time::{Duration, Time};
 
 /// Credit beside a report: the peer takes `units` from `at` on.
@@ -74,10 +74,7 @@ impl Sender {
             rtt: &self.lane.rtt,
         };
         let findings = self.recovery.on_feedback(&mut self.board, &evidence);
-        self.counters.lost_packets += findings.lost;
-        if findings.urgent {
-            self.admission.retransmit_at_once();
-        }
+        self.note_findings(&findings);
         if self.probing.outage.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }
@@ -95,6 +92,28 @@ impl Sender {
             .on_findings(now, feedback, findings, reaction, outstanding, load);
         if peer.echoes_mark {
             self.on_mark(now, outstanding);
+        }
+    }
+
+    /// Time has shown what no report did: overtaken segments that were given time to come are lost (RFC 8985 §6.3).
+    pub(super) fn on_recovery_deadline(&mut self, now: Time) {
+        let outstanding = self.board.in_flight_bytes();
+        let told = self.board.losses().len();
+        let findings = self.recovery.on_deadline(&mut self.board, now, &self.lane.rtt);
+        self.note_findings(&findings);
+        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let load = self.load(self.board.in_flight_bytes());
+        self.lane
+            .on_losses(now, &self.board.losses()[told..], reaction, load);
+        let nothing = Feedback::default();
+        self.lane
+            .on_findings(now, &nothing, findings, reaction, outstanding, load);
+    }
+
+    fn note_findings(&mut self, findings: &Findings) {
+        self.counters.lost_packets += findings.lost;
+        if findings.urgent {
+            self.admission.retransmit_at_once();
         }
     }
 

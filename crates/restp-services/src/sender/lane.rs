@@ -93,6 +93,9 @@ impl Lane {
             };
             self.tell(now, &CongestionEvent::Lost { bytes }, before);
         }
+        if findings.restored && reaction.reduce_window {
+            self.tell(now, &CongestionEvent::Restored, load);
+        }
         if findings.urgent {
             // The repeat that leaves now has a round trip of its own before the timer may judge it. With a full queue
             // that is longer than what is left of a timer set by the last progress.

@@ -24,6 +24,7 @@ impl Sender {
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
         let timers = [
             (self.lane.rto.deadline(), Wakeup::Retransmission),
+            (self.recovery.deadline(), Wakeup::Retransmission),
             (self.admission.paced_until(), Wakeup::Pacing),
             (
                 self.encoder.as_ref().and_then(FecEncoder::deadline),
@@ -43,6 +44,9 @@ impl Sender {
 
     /// Acts on every deadline that has come. Early calls do no harm.
     pub fn on_deadline(&mut self, now: Time) -> TimeoutOutcome {
+        if self.recovery.deadline().is_some_and(|at| at <= now) {
+            self.on_recovery_deadline(now);
+        }
         let outcome = if self.lane.rto.has_expired(now) {
             self.on_timeout(now)
         } else {

@@ -45,7 +45,7 @@ struct Rules {
 impl Envelope {
     /// The first window of a sender with this composition. None: nothing bounds its flight.
     pub fn new(composition: &Composition) -> Option<Self> {
-        let mut rules = Rules::of(composition.congestion)?;
+        let mut rules = Rules::of(&composition.congestion)?;
         if composition.loss_handling != LossHandling::Congestion {
             rules.kept = None;
         }
@@ -125,8 +125,8 @@ impl Envelope {
 }
 
 impl Rules {
-    /// The algorithm's own numbers. None for the open loop, which only its pace bounds.
-    fn of(choice: CongestionChoice) -> Option<Self> {
+    /// The algorithm's own numbers. None where nothing here bounds it, as the open loop, which has only its pace.
+    fn of(choice: &CongestionChoice) -> Option<Self> {
         use CongestionChoice as Choice;
         let window = |common: CommonParams, kept: u64| Rules {
             initial_segments: common.initial_window_segments,
@@ -141,12 +141,11 @@ impl Rules {
             linear: common.growth == Growth::Bytes,
             ..window(common, 500) // RFC 5681 (4)
         };
-        Some(match choice {
-            Choice::Rate(_) => return None,
-            Choice::None {
-                flight_limit_segments,
-            } => Rules {
-                initial_segments: flight_limit_segments,
+        Some(match choice.clone() {
+            // Hybla counts in round trips of its own, and what comes from outside by rules of its own.
+            Choice::Rate(_) | Choice::Hybla(_) | Choice::Custom(_) => return None,
+            Choice::None(limit) => Rules {
+                initial_segments: limit.flight_limit_segments,
                 fixed: true,
                 kept: None,
                 ..window(CommonParams::default(), 1000)
