@@ -1,16 +1,16 @@
-//! What happens next: events ordered by time, and those of one time by insertion.
+//! What happens next: events ordered by time, and those of one time in an order drawn for that time.
 //!
 //! Every source of events (a direction's oldest packet in flight, a host's timer) has at most one event here, so a
 //! tournament fits better than a heap: a source's leaf is fixed, changing it replays one path to the root, and the
 //! comparisons on the way are conditional moves that no branch predictor can get wrong.
+//!
+//! Packets that reach a router at one instant over several lines compete for the place in its queue. Any fixed order, of
+//! insertion or of sources, favours the same ones every time and locks the others out (Floyd, Jacobson 1992, "On traffic
+//! phase effects in packet-switched gateways"). A router has no such order: its ports are served as they happen to be
+//! ready. Hence every source draws its rank anew for every instant.
 
-use restp_base::random::Stream;
 use restp_base::time::Time;
 use std::hint::select_unpredictable;
-
-/// Orders simultaneous events; smaller was inserted earlier, unless ties are shuffled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn(u64);
 
 /// The next event of every source.
 #[derive(Clone, Debug)]
@@ -19,23 +19,43 @@ pub(crate) struct Agenda {
     /// the smaller of its children. Siblings lie side by side, node `n` at `pairs[n / 2][n % 2]`: one look per match.
     pairs: Vec<[u128; 2]>,
     sources: usize,
-    turns: u64,
-    shuffle: Option<Stream>,
+    ties: Ties,
 }
 
-/// Bits of a key that name the source. The 42 bits above count turns: enough for 4·10¹² events.
+/// The order of simultaneous events: a keyed hash of instant and source, so that an event more or less leaves the order
+/// of all others as it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ties(u64);
+
+impl Ties {
+    /// With the key `key`.
+    pub(crate) const fn new(key: u64) -> Self {
+        Ties(key)
+    }
+
+    /// The rank of `source` at `at`: number `source` of the SplitMix64 sequence that the instant and the key seed
+    /// (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+    pub(crate) const fn rank(self, source: usize, at: Time) -> u64 {
+        let gamma = 0x9e37_79b9_7f4a_7c15;
+        let mut bits = (at.as_nanos() ^ self.0).wrapping_add((source as u64 + 1).wrapping_mul(gamma));
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ bits >> 31
+    }
+}
+
+/// Bits of a key that name the source; the 42 bits above are its rank.
 const SOURCE_BITS: u32 = 22;
-const TURNS: u64 = 1 << (64 - SOURCE_BITS);
+const SOURCES: u64 = 1 << SOURCE_BITS;
 const IDLE: u128 = u128::MAX;
 
 impl Agenda {
     /// No events, from sources `0 .. sources`.
-    pub(crate) fn new(sources: usize) -> Self {
+    pub(crate) fn new(sources: usize, ties: Ties) -> Self {
         let mut agenda = Agenda {
             pairs: vec![[IDLE; 2]],
             sources: 0,
-            turns: 0,
-            shuffle: None,
+            ties,
         };
         agenda.grow(sources);
         agenda
@@ -58,24 +78,10 @@ impl Agenda {
         }
     }
 
-    /// From now on simultaneous events come in an order drawn from `stream`.
-    pub(crate) fn shuffle(&mut self, stream: Stream) {
-        self.shuffle = Some(stream);
-    }
-
-    /// A place behind everything inserted so far.
-    pub(crate) fn turn(&mut self) -> Turn {
-        if let Some(stream) = &mut self.shuffle {
-            return Turn(stream.below(TURNS));
-        }
-        self.turns += 1;
-        Turn(self.turns)
-    }
-
     /// The source had no event, and now has this one. Cheaper than [`Agenda::set`]: most new events lie behind others,
     /// and nothing changes above the first match they do not win.
-    pub(crate) fn add(&mut self, source: usize, at: Time, turn: Turn) {
-        let key = key(source, at, turn);
+    pub(crate) fn add(&mut self, source: usize, at: Time) {
+        let key = self.key(source, at);
         let mut node = self.leaves() + source;
         debug_assert!(self.key_of(node) == IDLE, "source {source} has an event already");
         while node > 0 {
@@ -89,8 +95,8 @@ impl Agenda {
     }
 
     /// The source's event is now this one.
-    pub(crate) fn set(&mut self, source: usize, at: Time, turn: Turn) {
-        self.replay(source, key(source, at, turn));
+    pub(crate) fn set(&mut self, source: usize, at: Time) {
+        self.replay(source, self.key(source, at));
     }
 
     /// The source has no event.
@@ -101,7 +107,7 @@ impl Agenda {
     /// The earliest event: its time and source.
     pub(crate) fn first(&self) -> Option<(Time, usize)> {
         let key = self.key_of(1);
-        let source = (key as u64 & ((1 << SOURCE_BITS) - 1)) as usize;
+        let source = (key as u64 % SOURCES) as usize;
         (key != IDLE).then_some((Time::from_nanos((key >> 64) as u64), source))
     }
 
@@ -125,41 +131,47 @@ impl Agenda {
         }
         self.pairs[0][1] = winner;
     }
-}
 
-/// Time, then turn, then source.
-fn key(source: usize, at: Time, turn: Turn) -> u128 {
-    u128::from(at.as_nanos()) << 64 | u128::from(turn.0 << SOURCE_BITS | source as u64)
+    /// Time, then rank, then source.
+    fn key(&self, source: usize, at: Time) -> u128 {
+        let rank = self.ties.rank(source, at) & !(SOURCES - 1);
+        u128::from(at.as_nanos()) << 64 | u128::from(rank | source as u64)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use restp_base::random::Stream;
 
+    const TIES: Ties = Ties::new(7);
+
+    /// Every order of four sources comes about equally often over many instants: of 24 orders and 24,000 instants each
+    /// about 1,000 times, with a standard deviation of 31.
     #[test]
-    fn simultaneous_events_keep_their_insertion_order() {
-        let mut agenda = Agenda::new(3);
-        let turns = [agenda.turn(), agenda.turn(), agenda.turn()];
-        for (source, turn) in [(0, turns[2]), (1, turns[0]), (2, turns[1])] {
-            agenda.set(source, Time::from_nanos(5), turn);
+    fn simultaneous_events_come_in_every_order() {
+        let mut agenda = Agenda::new(4, TIES);
+        let mut seen = std::collections::BTreeMap::<Vec<usize>, u32>::new();
+        for instant in 0..24_000 {
+            (0..4).for_each(|source| agenda.set(source, Time::from_nanos(instant * 12_000)));
+            let mut order = Vec::new();
+            while let Some((_, source)) = agenda.first() {
+                order.push(source);
+                agenda.clear(source);
+            }
+            *seen.entry(order).or_default() += 1;
         }
-        let mut order = Vec::new();
-        while let Some((_, source)) = agenda.first() {
-            order.push(source);
-            agenda.clear(source);
-        }
-        assert_eq!(order, [1, 2, 0]);
+        assert_eq!(seen.len(), 24);
+        assert!(seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
     }
 
     #[test]
     fn growing_keeps_the_events() {
-        let mut agenda = Agenda::new(1);
-        let turn = agenda.turn();
-        agenda.set(0, Time::from_nanos(7), turn);
+        let mut agenda = Agenda::new(1, TIES);
+        agenda.set(0, Time::from_nanos(7));
         agenda.grow(8);
         assert_eq!(agenda.first(), Some((Time::from_nanos(7), 0)));
-        let turn = agenda.turn();
-        agenda.set(8, Time::from_nanos(6), turn);
+        agenda.set(8, Time::from_nanos(6));
         assert_eq!(agenda.first(), Some((Time::from_nanos(6), 8)));
     }
 
@@ -167,7 +179,7 @@ mod tests {
     fn agrees_with_a_sorted_list_under_random_changes() {
         let mut random = Stream::named(1, "agenda");
         for sources in [1usize, 2, 5, 16, 33] {
-            let mut agenda = Agenda::new(sources);
+            let mut agenda = Agenda::new(sources, TIES);
             let mut list = vec![None; sources];
             for _ in 0..2000 {
                 let source = random.below(sources as u64) as usize;
@@ -175,13 +187,13 @@ mod tests {
                     agenda.clear(source);
                     list[source] = None;
                 } else {
-                    let (at, turn) = (Time::from_nanos(random.below(20)), agenda.turn());
+                    let at = Time::from_nanos(random.below(20));
                     if list[source].is_none() {
-                        agenda.add(source, at, turn);
+                        agenda.add(source, at);
                     } else {
-                        agenda.set(source, at, turn);
+                        agenda.set(source, at);
                     }
-                    list[source] = Some((at, turn));
+                    list[source] = Some((at, TIES.rank(source, at)));
                 }
                 let earliest = (0..sources)
                     .filter(|&n| list[n].is_some())

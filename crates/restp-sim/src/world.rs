@@ -1,8 +1,8 @@
 //! The network at work: nodes, links, hosts, and the only loop.
 //!
 //! A host is a place where a protocol sends and receives; several may sit on one node. [`World::next`] moves packets
-//! from hop to hop by itself and returns when a host must act. Simultaneous events happen in the order in which they
-//! were scheduled: a packet when its last line takes it, a timer when it is set to its present time.
+//! from hop to hop by itself and returns when a host must act. Simultaneous events of different lines and hosts happen in
+//! an order drawn for their instant, so that none of them is always first; packets of one line keep theirs.
 //!
 //! ```
 //! use restp_base::{machine::Datagram, time::{Duration, Time}, units::Rate};
@@ -28,7 +28,7 @@ mod travel;
 pub use stats::{LinkStats, Totals};
 
 use crate::direction::Direction;
-use crate::queue::{Agenda, Turn};
+use crate::queue::{Agenda, Ties};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Route, Topology};
 use crate::trace::{Sink, Step, TraceEvent};
@@ -94,7 +94,6 @@ struct Host {
     route: Route,
     /// When it wants to wake.
     deadline: Time,
-    turn: Turn,
     /// When the agenda will look at it: never after `deadline`, often before, as a timer that moves to later stays
     /// where it is until then.
     scheduled: Time,
@@ -109,7 +108,7 @@ struct Label {
 
 impl World {
     /// The network of `links`, whose directions draw from the streams `"link/<link>/<forward|reverse>/…"` of the run
-    /// `seed`.
+    /// `seed`; the order of simultaneous events from `"ties"`.
     ///
     /// # Errors
     /// When the links are no network (see [`Topology::new`]) or one of them has an impossible value.
@@ -148,7 +147,10 @@ impl World {
         Ok(World {
             now: Time::ZERO,
             // Sources: the directions, then the strays, then the departures, then the hosts.
-            agenda: Agenda::new(strays + 1 + holding.len()),
+            agenda: Agenda::new(
+                strays + 1 + holding.len(),
+                Ties::new(Stream::named(seed, "ties").bits()),
+            ),
             lines,
             holding,
             hosts: Vec::new(),
@@ -175,12 +177,10 @@ impl World {
     /// Puts a host on a node whose packets leave by `route`: one of several addresses, each with a way of its own.
     pub fn attach_along(&mut self, node: NodeId, route: Route) -> HostId {
         let host = HostId(self.hosts.len() as u32);
-        let turn = self.agenda.turn();
         self.hosts.push(Host {
             node: node.0,
             route,
             deadline: Time::MAX,
-            turn,
             scheduled: Time::MAX,
         });
         self.agenda.grow(1);
@@ -231,14 +231,10 @@ impl World {
             return;
         }
         timer.deadline = at;
-        timer.turn = self.agenda.turn();
         if at <= timer.scheduled && at != Time::MAX {
             timer.scheduled = at;
-            self.agenda.set(
-                self.lines.len() + 1 + self.holding.len() + host.0 as usize,
-                at,
-                timer.turn,
-            );
+            self.agenda
+                .set(self.lines.len() + 1 + self.holding.len() + host.0 as usize, at);
         }
     }
 
@@ -333,12 +329,6 @@ impl World {
         self.topology.bottleneck_rate(from, to)
     }
 
-    /// From now on simultaneous events come in an order drawn from the stream `"ties"` of `seed`, except packets of
-    /// one line. A result that changes hangs on an order that nothing guarantees.
-    pub fn shuffle_ties(&mut self, seed: u64) {
-        self.agenda.shuffle(Stream::named(seed, "ties"));
-    }
-
     /// From now on every step of every packet goes to `sink`.
     pub fn trace(&mut self, sink: impl FnMut(&TraceEvent<'_>) + Send + 'static) {
         self.trace = Some(Box::new(sink));
@@ -352,7 +342,7 @@ impl World {
             timer.scheduled = timer.deadline;
             match timer.deadline {
                 Time::MAX => self.agenda.clear(source),
-                deadline => self.agenda.set(source, deadline, timer.turn),
+                deadline => self.agenda.set(source, deadline),
             }
             return None;
         }

@@ -27,8 +27,6 @@ pub struct Case {
     pub seed: u64,
     /// From then on nothing breaks any more.
     pub heal_ms: u64,
-    /// Simultaneous events come in an order drawn from the seed.
-    pub shuffle_ties: bool,
     /// The server takes only the services of its own composition; otherwise whatever is valid.
     pub exact: bool,
     /// When the client opens conversations, beside those after a restart.
@@ -117,7 +115,6 @@ impl Case {
             about: String::new(),
             seed,
             heal_ms,
-            shuffle_ties: draw.chance(0.5),
             exact: draw.chance(0.5),
             opens_ms,
             pin_every,

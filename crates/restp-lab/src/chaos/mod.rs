@@ -9,7 +9,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `case` | everything a run depends on, as data |
-//! | `swarm`, `network`, `paths`, `traffic`, `faults`, `ties` | the parts of a case, and how each is drawn |
+//! | `swarm`, `network`, `paths`, `traffic`, `faults` | the parts of a case, and how each is drawn |
 //! | `stage`, `host`, `application`, `conversations` | the run |
 //! | `trace` | what a run leaves behind |
 //! | [`laws`], `liveness` | what must hold |
@@ -28,7 +28,6 @@ mod shrink;
 mod stage;
 mod summary;
 mod swarm;
-mod ties;
 mod trace;
 mod traffic;
 

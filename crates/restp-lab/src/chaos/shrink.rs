@@ -53,7 +53,6 @@ fn candidates(case: &Case) -> Vec<Case> {
     add(&|case| case.client_writes = case.client_writes.halved().unwrap_or(Traffic::Nothing));
     add(&|case| case.server_writes = case.server_writes.at_once());
     add(&|case| case.client_writes = case.client_writes.at_once());
-    add(&|case| case.shuffle_ties = false);
     add(&|case| case.exact = true);
     add(&|case| case.server = case.client.clone());
     // Without it an outage over several paths lasts a day, and breaks the law of progress for another reason.

@@ -3,7 +3,7 @@
 use super::conversations::{Conversations, FIRST_PORT, Owner};
 use super::host::{self, Host};
 use super::trace::{Ending, Trace, What};
-use super::{Case, CaseError, Side, liveness, network, paths, ties};
+use super::{Case, CaseError, Side, liveness, network, paths};
 use crate::host::IP_HEADER_BYTES;
 use crate::traffic::PORT;
 use restp_base::machine::{Datagram, Machine, PathAddress};
@@ -155,7 +155,6 @@ impl<'a> Wire<'a> {
     fn new(case: &'a Case, several: bool) -> Result<Self, CaseError> {
         let broken = |error: &dyn std::fmt::Display| CaseError::Network(error.to_string());
         let mut world = World::new(&network::links(case), case.seed).map_err(|error| broken(&error))?;
-        ties::shuffle(case, &mut world);
         let steps = Arc::new(Mutex::new(VecDeque::new()));
         let sink = steps.clone();
         world.trace(move |event| {

@@ -1,32 +1,37 @@
 //! Packets between two hops.
 
-use crate::queue::Turn;
 use restp_base::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A packet and when it is due. Ordered by time, then turn.
+/// A packet and when it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InFlight {
     pub(super) at: Time,
-    pub(super) turn: Turn,
     pub(super) packet: u32,
 }
 
-/// Packets outside the order of their line, with that line; and packets that cross none.
+/// Packets outside the order of their line, with that line; and packets that cross none. Simultaneous ones come in the
+/// order in which they left.
 #[derive(Debug, Default)]
-pub(super) struct Strays(BinaryHeap<Reverse<(InFlight, Option<usize>)>>);
+pub(super) struct Strays {
+    due: BinaryHeap<Reverse<(Time, u64, u32, Option<usize>)>>,
+    pushed: u64,
+}
 
 impl Strays {
     pub(super) fn push(&mut self, stray: InFlight, line: Option<usize>) {
-        self.0.push(Reverse((stray, line)));
+        self.pushed += 1;
+        self.due
+            .push(Reverse((stray.at, self.pushed, stray.packet, line)));
     }
 
-    pub(super) fn first(&self) -> Option<InFlight> {
-        self.0.peek().map(|Reverse((stray, _))| *stray)
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse((at, ..))| *at)
     }
 
-    pub(super) fn pop(&mut self) -> Option<(InFlight, Option<usize>)> {
-        self.0.pop().map(|Reverse(stray)| stray)
+    pub(super) fn pop(&mut self) -> Option<(u32, Option<usize>)> {
+        self.due.pop().map(|Reverse((_, _, packet, line))| (packet, line))
     }
 }

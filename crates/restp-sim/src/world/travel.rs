@@ -12,7 +12,7 @@ impl World {
         let in_flight = &mut self.lines[index].in_flight;
         let due = in_flight.pop_front()?;
         match in_flight.front() {
-            Some(next) => self.agenda.set(index, next.at, next.turn),
+            Some(next) => self.agenda.set(index, next.at),
             None => self.agenda.clear(index),
         }
         self.events += 1;
@@ -20,12 +20,12 @@ impl World {
     }
 
     pub(super) fn stray_due(&mut self, arrived: &mut Datagram) -> Option<Happening> {
-        let (due, line) = self.strays.pop()?;
+        let (packet, line) = self.strays.pop()?;
         self.schedule_strays();
         self.events += 1;
         match line {
-            Some(index) => self.hop(due.packet, index, arrived),
-            None => Some(self.hand_over(due.packet, arrived)),
+            Some(index) => self.hop(packet, index, arrived),
+            None => Some(self.hand_over(packet, arrived)),
         }
     }
 
@@ -78,10 +78,7 @@ impl World {
             ..
         } = &self.lines[index];
         match direction.next_decision() {
-            Some(at) => {
-                let turn = self.agenda.turn();
-                self.agenda.set(*departures, at, turn);
-            }
+            Some(at) => self.agenda.set(*departures, at),
             None => self.agenda.clear(*departures),
         }
     }
@@ -134,24 +131,22 @@ impl World {
         if !in_order {
             return self.stray(packet, at, Some(index));
         }
-        let turn = self.agenda.turn();
         let in_flight = &mut self.lines[index].in_flight;
         if in_flight.is_empty() {
-            self.agenda.add(index, at, turn);
+            self.agenda.add(index, at);
         }
-        in_flight.push_back(InFlight { at, turn, packet });
+        in_flight.push_back(InFlight { at, packet });
     }
 
     #[cold]
     pub(super) fn stray(&mut self, packet: u32, at: Time, line: Option<usize>) {
-        let turn = self.agenda.turn();
-        self.strays.push(InFlight { at, turn, packet }, line);
+        self.strays.push(InFlight { at, packet }, line);
         self.schedule_strays();
     }
 
     fn schedule_strays(&mut self) {
-        match self.strays.first() {
-            Some(next) => self.agenda.set(self.lines.len(), next.at, next.turn),
+        match self.strays.next() {
+            Some(at) => self.agenda.set(self.lines.len(), at),
             None => self.agenda.clear(self.lines.len()),
         }
     }

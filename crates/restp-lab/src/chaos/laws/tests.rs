@@ -33,7 +33,7 @@ fn case(choices: &[(&str, &str)]) -> Case {
         delay_us: 5_000,
         queue_bytes: 200_000,
     }];
-    (case.shuffle_ties, case.exact, case.heal_ms) = (false, true, 5_000);
+    (case.exact, case.heal_ms) = (true, 5_000);
     (case.client, case.server) = (choices.clone(), choices);
     (case.client_writes, case.server_writes) = (writes.clone(), writes);
     case
