@@ -7,6 +7,11 @@ use restp_base::time::Time;
 
 use super::Sender;
 
+/// Encoded packets take the place of data where the window is larger than this many segments: so much anybody may put into
+/// the network at once (RFC 3390), and in a smaller window one encoded packet would displace most of the data that it
+/// protects.
+const LEAST_CHARGED: u64 = 4;
+
 /// What the peer's window counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditUnit {
@@ -167,7 +172,11 @@ impl Sender {
 
     /// Do window, pacing and the caution after a timeout allow `bytes` more?
     pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
-        let fits = self.in_flight_bytes() + bytes <= self.lane.controller.window_bytes();
+        let window = self.lane.controller.window_bytes();
+        let in_flight = self.board.in_flight_bytes();
+        let redundancy = self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed());
+        let least = LEAST_CHARGED * u64::from(self.parameters.segment_bytes);
+        let fits = in_flight + bytes <= window && in_flight + redundancy + bytes <= window.max(least);
         if self.board.in_flight() > 0 && (self.admission.is_cautious() || !fits) {
             return false;
         }

@@ -5,7 +5,7 @@ use super::Sender;
 use crate::ack::AckReport;
 use crate::congestion::CongestionEvent;
 use crate::loss_handling::{Acknowledged, Finding, Silence};
-use crate::recovery::{Evidence, FalseReport, Feedback, Findings, LaneId};
+use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
 use restp_base::time::{Duration, Time};
 
 /// Credit beside a report: the peer takes `units` from `at` on.
@@ -46,8 +46,6 @@ impl Sender {
         }
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         self.buffer.release_below(self.board.first());
-        self.redundancy
-            .on_delivered(self.board.lane(LaneId::FIRST).latest_delivered());
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }

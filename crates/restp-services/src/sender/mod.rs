@@ -330,11 +330,6 @@ impl Sender {
         self.queue.bytes() + self.buffer.bytes() + self.board.memory() + encoder
     }
 
-    /// Bytes believed to be in the network, encoded packets included.
-    fn in_flight_bytes(&self) -> u64 {
-        self.board.in_flight_bytes() + self.redundancy.in_flight_bytes()
-    }
-
     /// Payload of a full segment of new data.
     fn full_payload(&self) -> usize {
         (self.lane.mtu.segment_bytes() as usize).saturating_sub(self.parameters.reserved_bytes as usize)

@@ -91,7 +91,7 @@ impl Sender {
         let encoded = self.encoder.as_mut()?.poll(now)?;
         let bytes = encoded.payload.len() as u64;
         self.board.on_encoded();
-        self.redundancy.on_sent(self.board.transmissions(), bytes);
+        self.redundancy.on_sent(now, bytes);
         self.pace(now, bytes);
         Some(encoded)
     }
