@@ -13,7 +13,7 @@
 //! | [`config`] | a link as a TOML file describes it, for every file that describes one |
 //!
 //! One seed gives one run: every random choice comes from a stream named after its link, direction and model,
-//! and simultaneous events happen in an order drawn from the stream `"ties"`.
+//! and of simultaneous events timers come first, then arrivals in an order drawn from the stream `"ties"`.
 
 pub mod config;
 pub mod direction;

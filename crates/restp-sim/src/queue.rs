@@ -7,7 +7,8 @@
 //! Packets that reach a router at one instant over several lines compete for the place in its queue. Any fixed order, of
 //! insertion or of sources, favours the same ones every time and locks the others out (Floyd, Jacobson 1992, "On traffic
 //! phase effects in packet-switched gateways"). A router has no such order: its ports are served as they happen to be
-//! ready. Hence every source draws its rank anew for every instant.
+//! ready. Hence every source draws its rank anew for every instant. Timers of hosts come before arrivals of the same instant:
+//! to take what arrives takes a moment.
 
 use restp_base::time::Time;
 use std::hint::select_unpredictable;
@@ -25,22 +26,27 @@ pub(crate) struct Agenda {
 /// The order of simultaneous events: a keyed hash of instant and source, so that an event more or less leaves the order
 /// of all others as it was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ties(u64);
+pub(crate) struct Ties {
+    key: u64,
+    /// The first source that is the timer of a host.
+    timers: usize,
+}
 
 impl Ties {
-    /// With the key `key`.
-    pub(crate) const fn new(key: u64) -> Self {
-        Ties(key)
+    /// With the key `key`; sources from `timers` on are timers.
+    pub(crate) const fn new(key: u64, timers: usize) -> Self {
+        Ties { key, timers }
     }
 
     /// The rank of `source` at `at`: number `source` of the SplitMix64 sequence that the instant and the key seed
     /// (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
     pub(crate) const fn rank(self, source: usize, at: Time) -> u64 {
         let gamma = 0x9e37_79b9_7f4a_7c15;
-        let mut bits = (at.as_nanos() ^ self.0).wrapping_add((source as u64 + 1).wrapping_mul(gamma));
+        let mut bits = (at.as_nanos() ^ self.key).wrapping_add((source as u64 + 1).wrapping_mul(gamma));
         bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
+        bits ^= bits >> 31;
+        bits >> 1 | ((source < self.timers) as u64) << 63
     }
 }
 
@@ -144,7 +150,7 @@ mod tests {
     use super::*;
     use restp_base::random::Stream;
 
-    const TIES: Ties = Ties::new(7);
+    const TIES: Ties = Ties::new(7, usize::MAX);
 
     /// Every order of four sources comes about equally often over many instants: of 24 orders and 24,000 instants each
     /// about 1,000 times, with a standard deviation of 31.
@@ -163,6 +169,15 @@ mod tests {
         }
         assert_eq!(seen.len(), 24);
         assert!(seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_timer_runs_out_before_anything_arrives_at_the_same_instant() {
+        let mut agenda = Agenda::new(3, Ties::new(7, 2));
+        for instant in 0..100 {
+            (0..3).for_each(|source| agenda.set(source, Time::from_nanos(instant)));
+            assert_eq!(agenda.first(), Some((Time::from_nanos(instant), 2)));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The network at work: nodes, links, hosts, and the only loop.
 //!
 //! A host is a place where a protocol sends and receives; several may sit on one node. [`World::next`] moves packets
-//! from hop to hop by itself and returns when a host must act. Simultaneous events of different lines and hosts happen in
-//! an order drawn for their instant, so that none of them is always first; packets of one line keep theirs.
+//! from hop to hop by itself and returns when a host must act. Packets that different lines deliver at one instant come in
+//! an order drawn for it, so that none of them is always first; packets of one line keep theirs. Timers come before them.
 //!
 //! ```
 //! use restp_base::{machine::Datagram, time::{Duration, Time}, units::Rate};
@@ -149,7 +149,7 @@ impl World {
             // Sources: the directions, then the strays, then the departures, then the hosts.
             agenda: Agenda::new(
                 strays + 1 + holding.len(),
-                Ties::new(Stream::named(seed, "ties").bits()),
+                Ties::new(Stream::named(seed, "ties").bits(), strays + 1 + holding.len()),
             ),
             lines,
             holding,

@@ -7,9 +7,8 @@ use restp_base::time::Time;
 
 use super::Sender;
 
-/// Encoded packets take the place of data where the window is larger than this many segments: so much anybody may put into
-/// the network at once (RFC 3390), and in a smaller window one encoded packet would displace most of the data that it
-/// protects.
+/// Encoded packets take the place of data in windows of at least this many segments: so much anybody may put into the network
+/// at once (RFC 3390), and in a smaller window one encoded packet would displace most of the data that it protects.
 const LEAST_CHARGED: u64 = 4;
 
 /// What the peer's window counts.
@@ -173,10 +172,8 @@ impl Sender {
     /// Do window, pacing and the caution after a timeout allow `bytes` more?
     pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let window = self.lane.controller.window_bytes();
-        let in_flight = self.board.in_flight_bytes();
-        let redundancy = self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed());
-        let least = LEAST_CHARGED * u64::from(self.parameters.segment_bytes);
-        let fits = in_flight + bytes <= window && in_flight + redundancy + bytes <= window.max(least);
+        let in_flight = self.board.in_flight_bytes() + bytes;
+        let fits = in_flight <= window && in_flight + self.charged_redundancy(now, window) <= window;
         if self.board.in_flight() > 0 && (self.admission.is_cautious() || !fits) {
             return false;
         }
@@ -185,6 +182,16 @@ impl Sender {
             return false;
         }
         true
+    }
+
+    /// Bytes of encoded packets in the network that take the place of data in the `window`. While losses are repaired none
+    /// do: that window has been cut, and what leaves under it brings the acknowledgements that repair needs.
+    fn charged_redundancy(&mut self, now: Time, window: u64) -> u64 {
+        let least = LEAST_CHARGED * u64::from(self.parameters.segment_bytes);
+        if window < least || self.recovery.is_active() {
+            return 0;
+        }
+        self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed())
     }
 
     /// Is the flight limit kept? Without congestion control nothing shrinks the flight when losses pile up faster
