@@ -140,12 +140,12 @@ impl Association {
             self.out.rescue.on_pointer(number);
             self.release.acknowledged(number);
         }
-        if let Some(window) = said.window
+        // A window says nothing without the pointer that it counts from: packets of other paths were later or earlier.
+        if let (Some(number), Some(window)) = (number, said.window)
             && self.composition.flow_control != FlowControl::None
         {
             let shut = !self.out.window.allows(self.out.next);
-            let at = number.unwrap_or(self.out.first);
-            self.out.window.update(at, window.into());
+            self.out.window.extend(number, window.into());
             if shut && self.out.window.allows(self.out.first) {
                 self.members
                     .iter_mut()

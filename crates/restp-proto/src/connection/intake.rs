@@ -285,6 +285,9 @@ impl Connection {
             return;
         };
         if sequence::expand(next, number) < next && self.has_feedback() {
+            if let Some(subflow) = &mut self.subflow {
+                subflow.on_asked();
+            }
             self.receiver.acknowledgement().on_urgent_once();
         }
     }

@@ -62,10 +62,11 @@ pub(crate) struct Subflow {
     /// Connection numbers of the frames in the send queue, and of what is outstanding.
     queued: VecDeque<u64>,
     pub(super) mapping: Mapping,
-    /// The association's pointer and window, as they stand now; the pointer last sent here.
+    /// The association's pointer and window, as they stand now.
     data_ack: u64,
-    data_ack_sent: u64,
     window: Option<u16>,
+    /// Both as last sent here, unless the peer has asked since.
+    told: Option<(u64, Option<u16>)>,
     /// Number of our DATA_FIN while a packet shall carry it.
     fin_due: Option<u64>,
     /// Paths in use, or the ordinal of this one while it is set up (OP-20).
@@ -101,8 +102,8 @@ impl Subflow {
             queued: VecDeque::new(),
             mapping: Mapping::new(first),
             data_ack: sequence::ORIGIN,
-            data_ack_sent: 0,
             window: None,
+            told: None,
             fin_due: None,
             k,
             integrity,
@@ -222,8 +223,9 @@ impl Subflow {
         if self.confirms && acknowledges && !header.flags.has(Flags::RST) {
             header.mp = self.confirmation();
         }
-        let data_ack =
-            (acknowledges && (bare || self.data_ack != self.data_ack_sent)).then_some(self.data_ack);
+        let known = Some((self.data_ack, self.window));
+        // A window counts from the pointer beside it (OP-55), so news of either take both.
+        let data_ack = (acknowledges && (bare || self.told != known)).then_some(self.data_ack);
         let mapped = number.and_then(|number| Some((number, self.mapping.carried_by(number)?)));
         // Beside a cookie there is one form of DSS, without it (OP-21).
         let roomy = header.cookie().is_none();
@@ -246,7 +248,14 @@ impl Subflow {
         if dss != Dss::default() {
             header.dss = Some(dss);
         }
-        self.data_ack_sent = data_ack.unwrap_or(self.data_ack_sent);
+        if data_ack.is_some() {
+            self.told = known;
+        }
+    }
+
+    /// The peer wants to hear where the association stands, whatever was said before.
+    pub(super) fn on_asked(&mut self) {
+        self.told = None;
     }
 
     /// The answer to our SYN.

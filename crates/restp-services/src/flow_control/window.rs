@@ -46,6 +46,15 @@ impl SendWindow {
         is_news
     }
 
+    /// The same where reports of several paths overtake each other: only an edge beyond all before moves it, because what
+    /// was promised is kept (RFC 8684 §3.3.5).
+    pub fn extend(&mut self, cumulative: u64, window: u64) {
+        if cumulative + window > self.edge {
+            self.at = cumulative;
+            self.edge = cumulative + window;
+        }
+    }
+
     /// May the segment `number` be sent?
     pub fn allows(&self, number: u64) -> bool {
         number < self.edge
@@ -117,6 +126,17 @@ mod tests {
         assert_eq!(window.edge(), 125);
         window.update(105, 0);
         assert!(!window.allows(105));
+    }
+
+    #[test]
+    fn of_reports_that_overtake_each_other_the_farthest_edge_counts() {
+        let mut window = SendWindow::initial(100, 10);
+        window.extend(140, 0);
+        assert_eq!(window.edge(), 140);
+        window.extend(100, 30); // left before, on a slower path
+        assert_eq!(window.edge(), 140);
+        window.extend(120, 40);
+        assert_eq!(window.edge(), 160);
     }
 
     #[test]

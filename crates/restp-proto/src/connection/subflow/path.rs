@@ -212,6 +212,9 @@ impl Connection {
 
     /// An acknowledgement leaves with the next turn, because the association has news.
     pub(crate) fn acknowledge_soon(&mut self) {
+        if let Some(subflow) = &mut self.subflow {
+            subflow.on_asked();
+        }
         self.receiver.acknowledgement().on_urgent_once();
     }
 }

@@ -69,17 +69,14 @@ impl Connection {
         self.notices.push_back(Notice::established(self.opened_here));
     }
 
-    /// Every byte below `ack` has arrived, and `window_bytes` from there on may come. Only an edge that is farther than all
-    /// before moves it (RFC 8684 §3.3.5).
+    /// Every byte below `ack` has arrived, and `window_bytes` from there on may come.
     fn on_data_ack(&mut self, ack: u64, window_bytes: u64) {
         let fin = self.release.local_fin().map_or(0, |_| 1);
         if ack > self.out.numbers.next_byte() + fin {
             self.own.rejected_packets += 1; // never sent
             return;
         }
-        if ack + window_bytes > self.out.window.edge() {
-            self.out.window = SendWindow::initial(ack, window_bytes);
-        }
+        self.out.window.extend(ack, window_bytes);
         let first = self.out.numbers.ended_by(ack);
         if first > self.out.first {
             self.out.first = first;
