@@ -4,7 +4,9 @@ mod common;
 
 use common::lines::*;
 use common::*;
-use restp_base::flow::{Flow, FlowId, FlowStats, Read};
+use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, PathState, Read};
+use restp_base::machine::Event;
+use restp_proto::wire::{Dss, Mapping};
 
 /// A reader that takes `segments` at each step of a writer that writes all it may; what it got is dropped.
 fn step(pair: &mut Pair, side: usize, flows: (FlowId, FlowId), segments: usize) {
@@ -70,4 +72,123 @@ fn a_window_counts_from_the_pointer_beside_it_however_late_it_comes() {
     }
     assert!(stats(&pair, 0, flow).delivered_messages > 400 * 25);
     assert!(stats(&pair, 1, accepted).delivered_messages > 400 * 25);
+}
+
+/// Neither side has suspected a path, waited for a timer or taken a packet for lost.
+fn assert_paths_are_undisturbed(pair: &Pair, flows: (FlowId, FlowId)) {
+    for (side, flow) in [flows.0, flows.1].into_iter().enumerate() {
+        let judged = |event: &&Event| matches!(event, Event::Path(_, _, state) if *state != PathState::Up);
+        assert_eq!(pair.events[side].iter().find(judged), None, "side {side}");
+        let stats = stats(pair, side, flow);
+        assert_eq!((stats.timeouts, stats.lost_packets), (0, 0), "side {side}");
+    }
+}
+
+#[test]
+fn a_reader_that_stops_says_nothing_about_the_paths() {
+    for pause in [secs(10), secs(100)] {
+        let (mut pair, flow, _) = two_paths("multipath", &[("window", "256 segments")]);
+        let flows = (flow, both_up(&mut pair));
+        let ends = pair.now + pause;
+        while pair.now < ends {
+            step(&mut pair, 0, flows, 0);
+            pair.run_for(MS * 100);
+        }
+        assert_paths_are_undisturbed(&pair, flows);
+        let asked = pair
+            .log
+            .iter()
+            .filter(|seen| seen.from == 0 && seen.at + secs(5) > ends);
+        assert!(asked.count() > 2, "the window is probed");
+        for _ in 0..100 {
+            step(&mut pair, 0, flows, usize::MAX);
+            pair.run_for(MS * 10);
+        }
+        assert_paths_are_undisturbed(&pair, flows);
+        assert_eq!(beyond_the_granted_edge(&pair, 0), 0);
+        assert!(
+            stats(&pair, 1, flows.1).delivered_messages > 1000,
+            "it goes on at once"
+        );
+    }
+}
+
+/// What the stalled end says for itself are answers, too.
+#[test]
+fn a_reader_that_stops_and_goes_on_writing_says_nothing_about_the_paths() {
+    let (mut pair, flow, _) = two_paths("multipath", &[("window", "256 segments")]);
+    let flows = (flow, both_up(&mut pair));
+    for _ in 0..10_000 {
+        step(&mut pair, 0, flows, 0);
+        pair.write(1, flows.1, &noise(100));
+        pair.run_for(MS);
+        pair.read_all(0, flows.0);
+    }
+    assert_paths_are_undisturbed(&pair, flows);
+}
+
+#[test]
+fn a_reader_that_does_not_return_is_given_up_after_the_progress_timeout() {
+    let set = [("window", "32 segments"), ("progress-timeout", "5 s")];
+    let (mut pair, flow, _) = two_paths("multipath", &set);
+    let flows = (flow, both_up(&mut pair));
+    step(&mut pair, 0, flows, 0);
+    pair.run_for(secs(4));
+    assert_eq!(pair.closed(0), None);
+    pair.run_for(secs(2));
+    let closed = pair.closed(0).expect("given up");
+    assert!(
+        matches!(closed, CloseReason::TimedOut(after) if *after == secs(5)),
+        "{closed:?}"
+    );
+}
+
+/// A peer may probe with the segment it would send next: its path has it, the association takes it later.
+#[test]
+fn a_segment_that_probes_the_shut_window_is_acknowledged_by_its_path() {
+    let mut pair = Pair::new(
+        "geo-spread",
+        &[
+            ("ack", "positive+sack"),
+            ("recovery", "pipe"),
+            ("window", "16 segments"),
+        ],
+    );
+    let (flow, accepted) = pair.connect();
+    (0..16).for_each(|_| pair.write(0, flow, &noise(1400)));
+    pair.run_for(secs(1));
+    let data = pair.log.iter().rfind(|seen| seen.from == 0 && seen.is_data());
+    let last = data
+        .and_then(|seen| seen.header.dss?.mapping)
+        .expect("mapped data");
+    let probe = Mapping {
+        dsn: last.dsn.wrapping_add(1),
+        ssn: last.ssn.wrapping_add(1),
+        ..last
+    };
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    }); // it was not sent
+    pair.forge(0, b"probe", |header| {
+        header.sequence = Some(probe.ssn);
+        header.dss = Some(Dss {
+            mapping: Some(probe),
+            ..Dss::default()
+        });
+    });
+    pair.run_for(MS * 100);
+    let answer = &pair
+        .log
+        .iter()
+        .rfind(|seen| seen.from == 1)
+        .expect("an answer")
+        .header;
+    assert_eq!(answer.acknowledgement, Some(probe.ssn.wrapping_add(1)));
+    assert_eq!(answer.dss.and_then(|dss| dss.data_ack), Some(probe.dsn));
+    assert_eq!(answer.window, Some(0));
+    assert_eq!(pair.read_all(1, accepted).len(), 16, "and was not taken");
 }

@@ -16,7 +16,11 @@ impl Association {
 
     /// Breaks off on every path.
     pub(crate) fn abort(&mut self, now: Time) {
-        self.end(now, CloseReason::Aborted);
+        self.break_off(now, CloseReason::Aborted);
+    }
+
+    pub(super) fn break_off(&mut self, now: Time, reason: CloseReason) {
+        self.end(now, reason);
         for member in &mut self.members {
             member.connection.abort(now);
         }
@@ -41,7 +45,7 @@ impl Association {
         self.out.buffer.clear();
         self.out.again.clear();
         (self.out.places, self.out.pins) = (Places::new(self.out.next), Pins::default());
-        (self.out.fin_at, self.out.probe_at) = (None, None);
+        (self.out.fin_at, self.out.shut) = (None, None);
     }
 
     /// Both directions may be over: each path that answers is released, a silent one is broken off. Where none answers they
@@ -80,11 +84,7 @@ impl Association {
             .iter()
             .any(|member| member.connection.is_established());
         if self.state == State::Established && !works && matches!(reason, CloseReason::TimedOut(_)) {
-            self.end(now, reason);
-            return self
-                .members
-                .iter_mut()
-                .for_each(|member| member.connection.abort(now));
+            return self.break_off(now, reason);
         }
         if self.state == State::Established
             && let Some(line) = line.and_then(|line| self.lines.get_mut(line))

@@ -23,7 +23,7 @@ impl Association {
                 .inn
                 .takes(mapping.dsn, packet.payload.len(), &self.composition)
         {
-            // Whoever keeps to the window never sends it, except to ask whether the window is still shut.
+            // Whoever keeps to the window never sends it.
             self.past.rejected_packets += 1;
             return member.connection.acknowledge_soon();
         }
@@ -144,13 +144,7 @@ impl Association {
         if let (Some(number), Some(window)) = (number, said.window)
             && self.composition.flow_control != FlowControl::None
         {
-            let shut = !self.out.window.allows(self.out.next);
             self.out.window.extend(number, window.into());
-            if shut && self.out.window.allows(self.out.first) {
-                self.members
-                    .iter_mut()
-                    .for_each(|member| member.connection.window_opened());
-            }
         }
         if let Some(fin) = said.fin {
             self.on_fin(now, ordinal, fin);
@@ -182,13 +176,17 @@ impl super::Inbound {
         let Some(reassembly) = &self.reassembly else {
             return false;
         };
-        let number = sequence::expand(reassembly.next(), number);
+        let (number, next) = (sequence::expand(reassembly.next(), number), reassembly.next());
+        let edge = self.window.edge(next, self.inbox.len() as u64);
+        if number == next && edge == next {
+            return true; // asks whether the window is still shut: the path has to answer, whatever the reader does
+        }
         let most_bytes = granted(composition).segments as usize * composition.segment_bytes as usize;
-        let fits = if number == reassembly.next() {
+        let fits = if number == next {
             self.inbox.bytes() == 0 || self.inbox.bytes() + size <= most_bytes
         } else {
             reassembly.held_bytes() + self.inbox.bytes() + size <= most_bytes
         };
-        fits && number < self.window.edge(reassembly.next(), self.inbox.len() as u64)
+        fits && number < edge
     }
 }

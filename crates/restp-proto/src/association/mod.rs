@@ -97,13 +97,20 @@ struct Outbound {
     stalled: bool,
     stalls: u64,
     writer_waits: bool,
-    /// The peer's window is shut: when the next segment asks.
-    probe_at: Option<Time>,
+    shut: Option<ShutWindow>,
     /// Every path has delivered what it carried, and the association's pointer has not followed: when the number it
     /// stands at is placed again.
     resend_at: Option<Time>,
     /// Our DATA_FIN: when it is due again.
     fin_at: Option<Time>,
+}
+
+/// The peer's window is shut, and nothing is outstanding whose acknowledgement could open it.
+#[derive(Clone, Copy, Debug)]
+struct ShutWindow {
+    since: Time,
+    /// When a path asks whether it still is.
+    probe_at: Time,
 }
 
 /// What travels from the peer to here.
@@ -198,7 +205,7 @@ impl Association {
                 again: BTreeSet::new(),
                 rescue: Rescue::default(),
                 writer_waits: false,
-                probe_at: None,
+                shut: None,
                 resend_at: None,
                 fin_at: None,
             },

@@ -1,7 +1,7 @@
 //! Which path sends what: whatever a path has to say for itself first, then numbers that went to a silent path, then new
 //! data (ResTP §3.3.2, §3.5.10; OP-54, OP-55).
 
-use super::{Association, Member, State};
+use super::{Association, Member, ShutWindow, State};
 use bytes::Bytes;
 use restp_base::machine::Datagram;
 use restp_base::machine::PathAddress;
@@ -322,25 +322,27 @@ impl Association {
             .collect()
     }
 
-    /// The peer's window is shut and nothing is outstanding: the next segment asks, once per timeout (OP-25). Or all is
-    /// sent: DATA_FIN, until it is acknowledged.
+    /// The peer's window is shut and nothing is outstanding: a path asks, once per timeout (OP-25). It asks with a
+    /// keep-alive, because data that the peer does not take would be missing on the path. Or all is sent: DATA_FIN, until
+    /// it is acknowledged.
     fn ask_or_end(&mut self, now: Time) -> Option<usize> {
         let best = self.best()?;
         let wait = self.members[best].connection.timeout();
         let blocked = !self.out.queue.is_empty() && !self.out.window.allows(self.out.next);
         if blocked && self.out.first == self.out.next {
             self.out.resend_at = None; // there is no head
-            if *self.out.probe_at.get_or_insert(now + wait) > now {
+            let shut = self.out.shut.get_or_insert(ShutWindow {
+                since: now,
+                probe_at: now + wait,
+            });
+            if shut.probe_at > now {
                 return None;
             }
-            self.out.probe_at = None;
-            let number = self.out.next;
-            let payload = self.number_next(self.segment_bytes());
-            self.give(now, number, &payload, &[best], true);
-            self.members[best].connection.set_probe();
+            shut.probe_at = now + wait;
+            self.members[best].connection.ask();
             return Some(best);
         }
-        self.out.probe_at = None;
+        self.out.shut = None;
         if self.resends_head(now, wait) {
             return self.place(now).first().copied();
         }

@@ -1,6 +1,7 @@
 //! The earliest deadline of the paths and of what they share.
 
-use super::{Association, State};
+use super::{Association, ShutWindow, State};
+use restp_base::flow::CloseReason;
 use restp_base::machine::Wakeup;
 use restp_base::time::Time;
 
@@ -16,7 +17,14 @@ impl Association {
             (self.suspicion_at().filter(|_| works), Wakeup::Probe),
             (lines.min(), Wakeup::Retransmission),
             (self.breaks_at.filter(|_| self.says_goodbye()), Wakeup::Expiry),
-            (self.out.probe_at.filter(|_| works), Wakeup::Probe),
+            (
+                self.out.shut.map(|shut| shut.probe_at).filter(|_| works),
+                Wakeup::Probe,
+            ),
+            (
+                self.out.shut.map(|shut| self.stall_deadline(shut)),
+                Wakeup::Expiry,
+            ),
             (self.out.resend_at.filter(|_| works), Wakeup::Retransmission),
             (
                 self.out.fin_at.filter(|_| works && self.awaits_end()),
@@ -25,6 +33,11 @@ impl Association {
         ];
         let shared = shared.into_iter().filter_map(|(at, why)| Some((at?, why)));
         paths.chain(shared).min()
+    }
+
+    /// When a peer that answers and takes nothing any more is given up, as on one path (OP-50).
+    fn stall_deadline(&self, shut: ShutWindow) -> Time {
+        shut.since + self.composition.stall_timeout()
     }
 
     /// The association is over and a path of it is not.
@@ -49,6 +62,9 @@ impl Association {
         if self.breaks_at.is_some_and(|at| at <= now) {
             let members = self.members.iter_mut();
             members.for_each(|member| member.connection.abort(now));
+        }
+        if let Some(shut) = self.out.shut.filter(|shut| self.stall_deadline(*shut) <= now) {
+            self.break_off(now, CloseReason::TimedOut(now.since(shut.since)));
         }
         if self.state == State::Established {
             self.judge(now);

@@ -78,6 +78,16 @@ pub struct Composition {
 }
 
 impl Composition {
+    /// When a peer that takes nothing any more is given up (OP-50, RFC 5482): while losses are taken for outages, that is
+    /// when the outage is.
+    pub fn stall_timeout(&self) -> Duration {
+        if self.loss_handling.probes() {
+            self.outage_timeout
+        } else {
+            self.progress_timeout
+        }
+    }
+
     /// Most payload bytes of a plain segment: with forward error correction those of an encoded one, less the length
     /// in front of what it repairs (OP-39).
     pub fn payload_bytes(&self) -> usize {

@@ -177,12 +177,8 @@ impl Connection {
 
     /// When a peer that takes nothing any more is given up (OP-50, RFC 5482).
     fn progress_deadline(&self) -> Option<Time> {
-        let patience = if self.composition.loss_handling.probes() {
-            self.composition.outage_timeout
-        } else {
-            self.composition.progress_timeout
-        };
-        (self.has_feedback() && self.sender.waits_for_peer()).then(|| self.sender.progress_at() + patience)
+        (self.has_feedback() && self.sender.waits_for_peer())
+            .then(|| self.sender.progress_at() + self.composition.stall_timeout())
     }
 }
 

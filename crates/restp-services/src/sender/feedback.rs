@@ -123,15 +123,8 @@ impl Sender {
         if self.probing.backs_off() {
             self.lane.rto.on_progress(); // it lives, whatever it says (RFC 9293 §3.8.6.1)
         }
-        if self.admission.allows(grant.at) {
-            self.on_credit();
-        }
-    }
-
-    /// Credit has come: what asked for it was not taken, and now would be.
-    pub fn on_credit(&mut self) {
-        if self.probing.end_window_probe() {
-            self.board.mark_all_lost();
+        if self.admission.allows(grant.at) && self.probing.end_window_probe() {
+            self.board.mark_all_lost(); // what asked was not taken, and would be now
         }
     }
 

@@ -67,16 +67,6 @@ impl Connection {
         self.sender.set_backlog(fed);
     }
 
-    /// What was assigned last asks whether the peer's window is still shut.
-    pub(crate) fn set_probe(&mut self) {
-        self.sender.set_window_probe();
-    }
-
-    /// The shared window has opened: what asked was not taken, and would be now.
-    pub(crate) fn window_opened(&mut self) {
-        self.sender.on_credit();
-    }
-
     /// The next acknowledgement carries DATA_FIN with the number `fin`, and leaves now.
     pub(crate) fn announce_end(&mut self, fin: u64) {
         if let Some(subflow) = &mut self.subflow {
