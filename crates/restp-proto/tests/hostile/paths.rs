@@ -14,7 +14,11 @@ const SPREAD: &[(&str, &str)] = &[
 ];
 
 fn associated() -> (Pair, (FlowId, FlowId)) {
-    let mut pair = Pair::new("geo-spread", SPREAD);
+    associated_with(SPREAD)
+}
+
+fn associated_with(set: &[(&str, &str)]) -> (Pair, (FlowId, FlowId)) {
+    let mut pair = Pair::new("geo-spread", set);
     let flows = pair.connect();
     pair.write(0, flows.0, b"first");
     pair.run_for(Duration::from_millis(100));
@@ -62,6 +66,19 @@ fn data_that_its_mapping_does_not_cover_belongs_nowhere() {
     assert_eq!(rejected(&pair, 1, flows.1), 4);
     assert_eq!(pair.read_all(1, flows.1).len(), 0);
     assert!(pair.transfer(0, flows, &noise(50_000), Duration::from_secs(5)));
+}
+
+#[test]
+fn a_mapping_without_the_check_sum_that_was_agreed_is_refused() {
+    let (mut pair, flows) = associated_with(&[SPREAD, &[("mapping-crc", "on")]].concat());
+    data_with(&mut pair, |mapping| mapping.payload_crc = None);
+    assert_eq!(rejected(&pair, 1, flows.1), 1);
+    assert_eq!(pair.read_all(1, flows.1).len(), 0);
+    data_with(&mut pair, |mapping| {
+        mapping.payload_crc = Some(crc32fast::hash(b"forged"))
+    });
+    assert_eq!(rejected(&pair, 1, flows.1), 1);
+    assert_eq!(pair.read_all(1, flows.1).concat(), b"forged");
 }
 
 #[test]
