@@ -174,6 +174,11 @@ impl Transport {
         }
     }
 
+    /// May the application choose the path of a message?
+    pub(crate) fn pins_messages(&self) -> bool {
+        matches!(self.kind, Kind::Restp(_))
+    }
+
     /// Its name as written.
     pub fn name(&self) -> &str {
         &self.name

@@ -187,7 +187,8 @@ impl<'a> Replication<'a> {
             let notices = notices(flow, &attempts);
             let ends = flow.transport.machines(attempts[0].path);
             let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
-            let sender = Sender::new(attempts, start, &flow.traffic, stream, moments.clone());
+            let pinned = flow.pinned.map(|path| attempts[path].path);
+            let sender = Sender::new(attempts, pinned, start, &flow.traffic, stream, moments.clone());
             let watch =
                 (!moments.outages.is_empty()).then(|| Watch::new(moments.outages.clone(), flow.rtt()));
             let receiver = Receiver::new(&flow.traffic, moments);

@@ -38,6 +38,8 @@ pub struct FlowPlan {
     pub bins: Option<Duration>,
     /// Where its packets go: one path, or several where the transport takes them. The first one is used first.
     pub paths: Vec<PathPlan>,
+    /// Which of `paths` its messages are pinned to; the scheduler chooses when absent.
+    pub pinned: Option<usize>,
     /// Both ends are told at once when a path goes down or comes up again (ResTP §3.4).
     pub notice: bool,
 }
@@ -105,6 +107,12 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 return Err(Fault::at(&raw.to, sentence));
             }
             let paths = paths(raw, copy, (a, b), &transport, surroundings)?;
+            let pinned = raw
+                .traffic
+                .get_ref()
+                .path()
+                .map(|written| pinned(written, paths.len(), &transport))
+                .transpose()?;
             let (transport, traffic) = (transport.clone(), traffic.clone());
             Ok(FlowPlan {
                 name: expand(&raw.name, copy)?,
@@ -116,10 +124,28 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 start_spread,
                 bins,
                 paths,
+                pinned,
                 notice: raw.notice,
             })
         })
         .collect()
+}
+
+/// The index of the path that the traffic names by its number, counted from 1 in the order of the flow's `count` paths.
+fn pinned(written: &Spanned<u64>, count: usize, transport: &Transport) -> Result<usize, Fault> {
+    let number = *written.get_ref();
+    if count > 1 && !transport.pins_messages() {
+        let sentence = format!(
+            "{} chooses the path of each message itself; choose a restp transport, or leave path out",
+            transport.name()
+        );
+        return Err(Fault::at(written, sentence));
+    }
+    if !(1..=count as u64).contains(&number) {
+        let sentence = format!("path {number} is none of this flow, which has {count}; count them from 1");
+        return Err(Fault::at(written, sentence));
+    }
+    Ok(number as usize - 1)
 }
 
 /// The most bins of one flow: each is a number in every result.

@@ -127,6 +127,17 @@ pub(super) enum RawTraffic {
     Web(RawWeb),
 }
 
+impl RawTraffic {
+    /// The path that its messages are pinned to.
+    pub(super) fn path(&self) -> Option<&Spanned<u64>> {
+        match self {
+            RawTraffic::Cbr(cbr) => cbr.path.as_ref(),
+            RawTraffic::Voip(voip) => voip.path.as_ref(),
+            RawTraffic::Bulk(_) | RawTraffic::File(_) | RawTraffic::Web(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawBulk {}
@@ -145,11 +156,13 @@ pub(super) struct RawCbr {
     pub interval: Option<Spanned<Written>>,
     pub count: Option<Spanned<u64>>,
     pub late_after: Option<Spanned<Written>>,
+    pub path: Option<Spanned<u64>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawVoip {
+    pub path: Option<Spanned<u64>>,
     pub duration: Option<Spanned<Written>>,
     pub late_after: Option<Spanned<Written>>,
     pub framing: Option<Spanned<String>>,

@@ -4,7 +4,7 @@
 use super::TrafficError;
 use bytes::{BufMut, Bytes, BytesMut};
 use restp_base::flow::{FlowId, WriteError};
-use restp_base::machine::Machine;
+use restp_base::machine::{Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 
 /// A stream of equal messages at equal intervals.
@@ -71,6 +71,8 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) struct Source {
     cbr: Cbr,
+    /// Where the messages go; the transport chooses when absent.
+    path: Option<PathAddress>,
     next_number: u64,
     next_due: Time,
     /// The transport is full; it will say when there is room.
@@ -83,10 +85,11 @@ pub(super) struct Source {
 const ARENA_BYTES: usize = 256 << 10;
 
 impl Source {
-    pub fn new(cbr: Cbr) -> Self {
+    pub fn new(cbr: Cbr, path: Option<PathAddress>) -> Self {
         let next_due = Time::MAX;
         Source {
             cbr,
+            path,
             next_number: 0,
             next_due,
             blocked: false,
@@ -116,9 +119,12 @@ impl Source {
         self.blocked = false;
         while self.next_due <= now && !self.finished {
             let message = self.message();
-            match machine.write(now, flow, message) {
+            let written = match self.path {
+                Some(path) => machine.write_on(now, flow, message, path),
+                None => machine.write(now, flow, message),
+            };
+            match written {
                 Ok(()) => {}
-
                 Err(WriteError::Blocked) => {
                     self.blocked = true;
                     return Ok(());

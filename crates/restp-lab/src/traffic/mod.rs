@@ -20,7 +20,7 @@ pub(crate) use web::MOST_BYTES;
 pub use web::{Page, Web};
 
 use restp_base::flow::{FlowId, WriteError};
-use restp_base::machine::Machine;
+use restp_base::machine::{Machine, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use thiserror::Error;
@@ -72,12 +72,12 @@ enum Source {
 }
 
 impl Source {
-    /// Everything random about it comes from `stream`.
-    fn new(traffic: &Traffic, stream: Stream) -> Self {
+    /// Its messages go on the `pinned` path, if one is. Everything random about it comes from `stream`.
+    fn new(traffic: &Traffic, pinned: Option<PathAddress>, stream: Stream) -> Self {
         match traffic {
             Traffic::Bulk => Source::Bulk(bulk::Source::new(u64::MAX)),
             Traffic::File { bytes } => Source::Bulk(bulk::Source::new(*bytes)),
-            Traffic::Cbr(cbr) => Source::Cbr(cbr::Source::new(cbr.clone())),
+            Traffic::Cbr(cbr) => Source::Cbr(cbr::Source::new(cbr.clone(), pinned)),
             Traffic::Web(web) => Source::Web(web::Browser::new(web.clone(), stream)),
         }
     }

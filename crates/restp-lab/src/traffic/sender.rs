@@ -28,10 +28,11 @@ pub struct Attempt {
 }
 
 impl Sender {
-    /// A sender along `paths`, one at least, that begins at `start`. Everything random about its traffic comes from
-    /// `stream`.
+    /// A sender along `paths`, one at least, that begins at `start`; its messages go on the `pinned` one, if one is.
+    /// Everything random about its traffic comes from `stream`.
     pub fn new(
         paths: Vec<Attempt>,
+        pinned: Option<PathAddress>,
         start: Time,
         traffic: &Traffic,
         stream: Stream,
@@ -41,7 +42,7 @@ impl Sender {
             paths,
             start,
             flow: None,
-            source: Source::new(traffic, stream),
+            source: Source::new(traffic, pinned, stream),
             account: Account::new(moments),
             connected: None,
             closed: None,

@@ -112,3 +112,40 @@ fn paths_that_are_none_are_refused() {
     );
     assert!(single.contains("tcp:newreno has one path"), "{single}");
 }
+
+/// The scheduler would take the shorter path, which has room for everything.
+#[test]
+fn traffic_that_names_a_path_is_carried_by_it() {
+    let pinned = |path: &str| {
+        let cbr = format!("{{ cbr = {{ bytes = 1000, interval = \"20 ms\", count = 100{path} }} }}");
+        let text = TWO.replace("{ bulk = {} }", &cbr);
+        let flow = runs(&with(&text, &[])).swap_remove(0).flows.swap_remove(0);
+        assert_eq!(flow.delivered_messages, Some(100));
+        [flow.paths[0].bytes_sent, flow.paths[1].bytes_sent]
+    };
+    let [a, b] = pinned("");
+    assert!(a > 100_000 && b < 10_000, "{a} {b}");
+    let [a, b] = pinned(", path = 2");
+    assert!(a < 10_000 && b > 100_000, "{a} {b}");
+}
+
+#[test]
+fn a_path_that_traffic_cannot_be_pinned_to_is_refused() {
+    let refused = |transport: &str, path: &str| {
+        let voip = format!("{{ voip = {{ path = {path} }} }}");
+        let text = TWO.replace("{ bulk = {} }", &voip);
+        let text = text.replace("restp:geo-spread\"\nset = {", transport);
+        Scenario::parse(&text).expect_err("refused").to_string()
+    };
+    let restp = "restp:geo-spread\"\nset = {";
+    for path in ["0", "3"] {
+        let said = refused(restp, path);
+        assert!(
+            said.contains(&format!("path {path} is none of this flow, which has 2")),
+            "{said}"
+        );
+    }
+    assert!(refused(restp, "3").contains("line 24"), "{}", refused(restp, "3"));
+    let said = refused("mptcp:lia\"\nset = { segment = \"1400 B\" } #", "2");
+    assert!(said.contains("mptcp:lia chooses the path"), "{said}");
+}
