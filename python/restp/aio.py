@@ -78,6 +78,18 @@ class Connection:
         """
         await self._inner.send(data)
 
+    async def send_on(self, data: bytes, path: tuple[str, str]) -> None:
+        """The same, on the path between a local and a remote address, as ``paths`` names them.
+
+        While that path does not answer another carries the data. Raises ``ValueError`` also when no path can begin at the
+        local address.
+        """
+        await self._inner.send_on(data, *path)
+
+    def paths(self) -> list[tuple[str, str]]:
+        """The local and the remote address of each path; empty where the connection can have one only."""
+        return self._inner.paths()
+
     async def recv(self) -> bytes | None:
         """The next message, or bytes of a stream; None once the peer has finished and everything was read.
 

@@ -75,6 +75,29 @@ def test_a_stream_carries_more_than_a_segment():
     run(story())
 
 
+def test_messages_go_on_a_chosen_path():
+    async def story():
+        endpoint = await restp.listen(["127.0.0.1:0", "127.0.0.2:0"], profile="multipath")
+        serving = asyncio.create_task(echo(endpoint))
+        local = ["127.0.0.3:0", "127.0.0.4:0"]
+        connection = await restp.connect(endpoint.addresses, local=local, profile="multipath", key=endpoint.key)
+        while len(connection.paths()) < 4:
+            assert (await connection.path_event())[2] != "closed"
+        for path in connection.paths():
+            await connection.send_on(b"over there", path)
+            assert await connection.recv() == b"OVER THERE"
+        with pytest.raises(ValueError, match="no socket is bound to 127.0.0.9:9"):
+            await connection.send_on(b"nowhere", ("127.0.0.9:9", endpoint.addresses[0]))
+        with pytest.raises(ValueError, match='"wlan0" is no address of a path'):
+            await connection.send_on(b"nowhere", ("wlan0", endpoint.addresses[0]))
+        connection.finish()
+        await connection.close()
+        await endpoint.close()
+        await serving
+
+    run(story())
+
+
 def test_no_message_and_no_connection_is_lost_to_waits_that_time_out():
     async def patient(wait):
         while True:

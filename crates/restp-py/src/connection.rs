@@ -5,8 +5,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_async_runtimes::tokio::future_into_py;
-use restp::{CloseReason, PathState, SendError};
+use restp::{CloseReason, PathAddress, PathState, PathStats, SendError};
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,12 +22,35 @@ impl Connection {
     /// when the wait is cancelled; data that was not is not sent at all.
     fn send<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let (connection, data) = (self.0.clone(), data.to_vec());
+        future_into_py(
+            py,
+            async move { connection.send(data.into()).await.map_err(unsent) },
+        )
+    }
+
+    /// The same, on the path between two addresses as `path_event` and `paths` name them. While it does not answer another
+    /// path carries the data.
+    fn send_on<'py>(
+        &self,
+        py: Python<'py>,
+        data: &[u8],
+        local: &str,
+        remote: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let path = PathAddress {
+            local: address(local)?,
+            remote: address(remote)?,
+        };
+        let (connection, data) = (self.0.clone(), data.to_vec());
         future_into_py(py, async move {
-            connection.send(data.into()).await.map_err(|error| match error {
-                SendError::Rejected(_) => PyValueError::new_err(error.to_string()),
-                SendError::Closed(_) => closed(&error.to_string()),
-            })
+            connection.send_on(data.into(), path).await.map_err(unsent)
         })
+    }
+
+    /// The paths it has, each by its local and its remote address; empty where it can have one only.
+    fn paths(&self) -> Vec<(String, String)> {
+        let name = |path: &PathStats| (path.path.local.to_string(), path.path.remote.to_string());
+        self.0.stats().paths.iter().map(name).collect()
     }
 
     /// Waits for the next message, or bytes of a stream. None: the peer has finished, and everything was read.
@@ -105,6 +129,21 @@ impl Connection {
     pub fn new(connection: restp::Connection) -> Self {
         Connection(Arc::new(connection))
     }
+}
+
+fn unsent(error: SendError) -> PyErr {
+    match error {
+        SendError::Rejected(_) | SendError::NotBound(_) => PyValueError::new_err(error.to_string()),
+        SendError::Closed(_) => closed(&error.to_string()),
+    }
+}
+
+fn address(written: &str) -> PyResult<SocketAddr> {
+    written.parse().map_err(|_| {
+        PyValueError::new_err(format!(
+            "\"{written}\" is no address of a path; write it as path_event does, such as 192.0.2.7:4000"
+        ))
+    })
 }
 
 /// The next data; None at the end in good order, an exception at any other.

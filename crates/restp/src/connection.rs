@@ -64,6 +64,9 @@ pub enum SendError {
     /// This data cannot be sent at all, as it is.
     #[error(transparent)]
     Rejected(WriteError),
+    /// No socket is bound to the local address of the path that was chosen.
+    #[error("no socket is bound to {}, so no path begins there; choose one of the connection's paths", .0.local)]
+    NotBound(PathAddress),
     /// The sending direction is finished, or the connection is over.
     #[error("the connection is closed for sending{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Closed(Option<CloseReason>),
@@ -159,13 +162,37 @@ impl<M: Machine> Connection<M> {
         poll_fn(|cx| self.poll_send(cx, &data)).await
     }
 
+    /// The same, on a path of the application's choice, named as in [`Connection::stats`] and [`PathEvent`]. While that path
+    /// does not answer, or is none of this connection, another carries the data.
+    ///
+    /// # Errors
+    /// As [`Connection::send`], and when no path can begin at the local address.
+    pub async fn send_on(&self, data: Bytes, path: PathAddress) -> Result<(), SendError> {
+        poll_fn(|cx| self.poll_write(cx, &data, Some(path))).await
+    }
+
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>, data: &Bytes) -> Poll<Result<(), SendError>> {
+        self.poll_write(cx, data, None)
+    }
+
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        data: &Bytes,
+        path: Option<PathAddress>,
+    ) -> Poll<Result<(), SendError>> {
         let mut core = self.shared.lock();
         if core.stopped {
             return Poll::Ready(Err(SendError::Closed(Some(CloseReason::Aborted))));
         }
         let now = core.now();
-        let written = core.machine.write(now, self.flow, data.clone());
+        let written = match path {
+            Some(path) if !core.sockets.iter().any(|socket| socket.serves(&path)) => {
+                return Poll::Ready(Err(SendError::NotBound(path)));
+            }
+            Some(path) => core.machine.write_on(now, self.flow, data.clone(), path),
+            None => core.machine.write(now, self.flow, data.clone()),
+        };
         core.wake_driver();
         match written {
             Ok(()) => Poll::Ready(Ok(())),
