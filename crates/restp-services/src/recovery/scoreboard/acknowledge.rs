@@ -98,7 +98,9 @@ impl Scoreboard {
     /// The segments of `range` have arrived; some of them may be known to have.
     fn deliver(&mut self, now: Time, range: Range<u64>, feedback: &mut Feedback) {
         let mut rest = range.start.max(self.first)..range.end;
-        while let Some(news) = self.delivered.first_missing(&rest) {
+        while rest.start < rest.end
+            && let Some(news) = self.delivered.first_missing(&rest)
+        {
             for number in news.clone() {
                 let Some(entry) = self.entry(number).copied() else {
                     break;
