@@ -131,7 +131,14 @@ fn simulated() -> [Account; 2] {
     let (server, server_account) = Recorder::new(config().listen(PORT, Acceptance::Any));
     let (stream, moments) = (Stream::named(1, "flow/a"), Moments::default());
     let paths = vec![Attempt { path, backup: false }];
-    let sender = Application::Sender(Sender::new(paths, Time::ZERO, &traffic, stream, moments.clone()));
+    let sender = Application::Sender(Sender::new(
+        paths,
+        None,
+        Time::ZERO,
+        &traffic,
+        stream,
+        moments.clone(),
+    ));
     let receiver = Application::Receiver(Receiver::new(&traffic, moments));
     let mut hosts = [
         Host::new(ids[0], Box::new(client), sender, None, &mut world),
