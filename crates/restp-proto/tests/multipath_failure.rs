@@ -6,6 +6,7 @@ use common::lines::*;
 use common::*;
 use restp_base::flow::{CloseReason, Flow, PathState};
 use restp_base::machine::{Event, Input, Machine};
+use restp_proto::wire::Flags;
 
 #[test]
 fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other() {
@@ -197,6 +198,32 @@ fn what_a_path_carried_that_was_given_up_is_placed_on_the_one_that_comes_back() 
     kill(&dead, 1);
     pair.run_for(secs(20));
     assert_eq!(pair.read_all(1, accepted).concat(), noise(5_000));
+}
+
+/// The attempt that lost the race of the first paths sends resets while the same addresses already carry the join.
+#[test]
+fn the_loser_of_the_race_can_be_removed_as_soon_as_it_has_joined() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    pair.delays.insert(client(1), MS * 60); // slower than the head start: the second wins after 65 ms
+    pair.run_for(MS * 250);
+    let accepted = pair.accepted().expect("over the second path");
+    let resets = |seen: &&Seen| seen.path.local == client(1) && seen.header.flags.has(Flags::RST);
+    assert_eq!(pair.log.iter().filter(resets).count(), 2, "the third is due");
+    let (first, second) = (line(&pair, 1), line(&pair, 2));
+    let now = pair.now;
+    pair.ends[0]
+        .remove_path(now, flow, first)
+        .expect("the second works");
+    assert!(
+        pair.ends[0].remove_path(now, flow, second).is_err(),
+        "it is the last"
+    );
+    let from = now + MS * 500; // the last resets have left
+    stream(&mut pair, (flow, accepted), secs(2));
+    assert_eq!(carried(&pair, 1, from), 0);
+    assert!(carried(&pair, 2, from) > 100_000);
+    let up = |event: &&Event| matches!(event, Event::Path(_, _, PathState::Up));
+    assert_eq!(pair.events[0].iter().filter(up).count(), 2, "no third path");
 }
 
 #[test]

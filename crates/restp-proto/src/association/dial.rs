@@ -297,6 +297,7 @@ impl Association {
             self.out.again.extend(carried);
             let member = &mut self.members[ordinal];
             member.connection.abort(now);
+            member.line = None; // another is dialled on it
             while member.connection.poll_notice().is_some() {} // it was never more than an attempt
         }
         let won = self.members[winner].line;
