@@ -360,3 +360,6 @@ impl Sender {
         &mut self.lane.siblings
     }
 }
+
+#[cfg(test)]
+mod tests;

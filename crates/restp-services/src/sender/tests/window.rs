@@ -1,0 +1,270 @@
+//! What the congestion window, pacing and recovery let out.
+
+use super::*;
+use crate::recovery::Reordering;
+
+#[test]
+fn the_window_is_filled_to_the_byte_and_no_further() {
+    let mut story = Setup::segments().with_window(3000).established();
+    assert_eq!(story.write(5).send(), [1, 2, 3]);
+    assert_eq!(story.ack(2).send(), [4]);
+    story.set_window(3999);
+    assert_eq!(story.send(), []);
+    assert_eq!((story.sender.in_flight(), story.sender.window_bytes()), (3, 3999));
+}
+
+#[test]
+fn one_segment_leaves_however_small_the_window() {
+    let mut story = Setup::segments().with_window(10).established();
+    assert_eq!(story.write(2).send(), [1]);
+}
+
+#[test]
+fn data_leaves_room_for_what_an_encoded_packet_adds() {
+    let setup = Setup::segments().with(|it| it.reserved_bytes = 2);
+    let segment = setup.established().write(2).segment(false).unwrap();
+    assert_eq!(segment.payload.map(|data| data.len()), Some(998));
+}
+
+#[test]
+fn each_of_two_duplicates_lets_one_new_segment_out() {
+    let mut story = Setup::segments().with_window(4000).established();
+    story.write(10).send();
+    assert_eq!(story.ack(1).send(), [5], "limited transmit, RFC 3042");
+    assert_eq!(story.ack(1).send(), [6]);
+    assert_eq!(story.heard().len(), 2);
+}
+
+#[test]
+fn a_flight_limit_counts_all_that_is_not_acknowledged() {
+    let mut setup = Setup::segments().with_window(4000);
+    setup.parameters.limits_outstanding = true;
+    let mut story = setup.established();
+    assert_eq!(story.write(10).send(), [1, 2, 3, 4]);
+    assert_eq!(story.ack(1).ack(1).send(), [], "OP-50");
+    story.set_window(4999);
+    assert_eq!(story.send(), []);
+    story.set_window(5000);
+    assert_eq!(story.send(), [5]);
+    story.set_window(10);
+    assert_eq!(story.ack(6).send(), [6], "nothing is outstanding");
+}
+
+#[test]
+fn the_third_duplicate_sends_one_segment_whatever_the_window_says() {
+    let mut story = Setup::segments().with_window(8000).established();
+    story.write(8).send();
+    story.ack(1).ack(1);
+    story.heard();
+    story.set_window(2000);
+    assert_eq!(story.at(100).ack(1).send(), [1], "RFC 5681 §3.2 (2)");
+    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    assert!(matches!(events[0], CongestionEvent::SegmentLost(_)));
+    assert_eq!(
+        events[1..],
+        [CongestionEvent::Duplicate, CongestionEvent::Lost { bytes: 1000 }]
+    );
+}
+
+#[test]
+fn a_report_that_is_no_bare_repeat_is_no_duplicate() {
+    let mut story = Setup::segments().established();
+    story.write(5).send();
+    for _ in 0..5 {
+        story
+            .hear(&AckReport::pointer(1), |peer| peer.is_bare_repeat = false)
+            .unwrap();
+    }
+    assert_eq!((story.send(), story.heard()), (vec![], vec![]));
+}
+
+#[test]
+fn a_silence_longer_than_a_timeout_is_reported_once_before_the_next_segment() {
+    let idle = |gap_over: u64| {
+        let mut story = Setup::segments().established();
+        story.write(1).send();
+        story.at(100).ack(2);
+        story.heard();
+        let timeout = story.sender.timeout();
+        assert_eq!(timeout, ms(250), "100 + 4 · 37.5");
+        story.at(100 + 250 + gap_over).write(2).send();
+        story.heard()
+    };
+    assert_eq!(idle(0), []);
+    let heard = idle(1);
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0].event, CongestionEvent::Idle { gap: ms(251) });
+    assert_eq!(heard[0].in_flight_bytes, 0, "RFC 5681 §4.1");
+}
+
+/// The acknowledgement of one segment, while `write` and the window say what might have been in flight.
+fn limited(setup: Setup, write: usize, backlog: bool) -> bool {
+    let mut story = setup.established();
+    story.write(write).send();
+    story.sender.set_backlog(backlog);
+    story.at(100).ack(2);
+    let heard = story.heard();
+    assert!(matches!(
+        heard[0].event,
+        CongestionEvent::Acked { bytes: 1000, .. }
+    ));
+    heard[0].application_limited
+}
+
+#[test]
+fn the_application_is_the_limit_when_a_segment_more_had_fitted() {
+    let window = |bytes| Setup::segments().with_window(bytes);
+    assert!(limited(window(2000), 1, false), "RFC 7661 §4");
+    assert!(!limited(window(1999), 1, false), "the window was in use");
+    assert!(!limited(window(2000), 3, false), "it has more to send");
+    assert!(!limited(window(3000), 1, true), "there is more in a queue above");
+    let shut = Setup::segments().with_window(9000).with_credit(1);
+    assert!(limited(shut, 5, false), "the peer takes no more");
+}
+
+#[test]
+fn what_waits_to_leave_again_uses_the_window() {
+    let mut story = Setup::segments().established();
+    story.write(3).send();
+    story.sender.retransmit_all();
+    story.ack(2);
+    assert!(!story.heard()[0].application_limited);
+}
+
+/// A rate of a segment each millisecond, and ten of them at once (RFC 9002 §7.7).
+#[test]
+fn a_paced_sender_leaves_in_a_burst_and_then_at_its_rate() {
+    let mut story = Setup::segments().with(|it| it.paces = true).established();
+    story.set_rate(Rate::from_bps(8_000_000));
+    assert_eq!(story.write(14).send().len(), 11);
+    assert_eq!(story.sender.deadline(), Some((at(1), Wakeup::Pacing)));
+    assert_eq!(story.sender.pacing_deadline(), Some(at(1)));
+    assert_eq!(story.at(1).send(), [12]);
+    assert_eq!(story.at(3).send(), [13, 14]);
+    assert_eq!(story.sender.pacing_deadline(), None, "nothing waits");
+}
+
+#[test]
+fn who_stops_waits_for_no_pacing() {
+    let mut story = Setup::segments().with(|it| it.paces = true).established();
+    story.set_rate(Rate::from_bps(8_000_000));
+    story.write(14).send();
+    story.sender.stop();
+    assert_eq!(story.sender.pacing_deadline(), None);
+}
+
+#[test]
+fn a_sender_that_does_not_pace_asks_no_rate() {
+    let mut story = Setup::segments().established();
+    story.set_rate(Rate::from_bps(8));
+    assert_eq!(story.write(14).send().len(), 14);
+}
+
+#[test]
+fn marks_are_answered_once_per_window_of_data() {
+    let mut story = Setup::segments().established();
+    let mark = |story: &mut Story, pointer| {
+        story
+            .hear(&AckReport::pointer(pointer), |peer| peer.echoes_mark = true)
+            .unwrap();
+        let marked = CongestionEvent::Marked { bytes: 1000 };
+        let heard = story.heard();
+        let heard: Vec<_> = heard.iter().filter(|heard| heard.event == marked).collect();
+        heard.first().map(|heard| heard.in_flight_bytes)
+    };
+    story.write(4).send();
+    assert_eq!(
+        mark(&mut story, 2),
+        Some(4000),
+        "before anything was acknowledged"
+    );
+    assert!(story.sender.takes_window_reduced(), "RFC 3168 §6.1.3");
+    assert!(!story.sender.takes_window_reduced(), "CWR once");
+    assert_eq!(story.write(3).send(), [5, 6, 7]);
+    assert_eq!(mark(&mut story, 4), None);
+    assert!(!story.sender.takes_window_reduced());
+    assert_eq!(mark(&mut story, 5), Some(4000), "a window later");
+    assert!(story.sender.takes_window_reduced());
+}
+
+#[test]
+fn a_mark_during_recovery_is_part_of_the_same_congestion() {
+    let mut story = Setup::segments().established();
+    story.write(8).send();
+    story.ack(1).ack(1).ack(1);
+    story.heard();
+    story
+        .hear(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
+        .unwrap();
+    let heard = story.heard();
+    assert!(
+        heard
+            .iter()
+            .all(|heard| heard.event == CongestionEvent::Duplicate)
+    );
+    assert!(
+        story.sender.takes_window_reduced(),
+        "the receiver is told all the same"
+    );
+}
+
+#[test]
+fn a_false_report_changes_nothing() {
+    let mut story = Setup::segments().established();
+    story.write(2).send();
+    let refused = story.hear(&AckReport::pointer(4), |peer| {
+        (peer.grant, peer.echoes_mark) = (Some(Grant { at: 4, units: 0 }), true);
+    });
+    assert_eq!(refused, Err(FalseReport::Unsent { reported: 3, next: 3 }));
+    assert_eq!((story.sender.first(), story.sender.credit_edge()), (1, 1001));
+    assert!(!story.sender.takes_window_reduced());
+}
+
+#[test]
+fn an_echo_of_the_clock_measures_where_the_pointer_moves() {
+    let mut story = Setup::segments().established();
+    story.write(2).send();
+    let echo = |story: &mut Story, pointer| {
+        story
+            .hear(&AckReport::pointer(pointer), |peer| {
+                peer.echoed_rtt = Some(ms(60))
+            })
+            .unwrap();
+        story.sender.minimum_rtt().unwrap()
+    };
+    assert_eq!(echo(story.at(100), 1), ms(100), "a duplicate");
+    assert_eq!(echo(&mut story, 2), ms(60), "RFC 7323 §4.1");
+}
+
+/// The retransmission is overtaken by its own late original, so later segments are given a quarter of a round trip more.
+#[test]
+fn what_may_only_be_late_is_lost_at_a_deadline_of_its_own() {
+    let mut setup = Setup::segments();
+    setup.recovery = RecoveryChoice::Pipe;
+    let pipe = PipeParameters {
+        reordering: Reordering::Adaptive,
+        ..PipeParameters::new(Detail::Sack { max_blocks: 4 })
+    };
+    let mut story = setup.opening();
+    story.sender.agree(
+        SEGMENT as u32,
+        Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe),
+    );
+    story.sender.establish(at(0), Some(ms(100)), false);
+    story.write(5).send();
+    assert_eq!(story.at(100).sack(1, 2..5).send(), [1]);
+    story.at(105).ack(6);
+    assert_eq!(story.at(200).write(5).send(), [6, 7, 8, 9, 10]);
+    story.heard();
+    assert_eq!(story.at(300).sack(6, 7..10).send(), []);
+    let (ripe_at, why) = story.sender.deadline().unwrap();
+    assert_eq!((ripe_at, why), (at(325), Wakeup::Retransmission));
+    story.heard();
+    assert_eq!(story.expire(), TimeoutOutcome::Nothing);
+    assert_eq!(story.send(), [6]);
+    let heard = story.heard();
+    assert!(matches!(heard[0].event, CongestionEvent::SegmentLost(_)));
+    assert_eq!(heard[1].event, CongestionEvent::Lost { bytes: 1000 });
+    assert_eq!((heard.len(), heard[1].in_flight_bytes), (2, 2000));
+    assert_eq!(story.sender.counters().lost_packets, 2);
+}
