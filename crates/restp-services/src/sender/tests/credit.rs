@@ -143,7 +143,6 @@ fn credit_is_no_news_for_what_is_no_probe() {
     let mut story = Setup::segments().with_credit(2).established();
     story.write(3).send();
     assert_eq!(story.grant(1, FIRST_CREDIT, 3).send(), [3]);
-    story.sender.on_credit();
     assert_eq!(story.send(), []);
 }
 
