@@ -193,3 +193,6 @@ impl Receiver {
         self.held_bytes() + self.repairs.as_ref().map_or(0, Repairs::memory)
     }
 }
+
+#[cfg(test)]
+mod tests;
