@@ -87,9 +87,7 @@ async fn a_controller_from_outside_sees_what_happens_and_its_window_binds() {
     assert!(within("data", reading).await.expect("no panic") == data);
     let told = told.lock().expect("no panic while noting");
     assert_eq!(told.acknowledged_bytes, DATA_BYTES as u64, "{told:?}");
-    assert_eq!(
-        told.most_in_flight_bytes,
-        WINDOW_SEGMENTS * segment_bytes,
-        "{told:?}"
-    );
+    // The last segment of what was written so far may be a small one.
+    let window = (WINDOW_SEGMENTS - 1) * segment_bytes + 1..=WINDOW_SEGMENTS * segment_bytes;
+    assert!(window.contains(&told.most_in_flight_bytes), "{told:?}");
 }
