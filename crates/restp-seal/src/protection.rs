@@ -48,6 +48,12 @@ impl Sealer {
         }
     }
 
+    /// The request for the session went along `path`: the peer takes path 0 to be there, whichever is used first.
+    pub(crate) fn begun_on(mut self, path: PathAddress) -> Self {
+        self.space(path);
+        self
+    }
+
     /// What its peer calls the session.
     pub(crate) fn to(&self) -> ConnectionId {
         self.to

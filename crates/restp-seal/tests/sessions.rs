@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use restp_base::flow::{CloseReason, Flow};
+use restp_base::flow::{CloseReason, Flow, PathState};
 use restp_base::machine::{Event, PathAddress};
 use restp_base::time::Duration;
 use restp_proto::{CookieMint, KeptCookie};
@@ -315,7 +315,7 @@ fn several_paths_share_one_session_and_joins_take_no_handshake() {
         .expect("several paths");
     pair.run_for(ms(200));
     let ups = |side: usize, pair: &Pair| {
-        let up = |event: &&Event| matches!(event, Event::Path(_, _, restp_base::flow::PathState::Up));
+        let up = |event: &&Event| matches!(event, Event::Path(_, _, PathState::Up));
         pair.events[side].iter().filter(up).count()
     };
     assert!(ups(0, &pair) >= 1, "{:?}", pair.events[0]);
@@ -354,6 +354,31 @@ fn paths_that_race_may_each_begin_a_handshake() {
     pair.run_for(Duration::from_secs(5));
     let flows = (flow, pair.accepted().expect("over the living path"));
     assert!(pair.transfer(0, flows, &noise(100_000), Duration::from_secs(20)));
+}
+
+/// The second path asks before the first is answered, so that the first packets in the session are of the second.
+#[test]
+fn a_join_beside_the_end_of_a_race_is_heard_from_its_own_address_and_once() {
+    let set = &[("paths", "spreading"), ("scheduling", "fastest-rtt")];
+    let mut pair = Pair::new("default", set);
+    pair.delay = ms(15);
+    let flow = pair.open();
+    let second = PathAddress {
+        local: address(9),
+        remote: address(2),
+    };
+    pair.ends[0]
+        .add_path(pair.now, flow, second, false)
+        .expect("several paths");
+    pair.run_for(ms(200));
+    assert_eq!(pair.sent(HELLO_IK).len(), 2, "both paths asked");
+    let joined = |event: &&Event| matches!(event, Event::Path(_, _, PathState::Up));
+    assert_eq!(pair.events[1].iter().filter(joined).count(), 2);
+    pair.ends[0].abort(pair.now, flow);
+    pair.run_for(ms(1));
+    pair.rule = Box::new(|_| Verdict::Drop); // the client is gone
+    pair.run_for(ms(100));
+    assert_eq!(pair.closed(1), Some(&CloseReason::Reset), "{:?}", pair.events[1]);
 }
 
 #[test]

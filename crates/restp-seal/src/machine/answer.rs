@@ -37,11 +37,12 @@ impl<M: Machine> Sealed<M> {
         if !grant.welcome {
             return self.give_up(now, peer, Fault::Unwelcome);
         }
-        let Some((split, held, overtaking)) = handshake.and_then(|handshake| handshake.end()) else {
+        let ended = handshake.and_then(|handshake| Some((handshake.path, handshake.end()?)));
+        let Some((path, (split, held, overtaking))) = ended else {
             return;
         };
         self.hosts.keep_token(key, grant.token);
-        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false);
+        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false).begun_on(path);
         let opener = Opener::new(grant.suite, split.to_initiator);
         let session = Session::new(now, peer, to, sealer, opener);
         self.peers.insert(now, session);
