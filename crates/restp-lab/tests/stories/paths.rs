@@ -126,7 +126,8 @@ fn traffic_that_names_a_path_is_carried_by_it() {
     let [a, b] = pinned("");
     assert!(a > 100_000 && b < 10_000, "{a} {b}");
     let [a, b] = pinned(", path = 2");
-    assert!(a < 10_000 && b > 100_000, "{a} {b}");
+    // The first messages leave before the second path is up.
+    assert!(a < 10_000 && b > 95_000, "{a} {b}");
 }
 
 #[test]
