@@ -262,7 +262,7 @@ fn ask_from_its_own(pair: &mut Pair, host: u32) {
     let mut asked = hello(host, 0);
     let answers = ask(pair, host, &asked);
     if let Some(retry) = answers.first().filter(|bytes| bytes[0] == RETRY) {
-        set_token(&mut asked, &retry[9..].try_into().unwrap());
+        set_token(&mut asked, &retry[9..].try_into().expect("a token"));
         ask(pair, host, &asked);
     }
 }

@@ -11,11 +11,14 @@ pub(super) struct InFlight {
     pub(super) packet: u32,
 }
 
+/// When a packet is due, how many were pushed before it, the packet, and the line that it is on.
+type Due = (Time, u64, u32, Option<usize>);
+
 /// Packets outside the order of their line, with that line; and packets that cross none. Simultaneous ones come in the
 /// order in which they left.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
-    due: BinaryHeap<Reverse<(Time, u64, u32, Option<usize>)>>,
+    due: BinaryHeap<Reverse<Due>>,
     pushed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Writes, what leaves before the set-up is complete, and senders without numbers or feedback.
+//! Writes, what leaves before the set-up is complete, and senders without numbers or feedback (ResTP §3.5.5).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the congestion window, pacing and recovery let out.
+//! What the congestion window, pacing and recovery let out (RFC 5681 §3, RFC 6298 §5).
 
 use super::*;
 use crate::recovery::Reordering;

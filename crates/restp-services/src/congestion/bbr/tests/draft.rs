@@ -1,4 +1,4 @@
-//! Each rule of ours is a parameter, and `draft` takes all of them back.
+//! Each rule of the project is a parameter, and `draft` restores version 3 of draft-ietf-ccwg-bbr (Cardwell and others 2025).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Segments that come late on a path of 100 ms, and what they are taken for.
+//! Segments that come late on a path of 100 ms, and what they are taken for (RFC 8985 §6.2).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Several lanes over one number space: the test vectors of CMT for split fast retransmit and window growth, and those
+//! Several lanes over one number space (Iyengar, Amer, Stewart 2006): the test vectors of CMT for split fast retransmit and window growth, and those
 //! of SMT that tell packets missing within a path from packets that other paths have overtaken.
 
 use super::*;
