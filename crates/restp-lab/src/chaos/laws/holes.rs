@@ -26,6 +26,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
 #[derive(Default)]
 struct Reader<'a> {
     near: Option<u64>,
+    /// The first number that it waited for, by its first acknowledgement.
+    first: Option<u64>,
     /// When each number arrived first.
     arrived: BTreeMap<u64, Time>,
     /// What should be read: the record of its arrival, and its payload.
@@ -74,6 +76,13 @@ fn arrivals(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 readers.entry((side, conversation)).or_default().bytes[1] += data.len() as u64;
                 read[side.index()].insert(data);
             }
+            What::Sent { packet, from, .. } => {
+                if let Some(pdu) = evidence.pdu(*packet)
+                    && let Some(conversation) = pdu.conversation
+                {
+                    readers.entry((*from, conversation)).or_default().tell(pdu);
+                }
+            }
             What::Delivered { packet, to, .. } => {
                 let Some(pdu) = evidence.intact(*packet) else {
                     continue;
@@ -116,8 +125,9 @@ impl Terms {
             FlowControl::None => u64::MAX,
         };
         Terms {
-            // The receiver's estimate is no shorter than the propagation; perhaps it has none.
-            hold: if jumps {
+            // The receiver's estimate is no shorter than the propagation; perhaps it has none. Queues make it as long as
+            // they like, and a deadline leaves less time the longer it is.
+            hold: if jumps || (composition.hold.hold.is_none() && composition.hold.deadline.is_some()) {
                 Duration::ZERO
             } else {
                 let shortest = network::shortest_round_trip(evidence.case);
@@ -168,16 +178,26 @@ impl Reader<'_> {
         (was_open || terms.connectionless) && in_time && fits
     }
 
+    /// It sends a packet, and tells the number that it waits for.
+    fn tell(&mut self, pdu: &Pdu) {
+        let counts = pdu.header.flags.has(Flags::ACK) && !pdu.header.flags.has(Flags::RST);
+        if let (Some(near), Some(wire)) = (self.near, pdu.header.acknowledgement.filter(|_| counts)) {
+            self.first.get_or_insert(sequence::expand(near, wire));
+        }
+    }
+
     /// Nothing later came so long ago that the hole may have been skipped.
     fn is_in_time(&self, at: Time, number: u64, terms: &Terms) -> bool {
         let mut later = self.arrived.range(number + 1..);
         later.all(|(_, since)| at.since(*since) < terms.hold)
     }
 
-    /// It lies within a window from the lowest number that is missing, and what is held leaves room for it.
+    /// It lies within a window from the lowest number that is missing, and what is held leaves room for it. The very first
+    /// numbers may be missing: then only what the reader tells says where they begin.
     fn fits(&self, number: u64, size: u64, terms: &Terms) -> bool {
         let [segments, bytes] = terms.window;
-        let lowest = self.arrived.keys().next().copied().unwrap_or(number).min(number);
+        let arrived = self.arrived.keys().next().copied();
+        let lowest = [arrived, self.first].into_iter().flatten().fold(number, u64::min);
         let run = self
             .arrived
             .keys()
