@@ -283,6 +283,44 @@ fn a_window_that_grows_faster_than_its_algorithm_is_seen() {
     assert_eq!(judged_as(&adds, &doubles), "flight");
 }
 
+/// A long transfer of which the network loses what leaves between `from_ms` and `until_ms`.
+fn with_outage(choices: &[(&str, &str)], [from_ms, until_ms]: [u64; 2]) -> Case {
+    let mut case = bulk(choices);
+    case.client_writes = Traffic::Bulk {
+        start_ms: 0,
+        bytes: 2_000_000, // there is more to send when the loss is noticed
+    };
+    case.faults = vec![crate::chaos::Fault::Outage {
+        hop: 0,
+        from: Side::Client,
+        from_ms,
+        until_ms,
+    }];
+    case
+}
+
+/// RFC 5681 (4) leaves half, Kelly's Scalable seven eighths. Selective acknowledgements repair all of it within a round trip,
+/// or the window would not be used.
+#[test]
+fn a_window_that_a_loss_cuts_too_little_is_seen() {
+    let lossy = |congestion| {
+        let choices = [
+            ("congestion", congestion),
+            ("ack", "positive+sack"),
+            ("recovery", "pipe"),
+        ];
+        with_outage(&choices, [100, 102])
+    };
+    assert_eq!(judged_as(&lossy("newreno"), &lossy("scalable")), "flight");
+}
+
+/// RFC 5681 §3.1: one segment. Where losses count as corruption the window stays.
+#[test]
+fn a_window_that_a_timeout_leaves_as_it_was_is_seen() {
+    let silent = |loss| with_outage(&[("loss", loss)], [100, 300]);
+    assert_eq!(judged_as(&silent("congestion"), &silent("corruption")), "flight");
+}
+
 /// The trace is changed into one in which only the first segments are ever acknowledged: what the sender goes on sending
 /// overruns any window, whatever model it comes from.
 #[test]

@@ -7,6 +7,7 @@
 use restp_proto::composition::Composition;
 use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
 use restp_services::loss_handling::LossHandling;
+use restp_services::path_management::BASE_BYTES;
 
 /// Segments of BBR's first window (RFC 6928), and most that it leaps to when the first round shows a wide path
 /// (docs/services/congestion.md).
@@ -18,6 +19,8 @@ const BBR_LEAP: u64 = 40;
 pub struct Envelope {
     rules: Rules,
     segment: u64,
+    /// What a segment is taken to carry while the path has not been asked for more.
+    least: u64,
     window: u64,
     threshold: u64,
     /// Acknowledged in avoidance since the window last grew.
@@ -50,8 +53,14 @@ impl Envelope {
             rules.kept = None;
         }
         let segment = u64::from(composition.segment_bytes);
+        let least = if composition.mtu_discovery {
+            u64::from(BASE_BYTES)
+        } else {
+            segment
+        };
         Some(Envelope {
             segment,
+            least: least.min(segment),
             window: rules.initial_segments.saturating_mul(segment),
             threshold: rules.threshold,
             credit: 0,
@@ -78,7 +87,7 @@ impl Envelope {
         }
         self.acked += bytes;
         let segments = self.rules.leap;
-        if segments > 0 && self.acked + self.segment > self.rules.initial_segments * self.segment {
+        if segments > 0 && self.acked + self.least > self.rules.initial_segments * self.least {
             self.window = self.window.max(segments * self.segment);
             self.rules.leap = 0;
         }
@@ -142,8 +151,14 @@ impl Rules {
             ..window(common, 500) // RFC 5681 (4)
         };
         Some(match choice.clone() {
-            // Hybla counts in round trips of its own, and what comes from outside by rules of its own.
-            Choice::Rate(_) | Choice::Hybla(_) | Choice::Custom(_) => return None,
+            // Hybla counts in round trips of its own, and what comes from outside by rules of its own. Westwood ends an episode
+            // with a window as large as its estimate of the bandwidth (TC §2.3.6), and acknowledgements that come close
+            // together make that as high as they like.
+            Choice::Rate(_)
+            | Choice::Hybla(_)
+            | Choice::Custom(_)
+            | Choice::Westwood(_)
+            | Choice::WestwoodPlus(_) => return None,
             Choice::None(limit) => Rules {
                 initial_segments: limit.flight_limit_segments,
                 fixed: true,
@@ -176,9 +191,6 @@ impl Rules {
             | Choice::Balia(common) => window(common, 500),
             Choice::Vegas(params) => window(params.common, 750), // Brakmo, Peterson 1995, the smallest cut
             Choice::WVegas(params) => window(params.common, 750),
-            // The threshold is an estimate of the bandwidth, which may be the whole window.
-            Choice::Westwood(params) => window(params.common, 1000),
-            Choice::WestwoodPlus(params) => window(params.common, 1000),
         })
     }
 }

@@ -19,7 +19,7 @@ use restp_proto::composition::ValidComposition;
 use restp_proto::wire::Flags;
 use restp_services::ack::Detail;
 use restp_services::congestion::CongestionChoice;
-use restp_services::recovery::RecoveryChoice;
+use restp_services::recovery::{FastRecovery, RecoveryChoice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One direction of one connection.
@@ -120,6 +120,8 @@ impl Terms {
                 timeout: composition.rto.floor.min(composition.handshake.rto),
                 shows: composition.reliability.repeats() && !composition.pacing,
                 departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
+                starts_over: composition.recovery == RecoveryChoice::DuplicateAck
+                    && composition.congestion.fast_recovery() == FastRecovery::None,
             },
             repeats: composition.reliability.repeats(),
             probes: composition.loss_handling.probes(),

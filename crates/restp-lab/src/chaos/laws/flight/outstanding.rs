@@ -34,6 +34,8 @@ pub struct Conclusions {
     pub shows: bool,
     /// A duplicate tells that some segment has left, without saying which.
     pub departs: bool,
+    /// The third duplicate condemns everything that has left (Tahoe, TC §2.3.1).
+    pub starts_over: bool,
 }
 
 /// The segments of one direction of one connection.
@@ -47,6 +49,8 @@ pub struct Outstanding {
     reported: u64,
     /// Transmissions up to this one may have been taken for lost by a timer.
     expired: u64,
+    /// Transmissions up to this one were taken for lost with the third duplicate.
+    condemned: u64,
     /// Segments that duplicates may tell of.
     departed: u64,
     duplicates: u64,
@@ -164,7 +168,7 @@ impl Outstanding {
 
     /// Bytes in flight, at least.
     pub fn in_flight(&self) -> u64 {
-        let after = self.reported.max(self.expired);
+        let after = self.reported.max(self.expired).max(self.condemned);
         let of_late = self.segments.values().filter(|segment| segment.order > after);
         let (sum, largest) = of_late.fold((0, 0), |(sum, largest): (u64, u64), segment| {
             (sum + segment.bytes, largest.max(segment.bytes))
@@ -211,6 +215,9 @@ impl Outstanding {
         } else if bare && !self.segments.is_empty() {
             self.departed += u64::from(self.conclusions.departs);
             self.duplicates += u64::from(header.window == self.window);
+            if self.conclusions.starts_over && self.duplicates == DUPLICATES {
+                (self.condemned, self.departed) = (self.transmissions, 0);
+            }
         }
         self.window = header.window;
         if self.segments.is_empty() {
