@@ -14,10 +14,7 @@ fn segments_are_read_in_order_and_a_hole_is_shown() {
     assert_eq!(arrives(&mut receiver, 13, 4), Arrival::OutOfOrder);
     assert_eq!(arrives(&mut receiver, 12, 3), Arrival::OutOfOrder);
     let (beyond, newest) = receiver.beyond_hole().unwrap();
-    assert_eq!(
-        (beyond.iter().cloned().collect::<Vec<_>>(), newest),
-        (vec![12..14], 12)
-    );
+    assert_eq!((beyond.first(), beyond.len(), newest), (Some(&(12..14)), 1, 12));
     assert_eq!(receiver.next_gap(), Some(11..12));
     assert_eq!(receiver.held_bytes(), 8);
     assert!(receiver.is_missing(11) && !receiver.is_missing(12) && !receiver.is_missing(10));
@@ -249,7 +246,7 @@ fn what_is_unread_is_dropped_and_what_comes_too_if_asked() {
         assert_eq!(receiver.has_news(false), !from_now_on);
         receiver.discard(false);
         arrives(&mut receiver, 12, 1);
-        assert_eq!(receiver.has_news(false), false, "told before, or of no interest");
+        assert!(!receiver.has_news(false), "told before, or of no interest");
         assert_eq!(read(&mut receiver).len(), usize::from(!from_now_on));
     }
 }
