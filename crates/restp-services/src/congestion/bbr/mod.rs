@@ -20,7 +20,10 @@ use crate::recovery::{LostSegment, RateSample};
 use crate::view::PathView;
 use cycle::{Cycle, Phase};
 use filter::RecentMax;
-use model::{Aggregation, LowerBounds, NONE, RoundTrip, Rounds, beta, part};
+use model::{
+    Aggregation, LOSS_THRESHOLD_PERCENT, LowerBounds, NONE, RoundTrip, Rounds, beta, in_flight_at_threshold,
+    part,
+};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use startup::{FirstTrain, FullPipe};
@@ -81,8 +84,6 @@ impl BbrParams {
     }
 }
 
-/// LossThresh: more than this, in percent, is too much where a queue is seen.
-const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// When no round trip of late is shorter than the shortest and this share, there is a queue. ProbeBW_UP fills a quarter on purpose.
 const QUEUE_SEEN: (u64, u64) = (5, 4);
 /// A queue of this share, the least that HyStart believes (RFC 9406 §4.2), is one that the pace should drain, though it says
@@ -496,14 +497,4 @@ impl Congestion for Bbr {
 
 fn scaled(rate: Rate, gain: u64) -> Rate {
     Rate::from_bps(part(rate.as_bps(), (gain, ONE)))
-}
-
-/// What was in flight when losses passed the threshold, between the segment before this one and this one
-/// (BBRInflightAtLoss).
-fn in_flight_at_threshold(lost: &LostSegment) -> u64 {
-    let sent = lost.sent_in_flight_bytes.saturating_sub(lost.bytes);
-    let lost_before = lost.lost_bytes.saturating_sub(lost.bytes);
-    let percent = LOSS_THRESHOLD_PERCENT;
-    let allowed = part(sent, (percent, 100)).saturating_sub(lost_before);
-    sent.saturating_add(part(allowed, (100, 100 - percent)))
 }

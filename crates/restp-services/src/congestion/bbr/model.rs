@@ -2,10 +2,12 @@
 //! and the bounds that losses set.
 
 use super::filter::RecentMax;
-use crate::recovery::RateSample;
+use crate::recovery::{LostSegment, RateSample};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 
+/// LossThresh: more than this, in percent, is too much where a queue is seen.
+pub(super) const LOSS_THRESHOLD_PERCENT: u64 = 2;
 /// A bound that is not set.
 pub(super) const NONE: u64 = u64::MAX;
 /// What is left of a bound that losses lower, in tenths (Beta).
@@ -212,6 +214,16 @@ pub(super) fn part(value: u64, share: (u64, u64)) -> u64 {
 /// Beta of a bound.
 pub(super) fn beta(value: u64) -> u64 {
     part(value, BETA)
+}
+
+/// What was in flight when losses passed the threshold, between the segment before this one and this one
+/// (BBRInflightAtLoss).
+pub(super) fn in_flight_at_threshold(lost: &LostSegment) -> u64 {
+    let sent = lost.sent_in_flight_bytes.saturating_sub(lost.bytes);
+    let lost_before = lost.lost_bytes.saturating_sub(lost.bytes);
+    let percent = LOSS_THRESHOLD_PERCENT;
+    let allowed = part(sent, (percent, 100)).saturating_sub(lost_before);
+    sent.saturating_add(part(allowed, (100, 100 - percent)))
 }
 
 #[cfg(test)]
