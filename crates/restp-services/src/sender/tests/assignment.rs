@@ -28,6 +28,9 @@ fn the_first_segment_assigned_begins_the_wait_for_progress() {
     story.sender.assign(at(40), segment());
     story.sender.assign(at(50), segment());
     assert_eq!(story.sender.progress_at(), at(40));
+    story.send();
+    story.sender.assign(at(60), segment());
+    assert_eq!(story.sender.progress_at(), at(40));
 }
 
 #[test]
@@ -159,4 +162,14 @@ fn a_sibling_is_shown_once_its_round_trip_was_measured() {
     let story = Setup::segments().with_window(5000).established();
     let sibling = story.sender.as_sibling().unwrap();
     assert_eq!((sibling.window_bytes, sibling.smoothed_rtt), (5000, ms(100)));
+}
+
+#[test]
+fn a_packet_that_says_something_else_is_no_answer() {
+    let mut story = Setup::segments().established();
+    story.write(2).send();
+    story.now = at(50);
+    let other = story.hear(&AckReport::pointer(1), |peer| peer.is_bare_repeat = false);
+    assert_eq!(other, Ok(()));
+    assert_eq!(story.sender.unanswered(None).unwrap().last_answer, at(0));
 }

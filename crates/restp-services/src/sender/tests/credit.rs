@@ -68,6 +68,15 @@ fn segments_beyond_a_window_that_shrank_wait_but_for_the_lowest() {
 }
 
 #[test]
+fn credit_may_begin_afresh_below_what_was_heard_before() {
+    let mut story = Setup::segments().established();
+    story.write(5).send();
+    story.grant(4, 4, 8);
+    story.sender.grant_afresh(1, 4);
+    assert_eq!(story.sender.credit_edge(), 5);
+}
+
+#[test]
 fn a_shut_window_is_probed_once_per_timeout_with_a_whole_segment() {
     let mut story = Setup::segments().with_credit(0).established();
     assert_eq!(story.write(2).segment(false), None);
@@ -175,4 +184,39 @@ fn a_fin_behind_a_shut_window_is_probed_for() {
     assert_eq!(story.sender.deadline(), None, "there is nothing to ask for");
     assert_eq!(story.segment(true), None);
     assert_eq!(story.at(300).segment(true).unwrap().payload, None);
+}
+
+#[test]
+fn a_probe_that_is_taken_by_a_window_still_shut_is_a_probe_no_more() {
+    let mut story = Setup::segments().with_credit(0).established();
+    story.write(3).segment(false);
+    story.at(300).segment(false);
+    story.at(400).grant(2, 2, 0);
+    story.sender.grant(2, 5);
+    assert_eq!(story.send(), [2, 3]);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+}
+
+#[test]
+fn a_probe_that_does_not_leave_again_is_forgotten_like_other_segments() {
+    let setup = Setup::segments().with(|it| it.retransmits = false);
+    let mut story = setup.with_credit(0).established();
+    story.write(3).segment(false);
+    story.at(300).segment(false);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert!(story.sender.is_drained());
+    story.sender.grant(2, 1);
+    assert_eq!(story.send(), [2]);
+    story.grant(2, 2, 1);
+    assert_eq!(story.sender.in_flight(), 1, "2 is no probe");
+}
+
+#[test]
+fn a_grant_ends_the_back_off_of_window_probes_alone() {
+    let mut story = Setup::bytes().established();
+    story.write(1).send();
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    story.send();
+    story.grant(1, FIRST_CREDIT, 5000);
+    assert_eq!(story.sender.timeouts_in_row(), 1);
 }

@@ -157,6 +157,7 @@ impl Setup {
             sender,
             script,
             now: at(0),
+            written: 0,
         }
     }
 
@@ -173,6 +174,8 @@ struct Story {
     sender: Sender,
     script: Arc<Mutex<Script>>,
     now: Time,
+    /// Segments written: the next is filled with the number after this.
+    written: u8,
 }
 
 impl Story {
@@ -183,7 +186,11 @@ impl Story {
 
     fn write(&mut self, segments: usize) -> &mut Self {
         for _ in 0..segments {
-            assert!(self.sender.write(self.now, Bytes::from(vec![7; SEGMENT])));
+            self.written += 1;
+            assert!(
+                self.sender
+                    .write(self.now, Bytes::from(vec![self.written; SEGMENT]))
+            );
         }
         self
     }

@@ -22,7 +22,7 @@ fn the_last_segment_asks_once_per_timeout_and_nothing_else_leaves() {
         assert!(story.sender.is_in_outage());
         let probe = story.segment(false).unwrap();
         assert_eq!((probe.number, probe.is_new), (Some(3), false));
-        assert_eq!(probe.payload.map(|data| data.len()), Some(SEGMENT));
+        assert_eq!(probe.payload.unwrap(), vec![3; SEGMENT]);
         assert_eq!(story.segment(false), None);
         assert_eq!(
             story.retransmission_at(),
@@ -32,7 +32,6 @@ fn the_last_segment_asks_once_per_timeout_and_nothing_else_leaves() {
         assert_eq!(story.expire(), TimeoutOutcome::Nothing);
     }
     assert_eq!(story.heard(), [], "the window is kept");
-    assert!(!story.sender.takes(story.now, 1000));
     assert_eq!(story.sender.timeouts_in_row(), u32::MAX);
     let counters = story.sender.counters();
     assert_eq!((counters.timeouts, counters.lost_packets), (4, 0));
@@ -130,6 +129,7 @@ fn a_link_that_is_down_is_worth_no_packet_and_the_timer_asks() {
 fn a_link_down_with_nothing_outstanding_is_asked_by_the_next_segment() {
     let mut story = outage().established();
     story.sender.on_link_down(at(0));
+    assert!(!story.sender.takes(at(0), 1000));
     assert_eq!(story.write(1).send(), []);
     assert_eq!(story.expire(), TimeoutOutcome::Nothing);
     assert_eq!(story.sender.deadline(), None);
@@ -185,4 +185,52 @@ fn a_path_taken_for_dead_gives_back_what_was_assigned_and_probes_without_back_of
     }
     story.sender.probe_only(at(1215));
     assert_eq!(story.retransmission_at(), Some(at(1510)), "it does already");
+}
+
+#[test]
+fn a_probed_segment_measures_no_round_trip() {
+    let mut story = silent();
+    story.send();
+    story.at(310).ack(2).send();
+    story.at(320).ack(3);
+    story.at(330).ack(4);
+    assert_eq!(story.sender.smoothed_rtt(), Some(ms(100)));
+}
+
+#[test]
+fn a_block_that_ends_the_silence_leaves_a_whole_timer() {
+    let mut story = outage().established();
+    story.write(4).send();
+    story.expire();
+    story.send();
+    story.at(310).ack(2).send();
+    story.at(320).sack(2, 3..4);
+    assert!(!story.sender.is_in_outage());
+    assert_eq!(story.retransmission_at(), Some(at(320) + story.sender.timeout()));
+}
+
+#[test]
+fn probes_explain_duplicates_of_their_own_pointer_only() {
+    let mut story = silent();
+    story.send();
+    story.at(310).ack(2).send();
+    story.at(320).ack(3);
+    assert_eq!(story.write(4).send(), [4, 5, 6, 7]);
+    assert_eq!(story.ack(3).ack(3).ack(3).send(), [3]);
+}
+
+#[test]
+fn each_outage_counts_its_own_probes() {
+    let mut story = outage().established();
+    for first in [1, 4] {
+        assert_eq!(story.write(3).send(), [first, first + 1, first + 2]);
+        story.expire();
+        story.send();
+        story.ack(first + 1).send();
+        story.ack(first + 2).ack(first + 3);
+        assert!(!story.sender.is_in_outage());
+    }
+    assert_eq!(story.write(6).send(), [7, 8, 9, 10, 11, 12]);
+    (0..4).for_each(|_| assert_eq!(story.ack(7).send(), []));
+    assert_eq!(story.ack(7).send(), [7], "two duplicates answer probes");
 }

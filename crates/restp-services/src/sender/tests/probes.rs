@@ -105,7 +105,11 @@ fn who_stops_encodes_no_more() {
 }
 
 fn searching() -> Story {
-    let mut setup = Setup::segments().with(|it| (it.segment_bytes, it.paces) = (1400, true));
+    searching_by(Setup::segments())
+}
+
+fn searching_by(setup: Setup) -> Story {
+    let mut setup = setup.with(|it| (it.segment_bytes, it.paces) = (1400, true));
     setup.parameters.send_buffer_bytes = 1_000_000;
     let mut story = setup.opening();
     story.sender.discover_mtu();
@@ -180,8 +184,7 @@ fn questions_are_paced() {
 }
 
 /// The path carried 1400 bytes, and one timeout after the other says that it does not any more (RFC 8899 §4.3).
-fn narrowed() -> Story {
-    let mut story = searching();
+fn narrowed(mut story: Story) -> Story {
     question(&mut story);
     story.sender.on_mtu_answer(at(0), 1400);
     story.write(7).send();
@@ -193,7 +196,7 @@ fn narrowed() -> Story {
 
 #[test]
 fn repeated_timeouts_of_full_segments_ask_whether_small_ones_pass() {
-    let mut story = narrowed();
+    let mut story = narrowed(searching());
     assert_eq!(question(&mut story), Some(1100));
     let now = story.now + ms(50);
     story.now = now;
@@ -206,8 +209,29 @@ fn repeated_timeouts_of_full_segments_ask_whether_small_ones_pass() {
 
 #[test]
 fn progress_takes_the_doubt_back() {
-    let mut story = narrowed();
+    let mut story = narrowed(searching());
     story.ack(2);
     assert_eq!(question(&mut story), None);
     assert_eq!(story.sender.segment_bytes(), 1400);
+}
+
+#[test]
+fn probes_of_an_outage_that_stay_without_an_answer_raise_the_same_doubt() {
+    let setup = Setup::segments().with(|it| it.loss_handling = LossHandling::Outage);
+    let mut story = narrowed(searching_by(setup));
+    assert_eq!(question(&mut story), Some(1100));
+}
+
+/// Duplicates that 2 to 5 cause say nothing, because they left before the encoded packet: the third later one does.
+#[test]
+fn what_left_after_the_encoded_packet_tells_of_a_segment_beyond_repair() {
+    let mut story = Setup::segments().opening();
+    story.sender.expect_repairs();
+    story.sender.encode_by(FecEncoder::new(FecParameters::default()));
+    story.sender.establish(at(0), Some(ms(100)), false);
+    story.write(5).send();
+    encoded(story.at(25));
+    story.write(5).send();
+    (0..6).for_each(|_| assert_eq!(story.ack(1).send(), []));
+    assert_eq!(story.ack(1).send(), [1]);
 }

@@ -31,12 +31,15 @@ fn the_first_write_begins_the_wait_for_progress() {
     story.sender.establish(at(60), None, false);
     assert_eq!(story.sender.progress_at(), at(60));
     story.send();
+    story.at(65).write(1);
+    assert_eq!(story.sender.progress_at(), at(60));
     story.at(70).ack(2);
     assert_eq!((story.sender.progress_at(), story.sender.reports()), (at(70), 1));
     story.at(80).ack(2);
     assert_eq!((story.sender.progress_at(), story.sender.reports()), (at(70), 1));
     assert!(story.sender.waits_for_peer());
-    story.ack(3);
+    story.send();
+    story.ack(4);
     assert!(!story.sender.waits_for_peer());
 }
 
@@ -68,7 +71,8 @@ fn early_data_leaves_room_for_the_set_up_and_keeps_credit_and_window() {
     story.write(5);
     assert_eq!(early(&mut story, false, None), None, "the exchange allows none");
     assert_eq!(early(&mut story, false, Some(200)), Some((1, 800)));
-    assert_eq!(early(&mut story, false, Some(200)), Some((2, 800)), "1800 bytes");
+    assert_eq!(early(&mut story, false, Some(200)), Some((2, 800)));
+    assert_eq!(early(&mut story, false, Some(200)), None, "the window");
     story.set_window(9000);
     assert_eq!(early(&mut story, false, Some(2000)), Some((3, 1)));
     assert_eq!(early(&mut story, false, Some(200)), None, "the credit");
@@ -139,6 +143,12 @@ fn the_set_up_settles_the_size_of_a_segment() {
     story.send();
     story.ack(1).ack(1).ack(1).ack(1);
     assert_eq!(story.send(), [], "by the timer alone");
+    story.heard();
+    story
+        .hear(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
+        .unwrap();
+    let marked = CongestionEvent::Marked { bytes: 500 };
+    assert!(story.heard().iter().any(|heard| heard.event == marked));
 }
 
 #[test]
@@ -188,6 +198,11 @@ fn memory_is_what_waits_and_what_may_leave_again() {
     assert_eq!(story.sender.memory() - empty, 2000);
     story.send();
     assert!(story.sender.memory() - empty >= 2000);
-    story.sender.stop();
+    story.ack(2);
     assert!(story.sender.memory() - empty < 2000);
+    story.sender.stop();
+    assert!(story.sender.memory() - empty < 1000);
+    let mut forgets = Setup::segments().with(|it| it.retransmits = false).established();
+    forgets.write(2).send();
+    assert!(forgets.sender.memory() - empty < 2000);
 }

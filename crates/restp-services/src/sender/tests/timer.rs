@@ -159,3 +159,12 @@ fn who_stops_has_no_timer_and_keeps_no_data() {
     story.sender.stop();
     assert_eq!(story.sender.deadline(), None, "no window probe");
 }
+
+#[test]
+fn a_link_that_is_back_is_nothing_to_a_sender_that_forgot_what_was_out() {
+    let mut story = Setup::segments().with(|it| it.retransmits = false).established();
+    story.write(1).send();
+    story.expire();
+    story.sender.on_link_up(story.now);
+    assert_eq!(story.sender.deadline(), None);
+}

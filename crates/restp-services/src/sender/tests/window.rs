@@ -58,12 +58,18 @@ fn the_third_duplicate_sends_one_segment_whatever_the_window_says() {
     story.heard();
     story.set_window(2000);
     assert_eq!(story.at(100).ack(1).send(), [1], "RFC 5681 §3.2 (2)");
-    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    let heard = story.heard();
+    let events: Vec<_> = heard.iter().map(|heard| heard.event).collect();
     assert!(matches!(events[0], CongestionEvent::SegmentLost(_)));
     assert_eq!(
         events[1..],
         [CongestionEvent::Duplicate, CongestionEvent::Lost { bytes: 1000 }]
     );
+    assert_eq!(heard[2].in_flight_bytes, 6000, "before it was taken for lost");
+    assert!(heard[2].in_recovery);
+    story.set_window(1000);
+    story.sender.retransmit_all();
+    assert_eq!(story.send(), [1], "once");
 }
 
 #[test]
@@ -108,6 +114,7 @@ fn limited(setup: Setup, write: usize, backlog: bool) -> bool {
         heard[0].event,
         CongestionEvent::Acked { bytes: 1000, .. }
     ));
+    assert!(!heard[0].in_recovery);
     heard[0].application_limited
 }
 
@@ -267,4 +274,69 @@ fn what_may_only_be_late_is_lost_at_a_deadline_of_its_own() {
     assert_eq!(heard[1].event, CongestionEvent::Lost { bytes: 1000 });
     assert_eq!((heard.len(), heard[1].in_flight_bytes), (2, 2000));
     assert_eq!(story.sender.counters().lost_packets, 2);
+}
+
+#[test]
+fn what_waits_although_the_window_has_room_is_no_limit_of_the_application() {
+    let mut story = Setup::segments().with_window(2000).established();
+    story.write(3).send();
+    story.set_window(9000);
+    story.ack(2);
+    assert!(!story.heard()[0].application_limited);
+}
+
+#[test]
+fn a_rate_measured_after_the_application_was_the_limit_says_so() {
+    let rate_is_limited = |backlog| {
+        let mut story = Setup::segments().established();
+        story.sender.set_backlog(backlog);
+        story.write(1).send();
+        story.at(100).ack(2).write(1).send();
+        story.heard();
+        story.at(200).ack(3);
+        let heard = story.heard();
+        let CongestionEvent::Acked { rate: Some(rate), .. } = heard[0].event else {
+            panic!("{heard:?}");
+        };
+        rate.application_limited
+    };
+    assert!(rate_is_limited(false) && !rate_is_limited(true));
+}
+
+#[test]
+fn what_is_lost_stays_lost_where_nothing_is_retransmitted() {
+    let mut story = Setup::segments().with(|it| it.retransmits = false).established();
+    story.write(5).send();
+    assert_eq!(story.ack(1).ack(1).ack(1).send(), []);
+    assert_eq!(story.sender.counters().lost_packets, 1);
+    assert!(story.sender.takes(at(0), 1000), "no repair comes first");
+}
+
+#[test]
+fn a_retransmission_that_is_overtaken_leaves_once_more() {
+    let mut setup = Setup::segments();
+    setup.recovery = RecoveryChoice::Pipe;
+    let mut story = setup.established();
+    story.write(5).send();
+    assert_eq!(story.at(100).sack(1, 2..5).send(), [1]);
+    assert_eq!(story.write(4).send(), [6, 7, 8, 9]);
+    assert_eq!(story.at(200).sack(1, 5..9).send(), [1]);
+}
+
+#[test]
+fn who_waits_for_pacing_does_not_wait_for_the_peer() {
+    let mut story = Setup::segments().with(|it| it.paces = true).established();
+    story.set_rate(Rate::from_bps(8_000_000));
+    assert_eq!(story.write(14).send().len(), 11);
+    assert_eq!(story.ack(12).send(), []);
+    assert!(!story.sender.waits_for_peer());
+}
+
+#[test]
+fn a_fin_after_a_silence_begins_the_wait_for_progress() {
+    let mut story = Setup::segments().established();
+    story.write(1).send();
+    story.at(100).ack(2);
+    assert!(story.at(5000).segment(true).is_some());
+    assert_eq!(story.sender.progress_at(), at(5000));
 }
