@@ -165,9 +165,7 @@ impl Sender {
     /// it was, then new data follows (OP-51).
     fn resume(&mut self, now: Time) {
         self.counters.lost_packets += self.recovery.on_timeout(&mut self.board);
-        if self.board.is_empty() {
-            self.lane.rto.stop();
-        } else {
+        if !self.board.is_empty() {
             self.probing.forget_outage_probes();
             self.lane.rto.restart(now, &self.lane.rtt);
         }
