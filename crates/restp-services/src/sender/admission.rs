@@ -187,11 +187,14 @@ impl Sender {
     /// Bytes of encoded packets in the network that take the place of data in the `window`. While losses are repaired none
     /// do: that window has been cut, and what leaves under it brings the acknowledgements that repair needs.
     fn charged_redundancy(&mut self, now: Time, window: u64) -> u64 {
+        // Asked in any case: what has left the network is forgotten then.
+        let in_flight = self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed());
         let least = LEAST_CHARGED * u64::from(self.parameters.segment_bytes);
         if window < least || self.recovery.is_active() {
-            return 0;
+            0
+        } else {
+            in_flight
         }
-        self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed())
     }
 
     /// Is the flight limit kept? Without congestion control nothing shrinks the flight when losses pile up faster

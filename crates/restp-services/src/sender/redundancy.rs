@@ -37,6 +37,13 @@ impl Redundancy {
 }
 
 #[cfg(test)]
+impl Redundancy {
+    pub(super) fn remembered(&self) -> usize {
+        self.in_flight.len()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -52,6 +52,23 @@ fn an_encoded_packet_takes_no_room_in_a_window_below_four_segments() {
     assert_eq!(story.write(3).send(), [2, 3]);
 }
 
+/// However long the window stays small, and although something is always outstanding, no more is remembered than left within
+/// a round trip.
+#[test]
+fn encoded_packets_are_forgotten_in_small_windows_too() {
+    let mut story = encoding(Setup::segments().with_window(3500));
+    for turn in 1..100 {
+        story.at(50 * turn).write(1);
+        let mut encoded = 0;
+        while let Some(transmission) = story.sender.next(story.now, false) {
+            encoded += u64::from(matches!(transmission, Transmission::Encoded(_)));
+        }
+        assert!(turn == 1 || encoded > 0, "at turn {turn}");
+        story.ack(story.sender.next_number() - 1);
+        assert!(story.sender.redundancy.remembered() <= 4, "at turn {turn}");
+    }
+}
+
 #[test]
 fn encoded_packets_are_forgotten_with_the_last_segment() {
     let mut story = encoding(Setup::segments().with_window(4500));
