@@ -175,8 +175,6 @@ pub trait Machine: Flow {
     /// When to call [`Machine::handle`] with [`Input::Deadline`], and why. May be early, never late.
     fn next_deadline(&self) -> Option<(Time, Wakeup)>;
 
-    /// Flows it holds, with those that no application knows; 0 where it does not tell. For eyes only.
-    fn held(&self) -> usize {
-        0
-    }
+    /// Flows that it holds, with those that no application knows. For diagnostics only.
+    fn held(&self) -> usize;
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use restp_base::flow::{CloseReason, Flow, PathState};
-use restp_base::machine::{Event, PathAddress};
+use restp_base::machine::{Event, Machine, PathAddress};
 use restp_base::time::Duration;
 use restp_proto::{CookieMint, KeptCookie};
 use restp_seal::{Clients, Fault, Token};
@@ -46,6 +46,20 @@ fn a_set_up_takes_as_long_as_without_a_seal() {
             assert_eq!(pair.ends[1].seal_stats().resumed, 1);
         }
     }
+}
+
+#[test]
+fn a_sealed_machine_holds_the_flows_of_its_engine() {
+    let mut pair = Pair::of("default", &[], seal(1), seal(2));
+    let held = |pair: &Pair| pair.ends.each_ref().map(Machine::held);
+    assert_eq!(held(&pair), [0, 0]);
+    let (flow, _) = pair.connect();
+    assert_eq!(held(&pair), [1, 1]);
+    let now = pair.now;
+    pair.ends[0].abort(now, flow);
+    pair.ends[0].release(now, flow);
+    pair.run_for(Duration::from_secs(240));
+    assert_eq!(held(&pair)[0], 0);
 }
 
 #[test]

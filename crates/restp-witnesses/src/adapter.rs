@@ -197,6 +197,10 @@ impl<S: Stack> Machine for Adapter<S> {
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         Some((self.deadline?, Wakeup::Retransmission))
     }
+
+    fn held(&self) -> usize {
+        (self.opened.is_some() && !self.closed).into()
+    }
 }
 
 impl<S: Stack> Flow for Adapter<S> {

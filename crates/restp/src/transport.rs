@@ -210,4 +210,7 @@ impl Machine for Transport {
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         each!(self, machine => machine.next_deadline())
     }
+    fn held(&self) -> usize {
+        each!(self, machine => machine.held())
+    }
 }

@@ -175,6 +175,10 @@ impl Machine for Udp {
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         None
     }
+
+    fn held(&self) -> usize {
+        self.flows.len()
+    }
 }
 
 impl Flow for Udp {

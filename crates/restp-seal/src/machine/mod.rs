@@ -301,4 +301,8 @@ impl<M: Machine> Machine for Sealed<M> {
             .flatten()
             .min_by_key(|(at, _)| *at)
     }
+
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
 }

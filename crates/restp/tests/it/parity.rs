@@ -74,6 +74,9 @@ impl Machine for Recorder {
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
         self.engine.next_deadline()
     }
+    fn held(&self) -> usize {
+        self.engine.held()
+    }
 }
 
 impl Flow for Recorder {

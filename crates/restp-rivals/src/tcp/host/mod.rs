@@ -234,4 +234,8 @@ impl Machine for Tcp {
         let deadline = self.slots.get(&flow).and_then(|slot| slot.held.deadline());
         Some((at, deadline.map_or(Wakeup::Expiry, |(_, why)| why)))
     }
+
+    fn held(&self) -> usize {
+        self.slots.len()
+    }
 }

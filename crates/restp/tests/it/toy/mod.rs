@@ -322,6 +322,10 @@ impl Machine for Toy {
             .min()
             .map(|at| (at, Wakeup::Retransmission))
     }
+
+    fn held(&self) -> usize {
+        self.conns.len()
+    }
 }
 
 impl Flow for Toy {
