@@ -80,7 +80,7 @@ pub struct Recv {
     /// Address to listen at, port 0 for any free one; may be repeated [default: every address, any port]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub listen: Vec<SocketAddr>,
-    /// Folder for received files
+    /// Folder for received files; made if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// Exit after one file: with code 0 when it is verified, 1 when its transfer breaks off

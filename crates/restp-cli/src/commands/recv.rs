@@ -38,7 +38,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     let folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();
         Failure::input(format!(
-            "--dir {dir}: {error}; name a folder that exists and that you may write to"
+            "--dir {dir}: {error}; name a folder that you may write to"
         ))
     })?;
     let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {

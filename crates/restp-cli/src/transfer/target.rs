@@ -50,11 +50,16 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 impl Folder {
-    /// The folder `path`, which must exist.
+    /// The folder `path`, which is made where only its last part is missing.
     ///
     /// # Errors
-    /// When it is no folder or nothing can be created in it.
+    /// When it is no folder, or nothing can be created in it.
     pub fn open(path: &Path, overwrite: bool, sync: bool) -> io::Result<Self> {
+        if let Err(error) = fs::create_dir(path)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error);
+        }
         // Resolved once: a link that is changed later leads nowhere else.
         let path = fs::canonicalize(path)?;
         if !path.is_dir() {
@@ -339,8 +344,15 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_must_exist() {
-        let missing = Path::new("/nonexistent/folder");
-        assert!(Folder::open(missing, false, false).is_err());
+    fn the_last_part_of_a_folder_is_made() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let inbox = dir.path().join("inbox");
+        for _ in 0..2 {
+            Folder::open(&inbox, false, false).expect("opens");
+            assert!(inbox.is_dir() && names(&inbox).is_empty());
+        }
+        let error =
+            Folder::open(&dir.path().join("missing/inbox"), false, false).expect_err("its parent is missing");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }
