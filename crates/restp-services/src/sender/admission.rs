@@ -30,7 +30,7 @@ impl CreditUnit {
     }
 }
 
-/// Who may send how much.
+/// How much the peer takes.
 #[derive(Debug)]
 pub(super) struct Admission {
     unit: CreditUnit,
@@ -39,18 +39,6 @@ pub(super) struct Admission {
     credit_binds: bool,
     /// The first unit of the next new segment.
     next_unit: u64,
-    /// A timeout is being repaired: one segment at a time until something is acknowledged.
-    one_at_a_time: bool,
-    /// The next retransmission leaves whatever the window says.
-    retransmits_at_once: bool,
-    /// So does the next new segment: it was on a path that has failed.
-    sends_at_once: bool,
-    /// A pacing wait is what holds the next segment back.
-    paced_until: Option<Time>,
-    /// Before the last report something other than the congestion window held the sender back.
-    unused: bool,
-    /// A scheduler above has data that it would place here, were there room.
-    has_backlog: bool,
 }
 
 impl Admission {
@@ -60,12 +48,6 @@ impl Admission {
             credit: SendWindow::initial(first_unit, 0),
             credit_binds: true,
             next_unit: first_unit,
-            one_at_a_time: false,
-            retransmits_at_once: false,
-            sends_at_once: false,
-            paced_until: None,
-            unused: false,
-            has_backlog: false,
         }
     }
 
@@ -106,53 +88,6 @@ impl Admission {
     pub(super) fn on_sent(&mut self, bytes: u64) {
         self.next_unit += self.unit.taken_by(bytes);
     }
-    pub(super) fn on_timeout(&mut self) {
-        self.one_at_a_time = true;
-    }
-    /// Something was acknowledged, or nothing of it is waited for.
-    pub(super) fn on_progress(&mut self) {
-        self.one_at_a_time = false;
-    }
-    /// A timeout is being repaired, and nothing has come back yet.
-    pub(super) fn is_cautious(&self) -> bool {
-        self.one_at_a_time
-    }
-
-    pub(super) fn retransmit_at_once(&mut self) {
-        self.retransmits_at_once = true;
-    }
-    pub(super) fn takes_retransmission_at_once(&mut self) -> bool {
-        std::mem::take(&mut self.retransmits_at_once)
-    }
-    pub(super) fn send_at_once(&mut self, at_once: bool) {
-        self.sends_at_once = at_once;
-    }
-    pub(super) fn sends_at_once(&self) -> bool {
-        self.sends_at_once
-    }
-
-    pub(super) fn pace_until(&mut self, at: Time) {
-        self.paced_until = Some(at);
-    }
-    pub(super) fn stop_pacing(&mut self) {
-        self.paced_until = None;
-    }
-    pub(super) fn paced_until(&self) -> Option<Time> {
-        self.paced_until
-    }
-
-    pub(super) fn set_unused(&mut self, unused: bool) {
-        self.unused = unused;
-    }
-    pub(super) fn is_unused(&self) -> bool {
-        self.unused
-    }
-    pub(super) fn set_backlog(&mut self, has_backlog: bool) {
-        self.has_backlog = has_backlog;
-    }
-    pub(super) fn has_backlog(&self) -> bool {
-        self.has_backlog
-    }
 }
 
 impl Sender {
@@ -174,11 +109,11 @@ impl Sender {
         let window = self.lane.controller.window_bytes();
         let in_flight = self.board.in_flight_bytes() + bytes;
         let fits = in_flight <= window && in_flight + self.charged_redundancy(now, window) <= window;
-        if self.board.in_flight() > 0 && (self.admission.is_cautious() || !fits) {
+        if self.board.in_flight() > 0 && (self.lane.gate.is_cautious() || !fits) {
             return false;
         }
         if self.parameters.paces && !self.lane.pacer.allows(now) {
-            self.admission.pace_until(self.lane.pacer.next_at());
+            self.lane.gate.pace_until(self.lane.pacer.next_at());
             return false;
         }
         true
@@ -188,9 +123,12 @@ impl Sender {
     /// do: that window has been cut, and what leaves under it brings the acknowledgements that repair needs.
     fn charged_redundancy(&mut self, now: Time, window: u64) -> u64 {
         // Asked in any case: what has left the network is forgotten then.
-        let in_flight = self.redundancy.in_flight_bytes(now, self.lane.rtt.smoothed());
+        let in_flight = self
+            .lane
+            .redundancy
+            .in_flight_bytes(now, self.lane.rtt.smoothed());
         let least = LEAST_CHARGED * u64::from(self.parameters.segment_bytes);
-        if window < least || self.recovery.is_active() {
+        if window < least || self.lane.recovery.is_active() {
             0
         } else {
             in_flight
@@ -215,6 +153,6 @@ impl Sender {
         in_flight_bytes + segment <= self.lane.controller.window_bytes()
             && self.board.lost() == 0
             && starves
-            && !self.admission.has_backlog()
+            && !self.lane.gate.has_backlog()
     }
 }

@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 impl Sender {
     /// May it be given a segment of `bytes` now? Repairs come first.
     pub fn takes(&mut self, now: Time, bytes: u64) -> bool {
-        !self.probing.outage.is_active()
+        !self.lane.outage.state.is_active()
             && self.queue.is_empty()
             && (self.board.lost() == 0 || !self.parameters.retransmits)
             && self.keeps_flight_limit(bytes)
@@ -33,7 +33,7 @@ impl Sender {
     /// What was assigned leaves at once, whatever the window says, as with the first retransmission of a loss (RFC 5681
     /// §3.2 (2)).
     pub fn send_at_once(&mut self) {
-        self.admission.send_at_once(true);
+        self.lane.gate.send_at_once(true);
     }
 
     /// What was assigned last asks whether the peer's window is still shut.
@@ -43,7 +43,7 @@ impl Sender {
 
     /// Data waits that would be placed here, were there room.
     pub fn set_backlog(&mut self, has_backlog: bool) {
-        self.admission.set_backlog(has_backlog);
+        self.lane.gate.set_backlog(has_backlog);
     }
 
     /// What became of the segment `number`.
@@ -90,13 +90,13 @@ impl Sender {
         };
         Some(Unanswered {
             since: since?,
-            last_answer: self.progress.answered_at,
+            last_answer: self.lane.answered_at,
         })
     }
 
     /// Timeouts in a row, or probing already: nothing comes back.
     pub fn timeouts_in_row(&self) -> u32 {
-        if self.probing.outage.is_active() {
+        if self.lane.outage.state.is_active() {
             u32::MAX
         } else {
             self.lane.rto.expiries()
@@ -105,14 +105,14 @@ impl Sender {
 
     /// A timeout is being repaired, and nothing has come back yet.
     pub fn is_failing(&self) -> bool {
-        self.admission.is_cautious()
+        self.lane.gate.is_cautious()
     }
 
     /// The path is taken for dead. From now on only probes leave, until something is answered; they do not back off.
     pub fn probe_only(&mut self, now: Time) {
-        if !self.probing.outage.is_active() {
+        if !self.lane.outage.state.is_active() {
             self.unassign();
-            self.probing.outage.on_link_down();
+            self.lane.outage.state.on_link_down();
             self.lane.rto.on_progress();
             self.lane.rto.restart(now, &self.lane.rtt);
         }

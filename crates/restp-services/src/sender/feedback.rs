@@ -40,8 +40,8 @@ impl Sender {
     /// When it cannot be true. Nothing is changed then, and nothing else in the packet is to be believed.
     pub fn on_feedback(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
         let outstanding = self.board.in_flight_bytes();
-        self.admission.set_unused(self.leaves_window_unused(outstanding));
-        if self.admission.is_unused() {
+        self.lane.gate.set_unused(self.leaves_window_unused(outstanding));
+        if self.lane.gate.is_unused() {
             self.board.application_limits();
         }
         let mut feedback = self.board.acknowledge(now, peer.report)?;
@@ -50,14 +50,14 @@ impl Sender {
             self.on_grant(grant);
         }
         feedback.duplicate &= peer.is_bare_repeat;
-        if feedback.duplicate && self.probing.explains_duplicate(peer.report.cumulative) {
+        if feedback.duplicate && self.lane.outage.explains_duplicate(peer.report.cumulative) {
             feedback.duplicate = false;
         }
         if feedback.advanced > 0 && peer.echoed_rtt.is_some() {
             feedback.rtt = peer.echoed_rtt;
         }
         if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
-            self.progress.answered_at = now;
+            self.lane.answered_at = now;
         }
         self.judge(now, peer, &mut feedback, outstanding);
         Ok(())
@@ -71,9 +71,9 @@ impl Sender {
             feedback,
             rtt: &self.lane.rtt,
         };
-        let findings = self.recovery.on_feedback(&mut self.board, &evidence);
+        let findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
         self.note_findings(&findings);
-        if self.probing.outage.is_active() {
+        if self.lane.outage.state.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }
         let silence = self.silence(now, feedback);
@@ -97,7 +97,10 @@ impl Sender {
     pub(super) fn on_recovery_deadline(&mut self, now: Time) {
         let outstanding = self.board.in_flight_bytes();
         let told = self.board.losses().len();
-        let findings = self.recovery.on_deadline(&mut self.board, now, &self.lane.rtt);
+        let findings = self
+            .lane
+            .recovery
+            .on_deadline(&mut self.board, now, &self.lane.rtt);
         self.note_findings(&findings);
         let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
         let load = self.load(self.board.in_flight_bytes());
@@ -111,7 +114,7 @@ impl Sender {
     fn note_findings(&mut self, findings: &Findings) {
         self.counters.lost_packets += findings.lost;
         if findings.urgent {
-            self.admission.retransmit_at_once();
+            self.lane.gate.retransmit_at_once();
         }
     }
 
@@ -138,7 +141,7 @@ impl Sender {
             Acknowledged::Earlier
         };
         let shortest = self.lane.rtt.minimum();
-        self.probing.outage.on_answer(now, acknowledged, shortest)
+        self.lane.outage.state.on_answer(now, acknowledged, shortest)
     }
 
     /// New data was acknowledged: estimator, timer and patience.
@@ -148,15 +151,15 @@ impl Sender {
         if feedback.is_progress() {
             self.lane.mtu.on_progress(now);
             self.progress.at = now;
-            self.progress.reports += u64::from(!self.probing.outage.is_unprobed());
-            self.admission.on_progress();
+            self.progress.reports += u64::from(!self.lane.outage.state.is_unprobed());
+            self.lane.gate.on_progress();
         }
         if drained {
-            if self.probing.outage.is_unprobed() {
-                self.probing.outage.give_up(); // the timer has stopped, so nothing would ever ask
+            if self.lane.outage.state.is_unprobed() {
+                self.lane.outage.state.give_up(); // the timer has stopped, so nothing would ever ask
             }
             self.probing.end_window_probe();
-            self.redundancy.forget();
+            self.lane.redundancy.forget();
             self.progress.idle_since = Some(now);
         }
     }
@@ -164,20 +167,20 @@ impl Sender {
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
     /// it was, then new data follows (OP-51).
     fn resume(&mut self, now: Time) {
-        self.counters.lost_packets += self.recovery.on_timeout(&mut self.board);
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board);
         if !self.board.is_empty() {
-            self.probing.forget_outage_probes();
+            self.lane.outage.forget_probes();
             self.lane.rto.restart(now, &self.lane.rtt);
         }
     }
 
     /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
     fn on_mark(&mut self, now: Time, outstanding: u64) {
-        if !self.marks.reacts(self.board.first(), self.board.next()) {
+        if !self.lane.marks.reacts(self.board.first(), self.board.next()) {
             return;
         }
         let reaction = self.parameters.loss_handling.reaction(Finding::Mark);
-        if reaction.reduce_window && !self.recovery.is_active() {
+        if reaction.reduce_window && !self.lane.recovery.is_active() {
             let bytes = u64::from(self.parameters.segment_bytes);
             self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
         }
@@ -185,6 +188,6 @@ impl Sender {
 
     /// True once after a reaction to a mark: the receiver is to hear that the window was reduced (RFC 3168 §6.1.3).
     pub fn takes_window_reduced(&mut self) -> bool {
-        self.marks.takes_reduced()
+        self.lane.marks.takes_reduced()
     }
 }

@@ -1,12 +1,17 @@
-//! What a sender knows of one path (ResTP §3.3): estimator, timer, controller, pacer, largest segment. Its addresses
-//! belong to the protocol.
+//! What a sender knows of one path (ResTP §3.3): estimator, timer, controller, pacer, largest segment, what it takes for lost and
+//! whether it answers at all. Its addresses belong to the protocol.
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::Reaction;
 use crate::path_management::{Pacer, PathMtu};
-use crate::recovery::{Feedback, Findings, LostSegment, RtoParameters, RtoTimer, RttEstimator};
+use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
 use restp_base::time::Time;
+
+use super::gate::Gate;
+use super::marks::Marks;
+use super::probing::Outage;
+use super::redundancy::Redundancy;
 
 /// One path, as a sender sees it.
 #[derive(Debug)]
@@ -23,11 +28,26 @@ pub(super) struct Lane {
     pub(super) mtu: PathMtu,
     /// The other paths of the association, as they were lately; kept up for coupled congestion control only.
     pub(super) siblings: Vec<Sibling>,
+    /// What is lost of what left here.
+    pub(super) recovery: Recovery,
+    /// Encoded packets that left here.
+    pub(super) redundancy: Redundancy,
+    pub(super) gate: Gate,
+    pub(super) outage: Outage,
+    pub(super) marks: Marks,
+    /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
+    pub(super) answered_at: Time,
 }
 
 impl Lane {
     /// A path of which nothing is known yet.
-    pub(super) fn new(rto: RtoParameters, controller: Controller, mtu: PathMtu) -> Self {
+    pub(super) fn new(
+        now: Time,
+        rto: RtoParameters,
+        controller: Controller,
+        mtu: PathMtu,
+        recovery: Recovery,
+    ) -> Self {
         Lane {
             rtt: RttEstimator::default(),
             rto: RtoTimer::new(rto),
@@ -35,6 +55,12 @@ impl Lane {
             pacer: Pacer::default(),
             mtu,
             siblings: Vec::new(),
+            recovery,
+            redundancy: Redundancy::default(),
+            gate: Gate::default(),
+            outage: Outage::default(),
+            marks: Marks::default(),
+            answered_at: now,
         }
     }
 
@@ -161,11 +187,9 @@ mod tests {
 
     fn path() -> Lane {
         let controller = CongestionChoice::NewReno(Default::default()).build(SEGMENT);
-        Lane::new(
-            RtoParameters::default(),
-            controller,
-            PathMtu::known(SEGMENT as u32),
-        )
+        let recovery = Recovery::Timer(Default::default());
+        let mtu = PathMtu::known(SEGMENT as u32);
+        Lane::new(Time::ZERO, RtoParameters::default(), controller, mtu, recovery)
     }
 
     fn ms(n: u64) -> Time {

@@ -10,13 +10,14 @@
 //! | [`Sender::deadline`] | when to come back | `timeout` |
 //! | [`Sender::has_room`], [`Sender::assign`] | a scheduler above places segments | `assignment` |
 //!
-//! State that only one of them changes has a type and a file of its own: `admission` (who may send how much), `probing`
+//! State that only one of them changes has a type and a file of its own: `admission` (how much the peer takes), `probing`
 //! (what leaves to ask a question), `lane` (what is known of the path), `counters`.
 
 mod admission;
 mod assignment;
 mod counters;
 mod feedback;
+mod gate;
 mod lane;
 mod marks;
 mod probing;
@@ -41,9 +42,7 @@ use crate::view::Sibling;
 use admission::Admission;
 use bytes::Bytes;
 use lane::{Lane, Load};
-use marks::Marks;
 use probing::Probing;
-use redundancy::Redundancy;
 use restp_base::time::{Duration, Time};
 
 /// Writes that may wait to be numbered, whatever their size: an empty datagram takes memory too.
@@ -89,14 +88,11 @@ pub struct Sender {
     writer_waits: bool,
     board: Scoreboard,
     buffer: TransmitBuffer,
-    recovery: Recovery,
     /// With forward error correction.
     encoder: Option<FecEncoder>,
-    redundancy: Redundancy,
     lane: Lane,
     admission: Admission,
     probing: Probing,
-    marks: Marks,
     /// Set-up is complete, so the retransmission timer runs. Until then the set-up timer stands in for it.
     established: bool,
     progress: Progress,
@@ -108,8 +104,6 @@ pub struct Sender {
 struct Progress {
     /// Data was last acknowledged, or first outstanding.
     at: Time,
-    /// Feedback last spoke of anything sent, be it a repeat of what it said before.
-    answered_at: Time,
     /// Everything was acknowledged, and nothing has left since.
     idle_since: Option<Time>,
     /// Reports with news so far.
@@ -134,17 +128,13 @@ impl Sender {
             writer_waits: false,
             board: Scoreboard::new(first),
             buffer: TransmitBuffer::new(first),
-            recovery,
             encoder: None,
-            redundancy: Redundancy::default(),
-            lane: Lane::new(rto, controller, mtu),
+            lane: Lane::new(now, rto, controller, mtu, recovery),
             admission: Admission::new(first_credit, parameters.credit),
             probing: Probing::new(parameters.window_probes),
-            marks: Marks::default(),
             established: false,
             progress: Progress {
                 at: now,
-                answered_at: now,
                 idle_since: None,
                 reports: 0,
             },
@@ -172,7 +162,7 @@ impl Sender {
     pub fn agree(&mut self, segment_bytes: u32, recovery: Recovery) {
         self.parameters.segment_bytes = segment_bytes;
         self.lane.mtu = PathMtu::known(segment_bytes);
-        self.recovery = recovery;
+        self.lane.recovery = recovery;
     }
 
     /// Goes on under other parameters, with what was `written` so far and not sent.
@@ -232,7 +222,7 @@ impl Sender {
         }
         self.lane.rto.stop();
         self.probing.stop();
-        self.admission.stop_pacing();
+        self.lane.gate.stop_pacing();
     }
 
     /// Takes everything outstanding for lost: the peer is known not to have it.
@@ -298,7 +288,7 @@ impl Sender {
     }
     /// The link is taken for down: only probes leave.
     pub fn is_in_outage(&self) -> bool {
-        self.probing.outage.is_active()
+        self.lane.outage.state.is_active()
     }
     /// The congestion window.
     pub fn window_bytes(&self) -> u64 {
@@ -346,8 +336,8 @@ impl Sender {
         Load {
             segment_bytes: u64::from(self.lane.mtu.segment_bytes()),
             in_flight_bytes,
-            application_limited: self.admission.is_unused(),
-            in_recovery: self.recovery.is_active(),
+            application_limited: self.lane.gate.is_unused(),
+            in_recovery: self.lane.recovery.is_active(),
         }
     }
 

@@ -13,14 +13,41 @@ pub enum WindowProbes {
     BackingOff,
 }
 
-/// Questions that are out, or due.
+/// A path that may be down, and the questions out there.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    /// The link is taken for down: only probes leave.
+    pub(super) state: ProbeState,
+    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
+    asked: (u64, u32),
+}
+
+impl Outage {
+    /// The segment below `next` leaves to ask whether the link is back.
+    pub(super) fn on_probe(&mut self, next: u64) {
+        let before = match self.asked {
+            (probed, count) if probed == next => count,
+            _ => 0,
+        };
+        self.asked = (next, before + 1);
+    }
+    /// Each probe is acknowledged, too: a duplicate of the pointer `cumulative` may be no more than that.
+    pub(super) fn explains_duplicate(&mut self, cumulative: u64) -> bool {
+        let (probed, count) = &mut self.asked;
+        let explains = cumulative == *probed && *count > 0;
+        *count -= u32::from(explains);
+        explains
+    }
+    /// Probes that were out are lost with the rest.
+    pub(super) fn forget_probes(&mut self) {
+        self.asked.1 = 0;
+    }
+}
+
+/// Is the peer's window still shut? The question that is out, or due.
 #[derive(Debug)]
 pub(super) struct Probing {
     window_probes: WindowProbes,
-    /// The link is taken for down: only probes leave.
-    pub(super) outage: ProbeState,
-    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
-    outage_probes: (u64, u32),
     /// The segment beyond the peer's shut window that is out as a probe.
     window_probe: bool,
     /// When the next one leaves.
@@ -31,31 +58,9 @@ impl Probing {
     pub(super) fn new(window_probes: WindowProbes) -> Self {
         Probing {
             window_probes,
-            outage: ProbeState::default(),
-            outage_probes: (0, 0),
             window_probe: false,
             window_probe_at: None,
         }
-    }
-
-    /// The segment below `next` leaves to ask whether the link is back.
-    pub(super) fn on_outage_probe(&mut self, next: u64) {
-        let before = match self.outage_probes {
-            (probed, count) if probed == next => count,
-            _ => 0,
-        };
-        self.outage_probes = (next, before + 1);
-    }
-    /// Each probe is acknowledged, too: a duplicate of the pointer `cumulative` may be no more than that.
-    pub(super) fn explains_duplicate(&mut self, cumulative: u64) -> bool {
-        let (probed, count) = &mut self.outage_probes;
-        let explains = cumulative == *probed && *count > 0;
-        *count -= u32::from(explains);
-        explains
-    }
-    /// Probes that were out are lost with the rest.
-    pub(super) fn forget_outage_probes(&mut self) {
-        self.outage_probes.1 = 0;
     }
 
     /// Credit is missing, and nothing outstanding could bring it: is the next probe due? It is, first, one `timeout` from

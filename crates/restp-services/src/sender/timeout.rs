@@ -24,8 +24,8 @@ impl Sender {
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
         let timers = [
             (self.lane.rto.deadline(), Wakeup::Retransmission),
-            (self.recovery.deadline(), Wakeup::Retransmission),
-            (self.admission.paced_until(), Wakeup::Pacing),
+            (self.lane.recovery.deadline(), Wakeup::Retransmission),
+            (self.lane.gate.paced_until(), Wakeup::Pacing),
             (
                 self.encoder.as_ref().and_then(FecEncoder::deadline),
                 Wakeup::Encoding,
@@ -39,12 +39,12 @@ impl Sender {
 
     /// When pacing lets the next segment leave.
     pub fn pacing_deadline(&self) -> Option<Time> {
-        self.admission.paced_until()
+        self.lane.gate.paced_until()
     }
 
     /// Acts on every deadline that has come. Early calls do no harm.
     pub fn on_deadline(&mut self, now: Time) -> TimeoutOutcome {
-        if self.recovery.deadline().is_some_and(|at| at <= now) {
+        if self.lane.recovery.deadline().is_some_and(|at| at <= now) {
             self.on_recovery_deadline(now);
         }
         let outcome = if self.lane.rto.has_expired(now) {
@@ -59,7 +59,7 @@ impl Sender {
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
     fn on_timeout(&mut self, now: Time) -> TimeoutOutcome {
         if self.board.is_empty() {
-            self.probing.outage.give_up();
+            self.lane.outage.state.give_up();
             self.lane.rto.stop();
             return TimeoutOutcome::Nothing;
         }
@@ -68,13 +68,13 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
-        if self.lane.rto.expiries() > 0 || self.probing.outage.is_active() {
+        if self.lane.rto.expiries() > 0 || self.lane.outage.state.is_active() {
             let head = self.buffer.get(self.board.first());
             self.lane.mtu.on_silence(now, head.map_or(0, Bytes::len));
         }
-        if self.parameters.loss_handling.probes() || self.probing.outage.is_active() {
+        if self.parameters.loss_handling.probes() || self.lane.outage.state.is_active() {
             self.counters.timeouts += 1;
-            self.probing.outage.on_timeout(now);
+            self.lane.outage.state.on_timeout(now);
             self.lane.rto.restart(now, &self.lane.rtt);
             return TimeoutOutcome::Nothing;
         }
@@ -100,12 +100,12 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
-        self.redundancy.forget();
+        self.lane.redundancy.forget();
         self.counters.timeouts += 1;
-        let lost = self.recovery.on_timeout(&mut self.board);
+        let lost = self.lane.recovery.on_timeout(&mut self.board);
         self.counters.lost_packets += lost;
         self.counters.timed_out_packets += lost;
-        self.admission.on_timeout();
+        self.lane.gate.on_timeout();
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
         }
@@ -119,7 +119,7 @@ impl Sender {
     /// Nothing of it leaves again, so nothing of it is waited for.
     fn forget_outstanding(&mut self) {
         self.board.forget();
-        self.admission.on_progress();
+        self.lane.gate.on_progress();
         self.probing.end_window_probe();
     }
 
@@ -130,8 +130,8 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.counters.lost_packets += self.recovery.on_timeout(&mut self.board);
-        self.admission.on_timeout();
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board);
+        self.lane.gate.on_timeout();
         if !self.parameters.retransmits {
             self.forget_outstanding();
         }
@@ -140,19 +140,19 @@ impl Sender {
     /// The link is reported down: nothing is worth sending, and the timer will ask.
     pub fn on_link_down(&mut self, now: Time) {
         if self.parameters.loss_handling.probes() {
-            self.probing.outage.on_link_down();
+            self.lane.outage.state.on_link_down();
             self.lane.rto.start(now, &self.lane.rtt);
         }
     }
 
     /// The link is back: what waits for a timer need not.
     pub fn on_link_up(&mut self, now: Time) {
-        if self.probing.outage.is_active() {
+        if self.lane.outage.state.is_active() {
             if self.board.is_empty() {
-                self.probing.outage.give_up();
+                self.lane.outage.state.give_up();
                 return self.lane.rto.stop();
             }
-            self.probing.outage.on_link_up(now);
+            self.lane.outage.state.on_link_up(now);
             self.lane.rto.restart(now, &self.lane.rtt);
         } else if self.lane.rto.expiries() > 0 && self.parameters.retransmits {
             self.lane.rto.on_progress();

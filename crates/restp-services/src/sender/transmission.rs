@@ -34,14 +34,14 @@ pub enum Transmission {
 impl Sender {
     /// What leaves now. `fin`: a FIN follows the last data.
     pub fn next(&mut self, now: Time, fin: bool) -> Option<Transmission> {
-        self.admission.stop_pacing();
+        self.lane.gate.stop_pacing();
         if let Some(bytes) = self.lane.mtu.question(now) {
             return Some(Transmission::MtuProbe(bytes));
         }
         if let Some(encoded) = self.next_encoded(now) {
             return Some(Transmission::Encoded(encoded));
         }
-        if self.probing.outage.is_active() {
+        if self.lane.outage.state.is_active() {
             return self.next_outage_probe().map(Transmission::Segment);
         }
         let segment = self
@@ -54,7 +54,7 @@ impl Sender {
     /// What leaves before the exchange is complete. New data leaves `beside` bytes of a full segment to what the header
     /// says of the set-up; none when the exchange allows none.
     pub fn next_early(&mut self, now: Time, may_retransmit: bool, beside: Option<usize>) -> Option<Segment> {
-        self.admission.stop_pacing();
+        self.lane.gate.stop_pacing();
         if may_retransmit && let Some(segment) = self.next_retransmission(now) {
             return Some(segment);
         }
@@ -91,19 +91,19 @@ impl Sender {
         let encoded = self.encoder.as_mut()?.poll(now)?;
         let bytes = encoded.payload.len() as u64;
         self.board.on_encoded();
-        self.redundancy.on_sent(now, bytes);
+        self.lane.redundancy.on_sent(now, bytes);
         self.pace(now, bytes);
         Some(encoded)
     }
 
     /// The last data packet asks whether the link is back (OP-51).
     fn next_outage_probe(&mut self) -> Option<Segment> {
-        if !self.probing.outage.take_due() || self.board.is_empty() {
+        if !self.lane.outage.state.take_due() || self.board.is_empty() {
             return None;
         }
         let next = self.board.next();
         self.board.on_probed(next - 1);
-        self.probing.on_outage_probe(next);
+        self.lane.outage.on_probe(next);
         let payload = self.buffer.get(next - 1).cloned();
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         self.counters.sent_payload_bytes += bytes;
@@ -120,11 +120,11 @@ impl Sender {
         }
         let payload = self.buffer.get(number).cloned();
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
-        if !self.admission.takes_retransmission_at_once() && !self.has_room(now, bytes) {
+        if !self.lane.gate.takes_retransmission_at_once() && !self.has_room(now, bytes) {
             return None;
         }
         let order = self.board.on_repeated(now, number)?;
-        self.recovery.on_repeated(order, number);
+        self.lane.recovery.on_repeated(order, number);
         self.on_left(now, bytes);
         Some(self.retransmission(number, payload))
     }
@@ -144,14 +144,14 @@ impl Sender {
             return None;
         }
         let bytes = self.next_bytes();
-        let at_once = self.admission.sends_at_once();
+        let at_once = self.lane.gate.sends_at_once();
         let allowed = self.admission.covers(bytes)
             && (at_once || self.keeps_flight_limit(bytes) && self.has_room(now, bytes));
         if !allowed {
             return None;
         }
         let segment = self.send_new(now, self.full_payload().max(1));
-        self.admission.send_at_once(at_once && !self.queue.is_empty());
+        self.lane.gate.send_at_once(at_once && !self.queue.is_empty());
         Some(segment)
     }
 

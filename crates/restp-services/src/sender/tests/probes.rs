@@ -65,7 +65,7 @@ fn encoded_packets_are_forgotten_in_small_windows_too() {
         }
         assert!(turn == 1 || encoded > 0, "at turn {turn}");
         story.ack(story.sender.next_number() - 1);
-        assert!(story.sender.redundancy.remembered() <= 4, "at turn {turn}");
+        assert!(story.sender.lane.redundancy.remembered() <= 4, "at turn {turn}");
     }
 }
 
