@@ -67,8 +67,8 @@ struct Snapshot {
 /// Snapshots that are no matter, and whose memory an idle sender keeps.
 const KEPT_CAPACITY: usize = 16;
 
-/// The sampler of one scoreboard.
-#[derive(Debug)]
+/// The sampler of one lane.
+#[derive(Clone, Debug)]
 pub(super) struct DeliveryRate {
     /// Bytes delivered and declared lost so far; when the last were delivered (C.delivered, C.lost, C.delivered_time).
     delivered: u64,

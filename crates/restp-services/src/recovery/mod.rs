@@ -97,7 +97,7 @@ impl Episode {
     /// A loss was found. True when it begins an episode: none is going on, and (when `careful`) the loss was not
     /// already answered by the last episode or timeout.
     fn begin(&mut self, board: &Scoreboard, careful: bool) -> bool {
-        if self.active || (careful && board.first() < self.recover) {
+        if self.active || (careful && board.head() < self.recover) {
             return false;
         }
         *self = Episode {
@@ -110,7 +110,7 @@ impl Episode {
     }
     /// Feedback moved the pointer. True when that ends the episode.
     fn end(&mut self, board: &Scoreboard) -> bool {
-        let ended = self.active && board.first() >= self.recover;
+        let ended = self.active && board.head() >= self.recover;
         self.active &= !ended;
         ended
     }
@@ -119,7 +119,7 @@ impl Episode {
     fn end_at_once(&mut self, board: &Scoreboard) -> bool {
         let ended = std::mem::take(&mut self.active);
         if ended {
-            self.recover = board.first();
+            self.recover = board.head();
         }
         ended
     }

@@ -261,7 +261,7 @@ impl Pipe {
 
     /// What a timeout has repeated is not repaired yet, and repeats are judged by their age.
     fn repairs_timeout(&self, board: &Scoreboard) -> bool {
-        self.ages() && board.first() < self.episode.recover
+        self.ages() && board.head() < self.episode.recover
     }
 
     /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it

@@ -8,7 +8,7 @@ mod verdicts;
 
 pub use lane::{Lane, LaneId, LaneNews};
 
-use super::delivery_rate::{DeliveryRate, LostSegment, Transmission};
+use super::delivery_rate::{LostSegment, Transmission};
 use super::encodings::Encodings;
 use restp_base::ranges::Ranges;
 use restp_base::time::Time;
@@ -57,6 +57,8 @@ pub struct Scoreboard {
     entries: VecDeque<Entry>,
     transmissions: u64,
     lanes: SmallVec<[Lane; 1]>,
+    /// The lane that questions are about and segments leave by.
+    in_hand: LaneId,
     outstanding_bytes: u64,
     /// The numbers of each other fate: a report is compared with what is known, not with every entry it names.
     lost: Ranges,
@@ -65,7 +67,6 @@ pub struct Scoreboard {
     given_up: Ranges,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
-    rate: DeliveryRate,
     encodings: Option<Encodings>,
     /// Entries looked at so far: the cost of the record, which tests bound.
     #[cfg(test)]
@@ -80,13 +81,13 @@ impl Scoreboard {
             entries: VecDeque::new(),
             transmissions: 0,
             lanes: smallvec![Lane::new(super::DUPLICATE_THRESHOLD)],
+            in_hand: LaneId::FIRST,
             outstanding_bytes: 0,
             lost: Ranges::new(),
             delivered: Ranges::new(),
             presumed: Ranges::new(),
             given_up: Ranges::new(),
             departed: 0,
-            rate: DeliveryRate::new(),
             encodings: None,
             #[cfg(test)]
             looks: Default::default(),
@@ -121,7 +122,7 @@ impl Scoreboard {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// Segments believed to be in the network: the pipe of RFC 6675.
+    /// Segments believed to be in the network, by the lane in hand: the pipe of RFC 6675.
     pub fn in_flight(&self) -> u64 {
         self.open_segments().saturating_sub(self.departed)
     }
@@ -136,10 +137,10 @@ impl Scoreboard {
     }
     /// Segments whose last transmission has no known fate, and their bytes.
     fn open_segments(&self) -> u64 {
-        self.lanes.iter().map(Lane::in_flight).sum()
+        self.lane(self.in_hand).in_flight()
     }
     fn open_bytes(&self) -> u64 {
-        self.lanes.iter().map(Lane::in_flight_bytes).sum()
+        self.lane(self.in_hand).in_flight_bytes()
     }
     /// Bytes the receiver's pointer has not passed: FlightSize of RFC 5681 §2.
     pub fn outstanding_bytes(&self) -> u64 {
@@ -153,11 +154,10 @@ impl Scoreboard {
     pub fn arrived(&self) -> u64 {
         self.delivered.total() + self.presumed.total()
     }
-    /// Is the highest number sent known to have arrived?
+    /// Is the highest number that left by the lane in hand known to have arrived?
     pub fn has_last_arrived(&self) -> bool {
-        self.entries
-            .back()
-            .is_none_or(|entry| entry.fate == Fate::Delivered)
+        let last = self.entries.iter().rfind(|entry| entry.lane == self.in_hand);
+        last.is_none_or(|entry| entry.fate == Fate::Delivered)
     }
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
@@ -165,61 +165,52 @@ impl Scoreboard {
         let sets = [&self.lost, &self.delivered, &self.presumed, &self.given_up].map(Ranges::memory);
         self.entries.capacity() * size_of::<Entry>()
             + sets.iter().sum::<usize>()
-            + self.rate.memory()
+            + self.lanes.iter().map(Lane::memory).sum::<usize>()
             + encodings
     }
-    /// Segments of the first lane that feedback found lost since the last [`Scoreboard::acknowledge`].
+    /// Segments of the lane in hand that feedback found lost since the last [`Scoreboard::acknowledge`].
     pub fn losses(&self) -> &[LostSegment] {
-        self.lane(LaneId::FIRST).losses()
+        self.lane(self.in_hand).losses()
     }
     /// More could be in flight, but the application has nothing to send or the peer takes no more.
     pub fn application_limits(&mut self) {
-        self.rate.on_application_limited(self.open_bytes());
+        self.lane_mut(self.in_hand).limit_by_application();
     }
 
     /// A new segment leaves; returns its number.
     pub fn on_sent(&mut self, now: Time, bytes: u32) -> u64 {
-        self.on_sent_by(LaneId::FIRST, now, bytes)
-    }
-
-    /// A new segment leaves by `lane`; returns its number.
-    pub fn on_sent_by(&mut self, lane: LaneId, now: Time, bytes: u32) -> u64 {
         self.transmissions += 1;
-        self.rate.on_sent(now, self.transmissions, self.open_bytes());
         let entry = Entry {
             sent_at: now,
             order: self.transmissions,
             bytes,
-            lane,
+            lane: self.in_hand,
             repeated: false,
             fate: Fate::InFlight,
         };
         self.entries.push_back(entry);
-        self.lane_mut(lane).enter(entry);
+        let lane = self.lane_mut(self.in_hand);
+        lane.on_sent(entry);
+        lane.enter(entry);
         self.outstanding_bytes += u64::from(bytes);
         self.next() - 1
     }
 
-    /// The lost segment `number` leaves again, as it left before. Returns the position of this transmission among all.
+    /// The lost segment `number` leaves again. Returns the position of this transmission among all.
     pub fn on_repeated(&mut self, now: Time, number: u64) -> Option<u64> {
-        self.on_repeated_by(self.lane_of(number)?, now, number)
-    }
-
-    /// The lost segment `number` leaves again by `lane`. Returns the position of this transmission among all.
-    pub fn on_repeated_by(&mut self, lane: LaneId, now: Time, number: u64) -> Option<u64> {
         let before = *self.entry(number).filter(|entry| entry.fate == Fate::Lost)?;
         self.transmissions += 1;
-        self.rate.on_sent(now, self.transmissions, self.open_bytes());
         let entry = Entry {
             sent_at: now,
             order: self.transmissions,
-            lane,
+            lane: self.in_hand,
             repeated: true,
             fate: Fate::InFlight,
             ..before
         };
+        self.lane_mut(self.in_hand).on_sent(entry);
         self.replace(number, entry);
-        self.lane_mut(lane).on_repeated(number);
+        self.lane_mut(self.in_hand).on_repeated(number);
         Some(self.transmissions)
     }
 
@@ -307,13 +298,13 @@ impl Scoreboard {
 
     /// Later transmissions reported delivered before one counts as lost.
     pub fn duplicate_threshold(&self) -> u64 {
-        self.lane(LaneId::FIRST).duplicate_threshold()
+        self.lane(self.in_hand).duplicate_threshold()
     }
 
-    /// A transmission on the first lane of which as many later ones as the duplicate threshold are reported delivered
+    /// A transmission on the lane in hand of which as many later ones as the duplicate threshold are reported delivered
     /// has a lower order than this.
     pub fn overtaken_below(&self) -> u64 {
-        self.lane(LaneId::FIRST).overtaken_below()
+        self.lane(self.in_hand).overtaken_below()
     }
 
     /// The order of the last transmission of `number`, while its fate is open.
@@ -323,10 +314,12 @@ impl Scoreboard {
             .map(|entry| entry.order)
     }
 
-    /// The order of the last transmission of `number`, encoded ones included, and whether it was sent once only.
+    /// The order of the last transmission of `number`, encoded ones included, and whether it was sent once only, by the lane
+    /// in hand.
     pub fn order_and_once(&self, number: u64) -> Option<(u64, bool)> {
         let entry = self.entry(number)?;
-        Some((self.judged_after(number, entry), !entry.repeated))
+        let once = !entry.repeated && entry.lane == self.in_hand;
+        Some((self.judged_after(number, entry), once))
     }
 
     /// How many transmissions after that of `number` say nothing about its fate, because an encoded packet that
@@ -361,9 +354,12 @@ impl Scoreboard {
             .map(|entry| (entry.sent_at, !entry.repeated))
     }
 
-    /// When the segment left to which an answer is due first: the lowest after all that are known to have arrived, or
-    /// else the repeat that goes first. None while there is none, or it waits to be repeated.
+    /// When the segment left by the lane in hand to which an answer is due first: the lowest after all that are known to
+    /// have arrived, or else the repeat that goes first. None while there is none, or it waits to be repeated.
     pub fn unanswered_since(&self) -> Option<Time> {
+        if self.lanes.len() > 1 {
+            return self.in_flight_since(self.head()).map(|(sent_at, _)| sent_at);
+        }
         let behind = self.delivered.last().map_or(self.first, |range| range.end);
         let mut due = [behind, self.first].into_iter();
         let due = due.find_map(|number| self.in_flight_since(number));

@@ -83,7 +83,7 @@ impl Sender {
 
     /// The answer that is due first. `asked_at`: a keep-alive is out since then, where nothing is outstanding.
     pub fn unanswered(&self, asked_at: Option<Time>) -> Option<Unanswered> {
-        let since = if self.board.is_empty() {
+        let since = if self.board.is_quiet() {
             asked_at
         } else {
             self.board.unanswered_since()
@@ -112,9 +112,7 @@ impl Sender {
     pub fn probe_only(&mut self, now: Time) {
         if !self.lane.outage.state.is_active() {
             self.unassign();
-            self.lane.outage.state.on_link_down();
-            self.lane.rto.on_progress();
-            self.lane.rto.restart(now, &self.lane.rtt);
+            self.take_for_dead(now);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::congestion::CongestionEvent;
 use crate::loss_handling::{Acknowledged, Finding, Silence};
 use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
 use restp_base::time::{Duration, Time};
+use smallvec::SmallVec;
 
 /// Credit beside a report: the peer takes `units` from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +40,11 @@ impl Sender {
     /// # Errors
     /// When it cannot be true. Nothing is changed then, and nothing else in the packet is to be believed.
     pub fn on_feedback(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
-        let outstanding = self.board.in_flight_bytes();
-        self.lane.gate.set_unused(self.leaves_window_unused(outstanding));
-        if self.lane.gate.is_unused() {
-            self.board.application_limits();
-        }
+        let outstanding = self.before_feedback();
+        let others = self
+            .other_lanes()
+            .map(|id| (id, self.on(id, Sender::before_feedback)));
+        let others: SmallVec<[_; 4]> = others.collect();
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         self.buffer.release_below(self.board.first());
         if let Some(grant) = peer.grant {
@@ -56,15 +57,32 @@ impl Sender {
         if feedback.advanced > 0 && peer.echoed_rtt.is_some() {
             feedback.rtt = peer.echoed_rtt;
         }
-        if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
-            self.lane.answered_at = now;
+        let mut own = self.board.feedback_in_hand(&feedback);
+        self.judge(now, peer, &mut own, outstanding);
+        for (id, outstanding) in others {
+            self.on(id, |sender| {
+                let mut own = sender.board.feedback_in_hand(&feedback);
+                sender.judge(now, peer, &mut own, outstanding);
+            });
         }
-        self.judge(now, peer, &mut feedback, outstanding);
         Ok(())
+    }
+
+    /// Notes whether the lane's window is in use. Returns what is in flight, in bytes.
+    fn before_feedback(&mut self) -> u64 {
+        let outstanding = self.board.in_flight_bytes();
+        self.lane.gate.set_unused(self.leaves_window_unused(outstanding));
+        if self.lane.gate.is_unused() {
+            self.board.application_limits();
+        }
+        outstanding
     }
 
     /// Recovery, loss handling, congestion.
     fn judge(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &mut Feedback, outstanding: u64) {
+        if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
+            self.lane.answered_at = now;
+        }
         let evidence = Evidence {
             now,
             report: peer.report,
@@ -127,7 +145,7 @@ impl Sender {
             self.lane.rto.on_progress(); // it lives, whatever it says (RFC 9293 §3.8.6.1)
         }
         if self.admission.allows(grant.at) && self.probing.end_window_probe() {
-            self.board.mark_all_lost(); // what asked was not taken, and would be now
+            self.retransmit_all(); // what asked was not taken, and would be now
         }
     }
 
@@ -146,21 +164,23 @@ impl Sender {
 
     /// New data was acknowledged: estimator, timer and patience.
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
-        let drained = self.board.is_empty();
-        self.lane.on_feedback(now, feedback, drained);
+        let quiet = self.board.is_quiet();
+        self.lane.on_feedback(now, feedback, quiet);
         if feedback.is_progress() {
             self.lane.mtu.on_progress(now);
             self.progress.at = now;
             self.progress.reports += u64::from(!self.lane.outage.state.is_unprobed());
             self.lane.gate.on_progress();
         }
-        if drained {
+        if quiet {
             if self.lane.outage.state.is_unprobed() {
                 self.lane.outage.state.give_up(); // the timer has stopped, so nothing would ever ask
             }
-            self.probing.end_window_probe();
             self.lane.redundancy.forget();
-            self.progress.idle_since = Some(now);
+            self.lane.idle_since = Some(now);
+        }
+        if self.board.is_empty() {
+            self.probing.end_window_probe();
         }
     }
 
@@ -168,7 +188,7 @@ impl Sender {
     /// it was, then new data follows (OP-51).
     fn resume(&mut self, now: Time) {
         self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board);
-        if !self.board.is_empty() {
+        if !self.board.is_quiet() || self.board.lost() > 0 {
             self.lane.outage.forget_probes();
             self.lane.rto.restart(now, &self.lane.rtt);
         }

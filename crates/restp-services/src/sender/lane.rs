@@ -6,6 +6,7 @@ use crate::loss_handling::Reaction;
 use crate::path_management::{Pacer, PathMtu};
 use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
+use restp_base::machine::Wakeup;
 use restp_base::time::Time;
 
 use super::gate::Gate;
@@ -37,6 +38,8 @@ pub(super) struct Lane {
     pub(super) marks: Marks,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
     pub(super) answered_at: Time,
+    /// Everything that left here was acknowledged, and nothing has left since.
+    pub(super) idle_since: Option<Time>,
 }
 
 impl Lane {
@@ -61,6 +64,7 @@ impl Lane {
             outage: Outage::default(),
             marks: Marks::default(),
             answered_at: now,
+            idle_since: None,
         }
     }
 
@@ -71,6 +75,16 @@ impl Lane {
             smoothed_rtt: self.rtt.smoothed()?,
             loss_interval_bytes: self.controller.loss_interval_bytes(),
         })
+    }
+
+    /// When something is due here, and why.
+    pub(super) fn timers(&self) -> [(Option<Time>, Wakeup); 4] {
+        [
+            (self.rto.deadline(), Wakeup::Retransmission),
+            (self.recovery.deadline(), Wakeup::Retransmission),
+            (self.gate.paced_until(), Wakeup::Pacing),
+            (self.mtu.deadline(), Wakeup::Probe),
+        ]
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.

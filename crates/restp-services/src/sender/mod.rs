@@ -9,6 +9,7 @@
 //! | [`Sender::on_deadline`] | time has passed | `timeout` |
 //! | [`Sender::deadline`] | when to come back | `timeout` |
 //! | [`Sender::has_room`], [`Sender::assign`] | a scheduler above places segments | `assignment` |
+//! | [`Sender::open_lane`], [`Sender::on`] | several paths share the numbers | `lanes` |
 //!
 //! State that only one of them changes has a type and a file of its own: `admission` (how much the peer takes), `probing`
 //! (what leaves to ask a question), `lane` (what is known of the path), `counters`.
@@ -19,6 +20,7 @@ mod counters;
 mod feedback;
 mod gate;
 mod lane;
+mod lanes;
 mod marks;
 mod probing;
 mod redundancy;
@@ -44,6 +46,7 @@ use bytes::Bytes;
 use lane::{Lane, Load};
 use probing::Probing;
 use restp_base::time::{Duration, Time};
+use std::ops::Range;
 
 /// Writes that may wait to be numbered, whatever their size: an empty datagram takes memory too.
 const MAX_FRAMES: usize = 16_384;
@@ -90,7 +93,9 @@ pub struct Sender {
     buffer: TransmitBuffer,
     /// With forward error correction.
     encoder: Option<FecEncoder>,
+    /// The lane in hand, and those that wait.
     lane: Lane,
+    others: Vec<Lane>,
     admission: Admission,
     probing: Probing,
     /// Set-up is complete, so the retransmission timer runs. Until then the set-up timer stands in for it.
@@ -104,8 +109,6 @@ pub struct Sender {
 struct Progress {
     /// Data was last acknowledged, or first outstanding.
     at: Time,
-    /// Everything was acknowledged, and nothing has left since.
-    idle_since: Option<Time>,
     /// Reports with news so far.
     reports: u64,
 }
@@ -130,14 +133,11 @@ impl Sender {
             buffer: TransmitBuffer::new(first),
             encoder: None,
             lane: Lane::new(now, rto, controller, mtu, recovery),
+            others: Vec::new(),
             admission: Admission::new(first_credit, parameters.credit),
             probing: Probing::new(parameters.window_probes),
             established: false,
-            progress: Progress {
-                at: now,
-                idle_since: None,
-                reports: 0,
-            },
+            progress: Progress { at: now, reports: 0 },
             counters: SenderCounters::default(),
             parameters,
         }
@@ -220,14 +220,29 @@ impl Sender {
         if let Some(encoder) = &mut self.encoder {
             encoder.clear();
         }
-        self.lane.rto.stop();
         self.probing.stop();
-        self.lane.gate.stop_pacing();
+        self.each_lane(|sender| {
+            sender.lane.rto.stop();
+            sender.lane.gate.stop_pacing();
+        });
     }
 
     /// Takes everything outstanding for lost: the peer is known not to have it.
     pub fn retransmit_all(&mut self) {
-        self.board.mark_all_lost();
+        self.each_lane(|sender| {
+            sender.board.mark_all_lost();
+        });
+    }
+
+    /// `number` is not worth sending again, whatever becomes of it (RFC 3758 §3.5). True when that is news.
+    pub fn give_up(&mut self, number: u64) -> bool {
+        self.board.give_up(number)
+    }
+
+    /// The peer has discarded what it had reported of `range` (RFC 2018 §8): that is in flight again. Returns how many
+    /// segments that are.
+    pub fn renege(&mut self, range: &Range<u64>) -> u64 {
+        self.board.renege(range)
     }
 
     /// Can `frame` be sent at all with payloads of `limit` bytes?

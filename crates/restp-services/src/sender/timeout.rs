@@ -1,6 +1,7 @@
 //! Time has passed: the retransmission timer (RFC 6298 §5), and what the lower layer says of the link.
 
 use super::Sender;
+use super::lane::Lane;
 use crate::congestion::CongestionEvent;
 use crate::loss_handling::Finding;
 use crate::reliability::FecEncoder;
@@ -19,21 +20,29 @@ pub enum TimeoutOutcome {
     GivesUp(Duration),
 }
 
+impl TimeoutOutcome {
+    /// What came of two lanes.
+    fn and(self, other: TimeoutOutcome) -> TimeoutOutcome {
+        match (self, other) {
+            (one, TimeoutOutcome::Nothing) | (TimeoutOutcome::Nothing, one) => one,
+            (one @ TimeoutOutcome::GivesUp(_), _) | (TimeoutOutcome::Lost, one) => one,
+        }
+    }
+}
+
 impl Sender {
     /// When to call [`Sender::on_deadline`] or [`Sender::next`], and why.
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
-        let timers = [
-            (self.lane.rto.deadline(), Wakeup::Retransmission),
-            (self.lane.recovery.deadline(), Wakeup::Retransmission),
-            (self.lane.gate.paced_until(), Wakeup::Pacing),
+        let shared = [
             (
                 self.encoder.as_ref().and_then(FecEncoder::deadline),
                 Wakeup::Encoding,
             ),
             (self.probing.window_probe_at(), Wakeup::Probe),
-            (self.lane.mtu.deadline(), Wakeup::Probe),
         ];
-        let set = timers.into_iter().filter_map(|(at, why)| Some((at?, why)));
+        let others = self.others.iter().flat_map(Lane::timers);
+        let timers = self.lane.timers().into_iter().chain(shared).chain(others);
+        let set = timers.filter_map(|(at, why)| Some((at?, why)));
         set.min_by_key(|(at, _)| *at)
     }
 
@@ -44,6 +53,14 @@ impl Sender {
 
     /// Acts on every deadline that has come. Early calls do no harm.
     pub fn on_deadline(&mut self, now: Time) -> TimeoutOutcome {
+        let mut outcome = self.on_lane_deadline(now);
+        for id in self.other_lanes() {
+            outcome = outcome.and(self.on(id, |sender| sender.on_lane_deadline(now)));
+        }
+        outcome
+    }
+
+    fn on_lane_deadline(&mut self, now: Time) -> TimeoutOutcome {
         if self.lane.recovery.deadline().is_some_and(|at| at <= now) {
             self.on_recovery_deadline(now);
         }
@@ -58,7 +75,8 @@ impl Sender {
 
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.6).
     fn on_timeout(&mut self, now: Time) -> TimeoutOutcome {
-        if self.board.is_empty() {
+        let nothing_to_ask = self.board.last_in_hand().is_none() || !self.lane.outage.state.is_active();
+        if self.board.is_quiet() && nothing_to_ask {
             self.lane.outage.state.give_up();
             self.lane.rto.stop();
             return TimeoutOutcome::Nothing;
@@ -69,7 +87,7 @@ impl Sender {
             return TimeoutOutcome::Nothing;
         }
         if self.lane.rto.expiries() > 0 || self.lane.outage.state.is_active() {
-            let head = self.buffer.get(self.board.first());
+            let head = self.buffer.get(self.board.head());
             self.lane.mtu.on_silence(now, head.map_or(0, Bytes::len));
         }
         if self.parameters.loss_handling.probes() || self.lane.outage.state.is_active() {
@@ -94,7 +112,7 @@ impl Sender {
             .rto
             .expire(now, &self.lane.rtt, reaction.back_off_timer, count)
         {
-            return TimeoutOutcome::GivesUp(now.since(self.progress.at));
+            return self.on_last_attempt(now);
         }
         if self.probing.is_probing_window() && self.probing.backs_off() {
             self.board.mark_all_lost();
@@ -114,6 +132,25 @@ impl Sender {
             self.lane.rto.stop();
         }
         TimeoutOutcome::Lost
+    }
+
+    /// The timer has run out too often. With several lanes this one is dead: what it carried leaves again by others, and
+    /// only probes leave here. The sender gives up when all are.
+    fn on_last_attempt(&mut self, now: Time) -> TimeoutOutcome {
+        let dead = |lane: &Lane| lane.outage.state.is_active();
+        if self.others.iter().all(dead) {
+            return TimeoutOutcome::GivesUp(now.since(self.progress.at));
+        }
+        self.board.mark_all_lost();
+        self.take_for_dead(now);
+        TimeoutOutcome::Lost
+    }
+
+    /// From now on only probes leave by the lane in hand, until something is answered; they do not back off.
+    pub(super) fn take_for_dead(&mut self, now: Time) {
+        self.lane.outage.state.on_link_down();
+        self.lane.rto.on_progress();
+        self.lane.rto.restart(now, &self.lane.rtt);
     }
 
     /// Nothing of it leaves again, so nothing of it is waited for.
@@ -148,7 +185,7 @@ impl Sender {
     /// The link is back: what waits for a timer need not.
     pub fn on_link_up(&mut self, now: Time) {
         if self.lane.outage.state.is_active() {
-            if self.board.is_empty() {
+            if self.board.is_quiet() {
                 self.lane.outage.state.give_up();
                 return self.lane.rto.stop();
             }

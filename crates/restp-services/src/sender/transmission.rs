@@ -98,16 +98,14 @@ impl Sender {
 
     /// The last data packet asks whether the link is back (OP-51).
     fn next_outage_probe(&mut self) -> Option<Segment> {
-        if !self.lane.outage.state.take_due() || self.board.is_empty() {
-            return None;
-        }
-        let next = self.board.next();
-        self.board.on_probed(next - 1);
-        self.lane.outage.on_probe(next);
-        let payload = self.buffer.get(next - 1).cloned();
+        let last = self.board.last_in_hand();
+        let last = last.filter(|_| self.lane.outage.state.take_due())?;
+        self.board.on_probed(last);
+        self.lane.outage.on_probe(last + 1);
+        let payload = self.buffer.get(last).cloned();
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         self.counters.sent_payload_bytes += bytes;
-        Some(self.retransmission(next - 1, payload))
+        Some(self.retransmission(last, payload))
     }
 
     fn next_retransmission(&mut self, now: Time) -> Option<Segment> {
@@ -236,7 +234,7 @@ impl Sender {
 
     /// The first segment after a silence longer than one timeout (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, now: Time) {
-        let Some(since) = self.progress.idle_since.take() else {
+        let Some(since) = self.lane.idle_since.take() else {
             return;
         };
         let gap = now.since(since);

@@ -25,17 +25,16 @@ impl Scoreboard {
             self.deliver(now, range.clone(), &mut feedback);
         }
         for number in report.lost.start.max(self.first)..report.lost.end {
-            let once = self.order_and_once(number).is_some_and(|(_, once)| once);
+            let once = self.entry(number).is_some_and(|entry| !entry.repeated);
             feedback.reported += u64::from(once && self.mark_lost(number));
         }
         // What the report answers is an encoded packet; no segment has left the network for it.
         feedback.duplicate &= feedback.reported == 0;
-        feedback.rate = self.rate.sample(now, self.oldest_order());
-        if self.rate.is_crowded(self.entries.len()) {
-            let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);
-            self.rate
-                .keep_only(self.entries.iter().filter(open).map(|entry| entry.order));
+        let oldest = self.oldest_order();
+        for lane in &mut self.lanes {
+            lane.end_report(now, oldest, &self.entries);
         }
+        feedback.rate = self.lane(self.in_hand).news().rate;
         Ok(feedback)
     }
 
@@ -86,6 +85,7 @@ impl Scoreboard {
         if waited {
             // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
             feedback.rtt = None;
+            self.lanes.iter_mut().for_each(Lane::forget_rtt);
         }
         if let Some(encodings) = &mut self.encodings {
             encodings.release_below(self.first);
@@ -125,9 +125,6 @@ impl Scoreboard {
         feedback.late += u64::from(self.lane_mut(entry.lane).deliver(number, entry, age));
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
-        let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
-        self.rate
-            .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
         if entry.repeated || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
             return; // which of its transmissions arrived, or when, is unknown
         }

@@ -3,8 +3,11 @@
 //! (split fast retransmit of CMT: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 use super::{Entry, Fate, LostSegment, Scoreboard};
-use restp_base::time::Duration;
+use crate::recovery::delivery_rate::DeliveryRate;
+use crate::recovery::{Feedback, RateSample};
+use restp_base::time::{Duration, Time};
 use smallvec::{SmallVec, smallvec};
+use std::collections::VecDeque;
 
 /// Which lane of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,8 +17,15 @@ impl LaneId {
     /// The lane that every board has.
     pub const FIRST: LaneId = LaneId(0);
 
-    fn index(self) -> usize {
+    /// Its position among the lanes of a board, from 0.
+    pub fn index(self) -> usize {
         usize::from(self.0)
+    }
+
+    /// The lane at `index`, which is below 256.
+    pub(crate) fn nth(index: usize) -> Self {
+        debug_assert!(index <= usize::from(u8::MAX), "a board has 256 lanes at most");
+        LaneId(index as u8)
     }
 }
 
@@ -31,6 +41,10 @@ pub struct LaneNews {
     /// Those of them that were declared lost and had only been late: the report came before they left again, or sooner
     /// after that than any answer on the lane of the retransmission.
     pub late: u64,
+    /// Round trip of the latest of them that was sent once and waited behind no hole.
+    pub rtt: Option<Duration>,
+    /// How fast the lane delivers.
+    pub rate: Option<RateSample>,
 }
 
 /// The account of one lane.
@@ -42,6 +56,7 @@ pub struct Lane {
     /// Highest `order`s reported delivered, the highest first; as many as the duplicate threshold.
     latest_delivered: SmallVec<[u64; 3]>,
     min_rtt: Option<Duration>,
+    rate: DeliveryRate,
     news: LaneNews,
     losses: Vec<LostSegment>,
     /// Below these numbers nothing is outstanding that left by this lane last: once, and again.
@@ -56,6 +71,7 @@ impl Lane {
             lost: 0,
             latest_delivered: smallvec![0; duplicate_threshold.max(1) as usize],
             min_rtt: None,
+            rate: DeliveryRate::new(),
             news: LaneNews::default(),
             losses: Vec::new(),
             lowest: [0; 2],
@@ -123,10 +139,37 @@ impl Lane {
         (self.in_flight, self.in_flight_bytes, self.lost) = (0, 0, 0);
     }
 
+    /// A transmission leaves by this lane; it is not counted yet.
+    pub(super) fn on_sent(&mut self, entry: Entry) {
+        self.rate
+            .on_sent(entry.sent_at, entry.order, self.in_flight_bytes);
+    }
+    /// Something other than the window limits what is in flight.
+    pub(super) fn limit_by_application(&mut self) {
+        self.rate.on_application_limited(self.in_flight_bytes);
+    }
+
     /// A new acknowledgement has come.
     pub(super) fn begin_report(&mut self) {
         self.news = LaneNews::default();
         self.losses.clear();
+    }
+    /// All of it is booked. `oldest`: no transmission outstanding has a lower order.
+    pub(super) fn end_report(&mut self, now: Time, oldest: Option<u64>, entries: &VecDeque<Entry>) {
+        self.news.rate = self.rate.sample(now, oldest);
+        if self.rate.is_crowded(entries.len()) {
+            // What left by other lanes keeps a snapshot too many, no more.
+            let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);
+            self.rate
+                .keep_only(entries.iter().filter(open).map(|entry| entry.order));
+        }
+    }
+    /// What was delivered had waited behind a hole.
+    pub(super) fn forget_rtt(&mut self) {
+        self.news.rtt = None;
+    }
+    pub(super) fn memory(&self) -> usize {
+        self.rate.memory()
     }
 
     /// `number` is reported for the first time, so long after it left last. True when it was declared lost and had only
@@ -140,12 +183,16 @@ impl Lane {
         news.late += u64::from(late);
         let (low, high) = news.span.unwrap_or((number, number));
         news.span = Some((low.min(number), high.max(number)));
+        let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
+        self.rate
+            .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
         late
     }
 
     /// A segment that was sent once, as transmission `order`, was delivered within `rtt`.
     pub(super) fn measure(&mut self, order: u64, rtt: Duration) {
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.news.rtt = Some(rtt);
         self.note_delivered(order);
     }
 
@@ -158,6 +205,10 @@ impl Lane {
         }
     }
 
+    /// `entry` is declared lost.
+    pub(super) fn lose(&mut self, entry: Entry) -> Option<LostSegment> {
+        self.rate.on_lost(entry.transmission())
+    }
     pub(super) fn add_loss(&mut self, loss: Option<LostSegment>) {
         self.losses.extend(loss);
     }
@@ -176,6 +227,62 @@ impl Scoreboard {
         Some(LaneId(id))
     }
 
+    /// From now on segments leave by the lane `id`, and all that is asked of a lane is asked of this one.
+    pub fn take_in_hand(&mut self, id: LaneId) {
+        self.in_hand = id;
+    }
+
+    /// The lane in hand.
+    pub fn in_hand(&self) -> LaneId {
+        self.in_hand
+    }
+
+    /// What the acknowledgement that changed `all` changed for the lane in hand. With several lanes a bare repeat says nothing
+    /// of any, and a lane advances when its own lowest number has arrived (CUC of CMT).
+    pub fn feedback_in_hand(&mut self, all: &Feedback) -> Feedback {
+        if self.lanes.len() == 1 {
+            return *all;
+        }
+        let lowest = [false, true].map(|again| self.lowest_on(self.in_hand, again));
+        let head = lowest.into_iter().flatten().min().unwrap_or(self.next());
+        let news = self.lane(self.in_hand).news();
+        Feedback {
+            advanced: u64::from(news.span.is_some_and(|(lowest, _)| lowest < head)),
+            delivered: news.delivered,
+            delivered_bytes: news.delivered_bytes,
+            late: news.late,
+            rtt: news.rtt,
+            rate: news.rate,
+            ..Feedback::default()
+        }
+    }
+
+    /// The lowest number that the lane in hand still has to get through: SND.UNA of a lane of its own.
+    pub fn head(&self) -> u64 {
+        if self.lanes.len() == 1 {
+            return self.first;
+        }
+        let lowest = [false, true].map(|again| self.find_lowest(self.in_hand, again));
+        lowest.into_iter().flatten().min().unwrap_or(self.next())
+    }
+
+    /// The highest number that left by the lane in hand last.
+    pub fn last_in_hand(&self) -> Option<u64> {
+        let index = self
+            .entries
+            .iter()
+            .rposition(|entry| entry.lane == self.in_hand)?;
+        Some(self.first + index as u64)
+    }
+
+    /// Nothing of the lane in hand waits for an answer.
+    pub fn is_quiet(&self) -> bool {
+        if self.lanes.len() == 1 {
+            return self.entries.is_empty();
+        }
+        self.lane(self.in_hand).in_flight == 0
+    }
+
     /// The account of a lane.
     pub fn lane(&self, id: LaneId) -> &Lane {
         &self.lanes[id.index()]
@@ -192,27 +299,19 @@ impl Scoreboard {
     /// The lowest outstanding number that left by this lane last and is not known to have arrived, of those sent `again`
     /// or of those sent once. When it is delivered, the lane's own cumulative point has moved (CUC of CMT).
     pub fn lowest_on(&mut self, id: LaneId, again: bool) -> Option<u64> {
+        let lowest = self.find_lowest(id, again);
+        let next = self.next();
+        self.lane_mut(id).lowest[usize::from(again)] = lowest.unwrap_or(next);
+        lowest
+    }
+
+    fn find_lowest(&self, id: LaneId, again: bool) -> Option<u64> {
         let from = self.lane(id).lowest[usize::from(again)].max(self.first);
         let held = |number: &u64| {
             let open = |entry: &Entry| !matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
             let here = |entry: &&Entry| entry.lane == id && entry.repeated == again && open(entry);
             self.entry(*number).filter(here).is_some()
         };
-        let lowest = (from..self.next()).find(held);
-        let next = self.next();
-        self.lane_mut(id).lowest[usize::from(again)] = lowest.unwrap_or(next);
-        lowest
-    }
-
-    /// The retransmission timer of a lane ran out: declares everything lost that is in flight there; returns how many
-    /// segments that are.
-    pub fn mark_lane_lost(&mut self, id: LaneId) -> u64 {
-        let before = self.lane(id).in_flight;
-        for number in self.first..self.next() {
-            if self.lane_of(number) == Some(id) {
-                self.take_for_lost(number);
-            }
-        }
-        before - self.lane(id).in_flight
+        (from..self.next()).find(held)
     }
 }

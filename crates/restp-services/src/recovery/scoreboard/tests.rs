@@ -177,8 +177,9 @@ fn counts_agree_with_the_entries_under_random_operations() {
             let (first, next) = (board.first(), board.next());
             let any = |stream: &mut Stream| first + stream.below(next - first + 1);
             let lane = lanes[stream.below(2) as usize];
+            board.take_in_hand(lane);
             match stream.below(11) {
-                0..=2 => drop(board.on_sent_by(lane, at(step), 1 + stream.below(1400) as u32)),
+                0..=2 => drop(board.on_sent(at(step), 1 + stream.below(1400) as u32)),
                 3 => drop(board.mark_lost(any(&mut stream))),
                 4 => board.depart_one(),
                 5 | 6 => {
@@ -193,7 +194,7 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 7 => drop(
                     board
                         .next_lost()
-                        .map(|number| board.on_repeated_by(lane, at(step), number)),
+                        .map(|number| board.on_repeated(at(step), number)),
                 ),
                 8 => drop(board.give_up(any(&mut stream))),
                 9 => drop(board.renege(&(first..any(&mut stream)))),

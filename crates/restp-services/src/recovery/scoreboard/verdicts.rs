@@ -39,18 +39,21 @@ impl Scoreboard {
         let entry = *self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         self.set_fate(number, Fate::Lost);
         self.departed = self.departed.min(self.open_segments());
-        Some((entry.lane, self.rate.on_lost(entry.transmission())))
+        Some((entry.lane, self.lane_mut(entry.lane).lose(entry)))
     }
 
-    /// Declares everything lost that is not known to have arrived; returns how many segments that are.
+    /// Declares everything lost that left by the lane in hand and is not known to have arrived; returns how many segments
+    /// that are.
     pub fn mark_all_lost(&mut self) -> u64 {
         self.departed = 0;
         self.doubt(&(self.first..self.next()));
-        let mut count = 0;
+        let before = self.lane(self.in_hand).in_flight();
         for number in self.first..self.next() {
-            count += u64::from(self.take_for_lost(number).is_some());
+            if self.lane_of(number) == Some(self.in_hand) {
+                self.take_for_lost(number);
+            }
         }
-        count
+        before
     }
 
     /// `number` is not worth sending again: it is in flight no more, and no more lost. True when that is news.

@@ -3,6 +3,7 @@
 
 mod assignment;
 mod credit;
+mod lanes;
 mod outage;
 mod probes;
 mod set_up;

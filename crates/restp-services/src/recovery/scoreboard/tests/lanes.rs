@@ -8,7 +8,8 @@ fn sent(first: u64, lanes: &[usize]) -> (Scoreboard, [LaneId; 2]) {
     let mut board = Scoreboard::new(first);
     let ids = [LaneId::FIRST, board.open_lane().expect("a second")];
     for (ms, lane) in lanes.iter().enumerate() {
-        board.on_sent_by(ids[*lane], at(ms as u64), 1000);
+        board.take_in_hand(ids[*lane]);
+        board.on_sent(at(ms as u64), 1000);
     }
     (board, ids)
 }
@@ -82,7 +83,8 @@ fn only_news_of_its_own_lane_reports_a_segment_missing_and_moves_its_window() {
     assert!(board.mark_lost(2), "the third report");
     assert_eq!(ids.map(|id| board.lane(id).losses().len()), [0, 1]);
     assert_eq!(ids.map(|id| board.lane(id).lost()), [0, 1]);
-    board.on_repeated_by(ids[0], at(101), 2);
+    board.take_in_hand(ids[0]);
+    board.on_repeated(at(101), 2);
     assert_eq!(ids.map(|id| board.lowest_on(id, true)), [Some(2), None]);
     assert_eq!(ids.map(|id| board.lowest_on(id, false)), [Some(7), None]);
     assert_eq!(ids.map(|id| board.lane(id).in_flight()), [2, 0]);
@@ -149,7 +151,8 @@ fn a_report_before_the_retransmission_can_be_answered_shows_that_the_segment_was
         board.acknowledge(at(20), &AckReport::pointer(2)).unwrap();
         board.mark_lost(2);
         if ms.is_some() {
-            board.on_repeated_by(ids[0], at(30), 2);
+            board.take_in_hand(ids[0]);
+            board.on_repeated(at(30), 2);
         }
         let report = AckReport::pointer(3);
         let feedback = board.acknowledge(at(30 + ms.unwrap_or(0)), &report).unwrap();
@@ -167,11 +170,12 @@ fn a_report_before_the_retransmission_can_be_answered_shows_that_the_segment_was
 #[test]
 fn a_timeout_of_one_lane_leaves_the_other_alone() {
     let (mut board, ids) = interleaved();
-    assert_eq!(board.mark_lane_lost(ids[1]), 4);
+    board.take_in_hand(ids[1]);
+    assert_eq!(board.mark_all_lost(), 4);
     assert_eq!(ids.map(|id| board.lane(id).in_flight_bytes()), [4000, 0]);
     assert_eq!(ids.map(|id| board.lane(id).lost()), [0, 4]);
     assert_eq!(
         (board.in_flight(), board.lost(), board.next_lost()),
-        (4, 4, Some(2))
+        (0, 4, Some(2))
     );
 }

@@ -1,0 +1,272 @@
+//! Two lanes under one sender: numbers, data and credit are shared, windows, timers and losses are not.
+
+use super::*;
+use crate::recovery::LaneId;
+use restp_base::random::Stream;
+use restp_base::ranges::Ranges;
+use std::collections::BTreeMap;
+
+/// A second lane with a window and an ear of its own.
+fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Script>>) {
+    let script = Arc::new(Mutex::new(Script {
+        window,
+        ..Script::default()
+    }));
+    let controller = Controller::Custom(Box::new(Scripted(Arc::clone(&script))));
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    let id = story
+        .sender
+        .open_lane(story.now, recovery, controller, RtoParameters::default());
+    (id.expect("room for a second lane"), script)
+}
+
+fn two_lanes(windows: [u64; 2]) -> (Story, LaneId, Arc<Mutex<Script>>) {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments().with_window(windows[0])
+    };
+    let mut story = setup.established();
+    let (id, script) = second(&mut story, windows[1]);
+    (story, id, script)
+}
+
+/// Numbers of all that leaves now by `lane`.
+fn send_on(story: &mut Story, lane: LaneId) -> Vec<u64> {
+    let now = story.now;
+    std::iter::from_fn(|| story.sender.on(lane, |sender| sender.next(now, false)))
+        .map(|sent| match sent {
+            Transmission::Segment(segment) => segment.number.expect("segments have numbers"),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+/// What a controller heard of losses since it was asked last, and what it could see in flight.
+fn losses(script: &Arc<Mutex<Script>>) -> Vec<(CongestionEvent, u64)> {
+    let heard = std::mem::take(&mut script.lock().unwrap().heard);
+    let of_interest = |event: &CongestionEvent| {
+        matches!(
+            event,
+            CongestionEvent::Lost { .. } | CongestionEvent::Timeout { .. }
+        )
+    };
+    heard
+        .into_iter()
+        .filter(|heard| of_interest(&heard.event))
+        .map(|heard| (heard.event, heard.in_flight_bytes))
+        .collect()
+}
+
+const LOST: CongestionEvent = CongestionEvent::Lost {
+    bytes: SEGMENT as u64,
+};
+
+#[test]
+fn each_lane_fills_its_own_window_from_the_shared_data() {
+    let (mut story, second, _) = two_lanes([3 * SEGMENT as u64, 2 * SEGMENT as u64]);
+    story.write(10);
+    assert_eq!(story.send(), [1, 2, 3]);
+    assert_eq!(send_on(&mut story, second), [4, 5]);
+    assert_eq!(story.sender.in_flight(), 3);
+    assert_eq!(story.sender.on(second, |sender| sender.in_flight()), 2);
+    let mut report = AckReport::pointer(1);
+    report.received.push(4..5);
+    story.at(50).hear(&report, |_| {}).expect("possible");
+    assert_eq!(
+        story.send(),
+        [] as [u64; 0],
+        "the first lane is as full as before"
+    );
+    assert_eq!(send_on(&mut story, second), [6]);
+}
+
+/// Segments 1 to 4 are on a slow lane. What arrives by the other says nothing about them.
+#[test]
+fn what_another_lane_has_overtaken_is_late_and_not_lost() {
+    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(4);
+    assert_eq!(story.send(), [1, 2, 3, 4]);
+    story.write(8);
+    assert_eq!(send_on(&mut story, second).len(), 8);
+    story.at(20).sack(1, 5..13);
+    assert_eq!(story.sender.counters().lost_packets, 0);
+    assert!(losses(&story.script).is_empty() && losses(&script).is_empty());
+    story.at(100).sack(1, 2..13);
+    assert_eq!(
+        losses(&story.script),
+        [(LOST, 4 * SEGMENT as u64)],
+        "its own lane has"
+    );
+    assert!(losses(&script).is_empty(), "the cut is the first lane's");
+}
+
+#[test]
+fn a_lost_segment_leaves_again_by_the_lane_that_is_asked_first() {
+    let (mut story, second, script) = two_lanes([4 * SEGMENT as u64, 100 * SEGMENT as u64]);
+    story.write(4);
+    story.send();
+    story.at(100).sack(1, 2..5);
+    assert_eq!(send_on(&mut story, second), [1]);
+    assert_eq!(story.sender.in_flight(), 0);
+    assert_eq!(story.sender.on(second, |sender| sender.in_flight()), 1);
+    // Lost again: the second lane finds it by what it sent later, and answers for it.
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [5, 6, 7, 8]);
+    losses(&story.script);
+    story.at(150).sack(1, 2..9);
+    assert_eq!(losses(&script), [(LOST, 5 * SEGMENT as u64)]);
+    assert!(losses(&story.script).is_empty());
+    assert_eq!(story.send(), [1]);
+}
+
+#[test]
+fn a_timer_takes_what_left_by_its_own_lane_for_lost() {
+    let (mut story, second, script) = two_lanes([2 * SEGMENT as u64; 2]);
+    story.write(6);
+    assert_eq!(story.send(), [1, 2]);
+    story.at(100);
+    assert_eq!(send_on(&mut story, second), [3, 4]);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.now, at(300));
+    let timeout = CongestionEvent::Timeout { repeated: false };
+    assert_eq!(losses(&story.script), [(timeout, 2 * SEGMENT as u64)]);
+    assert!(losses(&script).is_empty());
+    assert_eq!(story.sender.on(second, |sender| sender.in_flight()), 2);
+    assert_eq!(story.send(), [1], "one at a time until something is acknowledged");
+    assert!(!story.sender.on(second, |sender| sender.is_failing()));
+}
+
+/// A lane whose timer ran out too often is dead. Its data leaves by the other; it is asked whether it lives, and does again
+/// with the first answer. Without any other lane that would be the end.
+#[test]
+fn a_dead_lane_hands_its_data_over_and_the_sender_goes_on() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(2);
+    assert_eq!(send_on(&mut story, second), [1, 2]);
+    let mut timeouts = 0;
+    while !story.sender.on(second, |sender| sender.is_in_outage()) {
+        assert_ne!(story.sender.deadline(), None, "a timer runs until it is dead");
+        assert!(!matches!(story.expire(), TimeoutOutcome::GivesUp(_)));
+        send_on(&mut story, second);
+        timeouts += 1;
+        assert!(timeouts < 100);
+    }
+    assert_eq!(story.send(), [1, 2]);
+    story.write(1);
+    assert_eq!(
+        send_on(&mut story, second),
+        [] as [u64; 0],
+        "nothing new leaves by it"
+    );
+    assert_eq!(story.send(), [3]);
+    let now = story.now + ms(100);
+    story.now = now;
+    story.ack(4);
+    assert!(story.sender.is_drained());
+}
+
+#[test]
+fn lanes_are_for_what_leaves_again() {
+    let setup = Setup::segments().with(|parameters| parameters.retransmits = false);
+    let mut story = setup.established();
+    let recovery = Recovery::Timer(Default::default());
+    let controller = Controller::Custom(Box::new(Scripted(Arc::default())));
+    let opened = story
+        .sender
+        .open_lane(at(0), recovery, controller, RtoParameters::default());
+    assert_eq!(opened, None);
+}
+
+#[test]
+fn what_is_given_up_is_not_sent_again_and_what_the_peer_discarded_is_in_flight_again() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(8);
+    assert_eq!(story.send().len(), 8);
+    story.at(100).sack(1, 2..9);
+    assert!(story.sender.give_up(1) && !story.sender.give_up(1));
+    assert_eq!(send_on(&mut story, second), [] as [u64; 0]);
+    assert_eq!(story.sender.in_flight(), 0);
+    assert_eq!(story.sender.renege(&(4..6)), 2);
+    assert_eq!(story.sender.in_flight(), 2);
+    story.at(1000);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [4], "and is lost when nobody acknowledges it");
+}
+
+/// What is under way on one lane: first in, first out, after a delay of its own.
+struct Line {
+    id: LaneId,
+    delay: Duration,
+    under_way: BTreeMap<(Time, u64), u64>,
+}
+
+/// Two lanes of unequal delay that keep order and lose segments at random. The peer reports each arrival with the three
+/// newest blocks. Whatever is found lost was dropped, nothing flies beyond a window, and all of it arrives.
+#[test]
+fn only_what_was_dropped_is_found_lost_whatever_the_delays() {
+    for seed in 0..200 {
+        let mut chance = Stream::named(seed, "lanes");
+        let windows = [1 + chance.below(20), 1 + chance.below(20)].map(|segments| segments * SEGMENT as u64);
+        let (mut story, second, _) = two_lanes(windows);
+        let mut lines = [LaneId::FIRST, second].map(|id| Line {
+            id,
+            delay: ms(5 + chance.below(60)),
+            under_way: BTreeMap::new(),
+        });
+        let (mut arrived, mut dropped, mut order) = (Ranges::new(), 0_u64, 0);
+        story.write(100);
+        while !story.sender.is_drained() || !story.sender.has_nothing_queued() {
+            for (line, window) in lines.iter_mut().zip(windows) {
+                for number in send_on(&mut story, line.id) {
+                    order += 1;
+                    if chance.chance(0.05) {
+                        dropped += 1;
+                    } else {
+                        line.under_way.insert((story.now + line.delay, order), number);
+                    }
+                }
+                let in_flight = story.sender.on(line.id, |sender| sender.in_flight());
+                assert!(
+                    in_flight * SEGMENT as u64 <= window + SEGMENT as u64,
+                    "seed {seed}"
+                );
+            }
+            let next = |line: &Line| line.under_way.first_key_value().map(|((at, _), _)| *at);
+            let arrival = lines.iter().filter_map(next).min();
+            let timer = story.sender.deadline().map(|(at, _)| at);
+            let now = arrival.into_iter().chain(timer).min().expect("not stuck");
+            story.now = story.now.max(now);
+            if arrival == Some(now) {
+                let line = lines
+                    .iter_mut()
+                    .find(|line| next(line) == Some(now))
+                    .expect("found");
+                let (_, number) = line.under_way.pop_first().expect("found");
+                arrived.insert(number..number + 1);
+                let pointer = arrived.covering(1).map_or(1, |range| range.end);
+                let mut report = AckReport::pointer(pointer);
+                report
+                    .received
+                    .extend(arrived.iter().filter(|range| range.start > pointer).cloned());
+                story.hear(&report, |_| {}).expect("possible");
+            } else {
+                // A whole window may be lost, or a retransmission.
+                assert!(!matches!(
+                    story.sender.on_deadline(now),
+                    TimeoutOutcome::GivesUp(_)
+                ));
+            }
+        }
+        assert!(
+            arrived.covering(1).is_some_and(|range| *range == (1..101)),
+            "seed {seed}"
+        );
+        let counters = story.sender.counters();
+        let by_timer = counters.timed_out_packets;
+        assert!(
+            counters.lost_packets - by_timer <= dropped,
+            "seed {seed}: {dropped} dropped, {counters:?}"
+        );
+    }
+}
