@@ -166,6 +166,81 @@ fn a_dead_lane_hands_its_data_over_and_the_sender_goes_on() {
     assert!(story.sender.is_drained());
 }
 
+/// Bytes that a controller heard of as delivered since it was asked last, report by report.
+fn delivered(script: &Arc<Mutex<Script>>) -> Vec<u64> {
+    let heard = std::mem::take(&mut script.lock().unwrap().heard);
+    let bytes = |heard: Heard| match heard.event {
+        CongestionEvent::Acked { bytes, .. } => Some(bytes),
+        _ => None,
+    };
+    heard.into_iter().filter_map(bytes).collect()
+}
+
+#[test]
+fn a_report_tells_each_lane_of_its_own_deliveries_and_round_trip() {
+    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.at(60).write(2);
+    assert_eq!(send_on(&mut story, second), [4, 5]);
+    story.at(80).ack(6);
+    assert_eq!(
+        (delivered(&story.script), delivered(&script)),
+        (vec![3000], vec![2000])
+    );
+    assert_eq!(
+        story.sender.on(second, |sender| sender.smoothed_rtt()),
+        Some(ms(20))
+    );
+    let smoothed = Duration::from_micros(97_500);
+    assert_eq!(
+        story.sender.smoothed_rtt(),
+        Some(smoothed),
+        "7/8 of 100 ms and 1/8 of 80 ms"
+    );
+}
+
+/// Segment 1 is on a slow lane, and all that the other carried arrives before it.
+#[test]
+fn a_timer_restarts_with_the_lowest_of_its_lane_and_stops_with_the_last() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    let first = story.sender.deadline();
+    story.at(50).write(2);
+    assert_eq!(send_on(&mut story, second), [2, 3]);
+    let timer = |story: &mut Story| story.sender.on(second, |sender| sender.lane.rto.deadline());
+    let begun = timer(&mut story);
+    story.at(70).sack(1, 3..4);
+    assert_eq!(timer(&mut story), begun, "2 is the lowest");
+    story.at(80).sack(1, 2..4);
+    assert_eq!(timer(&mut story), None);
+    assert_eq!(story.sender.deadline(), first, "1 is waited for as before");
+}
+
+/// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
+#[test]
+fn an_episode_ends_when_its_own_lane_is_through() {
+    let (mut story, second, script) = two_lanes([SEGMENT as u64, 100 * SEGMENT as u64]);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    for (begin, episode) in [(2, 1), (7, 2)] {
+        story.write(5);
+        let numbers: Vec<u64> = (begin..begin + 5).collect();
+        assert_eq!(send_on(&mut story, second), numbers);
+        let mut report = AckReport::pointer(1);
+        report.received.extend((begin > 2).then_some(2..begin));
+        report.received.push(begin + 1..begin + 5);
+        story
+            .at(100 * episode - 50)
+            .hear(&report, |_| {})
+            .expect("possible");
+        assert_eq!(losses(&script).len(), 1, "episode {episode}");
+        assert_eq!(send_on(&mut story, second), [begin]);
+        story.at(100 * episode - 10).sack(1, 2..begin + 5);
+    }
+}
+
 #[test]
 fn lanes_are_for_what_leaves_again() {
     let setup = Setup::segments().with(|parameters| parameters.retransmits = false);
