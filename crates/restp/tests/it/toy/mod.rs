@@ -33,6 +33,8 @@ pub struct Toy {
     next_id: u32,
     keys: BTreeMap<FlowId, Key>,
     conns: BTreeMap<Key, Conn>,
+    /// What was read to the end of the peer, and the number that it ended before.
+    ended: BTreeMap<Key, u64>,
     dirty: VecDeque<Key>,
     replies: VecDeque<Datagram>,
     events: VecDeque<Event>,
@@ -141,6 +143,9 @@ impl Toy {
             && conn.closed
             && conn.released
         {
+            if conn.read_end {
+                self.ended.insert(key, conn.expected);
+            }
             self.keys.remove(&conn.id);
             self.conns.remove(&key);
         }
@@ -178,17 +183,18 @@ impl Toy {
             if number == u64::from(CLOSED_PORT) {
                 return self.reply(path, header(RST, flow, 0));
             }
-            if !self.conns.contains_key(&key) {
+            if !self.conns.contains_key(&key) && !self.ended.contains_key(&key) {
                 let id = self.add(key, path, number as u16, false);
                 self.events.push_back(Event::Accepted(id));
             }
             return self.reply(path, header(SYN_ACK, flow, 0));
         }
         let Some(conn) = self.conns.get_mut(&key) else {
-            // The peer repeats its end because our last acknowledgement was lost.
-            match kind {
-                FIN => self.reply(path, header(ACK, flow, number + 1)),
-                DATA => self.reply(path, header(RST, flow, 0)),
+            // The peer retransmits what was read to its end: our last acknowledgement was lost, or is late.
+            match (kind, self.ended.get(&key).copied()) {
+                (DATA | FIN, Some(expected)) => self.reply(path, header(ACK, flow, expected)),
+                (FIN, None) => self.reply(path, header(ACK, flow, number + 1)),
+                (DATA, None) => self.reply(path, header(RST, flow, 0)),
                 _ => {}
             }
             return;
