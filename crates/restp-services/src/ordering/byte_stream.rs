@@ -79,11 +79,12 @@ impl ByteStream {
     }
     /// True when `stretch` says something about the end that cannot be, given what arrived before.
     pub fn contradicts(&self, stretch: &Stretch) -> bool {
-        let end = stretch.end();
+        let data_end = stretch.start + stretch.payload.len() as u64;
         let highest = self.arrived.last().map_or(self.next, |range| range.end);
         match self.fin {
-            Some(fin) => end > fin + 1 || (stretch.fin && end != fin + 1),
-            None => stretch.fin && end <= highest,
+            Some(fin) if stretch.fin => data_end != fin,
+            Some(fin) => !stretch.payload.is_empty() && data_end > fin,
+            None => stretch.fin && data_end < highest,
         }
     }
 
@@ -284,6 +285,11 @@ mod tests {
             fin,
         };
         assert!(stream.contradicts(&late(false, 8)) && stream.contradicts(&late(true, 3)));
+        assert!(
+            stream.contradicts(&late(false, 7)),
+            "its last byte has the number of the FIN"
+        );
+        assert!(!stream.contradicts(&late(false, 6)));
         assert!(!stream.contradicts(&late(true, 6)) && !stream.contradicts(&stretch(100, 104)));
     }
 
