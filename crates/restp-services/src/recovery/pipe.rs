@@ -65,6 +65,9 @@ pub struct PipeParameters {
     pub single: Option<NakMode>,
     /// Default `Threshold`.
     pub reordering: Reordering,
+    /// A duplicate that names nothing new tells of an arrival all the same. Default for NAK and SNACK; the first block of a
+    /// SACK names each arrival (RFC 2018 §4), so one that comes again tells nothing.
+    pub leaves_arrivals_out: bool,
 }
 
 impl PipeParameters {
@@ -78,6 +81,7 @@ impl PipeParameters {
             again: Again::Overtaken,
             single: (detail == Detail::Nak).then_some(NakMode::Unreliable),
             reordering: Reordering::default(),
+            leaves_arrivals_out: matches!(detail, Detail::Nak | Detail::Snack),
         }
     }
 
@@ -178,7 +182,7 @@ impl Pipe {
             }
         }
         findings.urgent = findings.began;
-        if self.parameters.holes != Holes::Overtaken {
+        if self.parameters.holes != Holes::Overtaken && self.parameters.leaves_arrivals_out {
             self.arrivals.credit(board);
         }
         let findings = self.episode.add_reported(board, feedback, findings);

@@ -311,6 +311,21 @@ fn a_repeat_that_stays_missing_is_repeated_again_after_srtt_and_four_variations(
     assert_eq!((lost_at(309), lost_at(310)), (0, 1), "100 ms + 4 times 50 ms");
 }
 
+/// RFC 2018 §4: the first block has the segment that caused the acknowledgement. Blocks that come again tell of none.
+#[test]
+fn beside_blocks_a_repeated_acknowledgement_is_no_departure() {
+    let parameters = PipeParameters::new(Detail::Sack { max_blocks: 4 }).in_time();
+    let (mut board, mut pipe) = sent_for(8, parameters);
+    for blocks in [&[][..], &[(12, 13)]] {
+        ack(&mut board, &mut pipe, 10, blocks);
+        let in_flight = board.in_flight();
+        (0..3).for_each(|_| {
+            ack(&mut board, &mut pipe, 10, blocks);
+        });
+        assert_eq!(board.in_flight(), in_flight, "{blocks:?}");
+    }
+}
+
 #[test]
 fn in_time_every_hole_leaves_at_once_and_once_per_round_trip() {
     for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {

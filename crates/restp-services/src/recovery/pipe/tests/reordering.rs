@@ -7,6 +7,7 @@ const ADAPTIVE: PipeParameters = PipeParameters {
     again: Again::Overtaken,
     single: None,
     reordering: Reordering::Adaptive,
+    leaves_arrivals_out: false,
 };
 
 fn snack_parameters() -> PipeParameters {
