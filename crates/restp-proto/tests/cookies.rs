@@ -5,7 +5,7 @@ mod common;
 use bytes::Bytes;
 use common::web::*;
 use common::*;
-use restp_base::flow::Flow;
+use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::Event;
 use restp_base::time::Duration;
 use restp_proto::wire::Flags;
@@ -121,6 +121,35 @@ fn a_cookie_dies_with_the_second_rotation_of_the_secret() {
             web.first_at[0].unwrap().since(start),
             ms(trips * ROUND_TRIP),
             "{age} h"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_breaks_off_after_early_data_is_believed_whatever_of_it_arrived() {
+    for lost in 0..4 {
+        let mut pair = warm("opt-arq", &[]);
+        let mut data = 0;
+        pair.rule = Box::new(move |seen| {
+            data += usize::from(seen.is_data());
+            match seen.from == 1 || seen.is_data() && data == lost {
+                true => Verdict::Drop,
+                false => Verdict::Pass,
+            }
+        });
+        let mut web = Web::open(pair, &[7; 4000], b"");
+        web.pair.run_for(ms(100));
+        assert_eq!(
+            web.pair.ends[1].connections(),
+            1,
+            "datagram {lost} of the data lost"
+        );
+        web.pair.ends[0].abort(web.pair.now, web.flow);
+        web.pair.run_for(ms(500));
+        assert_eq!(
+            web.pair.closed(1),
+            Some(&CloseReason::Reset),
+            "datagram {lost} of the data lost"
         );
     }
 }

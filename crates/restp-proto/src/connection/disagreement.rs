@@ -6,7 +6,7 @@ use crate::wire::{Flags, Header};
 use restp_base::flow::CloseReason;
 use restp_base::sequence;
 use restp_base::time::{Duration, Time};
-use restp_services::connection_management::Establishment;
+use restp_services::connection_management::{EARLY_SEGMENTS, Establishment};
 
 /// Least distance between two corrections of a peer that believes what cannot be.
 const CORRECTION_INTERVAL: Duration = Duration::from_millis(200);
@@ -62,6 +62,12 @@ impl Connection {
         };
         let credible = match (&self.state, self.receiver.next()) {
             (State::SynSent(_), _) => acknowledges(first) || !self.services_are_numbered(),
+            // The peer may break off before it has heard a number of ours (RFC 9293 §3.10.7.4). It stands behind its early
+            // data, of which some may be lost; few enough numbers for nobody to guess (RFC 5961 §3.2).
+            (State::SynReceived(_), Some(expected)) if header.acknowledgement.is_none() => {
+                let number = header.sequence.map(|n| sequence::expand(expected, n));
+                number.is_some_and(|n| (expected..=expected + EARLY_SEGMENTS).contains(&n))
+            }
             (_, Some(expected)) => {
                 let edge = self.receiver.edge();
                 let number = header.sequence.map(|n| sequence::expand(expected, n));

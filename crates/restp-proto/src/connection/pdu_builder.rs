@@ -141,7 +141,9 @@ pub(super) fn reset(c: &mut Connection, out: &mut Datagram) -> bool {
         let edge = c.sender.binding_edge().unwrap_or(u64::MAX);
         let number = c.sender.next_number().min(edge);
         header.sequence = Some(sequence::truncate(number));
-        acknowledge(c, &mut header, 0);
+        if c.receiver.next().is_some() {
+            acknowledge(c, &mut header, 0); // in SYN-SENT there is nothing to acknowledge
+        }
     }
     header.flags = header.flags | Flags::RST;
     finish(c, out, header, Bytes::new(), Ecn::NotEct)

@@ -226,6 +226,40 @@ fn resets_count_only_with_the_right_numbers() {
     assert_eq!(pair.closed(1), Some(&CloseReason::Reset));
 }
 
+/// RFC 9293 §3.10.7.4: in SYN-RECEIVED a reset is judged by its number alone, as its sender has heard none of ours.
+#[test]
+fn a_reset_from_syn_sent_ends_the_half_open_connection_and_a_guessed_one_does_not() {
+    let nothing_arrives_at_the_client = || -> Rule {
+        Box::new(|seen| match seen.from {
+            0 => Verdict::Pass,
+            _ => Verdict::Drop,
+        })
+    };
+    for preset in ["3wh-arq", "default", "opt-arq", "geo-spread"] {
+        let mut pair = Pair::new(preset, &[]);
+        pair.rule = nothing_arrives_at_the_client();
+        let flow = pair.open();
+        pair.run_for(secs(1));
+        assert_eq!(pair.ends[1].connections(), 1, "{preset}");
+        let syn = pair.log[0].header.clone();
+        for wrong in [1 << 5, 1 << 16, 1 << 31, u32::MAX - 1] {
+            pair.forge(0, b"", |header| {
+                (header.flags, header.mp) = (Flags::RST, None);
+                header.sequence = syn.sequence.map(|number| number.wrapping_add(wrong));
+            });
+        }
+        assert_eq!(pair.ends[1].connections(), 1, "{preset}: guessed");
+        pair.ends[0].abort(pair.now, flow);
+        pair.run_for(secs(1));
+        assert_eq!(pair.ends[1].connections(), 0, "{preset}: the peer's own");
+        let reset = pair.log.iter().rfind(|seen| seen.is(Flags::RST)).unwrap();
+        assert_eq!(
+            reset.header.acknowledgement, None,
+            "there is nothing to acknowledge"
+        );
+    }
+}
+
 #[test]
 fn an_answer_to_a_syn_that_acknowledges_something_else_is_refused() {
     let mut pair = Pair::new("3wh-arq", &[]);
