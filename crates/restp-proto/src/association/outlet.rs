@@ -76,6 +76,7 @@ impl Association {
         if let Some(next) = next
             && next.number < self.out.next
             && self.out.rescue.is_urgent()
+            && self.out.places.is_given(next.number)
         {
             let chosen = self.rescue_first(now, next.number);
             if !chosen.is_empty() {
