@@ -38,7 +38,6 @@ struct Flight {
 struct Terms {
     segment_bytes: u64,
     conclusions: Conclusions,
-    repeats: bool,
     /// The highest number asks whether a link is back, and takes no room (OP-51).
     probes: bool,
     /// Everything that the pointer has not passed counts.
@@ -119,11 +118,11 @@ impl Terms {
             conclusions: Conclusions {
                 timeout: composition.rto.floor.min(composition.handshake.rto),
                 shows: composition.reliability.repeats() && !composition.pacing,
+                forgets: !composition.reliability.repeats(),
                 departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
                 starts_over: composition.recovery == RecoveryChoice::DuplicateAck
                     && composition.congestion.fast_recovery() == FastRecovery::None,
             },
-            repeats: composition.reliability.repeats(),
             probes: composition.loss_handling.probes(),
             strict: fixed && composition.ack.detail == Detail::Pointer,
             cuts: !evidence.several_paths() && !composition.reliability.encodes(),
@@ -196,7 +195,7 @@ impl Flight {
 
     fn judge(&self, size: u64, terms: &Terms) -> Result<(), String> {
         let bytes = match terms.strict {
-            true => self.outstanding.unacknowledged(terms.repeats),
+            true => self.outstanding.unacknowledged(),
             false => self.outstanding.in_flight(),
         };
         let most = self.envelope.bytes();

@@ -32,6 +32,8 @@ pub struct Conclusions {
     pub timeout: Duration,
     /// A timer that runs out shows on the wire at once: the first segment leaves again.
     pub shows: bool,
+    /// A timer forgets what it gives up: nothing of it leaves again, and its acknowledgement is no new one (RFC 6298 (5.3)).
+    pub forgets: bool,
     /// A duplicate tells that some segment has left, without saying which.
     pub departs: bool,
     /// The third duplicate condemns everything that has left (Tahoe, TC §2.3.1).
@@ -159,9 +161,14 @@ impl Outstanding {
         self.departed = 0;
     }
 
-    /// Bytes that the pointer has not passed; a sender that does not repeat has forgotten what its timer gave up.
-    pub fn unacknowledged(&self, repeats: bool) -> u64 {
-        let forgotten = if repeats { 0 } else { self.expired };
+    /// Transmissions up to this one are waited for no more.
+    fn forgotten(&self) -> u64 {
+        if self.conclusions.forgets { self.expired } else { 0 }
+    }
+
+    /// Bytes that the pointer has not passed, but for what the timer made the sender forget.
+    pub fn unacknowledged(&self) -> u64 {
+        let forgotten = self.forgotten();
         let kept = self.segments.values().filter(|segment| segment.order > forgotten);
         kept.map(|segment| segment.bytes).sum()
     }
@@ -196,6 +203,13 @@ impl Outstanding {
             .range(..pointer)
             .map(|(number, _)| *number)
             .collect();
+        let forgotten = self.forgotten();
+        let awaited = |number| {
+            self.segments
+                .get(number)
+                .is_some_and(|segment| segment.order > forgotten)
+        };
+        let restarts = passed.iter().any(awaited);
         let mut acked: u64 = passed.iter().map(|number| self.arrived(*number)).sum();
         let ranges: Vec<_> = match &header.tail {
             Tail::Sack(blocks) => sack::ranges(blocks, pointer).collect(),
@@ -208,7 +222,7 @@ impl Outstanding {
         }
         let bare = pdu.payload.is_empty() && !header.flags.has(Flags::SYN);
         if !passed.is_empty() {
-            self.since = at;
+            self.since = if restarts { at } else { self.since };
             self.duplicates = 0;
             // One of them filled the hole, the others are those that duplicates told of.
             self.departed = self.departed.saturating_sub(passed.len() as u64 - 1);
