@@ -77,7 +77,9 @@ impl DuplicateAck {
             }
         } else if feedback.duplicate && !self.starts_over(board) {
             self.duplicates += 1;
-            board.depart_one();
+            if feedback.delivered == 0 {
+                board.depart_one(); // otherwise the report has named what left
+            }
             let hole = board.first();
             let threshold = board.duplicate_threshold();
             if self.duplicates >= threshold.saturating_add(board.spared(hole)) {
@@ -188,6 +190,21 @@ mod tests {
             }
         );
         assert_eq!(board.in_flight(), 0);
+    }
+
+    /// RFC 5681 §3.2 (4): each duplicate makes room for one segment, whether a block names what has left or nothing does.
+    #[test]
+    fn a_duplicate_with_a_block_is_one_departure() {
+        let (mut board, mut recovery) = sent(10); // 1 is lost
+        for last in 2..=6 {
+            let report = AckReport {
+                received: std::iter::once(2..last + 1).collect(),
+                ..AckReport::pointer(1)
+            };
+            let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
+            recovery.on_feedback(&mut board, &feedback);
+        }
+        assert_eq!(board.in_flight(), 4, "7 to 10");
     }
 
     #[test]

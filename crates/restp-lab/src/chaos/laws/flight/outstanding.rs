@@ -34,7 +34,7 @@ pub struct Conclusions {
     pub shows: bool,
     /// A timer forgets what it gives up: nothing of it leaves again, and its acknowledgement is no new one (RFC 6298 (5.3)).
     pub forgets: bool,
-    /// A duplicate tells that some segment has left, without saying which.
+    /// A duplicate that names no arrival tells that some segment has left.
     pub departs: bool,
     /// The third duplicate condemns everything that has left (Tahoe, TC §2.3.1).
     pub starts_over: bool,
@@ -216,6 +216,7 @@ impl Outstanding {
             Tail::Snack(snack) => snack.received(pointer).collect(),
             Tail::None | Tail::Cookie(_) => Vec::new(),
         };
+        let before = self.segments.len();
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
             let named: Vec<u64> = self.segments.range(range).map(|(number, _)| *number).collect();
             acked += named.iter().map(|number| self.arrived(*number)).sum::<u64>();
@@ -227,7 +228,8 @@ impl Outstanding {
             // One of them filled the hole, the others are those that duplicates told of.
             self.departed = self.departed.saturating_sub(passed.len() as u64 - 1);
         } else if bare && !self.segments.is_empty() {
-            self.departed += u64::from(self.conclusions.departs);
+            let named = before > self.segments.len();
+            self.departed += u64::from(self.conclusions.departs && !named);
             self.duplicates += u64::from(header.window == self.window);
             if self.conclusions.starts_over && self.duplicates == DUPLICATES {
                 (self.condemned, self.departed) = (self.transmissions, 0);
