@@ -90,6 +90,8 @@ pub(crate) struct Connection {
     announced: bool,
     /// When the peer was last heard.
     heard_at: Time,
+    /// When a segment last left.
+    sent_at: Time,
     keepalive_at: Option<Time>,
     keepalive_due: bool,
     /// The third packet of the set-up has to leave, by itself and before any data (ResTP §3.5.5): what the peer measures
@@ -202,6 +204,7 @@ impl Connection {
             opened_here: true,
             announced: true,
             heard_at: now,
+            sent_at: now,
             keepalive_at: None,
             keepalive_due: false,
             confirmation_due: false,

@@ -80,6 +80,7 @@ impl Connection {
             payload,
             is_new,
         } = segment;
+        self.sent_at = now;
         let Some(number) = number else {
             return self.send_unnumbered(now, payload, out);
         };

@@ -168,11 +168,20 @@ impl Connection {
         (self.patience() / KEEPALIVES).min(longest)
     }
 
-    /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead; a
-    /// side that only sends, without feedback, has nothing to wait for until it has finished.
+    /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead. Without feedback
+    /// a side that sends has nothing to hear until it has finished: who asked for the flow waits for ever, and who was
+    /// asked as long as it is idle itself.
     fn silence_deadline(&self) -> Option<Time> {
-        let listens = self.has_feedback() || !self.opened_here || self.release.local_fin().is_some();
-        (listens && self.sender.is_drained()).then(|| self.heard_at + self.patience())
+        let only_sends = !self.has_feedback() && self.release.local_fin().is_none();
+        if !self.sender.is_drained() || (only_sends && self.opened_here) {
+            return None;
+        }
+        let active_at = if only_sends {
+            self.heard_at.max(self.sent_at)
+        } else {
+            self.heard_at
+        };
+        Some(active_at + self.patience())
     }
 
     /// When a peer that takes nothing any more is given up (OP-50, RFC 5482).

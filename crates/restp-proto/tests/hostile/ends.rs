@@ -146,6 +146,23 @@ fn without_repeats_a_lost_fin_is_waited_for_as_long_as_any_silence() {
 }
 
 #[test]
+fn without_feedback_who_was_asked_for_a_flow_is_idle_only_when_it_sends_no_more() {
+    let mut pair = Pair::new("unrel", &[("connection", "three-way")]);
+    let (flow, accepted) = pair.connect();
+    for _ in 0..60 {
+        pair.write(1, accepted, b"on");
+        pair.run_for(secs(5));
+    }
+    assert_eq!(pair.read_all(0, flow).len(), 60);
+    assert_eq!(pair.closed(1), None, "five minutes, in which it heard nothing");
+    pair.run_for(secs(56));
+    assert!(
+        matches!(pair.closed(1), Some(CloseReason::TimedOut(_))),
+        "a minute idle (OP-35)"
+    );
+}
+
+#[test]
 fn two_ends_that_lost_each_others_fin_do_not_keep_each_other_alive() {
     let mut pair = Pair::new(
         "unrel",
