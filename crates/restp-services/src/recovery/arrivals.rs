@@ -23,8 +23,9 @@ impl Arrivals {
         self.duplicates
     }
 
-    /// Of the numbers that the pointer passes, those sent once were among the arrivals; repeats filled the holes.
-    pub(super) fn note(&mut self, feedback: &Feedback) {
+    /// Of the numbers that the pointer passes, those sent once were among the arrivals; repeats filled the holes. No more have
+    /// arrived above it than have left.
+    pub(super) fn note(&mut self, board: &Scoreboard, feedback: &Feedback) {
         if feedback.advanced > 0 {
             let arrived = feedback.advanced - feedback.advanced_repeats;
             self.above = self.above.saturating_sub(arrived);
@@ -33,6 +34,7 @@ impl Arrivals {
             self.above += 1;
             self.duplicates += 1;
         }
+        self.above = self.above.min(board.next().saturating_sub(board.first() + 1));
     }
 
     /// What has arrived beyond what the board knows of has left the network.
@@ -56,7 +58,7 @@ mod tests {
         let mut arrivals = Arrivals::default();
         let mut heard = |board: &mut Scoreboard, pointer| {
             let feedback = board.acknowledge(Time::ZERO, &AckReport::pointer(pointer));
-            arrivals.note(&feedback.expect("true"));
+            arrivals.note(board, &feedback.expect("true"));
             arrivals.credit(board);
             (arrivals.above(), arrivals.duplicates(), board.in_flight())
         };

@@ -164,7 +164,13 @@ impl Pipe {
             self.named.remove_below(board.first());
             self.asked.remove_below(board.first());
         }
-        self.arrivals.note(feedback);
+        self.arrivals.note(board, feedback);
+        // Below what a timeout has answered duplicates may stem from its own repeats (RFC 6582 §4.1).
+        let repairs = |pointer| !findings.ended && !self.episode.active && pointer < self.episode.recover;
+        let doubtful = repairs(board.first());
+        if repairs(board.first() - feedback.advanced) && !doubtful {
+            self.arrivals = Arrivals::default();
+        }
         let presumed = self.presume_behind_one_hole(board, evidence.report);
         let ripened = self.ripe_at.take_if(|at| *at <= evidence.now).is_some();
         if (feedback.delivered > 0 || presumed || ripened) && self.judges() {
@@ -182,7 +188,7 @@ impl Pipe {
             }
         }
         findings.urgent = findings.began;
-        if self.parameters.holes != Holes::Overtaken && self.parameters.leaves_arrivals_out {
+        if self.parameters.holes != Holes::Overtaken && self.parameters.leaves_arrivals_out && !doubtful {
             self.arrivals.credit(board);
         }
         let findings = self.episode.add_reported(board, feedback, findings);

@@ -326,6 +326,33 @@ fn beside_blocks_a_repeated_acknowledgement_is_no_departure() {
     }
 }
 
+/// RFC 6582 §4.1: what the repeats of a timeout bring out at the receiver is no arrival, while they are under way and after.
+#[test]
+fn duplicates_that_repeats_of_a_timeout_cause_are_no_departures() {
+    let (mut board, mut pipe) = sent_for(4, PipeParameters::new(Detail::Snack));
+    pipe.on_timeout(&board);
+    board.mark_all_lost();
+    for _ in 0..4 {
+        repeat(&mut board, &mut pipe);
+    }
+    for _ in 0..3 {
+        ack(&mut board, &mut pipe, 10, &[]);
+    }
+    assert_eq!(board.in_flight(), 4, "the peer had 10 to 13");
+    for _ in 0..2 {
+        board.on_sent(Time::ZERO, 1000);
+    }
+    ack(&mut board, &mut pipe, 14, &[]);
+    assert_eq!(board.in_flight(), 2, "repaired: 14 and 15 are new");
+    ack(&mut board, &mut pipe, 14, &[]);
+    assert_eq!(board.in_flight(), 1, "a duplicate of theirs is an arrival");
+    ack(&mut board, &mut pipe, 16, &[]);
+    for _ in 0..3 {
+        board.on_sent(Time::ZERO, 1000);
+    }
+    assert_eq!(board.in_flight(), 3);
+}
+
 #[test]
 fn in_time_every_hole_leaves_at_once_and_once_per_round_trip() {
     for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {
