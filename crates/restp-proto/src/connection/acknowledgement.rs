@@ -6,7 +6,7 @@ use crate::wire::{Header, Snack, Tail, sack, snack};
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
 use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter, Schedule};
-use restp_services::recovery::{Again, Holes, PipeParameters};
+use restp_services::recovery::{Again, Holes, PipeParameters, Reordering};
 
 /// Bytes of one SACK block, and of a NAK.
 const BLOCK_BYTES: usize = 8;
@@ -52,8 +52,14 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     } else {
         evidence
     };
+    let reordering = if composition.reliability.repeats_at_once() {
+        // The pointer passes what the peer has given up: that is no proof that it was only late (RFC 4015 §3.2).
+        Reordering::Threshold
+    } else {
+        composition.reordering
+    };
     PipeParameters {
-        reordering: composition.reordering,
+        reordering,
         ..evidence.finding(composition.lost_repeats)
     }
 }
