@@ -385,6 +385,11 @@ impl Scoreboard {
         number < self.first || self.entry(number).is_some_and(arrived)
     }
 
+    /// `number` is taken for arrived, and nobody has said so.
+    pub fn is_presumed(&self, number: u64) -> bool {
+        self.presumed.covering(number).is_some()
+    }
+
     /// `number` is declared lost, and not sent again yet.
     pub fn is_lost(&self, number: u64) -> bool {
         self.entry(number).is_some_and(|entry| entry.fate == Fate::Lost)

@@ -53,6 +53,7 @@ impl Sender {
             Some((_, false)) => Fate::Lost,
             None if self.board.is_lost(number) => Fate::Lost,
             None if number >= self.board.next() => Fate::Open,
+            None if self.board.is_presumed(number) => Fate::Open, // so long as the path itself may doubt it
             None => Fate::Arrived,
         }
     }
