@@ -12,6 +12,7 @@ use restp_proto::composition::Composition;
 use restp_proto::wire::Flags;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::FlowControl;
+use restp_services::reliability::FecCode;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
@@ -30,6 +31,8 @@ struct Reader<'a> {
     first: Option<u64>,
     /// When each number arrived first.
     arrived: BTreeMap<u64, Time>,
+    /// When an encoded packet may have repaired a number: that is an arrival, too.
+    repaired: BTreeMap<u64, Time>,
     /// What should be read: the record of its arrival, and its payload.
     due: Vec<(usize, &'a Bytes)>,
     /// Payload bytes that arrived, and that were read.
@@ -161,6 +164,12 @@ impl Reader<'_> {
         if let Some(fin) = number.filter(|_| flags.has(Flags::FIN)) {
             self.arrived.entry(fin).or_insert(at); // what is missing before it is missing from now on
         }
+        if let (Some(first), Some(fec)) = (number.filter(|_| !pdu.is_data()), pdu.header.fec)
+            && let Some(code) = FecCode::from_kind(fec.kind)
+        {
+            let may_repair = code.covered(first, fec.range);
+            self.repaired.extend(may_repair.map(|number| (number, at)));
+        }
         if !pdu.is_data() || opens || flags.has(Flags::RST) {
             return false;
         }
@@ -188,7 +197,10 @@ impl Reader<'_> {
 
     /// Nothing later came so long ago that the hole may have been skipped.
     fn is_in_time(&self, at: Time, number: u64, terms: &Terms) -> bool {
-        let mut later = self.arrived.range(number + 1..);
+        let mut later = [&self.arrived, &self.repaired]
+            .map(|numbers| numbers.range(number + 1..))
+            .into_iter()
+            .flatten();
         later.all(|(_, since)| at.since(*since) < terms.hold)
     }
 

@@ -69,6 +69,11 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 };
                 senders.entry((*to, conversation)).or_default().hear(pdu);
             }
+            What::Jumped { side, .. } => {
+                // Its timer counts by its own clock.
+                let of_side = senders.iter_mut().filter(|((of, _), _)| of == side);
+                of_side.for_each(|(_, sender)| sender.probed = None);
+            }
             _ => {}
         }
     }

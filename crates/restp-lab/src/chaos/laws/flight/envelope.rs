@@ -1,11 +1,11 @@
 //! The largest congestion window that an algorithm can have, from what the wire shows. It errs upwards only: it grows
 //! with everything acknowledged, and shrinks only by a loss that the network really caused and the sender answered.
 //!
-//! No algorithm grows faster than slow start, which adds what is acknowledged (RFC 5681 §3.1). Each loss episode leaves
+//! No algorithm grows faster than slow start, which adds what is acknowledged (RFC 5681 §3.1), but BIC as its paper prints it. Each loss episode leaves
 //! the share of the window that the algorithm's own paper names, and a timeout one segment.
 
 use restp_proto::composition::Composition;
-use restp_services::congestion::{CommonParams, CongestionChoice, Growth};
+use restp_services::congestion::{BicProfile, CommonParams, CongestionChoice, Growth};
 use restp_services::loss_handling::LossHandling;
 use restp_services::path_management::BASE_BYTES;
 
@@ -37,6 +37,8 @@ struct Rules {
     linear: bool,
     /// Each acknowledgement is worth up to a segment, however little it covers.
     by_acks: bool,
+    /// What is acknowledged counts so many thousandths.
+    steps: u64,
     /// What a loss episode leaves of the window, in thousandths. None: nothing is taken for sure.
     kept: Option<u64>,
     /// What the first round may end with, in segments.
@@ -95,7 +97,8 @@ impl Envelope {
             bytes.max(self.segment)
         } else {
             bytes
-        };
+        } * self.rules.steps
+            / 1000;
         let slow_start = match self.rules.linear {
             true => worth.min(self.threshold.saturating_sub(self.window)),
             false => worth,
@@ -142,6 +145,7 @@ impl Rules {
             threshold: common.initial_threshold_bytes,
             linear: false,
             by_acks: common.growth == Growth::Acks,
+            steps: 1000,
             kept: Some(kept),
             leap: 0,
             fixed: false,
@@ -177,11 +181,16 @@ impl Rules {
                 ..reno(params.common)
             },
             Choice::Cubic(params) => window(params.common, 700), // RFC 9438 §4.6
-            Choice::Bic(params) => window(params.common, 875),   // Xu, Harfoush, Rhee 2004
-            Choice::Scalable(common) => window(common, 875),     // Kelly 2003
-            Choice::HighSpeed(common) => window(common, 900),    // RFC 3649 §5, b(w) at the largest window
-            Choice::Yeah(common) => window(common, 875),         // Baiocchi and others 2007
-            Choice::Illinois(common) => window(common, 875),     // Liu, Başar, Srikant 2006, least β
+            // Xu, Harfoush, Rhee 2004. As printed, Smax = 32 segments per round trip from a window of 14 on.
+            Choice::Bic(params) if params.profile == BicProfile::Paper => Rules {
+                steps: 1000 * 32 / 14 + 1,
+                ..window(params.common, 875)
+            },
+            Choice::Bic(params) => window(params.common, 800),
+            Choice::Scalable(common) => window(common, 875), // Kelly 2003
+            Choice::HighSpeed(common) => window(common, 900), // RFC 3649 §5, b(w) at the largest window
+            Choice::Yeah(common) => window(common, 875),     // Baiocchi and others 2007
+            Choice::Illinois(common) => window(common, 875), // Liu, Başar, Srikant 2006, least β
             // Half of its own window at least, whatever the others hold.
             Choice::Coupled(common)
             | Choice::Ewtcp(common)
