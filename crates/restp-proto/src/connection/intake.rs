@@ -295,26 +295,35 @@ impl Connection {
     /// A packet of this path came from another address. True when its numbers prove that it is the peer's: then that is
     /// where the peer is now.
     pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
-        let (first, next) = (self.sender.first(), self.sender.next_number());
-        let Some(expected) = self.receiver.next() else {
-            return false;
-        };
-        let edge = self.receiver.edge();
-        let within = |number: u32| {
-            let number = sequence::expand(expected, number);
-            (expected.saturating_sub(1)..=edge).contains(&number)
-        };
-        let answers = |number: u32| (first..=next).contains(&sequence::expand(first, number));
-        let credible = self.state == State::Established
-            && self.services.agree(&header.services)
-            && !header.flags.has(Flags::SYN)
-            && !header.flags.has(Flags::RST)
-            && header.sequence.is_some_and(within)
-            && header.acknowledgement.is_some_and(answers);
+        let expected = self.receiver.next().unwrap_or_default();
+        let credible = self.fits(header, expected.saturating_sub(1), self.receiver.edge());
         if credible {
             self.address = address;
         }
         credible
+    }
+
+    /// The same for one that repeats what is here: it may be a copy and moves nothing, but a peer that has moved is not to be
+    /// refused for it.
+    pub(crate) fn repeats_from_elsewhere(&self, header: &Header) -> bool {
+        let (expected, edge) = (self.receiver.next().unwrap_or_default(), self.receiver.edge());
+        self.fits(header, (2 * expected).saturating_sub(edge), edge)
+    }
+
+    /// Is the number of the packet one of `lowest..=highest`, and does it acknowledge what is outstanding?
+    fn fits(&self, header: &Header, lowest: u64, highest: u64) -> bool {
+        let (first, next) = (self.sender.first(), self.sender.next_number());
+        let Some(expected) = self.receiver.next() else {
+            return false;
+        };
+        let within = |number: u32| (lowest..=highest).contains(&sequence::expand(expected, number));
+        let answers = |number: u32| (first..=next).contains(&sequence::expand(first, number));
+        self.state == State::Established
+            && self.services.agree(&header.services)
+            && !header.flags.has(Flags::SYN)
+            && !header.flags.has(Flags::RST)
+            && header.sequence.is_some_and(within)
+            && header.acknowledgement.is_some_and(answers)
     }
 }
 

@@ -151,7 +151,7 @@ impl Endpoint {
     }
 
     /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
-    /// numbers are those of that path (RFC 9000 §9.3 calls it rebinding).
+    /// numbers are those of that path (RFC 9000 §9.3 calls it rebinding). False: it is a stranger's.
     fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
         let Some((old, index, ordinal)) = self.table.only_between(key.ports) else {
             return false;
@@ -160,9 +160,10 @@ impl Endpoint {
         let Some(session) = self.table.at(index) else {
             return false;
         };
-        let moved = session
-            .path(ordinal_index)
-            .is_some_and(|path_of| path_of.moves_to(path, packet.header));
+        let Some(path_of) = session.path(ordinal_index) else {
+            return false;
+        };
+        let moved = path_of.moves_to(path, packet.header);
         if moved {
             self.stats.rebound += 1;
             self.table.remove_key(index, &old);
@@ -177,6 +178,9 @@ impl Endpoint {
                 session.handle(now, ordinal_index, packet);
             }
             self.touch(index);
+        } else if path_of.repeats_from_elsewhere(packet.header) {
+            self.stats.unserved += 1;
+            return true;
         }
         moved
     }

@@ -142,3 +142,33 @@ fn a_packet_from_a_strange_address_moves_no_path_unless_its_numbers_fit() {
     stream(&mut pair, (flow, accepted), secs(1));
     assert!(carried(&pair, 1, since) > 50_000);
 }
+
+/// Its peer may have moved, and this may be a copy: neither is answered with a reset, which would end what it belongs to.
+#[test]
+fn a_retransmission_from_a_strange_address_moves_no_path_and_is_not_refused() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), MS * 300);
+    pair.run_for(secs(1));
+    let of_first = |seen: &&Seen| seen.from == 0 && seen.path.local == client(1);
+    let last = pair
+        .log
+        .iter()
+        .rfind(of_first)
+        .expect("it was used")
+        .header
+        .clone();
+    let (counted, sent) = (pair.ends[1].endpoint_stats(), pair.log.len());
+    let retransmission = Header {
+        sequence: last.sequence.map(|number| number.wrapping_sub(20)),
+        ..last
+    };
+    from(&mut pair, 9, &retransmission);
+    pair.run_for(MS * 100);
+    let stats = pair.ends[1].endpoint_stats();
+    assert_eq!(
+        (stats.rebound - counted.rebound, stats.unserved - counted.unserved),
+        (0, 1)
+    );
+    assert!(!pair.log[sent..].iter().any(|seen| seen.is(Flags::RST)));
+}
