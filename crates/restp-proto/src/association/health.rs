@@ -52,6 +52,7 @@ impl Association {
 
     fn fail(&mut self, now: Time, ordinal: usize) {
         self.rescue(ordinal);
+        self.take_back(ordinal);
         let member = &mut self.members[ordinal];
         member.connection.probe(now);
         member.down_events += 1;

@@ -83,7 +83,18 @@ impl Association {
             turn: Turn::Head,
         });
         self.out.rescue.urgent = !self.out.again.is_empty();
-        self.members[ordinal].connection.unassign();
+        self.take_back(ordinal);
+    }
+
+    /// What was given to the path and has not left waits to be placed again. The numbers that it would have had there will be
+    /// others'.
+    pub(super) fn take_back(&mut self, ordinal: usize) {
+        for number in self.members[ordinal].connection.unassign() {
+            self.out.places.forget_copy(number, ordinal);
+            if number >= self.out.first {
+                self.out.again.insert(number);
+            }
+        }
     }
 
     /// A path has come up: it takes over from those that are silent.

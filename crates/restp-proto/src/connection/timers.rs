@@ -113,14 +113,13 @@ impl Connection {
         }
     }
 
-    /// From now on only probes leave, until something is answered.
+    /// From now on only probes leave, until something is answered. What was assigned has been taken back.
     pub(crate) fn probe(&mut self, now: Time) {
         if let Some(subflow) = &mut self.subflow {
             subflow.failed = true;
             self.keepalive_at = Some(now + self.keepalive_interval());
         }
         if self.state == State::Established && !self.sender.is_in_outage() {
-            self.unassign();
             self.sender.probe_only(now);
         }
     }

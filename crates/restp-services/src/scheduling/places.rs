@@ -166,6 +166,14 @@ impl Places {
         }
     }
 
+    /// `path` does not carry `number`: it never left there.
+    pub fn forget_copy(&mut self, number: u64, path: usize) {
+        let index = number.checked_sub(self.first);
+        if let Some(place) = index.and_then(|index| self.list.get_mut(index as usize)) {
+            place.copies.retain(|copy| copy.path != path);
+        }
+    }
+
     /// The path has ended: what it carried is carried by nobody.
     pub fn forget_path(&mut self, path: usize) {
         for place in &mut self.list {

@@ -28,6 +28,7 @@ impl Sender {
     /// Takes back what was assigned and has not left.
     pub fn unassign(&mut self) {
         self.queue.clear();
+        self.lane.gate.send_at_once(false);
     }
 
     /// What was assigned leaves at once, whatever the window says, as with the first retransmission of a loss (RFC 5681

@@ -12,6 +12,7 @@ use restp_services::framing::SendQueue;
 use restp_services::path_management::Unanswered;
 use restp_services::scheduling::{Candidate, Fate};
 use restp_services::view::Sibling;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 impl Connection {
@@ -169,12 +170,11 @@ impl Connection {
         self.sender.send_at_once();
     }
 
-    /// Takes back what was assigned and has not left.
-    pub(crate) fn unassign(&mut self) {
+    /// Takes back what was assigned and has not left: its connection numbers.
+    pub(crate) fn unassign(&mut self) -> VecDeque<u64> {
         self.sender.unassign();
-        if let Some(subflow) = &mut self.subflow {
-            subflow.queued.clear();
-        }
+        let subflow = self.subflow.as_mut();
+        subflow.map_or_else(VecDeque::new, |subflow| std::mem::take(&mut subflow.queued))
     }
 
     /// The answer that is due first.
