@@ -91,11 +91,10 @@ fn every_kind_of_event() -> [CongestionEvent; 11] {
 }
 
 #[test]
-fn every_event_reaches_every_algorithm() {
+fn a_larger_segment_is_seen_with_every_event() {
     for choice in choices() {
         for event in every_kind_of_event() {
             let mut controller = choice.build(1000);
-            // The path learns that it carries larger segments: whoever sees the event sees that as well.
             controller.on(&event, &path(500_000));
             let window = controller.window_bytes();
             assert!(
@@ -104,6 +103,51 @@ fn every_event_reaches_every_algorithm() {
                 choice.name()
             );
         }
+    }
+}
+
+/// What says that data has arrived, that some was lost or marked, or that the timer ran out, leaves a trace in every algorithm; what
+/// took a loss back, in every one that answers losses.
+#[test]
+fn every_event_that_means_something_changes_every_algorithm() {
+    for choice in choices() {
+        if matches!(choice, CongestionChoice::None(_) | CongestionChoice::Rate(_)) {
+            continue; // nothing moves them
+        }
+        let rtt = Duration::from_millis(50);
+        // Ten segments are acknowledged; then `events` happen.
+        let after = |events: &[CongestionEvent]| {
+            let mut controller = choice.build(1000);
+            for event in [acked_after(1000, rtt)].repeat(10).iter().chain(events) {
+                let view = PathView {
+                    in_flight_bytes: controller.window_bytes(),
+                    smoothed_rtt: Some(rtt),
+                    min_rtt: Some(rtt),
+                    ..path(1000)
+                };
+                controller.on(event, &view);
+            }
+            (format!("{controller:?}"), controller.window_bytes())
+        };
+        let lost = CongestionEvent::Lost { bytes: 1000 };
+        let marked = CongestionEvent::Marked { bytes: 1000 };
+        let mut events = vec![
+            acked_after(1000, rtt),
+            CongestionEvent::Timeout { repeated: false },
+        ];
+        if !matches!(choice, CongestionChoice::Bbr(_)) {
+            events.extend([lost, marked]); // BBR counts lost segments, not episodes
+        }
+        for event in events {
+            assert_ne!(after(&[event]).0, after(&[]).0, "{} and {event:?}", choice.name());
+        }
+        let [grown, reduced, restored] =
+            [&[][..], &[lost], &[lost, CongestionEvent::Restored]].map(|events| after(events).1);
+        assert!(
+            reduced == grown || restored > reduced,
+            "{} does not take a reduction back",
+            choice.name()
+        );
     }
 }
 

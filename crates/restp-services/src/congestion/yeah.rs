@@ -183,6 +183,15 @@ mod tests {
         assert_eq!(round(&mut yeah, 115), before + SEGMENT);
         round(&mut yeah, 112);
         assert_eq!(yeah.slow_rounds, 0, "12 ms of 100 are less than an eighth");
+        round(&mut yeah, 113);
+        assert_eq!(yeah.slow_rounds, 1, "13 are more");
+    }
+
+    /// Q_max = 80 segments, where 112 ms are still a short queue: 12/112 of 745.4 segments are 79.9, and of 747.4 80.1.
+    #[test]
+    fn eighty_segments_queued_are_not_too_many() {
+        assert_eq!(round(&mut at_window(738), 112), 745_380);
+        assert_eq!(round(&mut at_window(740), 112), 747_400 - 80_078);
     }
 
     #[test]

@@ -350,6 +350,40 @@ mod tests {
         }
     }
 
+    /// The path's own round trip is 200 ms here: window 30, x = 150; another has 10 at 100 ms, x = 100. Σx = 250.
+    #[test]
+    fn a_step_of_the_slower_path_is_what_the_paper_says() {
+        let cases = [
+            // RFC 6356 §3: 10 · max(30/0.2², 10/0.1²)/250² · 1/1, at most 10/30
+            (Coupling::Lia, 100, 160),
+            // CoNEXT 2012 §4: 10 · (30/0.2²)/250² = 0.12; 100 segments over 0.2² there, and 30 over 0.1² beside it: the widest pays
+            // for the better, 10 · (0.012 − 0.5/30)
+            (Coupling::Olia, 30, -46),
+            // 20 over 0.1² beside it are less than 100 over 0.2²
+            (Coupling::Olia, 20, 120),
+            // Peng and others 2016: α = 1: 10 · (150/0.2)/250²
+            (Coupling::Balia, 100, 120),
+        ];
+        for (coupling, loss_interval, step) in cases {
+            let mut controller = in_avoidance(coupling, 30);
+            controller.losses.running = 100 * SEGMENT;
+            let siblings = [Sibling {
+                loss_interval_bytes: loss_interval * SEGMENT,
+                ..sibling(10, 100)
+            }];
+            let slower = PathView {
+                smoothed_rtt: Some(Duration::from_millis(200)),
+                ..view(&siblings)
+            };
+            controller.on(&acked(10 * SEGMENT), &slower);
+            let found = controller.window_bytes() as i64 - 30 * SEGMENT as i64;
+            assert!(
+                (found - step).abs() <= 1,
+                "{found} for {coupling:?} {loss_interval}"
+            );
+        }
+    }
+
     #[test]
     fn a_loss_beside_a_slower_path_costs_what_the_paper_says() {
         // α of BALIA is the ratio of rates: 30/0.2 over 12/0.1 is 1.25, and with windows it would be 2.5.
