@@ -9,10 +9,9 @@ use restp_services::congestion::{BicProfile, CommonParams, CongestionChoice, Gro
 use restp_services::loss_handling::LossHandling;
 use restp_services::path_management::BASE_BYTES;
 
-/// Segments of BBR's first window (RFC 6928), and most that it leaps to when the first round shows a wide path
+/// Segments of BBR's first window (RFC 6928). It leaps to a multiple when the first round shows a wide path
 /// (docs/services/congestion.md).
 const BBR_FIRST: u64 = 10;
-const BBR_LEAP: u64 = 40;
 
 /// An upper bound of one sender's congestion window.
 #[derive(Clone, Debug)]
@@ -169,9 +168,9 @@ impl Rules {
                 kept: None,
                 ..window(CommonParams::default(), 1000)
             },
-            Choice::Bbr(_) => Rules {
+            Choice::Bbr(params) => Rules {
                 initial_segments: BBR_FIRST,
-                leap: BBR_LEAP,
+                leap: BBR_FIRST * u64::from(params.leap),
                 kept: None,
                 ..window(CommonParams::default(), 1000)
             },
