@@ -1,5 +1,5 @@
 //! The comparison is honest: over the same path, with headers that count the same, ResTP's 3WH-ARQ and TCP NewReno
-//! have the same congestion window at every moment, because the same services decide it.
+//! have the same congestion window at every moment, because the same services decide it; and it is the window of the RFCs.
 
 use bytes::Bytes;
 use restp_base::flow::{FlowId, Read};
@@ -109,22 +109,69 @@ fn agree(lost: impl Fn(u64) -> bool + Copy) -> Vec<(u64, u64)> {
     tcp
 }
 
+const SEGMENT: u64 = 1400;
+
+/// RFC 5681 §3.1: each acknowledgement adds what it acknowledges, one segment here. The first ten come after a round trip and then
+/// one for each segment that the line carries; nothing ends slow start.
 #[test]
 fn without_losses() {
     let windows = agree(|_| false);
+    let (first, _) = windows[0];
+    let per_segment = RATE.transmission_time(SEGMENT + HEADER_BYTES);
+    // The handshake takes a round trip and three headers; then the line is never idle once a window fills it.
+    let full = windows
+        .iter()
+        .position(|(_, in_flight)| per_segment * *in_flight > DELAY * 2 + SAMPLE);
+    let full = full.expect("a window that fills the line");
+    for (at, pair) in windows[full + 10..].windows(101).enumerate() {
+        let grown = (pair[100].0 - pair[0].0) / SEGMENT;
+        let carried = (SAMPLE * 100).as_nanos() / per_segment.as_nanos();
+        assert!(
+            grown.abs_diff(carried) <= 2,
+            "{grown} of {carried} in the second from sample {at}"
+        );
+    }
+    // Before that it doubles with each round trip, and grows by what was in flight.
+    let round_trip = ((DELAY * 2 + per_segment).as_nanos() / SAMPLE.as_nanos()) as usize;
+    let start = windows
+        .iter()
+        .position(|(window, _)| *window > first)
+        .expect("growth");
     assert!(
-        windows[1999].0 > 20 * windows[0].0,
-        "slow start, and nothing that ends it"
+        windows[start + round_trip].0 >= 2 * first - SEGMENT,
+        "{:?}",
+        &windows[..start + round_trip]
     );
+    for (at, (window, in_flight)) in windows[start..].iter().enumerate() {
+        assert!(
+            in_flight * SEGMENT <= *window && *window < (in_flight + 2) * SEGMENT,
+            "the window is used: {window} and {in_flight} at {at}"
+        );
+    }
 }
 
+/// RFC 5681 §3.1 (4), RFC 6582 §3.2: a fast retransmit leaves half of what was in flight, two segments at least, and a
+/// timeout one segment; avoidance adds a segment per window, not faster.
 #[test]
 fn with_losses_that_are_repaired_and_losses_that_time_out() {
     let windows = agree(|n| n % 97 == 0 || (400..404).contains(&n));
-    let falls = windows.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
-    assert!(falls > 5, "a saw with {falls} teeth");
-    assert!(
-        windows.iter().any(|window| window.0 == 1400),
-        "a timeout leaves one segment"
-    );
+    let (mut halved, mut timed_out) = (0, 0);
+    for (at, pair) in windows.windows(2).enumerate() {
+        let [(before, in_flight), (after, _)] = [pair[0], pair[1]];
+        if after >= before {
+            continue;
+        }
+        if after == SEGMENT {
+            timed_out += 1;
+            continue;
+        }
+        let half = (in_flight * SEGMENT / 2).max(2 * SEGMENT);
+        assert!(
+            after.abs_diff(half) <= 2 * SEGMENT,
+            "{after} of {in_flight} segments at sample {at}"
+        );
+        halved += 1;
+    }
+    assert!(halved > 5, "a saw with {halved} teeth");
+    assert!(timed_out > 0, "a timeout leaves one segment");
 }

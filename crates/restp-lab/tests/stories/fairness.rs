@@ -118,6 +118,23 @@ fn bbr_leaves_cubic_its_share_and_less_on_short_round_trips() {
     assert!((0.50..0.70).contains(&short), "{short}");
 }
 
+/// About half with queues of half to two bandwidth-delay products, 43 to 172 packets here. CUBIC fills a larger one, and BBR, which
+/// leaves it alone, gets a third of the link beside four of them: not half, and not nothing.
+#[test]
+fn bbr_and_cubic_share_equally_over_small_queues_and_large_ones_are_cubics() {
+    let share_over = |packets: &str| {
+        let queue = BESIDE_CUBIC.replace("\"bdp\"", &format!("\"{packets} packets\""));
+        assert_ne!(queue, BESIDE_CUBIC);
+        share(&queue, "25 ms")
+    };
+    for packets in ["43", "172"] {
+        let half = share_over(packets);
+        assert!((0.42..0.55).contains(&half), "{packets}: {half}");
+    }
+    let third = share_over("344");
+    assert!((0.25..0.42).contains(&third), "{third}");
+}
+
 /// A CUBIC that repairs one loss per round trip (no selective acknowledgements: every `tcp:cubic`) is out of the race
 /// after each overflow for as many round trips as it lost segments, and BBR takes what it leaves.
 #[test]
