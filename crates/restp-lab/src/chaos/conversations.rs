@@ -7,6 +7,7 @@ use restp_proto::wire::codes::CAPABLE_HMAC_SHA256;
 use restp_proto::wire::{Flags, Header, Keys, MpCapable, MpJoin, MpSetup};
 use restp_services::connection_management::{self as management, EARLY_SEGMENTS};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// Port of the first flow of a machine (RFC 6335 §6).
 pub const FIRST_PORT: u16 = 49_152;
@@ -28,8 +29,11 @@ pub struct Conversations {
     several: bool,
     /// The first conversation of the client's present machine.
     pub first: usize,
-    /// The conversation, or connection, that each end has spoken in last at each of the client's ports and paths.
-    spoken: BTreeMap<(Side, u16, usize), Owner>,
+    /// The connection that the client has asked for last at each of its ports and paths.
+    asked: BTreeMap<(u16, usize), Owner>,
+    /// The conversation, or connection, that the server has answered last at each of the client's ports and addresses: behind
+    /// a translator that forgot, an old one goes on where it was.
+    answered: BTreeMap<(u16, SocketAddr), Owner>,
     /// The client's first number in each connection.
     first_numbers: BTreeMap<usize, u32>,
     strands: usize,
@@ -56,16 +60,23 @@ impl Conversations {
         };
         let (header, length) = Header::parse(head, datagram.len()).ok()?;
         let bare = datagram.len() == length;
+        let remote = datagram.path.remote;
         match (self.several, from) {
-            (false, _) => self.on_one_path(from, &header, opened),
+            (false, _) => self.on_one_path(from, remote, &header, opened),
             (true, Side::Client) => self.of_client(path, &header, bare, opened),
-            (true, Side::Server) => self.of_server(path, &header),
+            (true, Side::Server) => self.of_server(path, remote, &header),
         }
     }
 
     /// The client's port tells, because a machine gives its flows one after the other. One that starts again uses them
     /// once more; the server goes on with the old conversation until it answers the SYN of the new one.
-    fn on_one_path(&mut self, from: Side, header: &Header, opened: usize) -> Option<Owner> {
+    fn on_one_path(
+        &mut self,
+        from: Side,
+        remote: SocketAddr,
+        header: &Header,
+        opened: usize,
+    ) -> Option<Owner> {
         let port = match from {
             Side::Client => header.source,
             Side::Server => header.destination,
@@ -76,7 +87,7 @@ impl Conversations {
             strand: newest,
             association: newest,
         });
-        let key = (Side::Server, port, 0);
+        let key = (port, remote);
         if from == Side::Client {
             if let (Some(owner), Some(number)) = (newest, header.sequence) {
                 self.first_numbers.entry(owner.strand).or_insert(number);
@@ -84,9 +95,9 @@ impl Conversations {
             return newest;
         }
         if let Some(owner) = newest.filter(|owner| self.answers(header, owner.strand)) {
-            self.spoken.insert(key, owner);
+            self.answered.insert(key, owner);
         }
-        self.spoken.get(&key).copied().or(newest)
+        self.answered.get(&key).copied().or(newest)
     }
 
     /// Is it a SYN-ACK, with a number of this connection where it has one? It acknowledges the SYN, or early data with it.
@@ -101,10 +112,10 @@ impl Conversations {
     /// A SYN with another first number than the last one of its port begins a connection; its key or token tells of which
     /// conversation.
     fn of_client(&mut self, path: usize, header: &Header, bare: bool, opened: usize) -> Option<Owner> {
-        let key = (Side::Client, header.source, path);
+        let key = (header.source, path);
         if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
             let first = header.sequence?.wrapping_sub(u32::from(!bare));
-            let known = self.spoken.get(&key);
+            let known = self.asked.get(&key);
             if known.is_none_or(|owner| self.first_numbers.get(&owner.strand) != Some(&first)) {
                 let strand = self.strands;
                 let owner = match header.mp? {
@@ -124,18 +135,18 @@ impl Conversations {
                 };
                 self.strands += 1;
                 self.first_numbers.insert(strand, first);
-                self.spoken.insert(key, owner);
+                self.asked.insert(key, owner);
             }
         }
-        self.spoken.get(&key).copied()
+        self.asked.get(&key).copied()
     }
 
-    fn of_server(&mut self, path: usize, header: &Header) -> Option<Owner> {
+    fn of_server(&mut self, path: usize, remote: SocketAddr, header: &Header) -> Option<Owner> {
         let port = header.destination;
-        let asked = self.spoken.get(&(Side::Client, port, path)).copied();
-        let key = (Side::Server, port, path);
+        let asked = self.asked.get(&(port, path)).copied();
+        let key = (port, remote);
         if let Some(owner) = asked.filter(|owner| self.answers(header, owner.strand)) {
-            self.spoken.insert(key, owner);
+            self.answered.insert(key, owner);
             if let Some(MpSetup::Capable(MpCapable {
                 flags,
                 keys: Keys::Responder(responder),
@@ -154,6 +165,6 @@ impl Conversations {
                 self.tokens.insert(keys.own_token(), owner);
             }
         }
-        self.spoken.get(&key).copied().or(asked)
+        self.answered.get(&key).copied().or(asked)
     }
 }
