@@ -4,7 +4,6 @@
 //! | File | Holds |
 //! |---|---|
 //! | [`options`], `dss` | every byte of the option |
-//! | `mapping` | bytes of a subflow, bytes of the connection |
 //! | `set_up` | who a subflow is: keys, joins |
 //! | `subflow` | what one TCP says and hears for the connection above |
 //! | `connection` | the connection: data numbers, one window, schedule, reinjection, end |
@@ -20,7 +19,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod dss;
-pub(crate) mod mapping;
 pub mod options;
 mod parameters;
 pub(crate) mod set_up;

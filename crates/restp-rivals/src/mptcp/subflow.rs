@@ -1,17 +1,17 @@
 //! What one TCP connection says and hears for the connection above it once it is set up: what its bytes are, and how far the
 //! data have come (RFC 8684 §3.3). It judges segments; TCP acts.
 
-use super::mapping::{Mapping, Mappings};
 use super::options::{Capable, Dss, Mapped, Multipath, Number};
 use super::set_up::{Judgement, SetUp};
 use bytes::Bytes;
 use restp_base::sequence::{ORIGIN, expand, truncate};
 use restp_services::connection_management::first_long_number;
+use restp_services::path_management::{ByteMapping, ByteMappings};
 
 /// Number of the first byte of the connection, as it is counted here: the one that travels is the peer's or our
 /// [`first_long_number`] and one.
 pub(crate) const FIRST_DATA: u64 = ORIGIN + 1;
-/// Mappings kept at most: tiny ones cost more memory than the window counts.
+/// ByteMappings kept at most: tiny ones cost more memory than the window counts.
 const MAX_MAPPINGS: usize = 16_384;
 
 /// Where the whole connection stands, for what leaves on this subflow and for judging what arrives.
@@ -40,8 +40,8 @@ pub(crate) struct Subflow {
     pub(crate) set_up: SetUp,
     /// First bytes of the two directions: number 1 in mappings.
     first: (u64, u64),
-    out: Mappings,
-    inn: Mappings,
+    out: ByteMappings,
+    inn: ByteMappings,
     /// First byte that has not been handed up.
     next_up: u64,
     shared: Shared,
@@ -60,8 +60,8 @@ impl Subflow {
         Subflow {
             set_up,
             first: (0, 0),
-            out: Mappings::default(),
-            inn: Mappings::default(),
+            out: ByteMappings::default(),
+            inn: ByteMappings::default(),
             next_up: 0,
             shared: Shared {
                 next: FIRST_DATA,
@@ -75,7 +75,7 @@ impl Subflow {
             timed_out: false,
         }
     }
-    pub(crate) fn out(&self) -> &Mappings {
+    pub(crate) fn out(&self) -> &ByteMappings {
         &self.out
     }
 
@@ -114,7 +114,7 @@ impl Subflow {
         }
         if let Some(mapping) =
             mapping.filter(|mapping| mapping.bytes > 0 && mapping.subflow + mapping.bytes > self.next_up)
-            && (self.inn.len() >= MAX_MAPPINGS || self.inn.add(mapping).is_err())
+            && (self.inn.count() >= MAX_MAPPINGS || self.inn.add(mapping).is_err())
         {
             return Judgement::Ignore;
         }
@@ -131,7 +131,7 @@ impl Subflow {
 
     /// Data ACK and mapping of a signal, in the numbers used here; `None` when it speaks of bytes that cannot be.
     #[allow(clippy::type_complexity, reason = "two answers, or none")]
-    fn read(&self, dss: Dss, start: u64, edge: u64) -> Option<(Option<u64>, Option<Mapping>)> {
+    fn read(&self, dss: Dss, start: u64, edge: u64) -> Option<(Option<u64>, Option<ByteMapping>)> {
         let keys = self.set_up.keys()?;
         let ack = match dss.ack {
             Some(ack) => Some(count(
@@ -157,7 +157,7 @@ impl Subflow {
         };
         let bytes = length - u64::from(dss.fin && length > 0);
         let fits = data >= FIRST_DATA && data + bytes <= self.shared.edge && subflow + bytes <= edge;
-        let mapping = Mapping {
+        let mapping = ByteMapping {
             subflow,
             data,
             bytes: length,
@@ -167,14 +167,17 @@ impl Subflow {
 
     /// MP_CAPABLE behind the set-up: the keys once more, and what the first bytes are.
     #[allow(clippy::type_complexity, reason = "two answers, or none")]
-    fn read_capable(&self, said: Capable) -> Option<(Option<u64>, Option<Mapping>)> {
+    fn read_capable(&self, said: Capable) -> Option<(Option<u64>, Option<ByteMapping>)> {
         let keys = self.set_up.keys()?;
         let same = said.sender == Some(keys.remote) && said.receiver == Some(keys.local);
-        let mapping = said.length.filter(|length| *length > 0).map(|length| Mapping {
-            subflow: self.first.1,
-            data: FIRST_DATA,
-            bytes: length.into(),
-        });
+        let mapping = said
+            .length
+            .filter(|length| *length > 0)
+            .map(|length| ByteMapping {
+                subflow: self.first.1,
+                data: FIRST_DATA,
+                bytes: length.into(),
+            });
         let fits = mapping.is_none_or(|mapping| FIRST_DATA + mapping.bytes <= self.shared.edge);
         (same && fits).then_some((Some(FIRST_DATA), mapping))
     }
@@ -228,7 +231,7 @@ impl Subflow {
 
     /// Bytes from `subflow` on are those from `data` on. They must not have another meaning already.
     pub(crate) fn map(&mut self, subflow: u64, data: u64, bytes: u64) {
-        let new = Mapping { subflow, data, bytes };
+        let new = ByteMapping { subflow, data, bytes };
         debug_assert!(self.out.of(subflow).is_none(), "bytes are mapped once");
         let _once = self.out.add(new);
     }

@@ -1,157 +1,79 @@
-//! Bytes on the wire, segments inside: TCP numbers bytes (RFC 9293 §3.4), the scoreboard numbers segments. A segment
-//! is immutable once numbered, so a list of where each one ends converts both ways.
+//! What an acknowledgement in bytes says of segments (RFC 9293 §3.4), in whatever detail was agreed on.
 
 use super::nak::Nak;
 use super::options::Options;
 use restp_base::sequence::expand;
 use restp_services::ack::{AckReport, Detail};
-use std::collections::VecDeque;
-use std::ops::Range;
+use restp_services::framing::Boundaries;
 
-/// Where the outstanding segments lie among the bytes. All byte numbers are 64-bit and unwrapped.
-#[derive(Debug)]
-pub(crate) struct Numbers {
-    /// Number of the first outstanding segment.
-    first: u64,
-    /// Its first byte: SND.UNA.
-    start: u64,
-    /// One past the last byte of each.
-    ends: VecDeque<u64>,
+/// An acknowledgement in segments, with what its options say in the `detail` agreed on and in segments of `unit`
+/// bytes: of a partly covered segment nothing is believed. `None` when it speaks of a byte that was never sent.
+pub(crate) fn report(
+    sent: &Boundaries,
+    acknowledgement: u32,
+    options: &Options,
+    detail: Detail,
+    unit: u64,
+) -> Option<AckReport> {
+    let byte = expand(sent.first_byte(), acknowledgement);
+    if byte > sent.next_byte() {
+        return None;
+    }
+    let late = byte < sent.first_byte();
+    let mut report = AckReport::pointer(if late {
+        sent.first_segment() - 1
+    } else {
+        sent.ended_by(byte)
+    });
+    match detail {
+        Detail::Pointer => {}
+        Detail::Sack { .. } => {
+            for (left, right) in &options.sack {
+                let block = expand(byte, *left)..expand(byte, *right);
+                report.received.extend(sent.covered(block)?);
+            }
+        }
+        Detail::Nak => {
+            if let Some(nak) = options.nak {
+                add_gap(sent, &mut report, expand(byte, nak.first), nak, unit)?;
+            }
+        }
+        Detail::Snack => {
+            let said = options.snack.as_ref().map(|snack| snack.said(byte, unit));
+            for run in said.iter().flat_map(|said| &said.received) {
+                report.received.extend(sent.covered(run.clone())?);
+            }
+            for hole in said.iter().flat_map(|said| &said.missing) {
+                report.missing.extend(sent.covered(hole.clone())?);
+            }
+        }
+    }
+    Some(report)
 }
 
-impl Numbers {
-    /// Nothing is outstanding; the next segment is `first`, its first byte is `start`.
-    pub(crate) fn new(first: u64, start: u64) -> Self {
-        Numbers {
-            first,
-            start,
-            ends: VecDeque::new(),
-        }
+/// A gap from byte `first` on, and what it proves of its neighbours (TC §3.2.2, observation 1). It ends in the last of
+/// its `unit`s; where exactly is certain when just one segment ends there.
+fn add_gap(sent: &Boundaries, report: &mut AckReport, first: u64, nak: Nak, unit: u64) -> Option<()> {
+    let end = first + u64::from(nak.segments) * unit;
+    if nak.segments == 0 || end <= sent.first_byte() {
+        return Some(());
     }
-    /// SND.UNA, in bytes.
-    pub(crate) fn first_byte(&self) -> u64 {
-        self.start
+    let last = end - unit;
+    if last >= sent.next_byte() {
+        return None;
     }
-    /// SND.NXT, in bytes.
-    pub(crate) fn next_byte(&self) -> u64 {
-        self.ends.back().copied().unwrap_or(self.start)
+    let segments = sent.ended_by(first)..sent.ended_by(last) + 1;
+    let certain = sent.ended_by(end) == segments.end;
+    let before = segments.start.wrapping_sub(1);
+    if first > sent.first_byte() && sent.start_of(segments.start) == Some(first) && before > report.cumulative
+    {
+        report.received.push(before..segments.start);
     }
-    /// Bytes of memory the list takes.
-    pub(crate) fn memory(&self) -> usize {
-        self.ends.capacity() * size_of::<u64>()
+    if certain && end < sent.next_byte() {
+        report.received.push(segments.end..segments.end + 1);
     }
-    /// The next segment takes `length` numbers: its bytes, and one for FIN.
-    pub(crate) fn push(&mut self, length: u64) {
-        self.ends.push_back(self.next_byte() + length);
-    }
-    /// First byte of the outstanding segment `number`.
-    pub(crate) fn start_of(&self, number: u64) -> Option<u64> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        match index.checked_sub(1) {
-            None => Some(self.start),
-            Some(before) => self.ends.get(before).copied(),
-        }
-    }
-    /// Segments below `number` are acknowledged.
-    pub(crate) fn release_below(&mut self, number: u64) {
-        while self.first < number {
-            let Some(end) = self.ends.pop_front() else { break };
-            (self.first, self.start) = (self.first + 1, end);
-        }
-        if self.ends.is_empty() && self.ends.capacity() > 64 {
-            self.ends = VecDeque::new();
-        }
-    }
-
-    /// An acknowledgement in segments, with what its options say in the `detail` agreed on and in segments of `unit`
-    /// bytes: of a partly covered segment nothing is believed. `None` when it speaks of a byte that was never sent.
-    pub(crate) fn report(
-        &self,
-        acknowledgement: u32,
-        options: &Options,
-        detail: Detail,
-        unit: u64,
-    ) -> Option<AckReport> {
-        let byte = expand(self.start, acknowledgement);
-        if byte > self.next_byte() {
-            return None;
-        }
-        let late = byte < self.start;
-        let mut report = AckReport::pointer(if late { self.first - 1 } else { self.ended_by(byte) });
-        match detail {
-            Detail::Pointer => {}
-            Detail::Sack { .. } => {
-                for (left, right) in &options.sack {
-                    let block = expand(byte, *left)..expand(byte, *right);
-                    report.received.extend(self.covered(block)?);
-                }
-            }
-            Detail::Nak => {
-                if let Some(nak) = options.nak {
-                    self.add_gap(&mut report, expand(byte, nak.first), nak, unit)?;
-                }
-            }
-            Detail::Snack => {
-                let said = options.snack.as_ref().map(|snack| snack.said(byte, unit));
-                for run in said.iter().flat_map(|said| &said.received) {
-                    report.received.extend(self.covered(run.clone())?);
-                }
-                for hole in said.iter().flat_map(|said| &said.missing) {
-                    report.missing.extend(self.covered(hole.clone())?);
-                }
-            }
-        }
-        Some(report)
-    }
-
-    /// Segments that `bytes` cover whole; the outer `None` when some of them were never sent.
-    #[allow(clippy::option_option, reason = "nothing covered is no contradiction")]
-    fn covered(&self, bytes: Range<u64>) -> Option<Option<Range<u64>>> {
-        if bytes.end > self.next_byte() {
-            return None;
-        }
-        let segments = self.whole_within(bytes);
-        Some((segments.start < segments.end).then_some(segments))
-    }
-
-    /// A gap from byte `first` on, and what it proves of its neighbours (TC §3.2.2, observation 1). It ends in the last of
-    /// its `unit`s; where exactly is certain when just one segment ends there.
-    fn add_gap(&self, report: &mut AckReport, first: u64, nak: Nak, unit: u64) -> Option<()> {
-        let end = first + u64::from(nak.segments) * unit;
-        if nak.segments == 0 || end <= self.start {
-            return Some(());
-        }
-        let last = end - unit;
-        if last >= self.next_byte() {
-            return None;
-        }
-        let segments = self.ended_by(first)..self.ended_by(last) + 1;
-        let certain = self.ended_by(end) == segments.end;
-        let before = segments.start.wrapping_sub(1);
-        if first > self.start && self.start_of(segments.start) == Some(first) && before > report.cumulative {
-            report.received.push(before..segments.start);
-        }
-        if certain && end < self.next_byte() {
-            report.received.push(segments.end..segments.end + 1);
-        }
-        report.missing.push(segments);
-        Some(())
-    }
-
-    /// First segment that does not end at or before `byte`: the one `byte` lies in, while that is outstanding.
-    pub(crate) fn ended_by(&self, byte: u64) -> u64 {
-        self.first + self.ends.partition_point(|end| *end <= byte) as u64
-    }
-
-    /// Segments of which every byte lies in `bytes`. One begins where the one before it ends.
-    fn whole_within(&self, bytes: Range<u64>) -> Range<u64> {
-        let start = if bytes.start <= self.start {
-            self.first
-        } else {
-            self.first + 1 + self.ends.partition_point(|end| *end < bytes.start) as u64
-        };
-        start..self.ended_by(bytes.end)
-    }
+    report.missing.push(segments);
+    Some(())
 }
 
 #[cfg(test)]
@@ -159,38 +81,30 @@ impl Numbers {
 mod tests {
     use super::*;
     use crate::tcp::snack::Snack;
+    use std::ops::Range;
 
     /// Segments 5, 6, 7, 8 of 100, 100, 50 and 1 (FIN) bytes that begin at byte 1000.
-    fn numbers() -> Numbers {
-        let mut numbers = Numbers::new(5, 1000);
-        [100, 100, 50, 1].into_iter().for_each(|n| numbers.push(n));
-        numbers
+    fn sent() -> Boundaries {
+        let mut sent = Boundaries::new(5, 1000);
+        [100, 100, 50, 1].into_iter().for_each(|n| sent.push(n));
+        sent
     }
 
     #[test]
-    fn segments_and_bytes_convert_both_ways() {
-        let mut numbers = numbers();
-        let starts: Vec<_> = (4..10).map(|n| numbers.start_of(n)).collect();
-        assert_eq!(
-            starts,
-            [None, Some(1000), Some(1100), Some(1200), Some(1250), Some(1251)]
-        );
-        let pointer = |numbers: &Numbers, ack| {
-            numbers
-                .report(ack, &Options::default(), Detail::Pointer, 100)
-                .map(|report| report.cumulative)
+    fn a_pointer_names_the_segment_that_its_byte_lies_in() {
+        let pointer = |sent: &Boundaries, ack| {
+            report(sent, ack, &Options::default(), Detail::Pointer, 100).map(|report| report.cumulative)
         };
+        let mut sent = sent();
         let pointers: Vec<_> = [999, 1000, 1099, 1100, 1250, 1251, 1252]
-            .map(|ack| pointer(&numbers, ack))
+            .map(|ack| pointer(&sent, ack))
             .into();
         assert_eq!(
             pointers,
             [Some(4), Some(5), Some(5), Some(6), Some(8), Some(9), None]
         );
-        numbers.release_below(7);
-        assert_eq!((numbers.first_byte(), numbers.next_byte()), (1200, 1251));
-        assert_eq!(numbers.start_of(7), Some(1200));
-        assert_eq!(pointer(&numbers, 1250), Some(8));
+        sent.release_below(7);
+        assert_eq!(pointer(&sent, 1250), Some(8));
     }
 
     #[test]
@@ -200,7 +114,7 @@ mod tests {
                 sack: [block].into_iter().collect(),
                 ..Options::default()
             };
-            let report = numbers().report(1000, &options, Detail::Sack { max_blocks: 4 }, 100);
+            let report = super::report(&sent(), 1000, &options, Detail::Sack { max_blocks: 4 }, 100);
             report.map(|report| report.received)
         };
         let only = |block| received(block).and_then(|received| received.first().cloned());
@@ -223,7 +137,7 @@ mod tests {
                 nak: Some(Nak { first, segments }),
                 ..Options::default()
             };
-            let report = numbers().report(1000, &options, Detail::Nak, 100)?;
+            let report = super::report(&sent(), 1000, &options, Detail::Nak, 100)?;
             Some((report.missing.to_vec(), report.received.to_vec()))
         };
         let missing = |range: Range<u64>| vec![range];
@@ -258,7 +172,7 @@ mod tests {
                 }),
                 ..Options::default()
             };
-            let report = numbers().report(1000, &options, Detail::Snack, 100)?;
+            let report = super::report(&sent(), 1000, &options, Detail::Snack, 100)?;
             Some((report.missing.to_vec(), report.received.to_vec()))
         };
         let (first, second) = (vec![5..6], vec![6..7]);

@@ -1,8 +1,11 @@
 //! How application frames become segments (ResTP §3.5.3, OP-18). The connection puts writes in and takes one
 //! segment's payload at a time, when it may send.
 
+mod boundaries;
 mod coalesce;
 mod fixed;
+
+pub use boundaries::Boundaries;
 
 use bytes::Bytes;
 use std::collections::VecDeque;

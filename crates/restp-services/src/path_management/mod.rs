@@ -1,11 +1,13 @@
 //! What is known of a path, and how segments are spread in time on it (ResTP §3.3). A [`Sender`](crate::sender::Sender)
 //! bundles it with estimator, timer and controller.
 
+mod byte_mapping;
 mod health;
 mod mapping;
 mod mtu;
 mod pacer;
 
+pub use byte_mapping::{ByteMapping, ByteMappings, Contradiction};
 pub use health::{Health, LONGEST_ACK_DELAY, PathHealth, Unanswered};
 pub use mapping::Mapping;
 pub use mtu::{BASE_BYTES, PathMtu};

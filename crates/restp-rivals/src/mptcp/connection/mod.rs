@@ -18,7 +18,7 @@ pub(crate) use members::{Dial, Join};
 use super::subflow::{FIRST_DATA, Shared};
 use crate::tcp::TcpParameters;
 use crate::tcp::connection::{Connection as Tcp, UNSCALED, shift_for};
-use crate::tcp::numbers::Numbers;
+
 use bytes::Bytes;
 use members::Member;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
@@ -26,6 +26,7 @@ use restp_base::time::{Duration, Time};
 
 use restp_services::connection_management::{Key, Keys, Notice, Release};
 use restp_services::flow_control::{ReceiveWindow, SendWindow, WindowParameters};
+use restp_services::framing::Boundaries;
 use restp_services::framing::{Framing, SendQueue};
 use restp_services::ordering::{ByteStream, Inbox};
 use restp_services::reliability::TransmitBuffer;
@@ -45,7 +46,7 @@ const LINGER: Duration = Duration::from_secs(30);
 struct Outbound {
     queue: SendQueue,
     /// Which bytes each piece has that the peer has not acknowledged.
-    numbers: Numbers,
+    numbers: Boundaries,
     /// The first of these pieces, and the next one.
     first: u64,
     next: u64,
@@ -137,7 +138,7 @@ impl Connection {
             turn: 0,
             out: Outbound {
                 queue: SendQueue::new(Framing::Coalesce),
-                numbers: Numbers::new(FIRST_PIECE, FIRST_DATA),
+                numbers: Boundaries::new(FIRST_PIECE, FIRST_DATA),
                 first: FIRST_PIECE,
                 next: FIRST_PIECE,
                 buffer: TransmitBuffer::new(FIRST_PIECE),

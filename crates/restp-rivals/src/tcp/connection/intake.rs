@@ -3,6 +3,7 @@
 
 use super::{Connection, State};
 use crate::mptcp::set_up::Judgement;
+use crate::tcp::numbers::report;
 use crate::tcp::options::Timestamps;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
@@ -217,7 +218,7 @@ impl Connection {
         let (number, options) = (header.acknowledgement, &header.options);
         let unacknowledged = self.numbers.first_byte();
         let acknowledged = expand(unacknowledged, number);
-        let report = self.numbers.report(number, options, detail, unit);
+        let report = report(&self.numbers, number, options, detail, unit);
         let repeats = header.window == self.advertised && acknowledged == unacknowledged;
         let taken = report.is_some_and(|report| {
             let peer = PeerReport {

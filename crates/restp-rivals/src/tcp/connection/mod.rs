@@ -12,7 +12,6 @@ mod timers;
 pub(crate) use agreement::{UNSCALED, shift_for};
 pub(crate) use intake::{Packet, Verdict};
 
-use super::numbers::Numbers;
 use super::parameters::TcpParameters;
 use super::wire::Header;
 use crate::mptcp::subflow::Subflow;
@@ -25,6 +24,7 @@ use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
 use restp_services::connection_management::{Cookie, Exchange, Handshake, Notice, Release, TIME_WAIT};
 use restp_services::flow_control::WindowParameters;
+use restp_services::framing::Boundaries;
 use restp_services::receiver::Receiver;
 use restp_services::sender::Sender;
 use state::State;
@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     address: PathAddress,
     sender: Sender,
     /// Where its segments lie among the bytes.
-    numbers: Numbers,
+    numbers: Boundaries,
     /// Window field of the last acknowledgement, to tell an update from a duplicate.
     advertised: u16,
     receiver: Receiver,
@@ -123,7 +123,7 @@ impl Connection {
             state,
             address,
             sender: parameters.sender(now, FIRST_SEGMENT, first_byte),
-            numbers: Numbers::new(FIRST_SEGMENT, first_byte),
+            numbers: Boundaries::new(FIRST_SEGMENT, first_byte),
             advertised: 0,
             receiver: Receiver::new(
                 parameters.segment_bytes,

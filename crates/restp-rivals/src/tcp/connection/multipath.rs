@@ -2,7 +2,6 @@
 //! [`intake`](super::intake) and [`outlet`](super::outlet) lead. Without a part in one each of them does nothing.
 
 use super::{Connection, State};
-use crate::mptcp::mapping::Mapping;
 use crate::mptcp::options::Multipath;
 use crate::mptcp::set_up::Judgement;
 use crate::mptcp::subflow::{News, Shared};
@@ -14,6 +13,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
 use restp_services::ordering::Stretch;
+use restp_services::path_management::ByteMapping;
 use restp_services::scheduling::Candidate;
 use restp_services::view::Sibling;
 
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// The bytes of the connection that it has been given and that TCP has no acknowledgement for.
-    pub(crate) fn carried(&self) -> impl Iterator<Item = &Mapping> {
+    pub(crate) fn carried(&self) -> impl Iterator<Item = &ByteMapping> {
         self.subflow.iter().flat_map(|subflow| subflow.out().iter())
     }
 

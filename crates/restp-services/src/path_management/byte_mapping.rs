@@ -1,20 +1,20 @@
-//! Which bytes of the connection the bytes of one subflow are (RFC 8684 §3.3.1). A mapping, once made, is never changed;
+//! Which bytes of the connection the bytes of one path are (RFC 8684 §3.3.1). A mapping, once made, is never changed;
 //! both ends keep those whose bytes are not done with yet.
 
 use std::collections::BTreeMap;
 
 /// Bytes of a subflow and the bytes of the connection they carry, by 64-bit unwrapped numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub struct ByteMapping {
     /// First byte, in the subflow.
-    pub(crate) subflow: u64,
+    pub subflow: u64,
     /// First byte, in the connection.
-    pub(crate) data: u64,
+    pub data: u64,
     /// How many.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
-impl Mapping {
+impl ByteMapping {
     fn end(&self) -> u64 {
         self.subflow + self.bytes
     }
@@ -23,27 +23,27 @@ impl Mapping {
         self.data.wrapping_sub(self.subflow)
     }
     /// Number in the connection of the subflow's `byte`.
-    pub(crate) fn data_at(&self, byte: u64) -> u64 {
+    pub fn data_at(&self, byte: u64) -> u64 {
         self.data + (byte - self.subflow)
     }
 }
 
 /// The mappings of one direction of a subflow; they do not overlap.
 #[derive(Debug, Default)]
-pub(crate) struct Mappings(BTreeMap<u64, Mapping>);
+pub struct ByteMappings(BTreeMap<u64, ByteMapping>);
 
 /// A mapping gives bytes another meaning than an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Contradiction;
+pub struct Contradiction;
 
-impl Mappings {
+impl ByteMappings {
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// Adds a mapping of one byte or more. What overlaps earlier ones must say the same as they do.
-    pub(crate) fn add(&mut self, new: Mapping) -> Result<(), Contradiction> {
+    pub fn add(&mut self, new: ByteMapping) -> Result<(), Contradiction> {
         let before = self.0.range(..new.end()).rev();
         let overlapped: Vec<_> = before
             .map(|(_, old)| *old)
@@ -56,11 +56,11 @@ impl Mappings {
             .iter()
             .map(|old| old.subflow)
             .fold(new.subflow, u64::min);
-        let end = overlapped.iter().map(Mapping::end).fold(new.end(), u64::max);
+        let end = overlapped.iter().map(ByteMapping::end).fold(new.end(), u64::max);
         for old in &overlapped {
             self.0.remove(&old.subflow);
         }
-        let whole = Mapping {
+        let whole = ByteMapping {
             subflow: start,
             data: start.wrapping_add(new.shift()),
             bytes: end - start,
@@ -70,13 +70,13 @@ impl Mappings {
     }
 
     /// The mapping of the subflow's `byte`.
-    pub(crate) fn of(&self, byte: u64) -> Option<Mapping> {
+    pub fn of(&self, byte: u64) -> Option<ByteMapping> {
         let (_, mapping) = self.0.range(..=byte).next_back()?;
         (mapping.end() > byte).then_some(*mapping)
     }
 
     /// Does every byte from `start` to before `end` have a mapping?
-    pub(crate) fn cover(&self, start: u64, end: u64) -> bool {
+    pub fn cover(&self, start: u64, end: u64) -> bool {
         let mut at = start;
         while at < end {
             match self.of(at) {
@@ -88,7 +88,7 @@ impl Mappings {
     }
 
     /// The subflow's bytes below `byte` are done with.
-    pub(crate) fn release_below(&mut self, byte: u64) {
+    pub fn release_below(&mut self, byte: u64) {
         while let Some(first) = self.0.first_entry()
             && first.get().end() <= byte
         {
@@ -97,7 +97,7 @@ impl Mappings {
     }
 
     /// All of them, in the order of the subflow.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
+    pub fn iter(&self) -> impl Iterator<Item = &ByteMapping> {
         self.0.values()
     }
 }
@@ -106,13 +106,13 @@ impl Mappings {
 mod tests {
     use super::*;
 
-    fn mapping(subflow: u64, data: u64, bytes: u64) -> Mapping {
-        Mapping { subflow, data, bytes }
+    fn mapping(subflow: u64, data: u64, bytes: u64) -> ByteMapping {
+        ByteMapping { subflow, data, bytes }
     }
 
     #[test]
     fn bytes_are_found_until_they_are_done_with() {
-        let mut mappings = Mappings::default();
+        let mut mappings = ByteMappings::default();
         mappings.add(mapping(1, 5001, 100)).unwrap();
         mappings.add(mapping(101, 9001, 100)).unwrap();
         assert_eq!(mappings.of(100).map(|found| found.data_at(100)), Some(5100));
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(mappings.of(201), None);
         assert!(mappings.cover(50, 201) && !mappings.cover(50, 202) && !mappings.cover(0, 2));
         mappings.release_below(100);
-        assert_eq!(mappings.len(), 2, "a byte of the first is still needed");
+        assert_eq!(mappings.count(), 2, "a byte of the first is still needed");
         mappings.release_below(101);
         assert_eq!(
             mappings.iter().copied().collect::<Vec<_>>(),
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn overlaps_must_agree() {
-        let mut mappings = Mappings::default();
+        let mut mappings = ByteMappings::default();
         mappings.add(mapping(1, 5001, 100)).unwrap();
         mappings.add(mapping(201, 5201, 100)).unwrap();
         for wrong in [
