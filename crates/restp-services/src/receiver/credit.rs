@@ -5,14 +5,7 @@ use super::{Receiver, Store};
 impl Receiver {
     /// RCV.NXT and what waits for the reader, in units of the window.
     fn units(&self) -> (u64, u64) {
-        match &self.store {
-            Store::Unknown => (restp_base::sequence::ORIGIN, self.inbox.len() as u64),
-            Store::Segments(reassembly) => (reassembly.next(), self.inbox.len() as u64),
-            Store::Bytes { stream, shift, .. } => {
-                let unread = (self.inbox.bytes() as u64).div_ceil(1 << shift);
-                (stream.next() >> shift, unread)
-            }
-        }
+        self.store.units(&self.inbox)
     }
 
     /// The first number that is not taken.
@@ -42,16 +35,11 @@ impl Receiver {
 
     /// The peer was told a window of so many units that is not this receiver's own: it takes no less.
     pub fn promise_units(&mut self, window: u16) {
-        if let Store::Bytes { stream, shift, edge } = &mut self.store {
-            *edge = (*edge).max(stream.next() + (u64::from(window) << *shift));
-        }
+        self.store.promise_bytes(u64::from(window) << self.store.shift());
     }
-
     /// The same in bytes from RCV.NXT on.
     pub fn promise_bytes(&mut self, bytes: u64) {
-        if let Store::Bytes { stream, edge, .. } = &mut self.store {
-            *edge = (*edge).max(stream.next() + bytes);
-        }
+        self.store.promise_bytes(bytes);
     }
 
     /// Reading has made room: a sender that believes there is none hears of it, once however much is read, because repeats
@@ -65,9 +53,6 @@ impl Receiver {
 
     /// How far the window in a header is shifted.
     pub fn window_shift(&self) -> u8 {
-        match &self.store {
-            Store::Bytes { shift, .. } => *shift,
-            Store::Unknown | Store::Segments(_) => 0,
-        }
+        self.store.shift()
     }
 }

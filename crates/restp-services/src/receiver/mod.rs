@@ -13,18 +13,20 @@
 mod arrival;
 mod credit;
 mod repair;
+mod store;
 
 pub use arrival::Contradiction;
 pub use repair::Repair;
 
 use crate::ack::{AckTimer, NakReporter};
 use crate::flow_control::{ReceiveWindow, WindowParameters};
-use crate::ordering::{ByteStream, HoldParameters, Inbox, Ordering, Reassembly};
+use crate::ordering::{HoldParameters, Inbox, Ordering, Reassembly};
 use crate::reliability::FecDecoder;
 use bytes::Bytes;
 use repair::Repairs;
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
+pub(crate) use store::Store;
 
 /// Receive limits where no window is advertised: memory stays bounded all the same.
 pub const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
@@ -49,21 +51,6 @@ pub struct Receiver {
     fin: Option<u64>,
     /// The application does not read any more.
     discards: bool,
-}
-
-/// What is numbered, and the one store of what arrived out of order.
-#[derive(Debug)]
-enum Store {
-    /// The peer's first number is not known yet.
-    Unknown,
-    /// Segments.
-    Segments(Reassembly),
-    /// Bytes, in windows of `1 << shift` (RFC 7323 §2). First byte beyond everything ever advertised: `edge`.
-    Bytes {
-        stream: ByteStream,
-        shift: u8,
-        edge: u64,
-    },
 }
 
 impl Receiver {
@@ -105,11 +92,7 @@ impl Receiver {
 
     /// The peer numbers bytes, the first is `next`, and `units` of `1 << shift` are taken, in at most `pieces` out of order.
     pub fn begin_bytes(&mut self, next: u64, shift: u8, units: u32, pieces: usize, nak: NakReporter) {
-        self.store = Store::Bytes {
-            stream: ByteStream::new(next, pieces),
-            shift,
-            edge: next,
-        };
+        self.store = Store::bytes(next, shift, pieces);
         self.window = ReceiveWindow::new(next >> shift, WindowParameters { segments: units });
         self.nak = nak;
     }
@@ -121,30 +104,18 @@ impl Receiver {
 
     /// RCV.NXT: nothing below it is needed any more. None before the peer's first number is known.
     pub fn next(&self) -> Option<u64> {
-        match &self.store {
-            Store::Unknown => None,
-            Store::Segments(reassembly) => Some(reassembly.next()),
-            Store::Bytes { stream, .. } => Some(stream.next()),
-        }
+        self.store.next()
     }
     /// What has arrived beyond RCV.NXT, and the most recent of it; none while nothing is missing.
     pub fn beyond_hole(&self) -> Option<(&Ranges, u64)> {
-        let (arrived, newest) = match &self.store {
-            Store::Unknown => return None,
-            Store::Segments(reassembly) => (reassembly.arrived(), reassembly.newest()),
-            Store::Bytes { stream, .. } => (stream.arrived(), stream.newest()),
-        };
+        let (arrived, newest) = self.store.arrived()?;
         (!arrived.is_empty()).then_some((arrived, newest))
     }
     /// The gap that the next acknowledgement names, where one is named at a time.
     pub fn next_gap(&mut self) -> Option<std::ops::Range<u64>> {
-        match &self.store {
-            Store::Unknown => None,
-            Store::Segments(reassembly) => self.nak.next_report(reassembly.next(), reassembly.arrived()),
-            Store::Bytes { stream, .. } => self.nak.next_report(stream.next(), stream.arrived()),
-        }
+        let (arrived, _) = self.store.arrived()?;
+        self.nak.next_report(self.store.next()?, arrived)
     }
-
     /// When acknowledgements are due: what the protocol itself knows of them is told here.
     pub fn acknowledgement(&mut self) -> &mut AckTimer {
         &mut self.ack
@@ -181,12 +152,7 @@ impl Receiver {
 
     /// Payload bytes held back or unread.
     pub fn held_bytes(&self) -> usize {
-        let held = match &self.store {
-            Store::Unknown => 0,
-            Store::Segments(reassembly) => reassembly.held_bytes(),
-            Store::Bytes { stream, .. } => stream.held_bytes(),
-        };
-        held + self.inbox.bytes()
+        self.store.held_bytes() + self.inbox.bytes()
     }
     /// Bytes of memory that it keeps.
     pub fn memory(&self) -> usize {
