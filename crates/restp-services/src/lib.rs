@@ -15,7 +15,8 @@
 //! | [`scheduling`] | Which path takes the next segment? | before sending, on several paths | §3.5.10 |
 //!
 //! [`sender`] and [`receiver`] put them together: what leaves next, what feedback and silence mean for it; what becomes of an
-//! arrival, and when to acknowledge it.
+//! arrival, and when to acknowledge it. [`multipath`] does the same for a connection over several paths, each of which has a
+//! sender and a receiver of its own.
 //!
 //! Services never see bytes of a header, a connection, a clock or a socket: values go in, decisions come out.
 
@@ -26,6 +27,7 @@ mod factory;
 pub mod flow_control;
 pub mod framing;
 pub mod loss_handling;
+pub mod multipath;
 pub mod ordering;
 pub mod path_management;
 pub mod receiver;

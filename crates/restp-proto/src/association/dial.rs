@@ -2,15 +2,14 @@
 //! answer wins, so that a dead path delays nobody. Afterwards the others join (ResTP §3.1.11, §3.1.12), and a path
 //! that ended is dialled again.
 
-use super::{Association, Member, State};
+use super::{Association, Member};
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Packet, Ports, Setup, asks_for_integrity, hash_of};
+use crate::connection::{Connection, MAX_PATHS, Packet, Ports, Setup, asks_for_integrity, hash_of};
 use crate::wire::{self, MpCapable, MpJoin, MpSetup, Services};
 use restp_base::flow::FlowStats;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{Cookie, Exchange, HandshakeParameters, Key, Nonce};
-use restp_services::path_management::{Health, PathHealth};
 use std::sync::Arc;
 
 /// Head start of each path over the next in the race (RFC 8305 §5 recommends 250 ms for the Internet's servers; a path
@@ -23,8 +22,6 @@ const JOIN: HandshakeParameters = HandshakeParameters {
     rto: Duration::from_secs(1),
     attempts: 3,
 };
-/// Most paths of an association: k has four bits (ResTP §3.1.1).
-const MAX_PATHS: usize = 15;
 
 /// A pair of addresses the association may use.
 #[derive(Clone, Copy, Debug)]
@@ -79,9 +76,10 @@ impl Association {
             return;
         }
         let ahead = self.lines.len() as u64;
-        let at = match self.state {
-            State::Opening => self.opened_at.max(now) + HEAD_START * ahead,
-            State::Established | State::Over => now,
+        let at = if self.shared.is_opening() {
+            self.opened_at.max(now) + HEAD_START * ahead
+        } else {
+            now
         };
         self.lines.push(Line {
             address,
@@ -97,17 +95,13 @@ impl Association {
             return false;
         };
         let of_line = |member: &Member| member.line == Some(line) && !member.vacant;
-        let ordinal = self.members.iter().position(of_line);
-        let other = |(index, member): (usize, &Member)| {
-            Some(index) != ordinal
-                && member.connection.is_established()
-                && member.health.verdict() == Health::Good
-        };
-        if !self.members.iter().enumerate().any(other) {
+        let ordinal = self.shared.paths.iter().position(of_line);
+        let mut others = self.shared.paths.iter().enumerate();
+        if !others.any(|(index, member)| Some(index) != ordinal && member.works()) {
             return false;
         }
         self.lines.remove(line);
-        for member in &mut self.members {
+        for member in self.shared.paths.iter_mut() {
             member.line = match member.line {
                 Some(own) if own == line => None, // not dialled again
                 Some(own) => Some(own - usize::from(own > line)),
@@ -115,7 +109,7 @@ impl Association {
             };
         }
         if let Some(ordinal) = ordinal {
-            self.members[ordinal].connection.abort(now);
+            self.shared.paths[ordinal].connection.abort(now);
             self.collect(now, ordinal);
         }
         true
@@ -123,8 +117,8 @@ impl Association {
 
     /// The next line whose time has come.
     pub(crate) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
-        if self.state == State::Over
-            || self.members.iter().filter(|member| !member.vacant).count() >= MAX_PATHS
+        if self.shared.is_over()
+            || self.shared.paths.iter().filter(|member| !member.vacant).count() >= MAX_PATHS
         {
             return None;
         }
@@ -149,7 +143,7 @@ impl Association {
         cookie: Option<Cookie>,
     ) -> usize {
         let backup = self.lines.get(dial.line).is_some_and(|line| line.backup);
-        let keys = self.keys().filter(|_| self.state == State::Established);
+        let keys = self.keys().filter(|_| self.shared.is_established());
         let (setup, below) = match keys {
             None => (self.capable(), self.below.clone()),
             Some(keys) => {
@@ -168,8 +162,9 @@ impl Association {
         let ordinal = self.vacancy();
         let k = if joins { ordinal as u8 + 1 } else { 1 };
         let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
-            .into_path(setup, k.clamp(1, 15), self.has_integrity());
-        self.admit(ordinal, connection, backup && joins, Some(dial.line));
+            .into_path(setup, k.clamp(1, MAX_PATHS as u8), self.has_integrity());
+        let member = Member::new(connection, backup && joins, Some(dial.line));
+        self.shared.paths.put(ordinal, member);
         ordinal
     }
 
@@ -200,7 +195,10 @@ impl Association {
         let integrity = association.has_integrity() || asks_for_integrity(flags);
         let connection = Connection::accept(now, below, services, address, syn, isn, exchange)
             .into_path(setup, 1, integrity);
-        association.admit(0, connection, false, None);
+        association
+            .shared
+            .paths
+            .put(0, Member::new(connection, false, None));
         if let Some(keys) = association.keys() {
             association.begin(keys, syn.header.window);
         }
@@ -227,10 +225,10 @@ impl Association {
         else {
             return None;
         };
-        let live = self.members.iter().filter(|member| !member.vacant).count();
+        let live = self.shared.paths.iter().filter(|member| !member.vacant).count();
         let keys = self
             .keys()
-            .filter(|_| self.state != State::Over && live < MAX_PATHS)?;
+            .filter(|_| !self.shared.is_over() && live < MAX_PATHS)?;
         let setup = Setup::Join {
             keys,
             local: nonce,
@@ -242,65 +240,47 @@ impl Association {
         let connection = Connection::accept(now, below, self.services, address, syn, isn, exchange);
         let ordinal = self.vacancy();
         let path = connection.into_path(setup, syn.header.k, self.has_integrity());
-        self.admit(ordinal, path, backup, None);
+        self.shared.paths.put(ordinal, Member::new(path, backup, None));
         Some(ordinal)
-    }
-
-    fn admit(&mut self, ordinal: usize, connection: Connection, backup: bool, line: Option<usize>) {
-        let member = Member {
-            connection,
-            health: PathHealth::default(),
-            told: None,
-            backup,
-            line,
-            vacant: false,
-            answers: 0,
-            suspicions: 0,
-            down_events: 0,
-        };
-        if ordinal < self.members.len() {
-            self.members[ordinal] = member;
-        } else {
-            self.members.push(member);
-        }
     }
 
     /// The ordinal a new path gets: the lowest that nobody has any more.
     fn vacancy(&self) -> usize {
-        let vacant = self.members.iter().position(|member| member.vacant);
-        vacant.unwrap_or(self.members.len())
+        let vacant = self.shared.paths.iter().position(|member| member.vacant);
+        vacant.unwrap_or(self.shared.paths.len())
     }
 
     /// A path that has ended: the endpoint forgets its ports, its ordinal may be given again.
     pub(crate) fn poll_vacated(&mut self) -> Option<(usize, PathAddress, Ports)> {
         let ended = |member: &Member| member.connection.is_closed() && !member.vacant;
-        let ordinal = self.members.iter().position(ended)?;
-        let member = &mut self.members[ordinal];
+        let ordinal = self.shared.paths.iter().position(ended)?;
+        let member = &mut self.shared.paths[ordinal];
         member.vacant = true;
-        self.past.add(&FlowStats {
+        let past = FlowStats {
             congestion_window_bytes: 0,
             memory_bytes: 0,
             in_flight_segments: 0,
             ..member.stats()
-        });
-        Some((ordinal, member.connection.address(), member.connection.ports()))
+        };
+        let vacated = (ordinal, member.connection.address(), member.connection.ports());
+        self.shared.counters().add(&past);
+        Some(vacated)
     }
 
     /// One path is established: the race, if there was one, is over, and the others join.
     pub(super) fn end_race(&mut self, now: Time, winner: usize) {
-        for ordinal in 0..self.members.len() {
-            let member = &mut self.members[ordinal];
+        for ordinal in 0..self.shared.paths.len() {
+            let member = &mut self.shared.paths[ordinal];
             if ordinal == winner || member.vacant || member.connection.is_established() {
                 continue;
             }
-            let carried: Vec<u64> = member.connection.carried().collect();
-            self.out.again.extend(carried);
-            let member = &mut self.members[ordinal];
+            self.shared.place_again(ordinal);
+            let member = &mut self.shared.paths[ordinal];
             member.connection.abort(now);
             member.line = None; // another is dialled on it
             while member.connection.poll_notice().is_some() {} // it was never more than an attempt
         }
-        let won = self.members[winner].line;
+        let won = self.shared.paths[winner].line;
         for (index, line) in self.lines.iter_mut().enumerate() {
             if Some(index) != won {
                 line.at = Some(now);

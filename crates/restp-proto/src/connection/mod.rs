@@ -21,7 +21,8 @@ mod subflow;
 mod timers;
 
 pub(crate) use intake::Packet;
-pub(crate) use subflow::{Said, Setup, asks_for_integrity, hash_of};
+pub(crate) use receive::granted;
+pub(crate) use subflow::{MAX_PATHS, Said, Setup, asks_for_integrity, hash_of};
 
 use state::State;
 

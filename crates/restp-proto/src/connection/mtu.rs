@@ -13,14 +13,6 @@ const MAPPING_BYTES: usize = 20;
 const ANSWER_BYTES: usize = 2;
 
 impl Connection {
-    /// As one of several paths: what a segment may have that leaves here now, and one that may have to.
-    pub(crate) fn largest_segment_bytes(&self) -> u32 {
-        self.sender.segment_bytes()
-    }
-    pub(crate) fn expected_segment_bytes(&self) -> u32 {
-        self.sender.expected_segment_bytes()
-    }
-
     /// Asks whether the path carries segments of `bytes`.
     pub(super) fn send_mtu_probe(&mut self, now: Time, bytes: u32, out: &mut Datagram) -> bool {
         let length = bytes as usize + self.mapping_bytes();

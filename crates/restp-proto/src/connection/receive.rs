@@ -21,7 +21,7 @@ pub(super) fn receiver(composition: &Composition) -> Receiver {
 }
 
 /// What the receiver takes, advertised or not.
-fn granted(composition: &Composition) -> WindowParameters {
+pub(crate) fn granted(composition: &Composition) -> WindowParameters {
     match composition.flow_control {
         FlowControl::Window(parameters) => parameters,
         FlowControl::None => UNADVERTISED_WINDOW,

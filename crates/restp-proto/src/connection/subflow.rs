@@ -9,9 +9,13 @@ use crate::wire::{self, Dss, Flags, Header, MpCapable, MpJoin, MpSetup};
 use bytes::Bytes;
 use restp_base::sequence;
 use restp_services::connection_management::{JoinHash, Key, Keys, Nonce};
+use restp_services::multipath::Shared;
 use restp_services::path_management::Mapping;
 use std::collections::VecDeque;
 use std::fmt;
+
+/// Most paths of an association: k has four bits (ResTP §3.1.1).
+pub(crate) const MAX_PATHS: usize = 15;
 
 /// How a path comes to belong to its association.
 #[derive(Clone)]
@@ -127,9 +131,13 @@ impl Subflow {
         }
     }
 
-    /// As association: what the next packets say.
-    fn stamp(&mut self, data_ack: u64, window: Option<u16>) {
-        (self.data_ack, self.window) = (data_ack, window);
+    /// What the next packets say of the association.
+    fn stamp(&mut self, shared: &Shared, advertises: bool, established: bool) {
+        self.data_ack = shared.next.unwrap_or(0);
+        self.window = advertises.then_some(shared.window as u16);
+        if established {
+            self.k = shared.paths.clamp(1, MAX_PATHS) as u8;
+        }
     }
 
     /// Connection numbers that are queued or outstanding here.

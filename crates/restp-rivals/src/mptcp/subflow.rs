@@ -6,7 +6,9 @@ use super::set_up::{Judgement, SetUp};
 use bytes::Bytes;
 use restp_base::sequence::{ORIGIN, expand, truncate};
 use restp_services::connection_management::first_long_number;
+use restp_services::multipath::Shared;
 use restp_services::path_management::{ByteMapping, ByteMappings};
+use smallvec::SmallVec;
 
 /// Number of the first byte of the connection, as it is counted here: the one that travels is the peer's or our
 /// [`first_long_number`] and one.
@@ -14,16 +16,8 @@ pub(crate) const FIRST_DATA: u64 = ORIGIN + 1;
 /// ByteMappings kept at most: tiny ones cost more memory than the window counts.
 const MAX_MAPPINGS: usize = 16_384;
 
-/// Where the whole connection stands, for what leaves on this subflow and for judging what arrives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shared {
-    /// Lowest byte of the peer's data that has not arrived.
-    pub(crate) next: u64,
-    /// Bytes from there on that we take.
-    pub(crate) window_bytes: u64,
-    /// First byte beyond everything ever allowed.
-    pub(crate) edge: u64,
-}
+/// What has arrived in order on a subflow, by its numbers in the connection.
+pub(crate) type Arrived = SmallVec<[(u64, Bytes); 1]>;
 
 /// What a segment has said of the connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,9 +58,10 @@ impl Subflow {
             inn: ByteMappings::default(),
             next_up: 0,
             shared: Shared {
-                next: FIRST_DATA,
-                window_bytes: 0,
+                next: Some(FIRST_DATA),
+                window: 0,
                 edge: FIRST_DATA,
+                paths: 0,
             },
             news: News::default(),
             last_ack: 0,
@@ -144,7 +139,7 @@ impl Subflow {
         let Some(mapped) = dss.mapping else {
             return Some((ack, None));
         };
-        let data = count(first_long_number(keys.remote), mapped.data, self.shared.next)?;
+        let data = count(first_long_number(keys.remote), mapped.data, self.next())?;
         let (reference, length) = (
             start.max(self.first.1) - self.first.1 + 1,
             u64::from(mapped.length),
@@ -221,7 +216,7 @@ impl Subflow {
             subflow: 0,
             length: 1,
         });
-        let ack = travels(first_long_number(keys.remote), self.shared.next);
+        let ack = travels(first_long_number(keys.remote), self.next());
         Some(Multipath::Data(Dss {
             ack: Some(Number::Long(ack)),
             mapping: carried.or(ends),
@@ -242,7 +237,7 @@ impl Subflow {
     }
 
     /// The next bytes in order of the subflow, cut where mappings end, with their numbers in the connection.
-    pub(crate) fn hand_up(&mut self, mut piece: Bytes, arrived: &mut Vec<(u64, Bytes)>) {
+    pub(crate) fn hand_up(&mut self, mut piece: Bytes, arrived: &mut Arrived) {
         while !piece.is_empty() {
             let Some(mapping) = self.inn.of(self.next_up) else {
                 break; // not taken without one
@@ -255,12 +250,15 @@ impl Subflow {
         self.inn.release_below(self.next_up);
     }
 
+    fn next(&self) -> u64 {
+        self.shared.next.unwrap_or(FIRST_DATA)
+    }
     pub(crate) fn stamp(&mut self, shared: Shared) {
         self.shared = shared;
     }
     /// Bytes that we take, for the header's field.
     pub(crate) fn window_bytes(&self) -> u64 {
-        self.shared.window_bytes
+        self.shared.window
     }
     pub(crate) fn take_news(&mut self) -> News {
         std::mem::take(&mut self.news)

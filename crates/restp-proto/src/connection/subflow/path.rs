@@ -5,13 +5,13 @@ use crate::composition::ValidComposition;
 use crate::connection::{Connection, Ports, State, outgoing, receive};
 use crate::wire::Header;
 use bytes::Bytes;
-use restp_base::machine::PathAddress;
+use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
+use restp_services::multipath::Shared;
 use restp_services::path_management::Unanswered;
-use restp_services::scheduling::{Candidate, Fate};
-use restp_services::view::Sibling;
+use restp_services::sender::Sender;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -58,38 +58,12 @@ impl Connection {
         self.sender.assign(now, payload)
     }
 
-    /// What became of the segment with this number of the path's.
-    pub(crate) fn fate(&self, number: u64) -> Fate {
-        self.sender.fate(number)
-    }
-
-    /// Data waits that the association would place here, were there room.
-    pub(crate) fn set_fed(&mut self, fed: bool) {
-        self.sender.set_backlog(fed);
-    }
-
     /// The next acknowledgement carries DATA_FIN with the number `fin`, and leaves now.
     pub(crate) fn announce_end(&mut self, fin: u64) {
         if let Some(subflow) = &mut self.subflow {
             subflow.fin_due = Some(fin);
             self.receiver.acknowledgement().on_urgent_once();
         }
-    }
-
-    /// What other paths may know of it, once it was measured.
-    pub(crate) fn as_sibling(&self) -> Option<Sibling> {
-        self.sender.as_sibling()
-    }
-    /// What its congestion control knows of other paths.
-    pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
-        self.sender.siblings()
-    }
-
-    /// What a scheduler may know of it.
-    pub(crate) fn candidate(&mut self, now: Time, ordinal: usize, bytes: u64) -> Candidate {
-        let has_room = self.takes(now, bytes);
-        let unknown = Duration::from_millis(100); // no path is established without a sample, but one may be Karn's
-        self.sender.candidate(ordinal, 1, has_room, unknown)
     }
 
     pub(crate) fn keys(&self) -> Option<Keys> {
@@ -113,6 +87,12 @@ impl Connection {
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over()
     }
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+    pub(crate) fn sender_mut(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
     pub(crate) fn address(&self) -> PathAddress {
         self.address
     }
@@ -122,24 +102,17 @@ impl Connection {
     pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
         self.sender.smoothed_rtt()
     }
-    pub(crate) fn minimum_rtt(&self) -> Option<Duration> {
-        self.sender.minimum_rtt()
-    }
-    pub(crate) fn timeout(&self) -> Duration {
-        self.sender.timeout()
-    }
     /// Feedback with news, and answers to keep-alives, so far.
     pub(crate) fn answers(&self) -> u64 {
         self.answers + self.sender.reports()
     }
-    pub(crate) fn stamp(&mut self, data_ack: u64, window: Option<u16>, paths: u8) {
-        let established = self.is_established();
+    /// Writes the next packet of this path of the association that stands where `shared` says.
+    pub(crate) fn poll_path(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
+        let (established, advertises) = (self.is_established(), self.services.flow_control != 0);
         if let Some(subflow) = &mut self.subflow {
-            subflow.stamp(data_ack, window);
-            if established {
-                subflow.k = paths;
-            }
+            subflow.stamp(shared, advertises, established);
         }
+        self.poll_transmit(now, out)
     }
     pub(crate) fn take_said(&mut self) -> Option<Said> {
         self.subflow.as_mut()?.said.take()
@@ -164,12 +137,6 @@ impl Connection {
         self.composition = composition;
     }
 
-    /// What was assigned leaves at once, whatever the window says, as with the first repeat of a loss (RFC 5681
-    /// §3.2 (2)).
-    pub(crate) fn rescue(&mut self) {
-        self.sender.send_at_once();
-    }
-
     /// Takes back what was assigned and has not left: its connection numbers.
     pub(crate) fn unassign(&mut self) -> VecDeque<u64> {
         self.sender.unassign();
@@ -182,12 +149,14 @@ impl Connection {
         self.sender.unanswered(self.asked_at)
     }
 
-    /// The first connection number that left here at `from` or later and is not answered.
-    pub(crate) fn first_sent_since(&self, from: Time) -> Option<u64> {
+    /// The lowest connection number whose packet left so late that it died with both directions of the path.
+    pub(crate) fn lost_with_both(&self) -> Option<u64> {
+        // Its answer did not come back in time; an eighth of the way is allowed for what is not known of it.
+        let back = self.sender.minimum_rtt()? / 2;
+        let from = self.unanswered()?.since + back.scaled(7, 8);
         let mut outstanding = self.subflow.as_ref()?.mapping.outstanding();
-        outstanding
-            .find(|(number, _)| self.sender.is_open_since(*number, from))
-            .map(|(_, carried)| carried)
+        let late = outstanding.find(|(number, _)| self.sender.is_open_since(*number, from));
+        late.map(|(_, carried)| carried)
     }
 
     /// The peer is asked for an answer now, whatever is outstanding.

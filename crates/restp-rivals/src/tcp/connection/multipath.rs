@@ -4,18 +4,18 @@
 use super::{Connection, State};
 use crate::mptcp::options::Multipath;
 use crate::mptcp::set_up::Judgement;
-use crate::mptcp::subflow::{News, Shared};
+use crate::mptcp::subflow::{Arrived, News};
 use crate::tcp::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::PathAddress;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
+use restp_services::multipath::Shared;
 use restp_services::ordering::Stretch;
 use restp_services::path_management::ByteMapping;
-use restp_services::scheduling::Candidate;
-use restp_services::view::Sibling;
+use restp_services::sender::Sender;
 
 /// Asked and told by the connection above.
 impl Connection {
@@ -37,10 +37,6 @@ impl Connection {
             .as_ref()
             .is_some_and(|subflow| subflow.set_up.is_settled())
     }
-    /// A timeout is being repaired, and nothing has come back yet.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.sender.is_failing()
-    }
     pub(crate) fn is_backup(&self) -> bool {
         self.subflow
             .as_ref()
@@ -56,6 +52,12 @@ impl Connection {
     pub(crate) fn keys(&self) -> Option<Keys> {
         self.subflow.as_ref().and_then(|subflow| subflow.set_up.keys())
     }
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+    pub(crate) fn sender_mut(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
     pub(crate) fn address(&self) -> PathAddress {
         self.address
     }
@@ -67,32 +69,13 @@ impl Connection {
     pub(crate) fn peer_window_bytes(&self) -> u64 {
         self.sender.credit_edge() - self.numbers.first_byte()
     }
-    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
-        self.sender.smoothed_rtt()
-    }
-    pub(crate) fn timeout(&self) -> Duration {
-        self.sender.timeout()
-    }
-    pub(crate) fn as_sibling(&self) -> Option<Sibling> {
-        self.sender.as_sibling()
-    }
-    pub(crate) fn siblings(&mut self) -> &mut Vec<Sibling> {
-        self.sender.siblings()
-    }
-
-    /// As the scheduler sees it, with room for `bytes` or without.
-    pub(crate) fn candidate(&mut self, now: Time, path: usize, bytes: u64, weight: u32) -> Candidate {
-        let has_room = self.sender.takes(now, bytes);
-        self.sender.candidate(path, weight, has_room, Duration::ZERO)
-    }
-
     /// The next bytes to send are those of the connection from `data` on.
-    pub(crate) fn assign(&mut self, now: Time, data: u64, payload: Bytes) {
+    pub(crate) fn assign(&mut self, now: Time, data: u64, payload: Bytes) -> u64 {
         let start = self.numbers.next_byte() + self.sender.queued_bytes() as u64;
         if let Some(subflow) = &mut self.subflow {
             subflow.map(start, data, payload.len() as u64);
         }
-        self.sender.assign(now, payload);
+        self.sender.assign(now, payload)
     }
 
     /// The bytes of the connection that it has been given and that TCP has no acknowledgement for.
@@ -116,13 +99,15 @@ impl Connection {
             .unwrap_or_default()
     }
 
-    /// Appends what has arrived in order, by its numbers in the connection.
-    pub(crate) fn take_arrived(&mut self, arrived: &mut Vec<(u64, Bytes)>) {
+    /// What has arrived in order, by its numbers in the connection.
+    pub(crate) fn take_arrived(&mut self) -> Arrived {
+        let mut arrived = Arrived::new();
         if let Some(subflow) = &mut self.subflow {
             for piece in self.receiver.drain() {
-                subflow.hand_up(piece, arrived);
+                subflow.hand_up(piece, &mut arrived);
             }
         }
+        arrived
     }
 
     /// The timer ran out since the last time this was asked.
@@ -141,14 +126,6 @@ impl Connection {
         }
         self.receiver.acknowledgement().on_urgent_once();
     }
-    /// What was assigned last asks whether the peer's window is still shut.
-    pub(crate) fn set_probe(&mut self) {
-        self.sender.set_window_probe();
-    }
-    pub(crate) fn set_fed(&mut self, fed: bool) {
-        self.sender.set_backlog(fed);
-    }
-
     /// It is alone: what was written to the connection above is its own.
     pub(crate) fn adopt(&mut self, written: SendQueue) {
         let parameters = self.parameters.sending(self.agreed.segment_bytes);

@@ -94,8 +94,8 @@ impl Flow for Tcp {
         self.with(flow, |held| held.finish());
     }
 
-    fn abort(&mut self, _now: Time, flow: FlowId) {
-        self.with(flow, Held::abort);
+    fn abort(&mut self, now: Time, flow: FlowId) {
+        self.with(flow, |held| held.abort(now));
     }
 
     fn release(&mut self, now: Time, flow: FlowId) {

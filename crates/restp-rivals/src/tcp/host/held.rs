@@ -66,8 +66,11 @@ impl Held {
     pub(super) fn finish(&mut self) {
         each!(self, connection => connection.finish());
     }
-    pub(super) fn abort(&mut self) {
-        each!(self, connection => connection.abort());
+    pub(super) fn abort(&mut self, now: Time) {
+        match self {
+            Held::Single(connection) => connection.abort(),
+            Held::Several(connection) => connection.abort(now),
+        }
     }
     pub(super) fn discard(&mut self, now: Time) {
         match self {

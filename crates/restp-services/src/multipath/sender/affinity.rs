@@ -1,18 +1,18 @@
 //! Which of what waits to be sent belongs on a path that the application chose: stretches of the queue, counted in bytes
-//! since the association began.
+//! since the connection began (ResTP §3.5.10).
 
 use restp_base::machine::PathAddress;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 #[derive(Debug, Default)]
-pub(super) struct Pins {
+pub(super) struct PathAffinity {
     /// Bytes taken from the queue so far.
     taken: u64,
     list: VecDeque<(Range<u64>, PathAddress)>,
 }
 
-impl Pins {
+impl PathAffinity {
     /// `size` bytes are appended to `queued` that wait, for `path`.
     pub(super) fn add(&mut self, queued: usize, size: usize, path: PathAddress) {
         let start = self.taken + queued as u64;
@@ -55,23 +55,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_end_where_a_pin_begins_or_ends() {
+    fn segments_end_where_a_choice_begins_or_ends() {
         let at = |host: u8| std::net::SocketAddr::from(([10, 0, 0, host], 0));
         let path = PathAddress {
             local: at(1),
             remote: at(2),
         };
-        let mut pins = Pins::default();
-        assert_eq!(pins.next(1400), (1400, None));
-        pins.add(2000, 1000, path);
-        assert_eq!(pins.next(1400), (1400, None));
-        pins.take(1400);
-        assert_eq!(pins.next(1400), (600, None));
-        pins.take(600);
-        assert_eq!(pins.next(700), (700, Some(path)));
-        pins.take(700);
-        assert_eq!(pins.next(700), (300, Some(path)));
-        pins.take(300);
-        assert_eq!(pins.next(700), (700, None));
+        let mut affinity = PathAffinity::default();
+        assert_eq!(affinity.next(1400), (1400, None));
+        affinity.add(2000, 1000, path);
+        assert_eq!(affinity.next(1400), (1400, None));
+        affinity.take(1400);
+        assert_eq!(affinity.next(1400), (600, None));
+        affinity.take(600);
+        assert_eq!(affinity.next(700), (700, Some(path)));
+        affinity.take(700);
+        assert_eq!(affinity.next(700), (300, Some(path)));
+        affinity.take(300);
+        assert_eq!(affinity.next(700), (700, None));
     }
 }

@@ -1,0 +1,143 @@
+//! One path of the association: a connection of its own, and what the association thinks of it.
+
+use crate::connection::Connection;
+use bytes::Bytes;
+use restp_base::flow::FlowStats;
+use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::time::{Duration, Time};
+use restp_services::multipath::{Path, Shared};
+use restp_services::path_management::{Health, PathHealth};
+use restp_services::sender::Sender;
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) connection: Connection,
+    pub(super) health: PathHealth,
+    /// Only used when no other path works (ResTP §3.1.12, B).
+    pub(super) backup: bool,
+    /// Index of the line it was dialled on; none for the peer's.
+    pub(super) line: Option<usize>,
+    /// It has ended and the endpoint has forgotten its ports.
+    pub(super) vacant: bool,
+    /// Answers counted at the last look.
+    pub(super) answers: u64,
+    pub(super) suspicions: u64,
+    pub(super) down_events: u64,
+}
+
+impl Member {
+    pub(super) fn new(connection: Connection, backup: bool, line: Option<usize>) -> Self {
+        Member {
+            connection,
+            health: PathHealth::default(),
+            backup,
+            line,
+            vacant: false,
+            answers: 0,
+            suspicions: 0,
+            down_events: 0,
+        }
+    }
+
+    /// Established, and nobody doubts that it works.
+    pub(super) fn works(&self) -> bool {
+        self.connection.is_established() && self.health.verdict() == Health::Good
+    }
+
+    pub(super) fn stats(&self) -> FlowStats {
+        let mut stats = self.connection.stats();
+        for path in &mut stats.paths {
+            (path.suspicions, path.down_events) = (self.suspicions, self.down_events);
+        }
+        stats
+    }
+}
+
+impl Path for Member {
+    /// No path is established without a sample, but one may be Karn's.
+    const UNMEASURED_RTT: Duration = Duration::from_millis(100);
+
+    fn sender(&self) -> &Sender {
+        self.connection.sender()
+    }
+    fn sender_mut(&mut self) -> &mut Sender {
+        self.connection.sender_mut()
+    }
+    fn address(&self) -> PathAddress {
+        self.connection.address()
+    }
+    fn is_over(&self) -> bool {
+        self.connection.is_over()
+    }
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    fn standing(&self) -> Option<(u8, bool)> {
+        let health = match self.health.verdict() {
+            Health::Good => 0,
+            Health::Suspect => 1,
+            Health::Failed => 2,
+        };
+        self.connection.is_established().then_some((health, self.backup))
+    }
+
+    /// The good ones; of these, backups only when there is no other; the suspect ones only when none is good, or for copies,
+    /// which nobody waits for; one whose set-up is not complete, because nobody judges it yet, only when there is no other.
+    fn rank(&self, copies: bool) -> Option<u8> {
+        match (self.health.verdict(), self.backup) {
+            _ if self.vacant || !self.connection.is_open() => None,
+            _ if !self.connection.is_established() => Some(3),
+            (Health::Good, false) => Some(0),
+            (Health::Suspect, false) if copies => Some(0),
+            (Health::Good, true) => Some(1),
+            (Health::Suspect, _) => Some(2),
+            (Health::Failed, _) => None,
+        }
+    }
+
+    fn share(&self, ordinal: usize) -> usize {
+        self.line.unwrap_or(ordinal)
+    }
+    fn segment_bytes(&self) -> Option<u32> {
+        (!self.vacant).then(|| self.sender().expected_segment_bytes())
+    }
+    fn largest_segment_bytes(&self) -> u32 {
+        self.sender().segment_bytes()
+    }
+    fn takes(&mut self, now: Time, bytes: u64) -> bool {
+        self.connection.takes(now, bytes)
+    }
+    fn assign(&mut self, now: Time, number: u64, payload: Bytes) -> u64 {
+        self.connection.assign(now, number, payload)
+    }
+    fn carried(&self) -> impl Iterator<Item = u64> + '_ {
+        self.connection.carried()
+    }
+    fn acknowledge_soon(&mut self) {
+        self.connection.acknowledge_soon();
+    }
+    fn announce_end(&mut self, fin: u64) {
+        self.connection.announce_end(fin);
+    }
+    fn asks_window(&mut self) -> bool {
+        self.connection.ask();
+        true
+    }
+    fn abort(&mut self, now: Time) {
+        self.connection.abort(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
+        !self.vacant && self.connection.poll_path(now, shared, out)
+    }
+    fn deadline(&self) -> Option<(Time, Wakeup)> {
+        self.connection.deadline().filter(|_| !self.vacant)
+    }
+    fn count(&self, total: &mut FlowStats) {
+        if !self.vacant {
+            total.add(&self.stats());
+        }
+    }
+}

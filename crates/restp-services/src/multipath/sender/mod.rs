@@ -1,0 +1,308 @@
+//! What travels from here to the peer, over whatever paths: the data not yet sent, those not yet acknowledged, which path
+//! carries them, and what the peer takes.
+//!
+//! | File | What |
+//! |---|---|
+//! | `placing` | which path takes the next data |
+//! | `reinjection` | data of a path that went silent or is late are given to others |
+//! | `ending` | a shut window is probed, the head is sent again, the data end |
+//! | `affinity` | what belongs on a path that the application chose |
+
+mod affinity;
+mod ending;
+mod placing;
+mod reinjection;
+
+use super::{Path, Paths};
+use crate::flow_control::SendWindow;
+use crate::framing::{Boundaries, Framing, SendQueue};
+use crate::path_management::PathMode;
+use crate::reliability::TransmitBuffer;
+use crate::scheduling::{Copy, Place, Places, Scheduler, Scheduling};
+use affinity::PathAffinity;
+use bytes::Bytes;
+use ending::Deadlines;
+use reinjection::Doubt;
+use restp_base::flow::{FlowStats, WriteError};
+use restp_base::machine::PathAddress;
+use restp_base::time::{Duration, Time};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+
+/// Writes that may wait to be numbered, whatever their size.
+const MAX_FRAMES: usize = 16_384;
+
+/// What the numbers of a connection count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// Segments (ResTP §3.1.13).
+    Segments,
+    /// Bytes (RFC 8684 §3.3).
+    Bytes,
+}
+
+/// When data leave on another path as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reinjection {
+    /// When a path's timer ran out, once on each path, as Linux does it.
+    OnTimeout,
+    /// As soon as a faster path would bring them earlier (Raiciu and others, NSDI 2012 §4.2; OP-54, OP-55).
+    Early,
+}
+
+/// What a protocol or a composition decides about the sending side.
+#[derive(Clone, Debug)]
+pub struct DataSenderParameters {
+    /// What the connection's numbers count.
+    pub numbering: Numbering,
+    /// Number of the first data.
+    pub first: u64,
+    /// What the peer takes before it has said so.
+    pub window: u64,
+    /// How writes become segments.
+    pub framing: Framing,
+    /// Payload bytes of a full segment, where no path says otherwise.
+    pub segment_bytes: u32,
+    /// Bytes written and not yet sent; a write beyond waits.
+    pub send_buffer_bytes: usize,
+    /// How paths are used.
+    pub paths: PathMode,
+    /// How one is chosen, with spreading.
+    pub scheduling: Option<Scheduling>,
+    /// When data leave on another path as well.
+    pub reinjection: Reinjection,
+    /// How long a peer that answers and takes nothing is borne (OP-50); none: as long as it answers.
+    pub stall_timeout: Option<Duration>,
+}
+
+/// The sending side of a connection over several paths.
+#[derive(Debug)]
+pub struct DataSender {
+    parameters: DataSenderParameters,
+    scheduler: Scheduler,
+    queue: SendQueue,
+    /// A write was refused for lack of room.
+    writer_waits: bool,
+    /// The lowest segment that the peer has not acknowledged, and the next new one.
+    first: u64,
+    next: u64,
+    /// Where they lie among the bytes, if the connection numbers these.
+    boundaries: Option<Boundaries>,
+    buffer: TransmitBuffer,
+    /// Which path carries each of them.
+    places: Places,
+    affinity: PathAffinity,
+    window: SendWindow,
+    /// The window was shut at the last look although data waits, and how often it came to that.
+    stalled: bool,
+    stalls: u64,
+    /// To be placed before anything new: they went to a path that is now silent, or a slower path took later ones.
+    again: BTreeSet<u64>,
+    /// The first of them leaves at once.
+    urgent: bool,
+    doubt: Option<Doubt>,
+    deadlines: Deadlines,
+    /// Segments given to another path after a timeout, and their bytes.
+    reinjected: (u64, u64),
+}
+
+impl DataSender {
+    /// Nothing is written yet.
+    pub fn new(parameters: DataSenderParameters) -> Self {
+        let first = parameters.first;
+        let by_bytes = parameters.numbering == Numbering::Bytes;
+        DataSender {
+            scheduler: Scheduler::new(parameters.paths, parameters.scheduling.as_ref()),
+            queue: SendQueue::new(parameters.framing),
+            writer_waits: false,
+            first,
+            next: first,
+            boundaries: by_bytes.then(|| Boundaries::new(first, first)),
+            buffer: TransmitBuffer::new(first),
+            places: Places::new(first),
+            affinity: PathAffinity::default(),
+            window: SendWindow::initial(first, parameters.window),
+            stalled: false,
+            stalls: 0,
+            again: BTreeSet::new(),
+            urgent: false,
+            doubt: None,
+            deadlines: Deadlines::default(),
+            reinjected: (0, 0),
+            parameters,
+        }
+    }
+
+    /// Takes data to send, on `path` if the application chose one.
+    pub(super) fn write(&mut self, data: Bytes, path: Option<PathAddress>) -> Result<(), WriteError> {
+        let limit = self.parameters.segment_bytes as usize;
+        if !self.queue.fits(&data, limit) {
+            return Err(WriteError::TooLarge {
+                size: data.len(),
+                limit,
+            });
+        }
+        if data.is_empty() {
+            return Err(WriteError::Empty);
+        }
+        if self.queue.bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
+            self.writer_waits = true;
+            return Err(WriteError::Blocked);
+        }
+        if let Some(path) = path {
+            self.affinity.add(self.queue.bytes(), data.len(), path);
+        }
+        self.queue.push(data);
+        Ok(())
+    }
+
+    /// True once when a writer was refused and half the send buffer is free again.
+    pub(super) fn takes_writes_again(&mut self) -> bool {
+        let half_empty = self.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
+        let again = self.writer_waits && half_empty;
+        self.writer_waits &= !again;
+        again
+    }
+
+    /// The lowest segment that the peer has not acknowledged.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Moves out what is written and not numbered.
+    pub(super) fn take_queue(&mut self) -> SendQueue {
+        std::mem::replace(&mut self.queue, SendQueue::new(self.parameters.framing))
+    }
+
+    /// The first path has settled what the peer takes from the first number on.
+    pub fn set_window(&mut self, window: u64) {
+        let first = self
+            .boundaries
+            .as_ref()
+            .map_or(self.first, Boundaries::first_byte);
+        self.window = SendWindow::initial(first, window);
+    }
+
+    /// The peer has everything below `number`, and takes `window` from there on; false: that was never sent.
+    pub(super) fn on_data_ack(&mut self, number: u64, window: Option<u64>) -> bool {
+        if number > self.next_data() {
+            return false;
+        }
+        if let Some(window) = window {
+            self.window.extend(number, window);
+        }
+        let first = self.segment_at(number);
+        if first > self.first {
+            self.first = first;
+            self.buffer.release_below(first);
+            self.places.release_below(first);
+            if let Some(boundaries) = &mut self.boundaries {
+                boundaries.release_below(first);
+            }
+            self.again = self.again.split_off(&first);
+            // More than before the silence, so it speaks of what was placed again.
+            self.doubt = self.doubt.filter(|doubt| first <= doubt.head());
+            self.deadlines.on_progress();
+        }
+        true
+    }
+
+    /// Data may leave before the peer has said what it takes.
+    pub(super) fn sends_early(&self) -> bool {
+        self.parameters.window > 0
+    }
+
+    /// Nothing more will be sent.
+    pub(super) fn stop(&mut self) {
+        self.queue.clear();
+        self.buffer.clear();
+        self.again.clear();
+        (self.places, self.affinity) = (Places::new(self.next), PathAffinity::default());
+        self.deadlines = Deadlines::default();
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(super) fn memory(&self) -> usize {
+        let boundaries = self.boundaries.as_ref().map_or(0, Boundaries::memory);
+        self.queue.bytes() + self.buffer.bytes() + self.places.memory() + boundaries
+    }
+
+    /// Adds what it counted.
+    pub(super) fn count(&self, total: &mut FlowStats) {
+        total.retransmitted_packets += self.reinjected.0;
+        total.repeated_payload_bytes += self.reinjected.1;
+    }
+
+    /// The next new number of the connection.
+    fn next_data(&self) -> u64 {
+        self.boundaries.as_ref().map_or(self.next, Boundaries::next_byte)
+    }
+
+    /// Number of the connection that the outstanding `segment` begins with.
+    fn data_of(&self, segment: u64) -> Option<u64> {
+        match &self.boundaries {
+            None => Some(segment),
+            Some(boundaries) => boundaries.start_of(segment),
+        }
+    }
+
+    /// The segment that begins with `number` of the connection or has it inside.
+    fn segment_at(&self, number: u64) -> u64 {
+        match &self.boundaries {
+            None => number,
+            Some(boundaries) => boundaries.ended_by(number),
+        }
+    }
+
+    /// Numbers the next segment: `payload`, or the end.
+    fn number_next(&mut self, payload: Option<Bytes>) {
+        if let Some(boundaries) = &mut self.boundaries {
+            boundaries.push(payload.as_ref().map_or(1, |payload| payload.len() as u64));
+        }
+        self.buffer.push(payload);
+        self.next += 1;
+    }
+
+    /// Takes at most `most` bytes from the queue and numbers them.
+    fn take_next(&mut self, most: usize) -> Bytes {
+        let payload = self.queue.next_segment(most).unwrap_or_default();
+        self.affinity.take(payload.len());
+        self.number_next(Some(payload.clone()));
+        payload
+    }
+
+    /// Gives a segment to every path of `chosen`; `settled`: no other repeats it while they answer.
+    fn give<P: Path>(
+        &mut self,
+        now: Time,
+        segment: u64,
+        payload: &Bytes,
+        chosen: &[usize],
+        settled: bool,
+        paths: &mut Paths<P>,
+    ) {
+        let Some(number) = self.data_of(segment) else {
+            return;
+        };
+        if let Some(doubt) = &mut self.doubt {
+            doubt.pass();
+        }
+        let copies = chosen.iter().map(|path| Copy {
+            path: *path,
+            number: paths[*path].assign(now, number, payload.clone()),
+        });
+        let copies: SmallVec<[Copy; 2]> = copies.collect();
+        if self.places.is_given(segment) {
+            for copy in copies {
+                self.places.add_copy(segment, now, copy);
+            }
+            return;
+        }
+        let place = Place {
+            copies,
+            at: now,
+            settled,
+        };
+        self.places.record(segment, place);
+    }
+}
