@@ -101,7 +101,7 @@ impl Association {
     fn on_said(&mut self, now: Time, ordinal: usize, said: Said) {
         // A window says nothing without the pointer that it counts from: packets of other paths were later or earlier.
         if let Some(number) = said.data_ack {
-            let number = sequence::expand(self.shared.sender().first(), number);
+            let number = sequence::expand(self.shared.sender().first_data(), number);
             let counts = self.composition.flow_control != FlowControl::None;
             let window = said.window.filter(|_| counts).map(u64::from);
             if !self.shared.on_data_ack(number, window) {

@@ -262,6 +262,23 @@ fn a_path_that_timed_out_gives_its_data_to_the_other_once() {
     assert_eq!(connection.stats().retransmitted_packets, 2);
 }
 
+/// A pointer that came over another path, before the path itself was answered, stood for the lowest number outstanding, which
+/// then left again although its own path had no trouble.
+#[test]
+fn what_the_peer_has_by_another_path_is_not_given_to_a_third() {
+    let mut connection = connection(Numbering::Bytes, Reinjection::OnTimeout, 1 << 20);
+    write(&mut connection, 12);
+    let [fast, slow] = flush(&mut connection, at(0));
+    assert_eq!(
+        (fast.len(), slow.as_slice()),
+        (10, [FIRST + 10_000, FIRST + 11_000].as_slice())
+    );
+    assert!(connection.on_data_ack(slow[0], Some(1 << 20)));
+    connection.place_again(0);
+    connection.paths[0].ack(at(20), 11);
+    assert_eq!(flush(&mut connection, at(20)), [vec![], vec![]]);
+}
+
 /// The first number leaves at once, however full the path is, and new data are not kept waiting by all that may have arrived.
 #[test]
 fn data_of_a_silent_path_leave_before_new_ones_and_take_turns_with_them() {

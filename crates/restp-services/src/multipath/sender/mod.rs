@@ -164,11 +164,6 @@ impl DataSender {
         again
     }
 
-    /// The lowest segment that the peer has not acknowledged.
-    pub fn first(&self) -> u64 {
-        self.first
-    }
-
     /// Moves out what is written and not numbered.
     pub(super) fn take_queue(&mut self) -> SendQueue {
         std::mem::replace(&mut self.queue, SendQueue::new(self.parameters.framing))
@@ -233,7 +228,14 @@ impl DataSender {
         total.repeated_payload_bytes += self.reinjected.1;
     }
 
-    /// The next new number of the connection.
+    /// The lowest number of the connection that the peer has not acknowledged.
+    pub fn first_data(&self) -> u64 {
+        self.boundaries
+            .as_ref()
+            .map_or(self.first, Boundaries::first_byte)
+    }
+
+    /// The next new one.
     fn next_data(&self) -> u64 {
         self.boundaries.as_ref().map_or(self.next, Boundaries::next_byte)
     }

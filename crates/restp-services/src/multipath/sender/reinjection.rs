@@ -48,9 +48,9 @@ impl DataSender {
     /// What `path` carries and the peer has not acknowledged is given to another one, whenever one can take it.
     pub(in crate::multipath) fn place_again<P: Path>(&mut self, path: &P) {
         for number in path.carried() {
-            let segment = self.segment_at(number);
-            if (self.first..self.next).contains(&segment) {
-                self.again.insert(segment);
+            // The peer may have acknowledged it on another path, and on this one not yet.
+            if (self.first_data()..self.next_data()).contains(&number) {
+                self.again.insert(self.segment_at(number));
             }
         }
     }
