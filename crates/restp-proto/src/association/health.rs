@@ -17,9 +17,11 @@ impl Association {
     fn overdue_at(&self, member: &Member) -> Option<Time> {
         let connection = &member.connection;
         let ack_wait = self.composition.ack.unmeasured_wait();
-        member
-            .health
-            .suspect_at(connection.unanswered(), connection.smoothed_rtt(), ack_wait)
+        member.health.suspect_at(
+            connection.unanswered(),
+            connection.sender().smoothed_rtt(),
+            ack_wait,
+        )
     }
 
     /// Time has passed: who is silent for too long, whose timer ran out too often?
@@ -30,7 +32,7 @@ impl Association {
                 continue;
             }
             let overdue = self.overdue_at(member).is_some_and(|at| at <= now);
-            let timed_out = member.connection.timeouts_in_row() > 0;
+            let timed_out = member.connection.sender().timeouts_in_row() > 0;
             if overdue || timed_out && member.health.verdict() == Health::Good {
                 let member = &mut self.shared.paths[ordinal];
                 member.health.on_silence();
@@ -40,7 +42,10 @@ impl Association {
                 self.shared.tell(ordinal, PathState::Suspect);
             }
             let member = &mut self.shared.paths[ordinal];
-            if member.health.on_timeouts(member.connection.timeouts_in_row()) {
+            if member
+                .health
+                .on_timeouts(member.connection.sender().timeouts_in_row())
+            {
                 self.fail(now, ordinal);
             }
         }

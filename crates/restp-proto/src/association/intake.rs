@@ -29,12 +29,25 @@ impl Association {
         let window = packet.header.window;
         let breaks_off = packet.header.flags.has(Flags::RST);
         self.shared.paths.introduce(ordinal);
-        self.shared.paths[ordinal].connection.handle(now, packet);
-        if breaks_off && let Some(said) = self.shared.paths[ordinal].connection.take_said() {
-            self.on_said(now, ordinal, said); // perhaps everything is over; the path is, in any case
+        let (mut said, arrived) = self.shared.paths[ordinal].connection.handle_path(now, packet);
+        if breaks_off {
+            self.on_said(now, ordinal, std::mem::take(&mut said)); // perhaps everything is over; the path is, in any case
             self.conclude(now);
         }
-        self.after_packet(now, ordinal, window);
+        if self.shared.receiver().next().is_none()
+            && let Some(keys) = self.keys()
+        {
+            self.begin(keys, window);
+        }
+        self.collect(now, ordinal);
+        if let Some(number) = said.data {
+            arrived
+                .into_iter()
+                .for_each(|payload| self.on_data(now, number, payload));
+        }
+        self.on_said(now, ordinal, said);
+        self.on_answers(now, ordinal);
+        self.conclude(now);
     }
 
     /// Is the segment within the shared window, and does it fit what memory the window promises?
@@ -43,28 +56,6 @@ impl Association {
         receiver
             .next()
             .is_some_and(|next| receiver.takes(sequence::expand(next, number), size))
-    }
-
-    fn after_packet(&mut self, now: Time, ordinal: usize, window: Option<u16>) {
-        if self.shared.receiver().next().is_none()
-            && let Some(keys) = self.keys()
-        {
-            self.begin(keys, window);
-        }
-        self.collect(now, ordinal);
-        let connection = &mut self.shared.paths[ordinal].connection;
-        let said = connection.take_said();
-        let mut arrived = std::mem::take(&mut self.arrived); // its memory is used again
-        connection.swap_arrived(&mut arrived);
-        for (number, payload) in arrived.drain(..) {
-            self.on_data(now, number, payload);
-        }
-        self.arrived = arrived;
-        if let Some(said) = said {
-            self.on_said(now, ordinal, said);
-        }
-        self.on_answers(now, ordinal);
-        self.conclude(now);
     }
 
     /// What the path has to tell: it is up, or over.

@@ -48,8 +48,6 @@ pub(crate) struct Association {
     port: u16,
     lines: Vec<Line>,
     opened_at: Time,
-    /// What the path of the present packet has newly received; empty between packets.
-    arrived: Vec<(u32, Bytes)>,
     shared: Multipath<Member>,
 }
 
@@ -84,7 +82,6 @@ impl Association {
             port,
             lines: Vec::new(),
             opened_at: now,
-            arrived: Vec::new(),
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
             composition,
         }

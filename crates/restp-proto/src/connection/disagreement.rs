@@ -1,7 +1,7 @@
 //! When the two ends disagree about what there is between their ports: a host that has started again, resets, corrections
 //! (RFC 9293 §3.5.1, §3.10.7; RFC 5961).
 
-use super::{Connection, State};
+use super::{Connection, Said, State};
 use crate::wire::{Flags, Header};
 use restp_base::flow::CloseReason;
 use restp_base::sequence;
@@ -52,8 +52,9 @@ impl Connection {
         header.services.multipath() && self.services.agree(&header.services.on_one_path())
     }
 
-    /// RST counts when its numbers lie within our windows: a stranger would have to guess both.
-    pub(super) fn on_reset(&mut self, now: Time, header: &Header) {
+    /// RST counts when its numbers lie within our windows: a stranger would have to guess both. Returns what it says to an
+    /// association.
+    pub(super) fn on_reset(&mut self, now: Time, header: &Header) -> Said {
         let (first, next) = (self.sender.first(), self.sender.next_number());
         let acknowledges = |lowest: u64| {
             header
@@ -85,18 +86,17 @@ impl Connection {
         } else if self.state.is_over() && credible {
             self.state = State::Closed; // it was not waiting for us any more
         } else if credible {
-            if let Some(subflow) = &mut self.subflow {
-                subflow.hear_last(header);
-            }
             let reason = if matches!(self.state, State::SynSent(_)) {
                 CloseReason::Refused
             } else {
                 CloseReason::Reset
             };
             self.end(reason, State::Closed);
+            return Said::last(header);
         } else {
             self.refuse(now);
         }
+        Said::default()
     }
 
     /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends

@@ -2,7 +2,7 @@
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
 use super::fec::is_encoded;
-use super::subflow::Answer;
+use super::subflow::{Answer, Said};
 use super::{Connection, State, acknowledgement};
 use crate::wire::{Flags, Header, verify_payload};
 use bytes::Bytes;
@@ -23,8 +23,8 @@ pub(crate) struct Packet<'a> {
 }
 
 impl Connection {
-    /// Takes a packet of this association.
-    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) {
+    /// Takes a packet of this association. Returns what it says to one of several paths.
+    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Said {
         self.counters.received_packets += 1;
         self.counters.received_bytes += (packet.head.len() + packet.payload.len()) as u64;
         let header = packet.header;
@@ -33,20 +33,20 @@ impl Connection {
             if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
                 self.on_other_request(now, header);
             }
-            return;
+            return Said::default();
         }
         if self.composition.crc && !packet.payload.is_empty() && !verify_payload(packet.head, &packet.payload)
         {
             self.counters.corrupted_packets += 1; // treated as missing (OP-24)
-            return;
+            return Said::default();
         }
         if header.flags.has(Flags::RST) {
             return self.on_reset(now, header);
         }
         match self.state {
-            State::SynSent(_) => self.on_answer(now, packet),
-            State::SynReceived(_) => self.on_confirmation(now, packet),
-            State::Established => self.on_established(now, packet),
+            State::SynSent(_) => return self.on_answer(now, packet),
+            State::SynReceived(_) => return self.on_confirmation(now, packet),
+            State::Established => return self.on_established(now, packet),
             State::TimeWait { .. } => {
                 if header.flags.has(Flags::FIN) || (!packet.payload.is_empty() && !is_encoded(header)) {
                     self.receiver.acknowledgement().on_urgent_once(); // the peer did not hear our last acknowledgement
@@ -56,6 +56,7 @@ impl Connection {
             }
             State::Resetting { .. } | State::Closed => {}
         }
+        Said::default()
     }
 
     /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).
@@ -65,19 +66,21 @@ impl Connection {
     }
 
     /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
-    fn on_answer(&mut self, now: Time, packet: Packet<'_>) {
+    fn on_answer(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let header = packet.header;
         let answers = header.acknowledgement.is_none_or(|number| self.is_ours(number));
         let proved = matches!(self.exchange, Some(Exchange::Prove { .. }));
         let opens = header.flags.has(Flags::SYN | Flags::ACK) && (packet.payload.is_empty() || proved);
         if !opens || !answers || !self.agrees_on_code(header) {
-            return self.on_unplaced(packet, answers && proved);
+            self.on_unplaced(packet, answers && proved);
+            return Said::default();
         }
         match self.subflow.as_mut().map(|subflow| subflow.on_answer(header)) {
             Some(Answer::SinglePath) => self.leave_association(header),
             Some(Answer::Forged) => {
                 self.counters.rejected_packets += 1;
-                return self.end(CloseReason::Refused, State::resetting(now));
+                self.end(CloseReason::Refused, State::resetting(now));
+                return Said::default();
             }
             Some(Answer::Accepted) | None => {}
         }
@@ -94,12 +97,15 @@ impl Connection {
         } else {
             self.counters.early_segments = self.sender.next_number() - self.origin;
         }
-        if proved {
-            self.on_established(now, packet);
-        }
+        let said = if proved {
+            self.on_established(now, packet)
+        } else {
+            Said::default()
+        };
         for (number, payload) in std::mem::take(&mut self.unplaced) {
             self.on_segment(now, number, Some(payload));
         }
+        said
     }
 
     /// Later data of a server waits a little for the packet that says where its numbers begin (ResTP §3.5.5).
@@ -122,13 +128,13 @@ impl Connection {
     }
 
     /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a repeated SYN asks again.
-    fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) {
+    fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let header = packet.header;
         if header.flags.has(Flags::SYN) && packet.payload.is_empty() {
             if let State::SynReceived(handshake) = &mut self.state {
                 handshake.repeat();
             }
-            return;
+            return Said::default();
         }
         if self.exchange.is_some() && !header.flags.has(Flags::ACK) {
             return self.on_early_data(now, packet);
@@ -137,7 +143,7 @@ impl Connection {
         let confirms = self.services_are_numbered() && self.has_feedback();
         if (confirms && !confirmed) || header.flags.has(Flags::SYN) {
             self.counters.rejected_packets += 1;
-            return;
+            return Said::default();
         }
         if self
             .subflow
@@ -145,25 +151,22 @@ impl Connection {
             .is_some_and(|subflow| !subflow.is_confirmed_by(header))
         {
             self.counters.rejected_packets += 1; // whoever joins has to prove itself first (OP-36)
-            return;
+            return Said::default();
         }
         let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
         self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
             self.receiver.acknowledgement().on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
         }
-        self.on_established(now, packet);
+        self.on_established(now, packet)
     }
 
     /// Data that comes before the exchange is complete: taken from a client whose cookie was valid. That the first of
     /// it carries SYN and cookie again means nothing now (ResTP §3.5.5).
-    fn on_early_data(&mut self, now: Time, packet: Packet<'_>) {
-        if let Some(subflow) = &mut self.subflow
-            && !subflow.hear(packet.header, &packet.payload)
-        {
-            self.counters.rejected_packets += 1;
-            return;
-        }
+    fn on_early_data(&mut self, now: Time, packet: Packet<'_>) -> Said {
+        let Some(said) = self.hear(packet.header, &packet.payload) else {
+            return Said::default();
+        };
         match packet
             .header
             .sequence
@@ -176,6 +179,17 @@ impl Connection {
             }
             None => self.counters.rejected_packets += 1,
         }
+        said
+    }
+
+    /// What the packet says to the association, if there is one. None when its data belong nowhere.
+    fn hear(&mut self, header: &Header, payload: &Bytes) -> Option<Said> {
+        let said = match &mut self.subflow {
+            Some(subflow) => subflow.hear(header, payload),
+            None => Some(Said::default()),
+        };
+        self.counters.rejected_packets += u64::from(said.is_none());
+        said
     }
 
     fn takes_early(&self, packet: &Packet<'_>, number: u32) -> bool {
@@ -190,7 +204,7 @@ impl Connection {
         is_data && !is_encoded(packet.header) && exchange.takes(ahead) && fits
     }
 
-    fn on_established(&mut self, now: Time, packet: Packet<'_>) {
+    fn on_established(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let Packet {
             header, payload, ecn, ..
         } = packet;
@@ -201,25 +215,23 @@ impl Connection {
         let syn = header.flags.has(Flags::SYN);
         if syn && self.exchange.is_none() {
             self.receiver.acknowledgement().on_urgent(); // a late repeat: the peer does not know yet that we know
-            return;
+            return Said::default();
         }
         if header.probe && !payload.is_empty() {
-            return self.on_mtu_probe(now, header.sequence, &payload);
+            self.on_mtu_probe(now, header.sequence, &payload);
+            return Said::default();
         }
         let fin = header.flags.has(Flags::FIN);
         if fin && !payload.is_empty() {
             self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
-            return;
+            return Said::default();
         }
-        if let Some(subflow) = &mut self.subflow
-            && !subflow.hear(header, &payload)
-        {
-            self.counters.rejected_packets += 1; // data that belongs nowhere
-            return;
-        }
+        let Some(said) = self.hear(header, &payload) else {
+            return Said::default();
+        };
         if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin && !syn)
         {
-            return;
+            return said;
         }
         self.answers += u64::from(self.asked_at.take().is_some());
         self.on_mark(header, ecn, !payload.is_empty());
@@ -232,6 +244,7 @@ impl Connection {
             None => self.on_datagram(payload, header.flags),
         }
         self.conclude(now);
+        said
     }
 
     /// What the packet says of what was sent. False when the peer acknowledges what was never sent; then nothing else in

@@ -61,15 +61,14 @@ impl Connection {
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.
     pub(super) fn hand_up(&mut self) {
-        if let Some(subflow) = &mut self.subflow {
-            subflow.take_in(self.receiver.drain());
-        }
         let mut ended = false;
         if let Some(fin) = self.receiver.end().filter(|_| !self.release.remote_finished()) {
             self.release.fin_received(fin);
             ended = true;
         }
-        self.tell_reader(ended);
+        if self.subflow.is_none() {
+            self.tell_reader(ended); // else the association does
+        }
     }
 
     fn tell_reader(&mut self, ended: bool) {

@@ -47,7 +47,7 @@ impl fmt::Debug for Setup {
 }
 
 /// What a packet of this path said to the association.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// The peer's connection-level pointer.
     pub(crate) data_ack: Option<u32>,
@@ -55,6 +55,8 @@ pub(crate) struct Said {
     pub(crate) window: Option<u16>,
     /// The number of its DATA_FIN.
     pub(crate) fin: Option<u32>,
+    /// The number of its payload.
+    pub(crate) data: Option<u32>,
 }
 
 /// The part of a connection that belongs to an association.
@@ -79,13 +81,18 @@ pub(crate) struct Subflow {
     integrity: bool,
     /// It is taken for dead: where nothing is outstanding that could ask, a keep-alive does, once per timeout.
     pub(super) failed: bool,
-    /// From the peer, not yet taken by the association.
-    arrived: Vec<(u32, Bytes)>,
-    said: Option<Said>,
-    /// Connection number of the packet being taken.
-    arriving: Option<u32>,
     /// Window and pointer last heard, to tell news from a duplicate.
     heard: (Option<u16>, Option<u32>),
+}
+
+impl Said {
+    /// The last that the peer says on a path, breaking it off: what it has by now counts, or nobody would ever know.
+    pub(super) fn last(header: &Header) -> Said {
+        Said {
+            data_ack: header.dss.and_then(|dss| dss.data_ack),
+            ..Said::default()
+        }
+    }
 }
 
 /// What the answer to our SYN means for the association.
@@ -112,9 +119,6 @@ impl Subflow {
             k,
             integrity,
             failed: false,
-            arrived: Vec::new(),
-            said: None,
-            arriving: None,
             heard: (None, None),
         }
     }
@@ -311,62 +315,36 @@ impl Subflow {
         }
     }
 
-    /// Takes note of what a packet of an established path says. False when its mapping contradicts it.
-    pub(super) fn hear(&mut self, header: &Header, payload: &Bytes) -> bool {
+    /// What a packet of an established path says. None when its mapping contradicts it.
+    pub(super) fn hear(&mut self, header: &Header, payload: &Bytes) -> Option<Said> {
         self.confirms &= header.flags.has(Flags::SYN);
-        self.arriving = None;
         let dss = header.dss.unwrap_or_default();
+        let mut data = None;
         if !payload.is_empty() {
-            let covers = |mapping: &wire::Mapping| {
-                let offset = header.sequence?.wrapping_sub(mapping.ssn);
-                (offset < u32::from(mapping.length)).then(|| mapping.dsn.wrapping_add(offset))
-            };
-            self.arriving = dss.mapping.as_ref().and_then(covers);
-            let crc = dss.mapping.and_then(|mapping| mapping.payload_crc);
+            let mapping = dss.mapping?;
+            let offset = header.sequence?.wrapping_sub(mapping.ssn);
+            let covers = offset < u32::from(mapping.length);
+            data = covers.then(|| mapping.dsn.wrapping_add(offset));
             // Before it has heard us a peer does not know that we ask; beside a cookie there is no room (OP-21).
             let owed = self.integrity && header.flags.has(Flags::ACK) && header.cookie().is_none();
+            let crc = mapping.payload_crc;
             let is_intact = crc.map_or(!owed, |crc| crc == crc32fast::hash(payload));
-            if self.arriving.is_none() || !is_intact {
-                return false;
-            }
+            data.filter(|_| is_intact)?;
         }
-        let fin = dss.mapping.filter(|_| dss.fin).map(|mapping| {
-            let beyond = if mapping.length == 0 {
-                0
-            } else {
-                mapping.length.into()
-            };
-            mapping.dsn.wrapping_add(beyond)
-        });
-        let said = Said {
+        // A mapping of no packets names the number behind the last one, which DATA_FIN takes.
+        let fin = dss.mapping.filter(|_| dss.fin);
+        Some(Said {
             data_ack: dss.data_ack,
             window: header.window.filter(|_| header.flags.has(Flags::ACK)),
-            fin,
-        };
-        self.said = Some(said);
-        true
-    }
-
-    /// The last that the peer says on this path, breaking it off: what it has by now counts, or nobody would ever know.
-    pub(super) fn hear_last(&mut self, header: &Header) {
-        self.said = header.dss.filter(|dss| dss.data_ack.is_some()).map(|dss| Said {
-            data_ack: dss.data_ack,
-            window: None,
-            fin: None,
-        });
+            fin: fin.map(|mapping| mapping.dsn.wrapping_add(mapping.length.into())),
+            data,
+        })
     }
 
     /// A bare acknowledgement that brings news of the association is no duplicate (RFC 6824 §3.3.1).
     pub(super) fn is_repeated(&mut self, header: &Header) -> bool {
         let now = (header.window, header.dss.and_then(|dss| dss.data_ack));
         std::mem::replace(&mut self.heard, now) == now
-    }
-
-    /// Payloads that the path has newly received belong to the association.
-    pub(super) fn take_in(&mut self, payloads: impl Iterator<Item = Bytes>) {
-        if let Some(number) = self.arriving {
-            self.arrived.extend(payloads.map(|payload| (number, payload)));
-        }
     }
 }
 

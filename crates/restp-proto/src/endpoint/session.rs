@@ -36,7 +36,9 @@ impl Session {
     /// Takes a packet of the path `ordinal`. An association whose peer declines further paths becomes a connection.
     pub(super) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
         match self {
-            Session::One(connection) => connection.handle(now, packet),
+            Session::One(connection) => {
+                connection.handle(now, packet);
+            }
             Session::Several(association) => {
                 association.handle(now, ordinal, packet);
                 if let Some(single) = association.take_single() {

@@ -19,13 +19,14 @@ const MAX_MAPPINGS: usize = 16_384;
 /// What has arrived in order on a subflow, by its numbers in the connection.
 pub(crate) type Arrived = SmallVec<[(u64, Bytes); 1]>;
 
-/// What a segment has said of the connection.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a segment has said of the connection, and brought to it.
+#[derive(Debug, Default)]
 pub(crate) struct News {
     /// Data ACK, and the bytes from there on that the peer takes.
     pub(crate) ack: Option<(u64, u64)>,
     /// Number of the peer's DATA_FIN.
     pub(crate) fin: Option<u64>,
+    pub(crate) arrived: Arrived,
 }
 
 /// One subflow's part.
@@ -45,8 +46,6 @@ pub(crate) struct Subflow {
     end: Option<u64>,
     /// The peer has sent the proof of its join, and waits for an acknowledgement.
     pub(crate) must_answer: bool,
-    /// The retransmission timer ran out since the last look.
-    pub(crate) timed_out: bool,
 }
 
 impl Subflow {
@@ -67,7 +66,6 @@ impl Subflow {
             last_ack: 0,
             end: None,
             must_answer: false,
-            timed_out: false,
         }
     }
     pub(crate) fn out(&self) -> &ByteMappings {

@@ -2,18 +2,22 @@
 
 use super::{Said, Setup, Subflow};
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Ports, State, outgoing, receive};
+use crate::connection::{Connection, Packet, Ports, State, outgoing, receive};
 use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, PathAddress};
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
 use restp_services::multipath::Shared;
 use restp_services::path_management::Unanswered;
 use restp_services::sender::Sender;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Payloads that have newly arrived.
+pub(crate) type Arrived = SmallVec<[Bytes; 1]>;
 
 impl Connection {
     /// Makes this connection a path of an association; with `integrity` its mappings carry a CRC-32.
@@ -99,12 +103,17 @@ impl Connection {
     pub(crate) fn ports(&self) -> Ports {
         self.ports
     }
-    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
-        self.sender.smoothed_rtt()
-    }
     /// Feedback with news, and answers to keep-alives, so far.
     pub(crate) fn answers(&self) -> u64 {
         self.answers + self.sender.reports()
+    }
+    /// Takes a packet of this path. Returns what it said to the association, and what it brought.
+    pub(crate) fn handle_path(&mut self, now: Time, packet: Packet<'_>) -> (Said, Arrived) {
+        let said = self.handle(now, packet);
+        if self.subflow.is_none() {
+            return (said, Arrived::new()); // its reader takes it
+        }
+        (said, self.receiver.drain().collect())
     }
     /// Writes the next packet of this path of the association that stands where `shared` says.
     pub(crate) fn poll_path(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
@@ -113,15 +122,6 @@ impl Connection {
             subflow.stamp(shared, advertises, established);
         }
         self.poll_transmit(now, out)
-    }
-    pub(crate) fn take_said(&mut self) -> Option<Said> {
-        self.subflow.as_mut()?.said.take()
-    }
-    /// Moves what has newly arrived into `arrived`, which is empty.
-    pub(crate) fn swap_arrived(&mut self, arrived: &mut Vec<(u32, Bytes)>) {
-        if let Some(subflow) = &mut self.subflow {
-            std::mem::swap(&mut subflow.arrived, arrived);
-        }
     }
     /// Connection numbers that are queued or outstanding here.
     pub(crate) fn carried(&self) -> impl Iterator<Item = u64> + '_ {
@@ -162,11 +162,6 @@ impl Connection {
     /// The peer is asked for an answer now, whatever is outstanding.
     pub(crate) fn ask(&mut self) {
         self.keepalive_due = true;
-    }
-
-    /// Timeouts in a row, or probing already: nothing comes back.
-    pub(crate) fn timeouts_in_row(&self) -> u32 {
-        self.sender.timeouts_in_row()
     }
 
     /// An acknowledgement leaves with the next turn, because the association has news.

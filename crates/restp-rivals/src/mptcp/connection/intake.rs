@@ -1,6 +1,7 @@
 //! What a segment of one subflow means for the connection, in order: set-up, Data ACK, data, DATA_FIN, the subflow's own end.
 
 use super::Connection;
+use crate::mptcp::subflow::News;
 use crate::tcp::connection::{Packet, Verdict};
 use restp_base::flow::{CloseReason, PathState};
 use restp_base::time::Time;
@@ -11,15 +12,13 @@ impl Connection {
     pub(crate) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) -> Verdict {
         self.shared.paths.introduce(ordinal);
         let shared = self.shared.shared();
-        let tcp = &mut self.shared.paths[ordinal].tcp;
-        tcp.stamp(shared);
-        let verdict = tcp.handle(now, packet);
-        self.collect(now, ordinal);
+        let (verdict, news) = self.shared.paths[ordinal].tcp.handle_path(now, shared, packet);
+        self.collect(now, ordinal, Some(news), false);
         verdict
     }
 
-    /// Everything the subflow has to tell after a segment or a deadline.
-    pub(super) fn collect(&mut self, now: Time, ordinal: usize) {
+    /// What a segment has said, or a deadline has come to: the timer ran out. Then what became of the subflow.
+    pub(super) fn collect(&mut self, now: Time, ordinal: usize, news: Option<News>, timed_out: bool) {
         if self.shared.paths[ordinal].tcp.is_alone() {
             return; // the host makes it a connection of its own, with its notices
         }
@@ -34,16 +33,14 @@ impl Connection {
         if self.shared.paths[ordinal].tcp.is_usable() {
             self.shared.tell(ordinal, PathState::Up);
         }
-        let news = self.shared.paths[ordinal].tcp.take_news();
-        if let Some((ack, window_bytes)) = news.ack {
-            self.shared.on_data_ack(ack, Some(window_bytes));
+        if let Some(news) = news {
+            self.on_news(now, ordinal, news);
         }
-        self.on_arrivals(now, ordinal, news.fin);
         let tcp = &mut self.shared.paths[ordinal].tcp;
         if tcp.was_finished() && !tcp.is_over() {
             tcp.finish(); // the peer gives this path up; what it has not delivered goes elsewhere
         }
-        if tcp.take_timeout() {
+        if timed_out {
             // What it carried is given to another, before anything new, as Linux does it.
             self.shared.paths[ordinal].reinjections += 1;
             self.shared.place_again(ordinal);
@@ -63,12 +60,15 @@ impl Connection {
         }
     }
 
-    /// Puts what the subflow has delivered where it belongs. What contradicts the end of the data is counted there.
-    fn on_arrivals(&mut self, now: Time, ordinal: usize, fin: Option<u64>) {
-        for (start, payload) in self.shared.paths[ordinal].tcp.take_arrived() {
+    /// Data ACK, then what the subflow has delivered. What contradicts the end of the data is counted there.
+    fn on_news(&mut self, now: Time, ordinal: usize, news: News) {
+        if let Some((ack, window_bytes)) = news.ack {
+            self.shared.on_data_ack(ack, Some(window_bytes));
+        }
+        for (start, payload) in news.arrived {
             let _counted = self.shared.on_data(now, start, payload);
         }
-        if let Some(fin) = fin {
+        if let Some(fin) = news.fin {
             let _counted = self.shared.on_data_fin(now, fin);
             self.shared.paths[ordinal].tcp.acknowledge_soon();
         }

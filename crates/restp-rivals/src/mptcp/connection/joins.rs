@@ -115,7 +115,7 @@ impl Connection {
             )));
         };
         self.shared.paths[ordinal].tcp.abort();
-        self.collect(now, ordinal);
+        self.collect(now, ordinal, None, false);
         Ok(())
     }
 

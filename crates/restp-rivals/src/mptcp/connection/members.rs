@@ -89,8 +89,7 @@ impl Path for Member {
         self.tcp.abort();
     }
     fn poll_transmit(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
-        self.tcp.stamp(*shared);
-        self.tcp.poll_transmit(now, out)
+        self.tcp.poll_path(now, *shared, out)
     }
     fn deadline(&self) -> Option<(Time, Wakeup)> {
         self.tcp.deadline()

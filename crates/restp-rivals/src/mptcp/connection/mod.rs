@@ -164,7 +164,7 @@ impl Connection {
         if let Some(ordinal) = sent
             && self.shared.paths[ordinal].tcp.is_closed()
         {
-            self.collect(now, ordinal);
+            self.collect(now, ordinal, None, false);
         }
         sent.is_some()
     }
@@ -180,8 +180,8 @@ impl Connection {
             let member = &self.shared.paths[ordinal];
             if !member.gone || !member.tcp.is_closed() {
                 self.shared.paths.introduce(ordinal);
-                self.shared.paths[ordinal].tcp.on_deadline(now);
-                self.collect(now, ordinal);
+                let timed_out = self.shared.paths[ordinal].tcp.on_deadline(now);
+                self.collect(now, ordinal, None, timed_out);
             }
         }
         self.shared.on_deadline(now);

@@ -1,14 +1,14 @@
 //! A connection as one path of several (RFC 8684): what the connection above asks and tells, and where the calls of
 //! [`intake`](super::intake) and [`outlet`](super::outlet) lead. Without a part in one each of them does nothing.
 
-use super::{Connection, State};
+use super::{Connection, Packet, State, Verdict};
 use crate::mptcp::options::Multipath;
 use crate::mptcp::set_up::Judgement;
-use crate::mptcp::subflow::{Arrived, News};
+use crate::mptcp::subflow::News;
 use crate::tcp::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
-use restp_base::machine::PathAddress;
+use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::Time;
 use restp_services::connection_management::Keys;
 use restp_services::framing::SendQueue;
@@ -83,37 +83,32 @@ impl Connection {
         self.subflow.iter().flat_map(|subflow| subflow.out().iter())
     }
 
-    /// Where the connection stands, before anything is handled or sent.
-    pub(crate) fn stamp(&mut self, shared: Shared) {
+    /// Takes a segment of this subflow of a connection that stands where `shared` says. Returns what it said and brought.
+    pub(crate) fn handle_path(&mut self, now: Time, shared: Shared, packet: Packet<'_>) -> (Verdict, News) {
+        self.learn_of(shared);
+        let verdict = self.handle(now, packet);
+        let Some(subflow) = &mut self.subflow else {
+            return (verdict, News::default());
+        };
+        let mut news = subflow.take_news();
+        for piece in self.receiver.drain() {
+            subflow.hand_up(piece, &mut news.arrived);
+        }
+        (verdict, news)
+    }
+
+    /// Writes its next segment.
+    pub(crate) fn poll_path(&mut self, now: Time, shared: Shared, out: &mut Datagram) -> bool {
+        self.learn_of(shared);
+        self.poll_transmit(now, out)
+    }
+
+    fn learn_of(&mut self, shared: Shared) {
         // How much may come is decided by the mappings; the subflow's own numbers only bound it.
         self.receiver.promise_bytes(self.window_bytes());
         if let Some(subflow) = &mut self.subflow {
             subflow.stamp(shared);
         }
-    }
-
-    pub(crate) fn take_news(&mut self) -> News {
-        self.subflow
-            .as_mut()
-            .map(|subflow| subflow.take_news())
-            .unwrap_or_default()
-    }
-
-    /// What has arrived in order, by its numbers in the connection.
-    pub(crate) fn take_arrived(&mut self) -> Arrived {
-        let mut arrived = Arrived::new();
-        if let Some(subflow) = &mut self.subflow {
-            for piece in self.receiver.drain() {
-                subflow.hand_up(piece, &mut arrived);
-            }
-        }
-        arrived
-    }
-
-    /// The timer ran out since the last time this was asked.
-    pub(crate) fn take_timeout(&mut self) -> bool {
-        let timed_out = self.subflow.as_mut().map(|subflow| &mut subflow.timed_out);
-        timed_out.is_some_and(std::mem::take)
     }
 
     pub(crate) fn acknowledge_soon(&mut self) {
@@ -186,12 +181,6 @@ impl Connection {
         let below = self.numbers.first_byte();
         if let Some(subflow) = &mut self.subflow {
             subflow.acknowledged_below(below);
-        }
-    }
-
-    pub(super) fn note_timeout(&mut self) {
-        if let Some(subflow) = &mut self.subflow {
-            subflow.timed_out = true;
         }
     }
 

@@ -31,28 +31,31 @@ impl Connection {
         timers.into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Acts on every deadline that has come. Early calls do no harm.
-    pub(crate) fn on_deadline(&mut self, now: Time) {
+    /// Acts on every deadline that has come. Early calls do no harm. True when the retransmission timer ran out.
+    pub(crate) fn on_deadline(&mut self, now: Time) -> bool {
         self.check_handshake(now);
         self.check_proof(now);
         match self.state {
             State::TimeWait { until } if until <= now => self.state = State::Closed,
-            State::Established => self.check_timers(now),
+            State::Established => return self.check_timers(now),
             _ => {}
         }
+        false
     }
 
-    fn check_timers(&mut self, now: Time) {
+    fn check_timers(&mut self, now: Time) -> bool {
         match self.sender.on_deadline(now) {
             TimeoutOutcome::Nothing => {}
-            TimeoutOutcome::Lost => return self.note_timeout(),
+            TimeoutOutcome::Lost => return true,
             TimeoutOutcome::GivesUp(waited) => {
-                return self.end(CloseReason::TimedOut(waited), State::Resetting);
+                self.end(CloseReason::TimedOut(waited), State::Resetting);
+                return false;
             }
         }
         if self.orphan_deadline().is_some_and(|at| at <= now) {
             self.end(CloseReason::Finished, State::Closed);
         }
+        false
     }
 
     /// Our FIN is acknowledged, nobody reads any more: how long the peer's FIN is waited for.

@@ -43,7 +43,10 @@ impl Held {
         each!(self, connection => connection.deadline())
     }
     pub(super) fn on_deadline(&mut self, now: Time) {
-        each!(self, connection => connection.on_deadline(now));
+        match self {
+            Held::Single(connection) => _ = connection.on_deadline(now),
+            Held::Several(several) => several.on_deadline(now),
+        }
     }
     pub(super) fn is_half_open(&self) -> bool {
         each!(self, connection => connection.is_half_open())
