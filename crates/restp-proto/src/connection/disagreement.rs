@@ -84,7 +84,7 @@ impl Connection {
         if matches!(self.state, State::TimeWait { .. }) {
             self.counters.rejected_packets += 1; // an old repeat could cut the wait short (RFC 1337 §3)
         } else if self.state.is_over() && credible {
-            self.state = State::Closed; // it was not waiting for us any more
+            self.close(); // it was not waiting for us any more
         } else if credible {
             let reason = if matches!(self.state, State::SynSent(_)) {
                 CloseReason::Refused

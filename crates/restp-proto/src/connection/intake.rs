@@ -3,14 +3,14 @@
 
 use super::fec::is_encoded;
 use super::subflow::{Answer, Said};
-use super::{Connection, State, acknowledgement};
+use super::{Connection, State, acknowledgement, receive};
 use crate::wire::{Flags, Header, verify_payload};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
-use restp_services::connection_management::{EARLY_SEGMENTS, Exchange};
+use restp_services::connection_management::{Cookie, EARLY_SEGMENTS, Exchange};
 use restp_services::sender::{Grant, PeerReport};
 
 /// A received packet after the codec: everything a connection looks at.
@@ -84,7 +84,7 @@ impl Connection {
             }
             Some(Answer::Accepted) | None => {}
         }
-        self.heard_at = now;
+        self.liveness.on_heard(now);
         self.learn_peer_number(&packet);
         self.ecn.agreed =
             self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
@@ -106,6 +106,39 @@ impl Connection {
             self.on_segment(now, number, Some(payload));
         }
         said
+    }
+
+    /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
+    /// carries its own number, the one after (OP-17).
+    pub(super) fn learn_peer_number(&mut self, packet: &Packet<'_>) {
+        let header = packet.header;
+        if let Some(first) = header.sequence {
+            let next = sequence::ORIGIN + u64::from(first) + u64::from(packet.payload.is_empty());
+            receive::begin(&mut self.receiver, next, &self.composition);
+        }
+        if let Some(window) = header.window {
+            self.advertised = window;
+            if self.subflow.is_none() {
+                // Early data that is not retransmitted may have been forgotten before anything was acknowledged.
+                let first = self.sender.first();
+                let asked = header
+                    .acknowledgement
+                    .map(|number| sequence::expand(first, number));
+                let from = asked.map_or(first, |number| number.min(first));
+                self.sender.grant(from, window.into());
+                self.sender.bind_credit(true);
+            }
+        }
+    }
+
+    /// Moves out the cookie that the peer has given.
+    pub(crate) fn take_cookie(&mut self) -> Option<Cookie> {
+        self.given.take()
+    }
+
+    /// The packet that completes our set-up is to leave.
+    pub(super) fn take_confirmation(&mut self) -> bool {
+        std::mem::take(&mut self.confirmation_due)
     }
 
     /// Later data of a server waits a little for the packet that says where its numbers begin (ResTP §3.5.5).
@@ -131,9 +164,7 @@ impl Connection {
     fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let header = packet.header;
         if header.flags.has(Flags::SYN) && packet.payload.is_empty() {
-            if let State::SynReceived(handshake) = &mut self.state {
-                handshake.repeat();
-            }
+            self.repeat_set_up();
             return Said::default();
         }
         if self.exchange.is_some() && !header.flags.has(Flags::ACK) {
@@ -173,7 +204,7 @@ impl Connection {
             .filter(|number| self.takes_early(&packet, *number))
         {
             Some(number) => {
-                self.heard_at = now;
+                self.liveness.on_heard(now);
                 self.counters.early_segments += 1;
                 self.on_segment(now, number, Some(packet.payload));
             }
@@ -208,9 +239,9 @@ impl Connection {
         let Packet {
             header, payload, ecn, ..
         } = packet;
-        self.heard_at = now;
+        self.liveness.on_heard(now);
         if !self.subflow.as_ref().is_some_and(|subflow| subflow.failed) {
-            self.keepalive_at = None; // one that is taken for dead is asked however much it says: only answers count
+            self.liveness.wait_for_silence(); // one that is taken for dead is asked however much it says: only answers count
         }
         let syn = header.flags.has(Flags::SYN);
         if syn && self.exchange.is_none() {
@@ -233,7 +264,7 @@ impl Connection {
         {
             return said;
         }
-        self.answers += u64::from(self.asked_at.take().is_some());
+        self.liveness.on_answer();
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
             Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),

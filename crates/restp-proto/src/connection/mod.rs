@@ -9,6 +9,7 @@ mod application;
 mod disagreement;
 mod fec;
 mod intake;
+mod liveness;
 mod marks;
 mod mtu;
 mod outgoing;
@@ -29,7 +30,8 @@ use state::State;
 use crate::composition::ValidComposition;
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, FlowStats};
+use liveness::Liveness;
+use restp_base::flow::FlowStats;
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -89,19 +91,11 @@ pub(crate) struct Connection {
     opened_here: bool,
     /// The application knows of it: it opened it, or was told that it was accepted.
     announced: bool,
-    /// When the peer was last heard.
-    heard_at: Time,
-    /// When a segment last left.
-    sent_at: Time,
-    keepalive_at: Option<Time>,
-    keepalive_due: bool,
+    /// Is the peer there?
+    liveness: Liveness,
     /// The third packet of the set-up has to leave, by itself and before any data (ResTP §3.5.5): what the peer measures
     /// by it is a round trip.
     confirmation_due: bool,
-    /// A keep-alive is out and nothing was heard since.
-    asked_at: Option<Time>,
-    /// Answers to keep-alives so far.
-    answers: u64,
     /// Length of a question about the path's largest packet that is to be answered.
     mtu_answer: Option<u16>,
     /// It is one of several paths.
@@ -204,13 +198,8 @@ impl Connection {
             notices: VecDeque::new(),
             opened_here: true,
             announced: true,
-            heard_at: now,
-            sent_at: now,
-            keepalive_at: None,
-            keepalive_due: false,
+            liveness: Liveness::new(now),
             confirmation_due: false,
-            asked_at: None,
-            answers: 0,
             mtu_answer: None,
             subflow: None,
             composition,
@@ -219,29 +208,6 @@ impl Connection {
             connection.sender.establish(now, None, false);
         }
         connection
-    }
-
-    /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
-    /// carries its own number, the one after (OP-17).
-    fn learn_peer_number(&mut self, packet: &Packet<'_>) {
-        let header = packet.header;
-        if let Some(first) = header.sequence {
-            let next = sequence::ORIGIN + u64::from(first) + u64::from(packet.payload.is_empty());
-            receive::begin(&mut self.receiver, next, &self.composition);
-        }
-        if let Some(window) = header.window {
-            self.advertised = window;
-            if self.subflow.is_none() {
-                // Early data that is not retransmitted may have been forgotten before anything was acknowledged.
-                let first = self.sender.first();
-                let asked = header
-                    .acknowledgement
-                    .map(|number| sequence::expand(first, number));
-                let from = asked.map_or(first, |number| number.min(first));
-                self.sender.grant(from, window.into());
-                self.sender.bind_credit(true);
-            }
-        }
     }
 
     pub(crate) fn composition(&self) -> &Arc<ValidComposition> {
@@ -261,10 +227,6 @@ impl Connection {
     pub(crate) fn takes_early_data(&self) -> bool {
         self.exchange == Some(Exchange::Trust)
     }
-    /// Moves out the cookie that the peer has given.
-    pub(crate) fn take_cookie(&mut self) -> Option<Cookie> {
-        self.given.take()
-    }
 
     /// Its path begins at `local`.
     pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
@@ -283,16 +245,6 @@ impl Connection {
 
     pub(crate) fn stats(&self) -> FlowStats {
         stats::of(self)
-    }
-
-    /// Ends the connection for the application; what the protocol still has to do is in `next`.
-    fn end(&mut self, reason: CloseReason, next: State) {
-        self.state = next;
-        if self.announced || self.subflow.is_some() {
-            self.notices.push_back(Notice::Closed(reason));
-        }
-        self.sender.stop();
-        self.receiver.stop();
     }
 
     fn services_are_numbered(&self) -> bool {

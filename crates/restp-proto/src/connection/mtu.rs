@@ -20,6 +20,11 @@ impl Connection {
         pdu::probe(self, out, Bytes::from(vec![0; length]))
     }
 
+    /// The length that an answer is to name now.
+    pub(super) fn take_mtu_answer(&mut self) -> Option<u16> {
+        self.mtu_answer.take()
+    }
+
     /// A question is answered, an answer is taken; neither is data. One that is no repeat by its number is a forgery.
     pub(super) fn on_mtu_probe(&mut self, now: Time, number: Option<u32>, payload: &Bytes) {
         let repeats = |number| {

@@ -12,16 +12,16 @@ use restp_services::sender::{Segment, Transmission};
 
 /// Writes the next datagram; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
-    match &mut c.state {
+    match c.state {
         State::Established => poll_established(c, now, out),
-        State::SynSent(handshake) | State::SynReceived(handshake) => {
-            let due = handshake.take_due();
+        State::SynSent(_) | State::SynReceived(_) => {
+            let due = c.take_set_up();
             poll_opening(c, now, due, out)
         }
         State::TimeWait { .. } => {
             c.receiver.ack_timer().is_due(now) && pdu::acknowledgement(c, out, c.sender.next_number())
         }
-        State::Resetting { .. } => c.state.take_reset(now) && pdu::reset(c, out),
+        State::Resetting { .. } => c.take_reset(now) && pdu::reset(c, out),
         State::Closed => false,
     }
 }
@@ -48,10 +48,10 @@ fn poll_early(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> b
 }
 
 fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
-    if std::mem::take(&mut c.confirmation_due) {
+    if c.take_confirmation() {
         return pdu::acknowledgement(c, out, c.sender.next_number());
     }
-    if let Some(length) = c.mtu_answer.take() {
+    if let Some(length) = c.take_mtu_answer() {
         return pdu::probe(c, out, Bytes::copy_from_slice(&length.to_be_bytes()));
     }
     if let Some(transmission) = c.sender.next(now, c.release.must_send_fin()) {
@@ -64,8 +64,7 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     if c.receiver.ack_timer().is_due(now) {
         return pdu::acknowledgement(c, out, c.sender.next_number());
     }
-    if !c.sender.is_in_outage() && std::mem::take(&mut c.keepalive_due) {
-        c.asked_at.get_or_insert(now);
+    if !c.sender.is_in_outage() && c.liveness.take_due(now) {
         // One below what the peer expects: it has to answer (RFC 9293 §3.8.4).
         return pdu::acknowledgement(c, out, c.sender.next_number() - 1);
     }
@@ -80,7 +79,7 @@ impl Connection {
             payload,
             is_new,
         } = segment;
-        self.sent_at = now;
+        self.liveness.on_sent(now);
         let Some(number) = number else {
             return self.send_unnumbered(now, payload, out);
         };
@@ -124,7 +123,7 @@ impl Connection {
     /// was lost.
     pub(super) fn end_without_answer(&mut self, now: Time, fin: u64) {
         self.release.acknowledged(fin + 1);
-        self.heard_at = now;
+        self.liveness.on_heard(now);
         self.conclude(now);
     }
 

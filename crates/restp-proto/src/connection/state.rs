@@ -49,7 +49,7 @@ impl State {
         )
     }
     /// An RST is due at `now`: counts it and moves on.
-    pub(super) fn take_reset(&mut self, now: Time) -> bool {
+    fn take_reset(&mut self, now: Time) -> bool {
         let State::Resetting { left, next_at } = self else {
             return false;
         };
@@ -106,6 +106,50 @@ impl Connection {
             };
             self.end(CloseReason::Finished, next);
         }
+    }
+
+    /// Ends the connection for the application; what the protocol still has to do is in `next`.
+    pub(super) fn end(&mut self, reason: CloseReason, next: State) {
+        self.state = next;
+        if self.announced || self.subflow.is_some() {
+            self.notices.push_back(Notice::Closed(reason));
+        }
+        self.sender.stop();
+        self.receiver.stop();
+    }
+
+    /// It ends without another word: the application has been told, or never heard of it.
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
+    }
+
+    /// Both directions are over, and repeats of the peer have been waited for.
+    pub(super) fn check_wait(&mut self, now: Time) {
+        if let State::TimeWait { until } = self.state
+            && until <= now
+        {
+            self.close();
+        }
+    }
+
+    /// The peer asks for our set-up packet again, or the link is back.
+    pub(super) fn repeat_set_up(&mut self) {
+        if let State::SynSent(handshake) | State::SynReceived(handshake) = &mut self.state {
+            handshake.repeat();
+        }
+    }
+
+    /// A set-up packet is to leave.
+    pub(super) fn take_set_up(&mut self) -> bool {
+        match &mut self.state {
+            State::SynSent(handshake) | State::SynReceived(handshake) => handshake.take_due(),
+            _ => false,
+        }
+    }
+
+    /// An RST is to leave.
+    pub(super) fn take_reset(&mut self, now: Time) -> bool {
+        self.state.take_reset(now)
     }
 
     /// The timer of a set-up packet may have run out.

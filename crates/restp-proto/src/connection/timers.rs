@@ -57,11 +57,7 @@ impl Connection {
     pub(crate) fn on_deadline(&mut self, now: Time) {
         self.check_handshake(now);
         self.receiver.acknowledgement().on_deadline(now);
-        if let State::TimeWait { until } = self.state
-            && until <= now
-        {
-            self.state = State::Closed;
-        }
+        self.check_wait(now);
         if self.state != State::Established {
             return;
         }
@@ -72,15 +68,15 @@ impl Connection {
             return self.end(CloseReason::TimedOut(waited), State::resetting(now));
         }
         if self.keepalive_deadline().is_some_and(|at| at <= now) {
-            self.keepalive_due = true;
-            self.keepalive_at = Some(now + self.keepalive_interval());
+            self.liveness.ask();
+            self.liveness.ask_at(now + self.keepalive_interval());
         }
         if self.silence_deadline().is_some_and(|at| at <= now) {
             let unanswered = !self.composition.reliability.repeats() && self.release.is_wanted();
             let reason = if unanswered && self.sender.has_nothing_queued() {
                 CloseReason::Finished // an unreliable release is not acknowledged (OP-35)
             } else {
-                CloseReason::TimedOut(now.since(self.heard_at))
+                CloseReason::TimedOut(now.since(self.liveness.heard_at()))
             };
             self.end(reason, State::Closed);
         } else if self.progress_deadline().is_some_and(|at| at <= now) {
@@ -109,7 +105,7 @@ impl Connection {
     pub(crate) fn recover(&mut self) {
         if let Some(subflow) = &mut self.subflow {
             subflow.failed = false;
-            self.keepalive_at = None;
+            self.liveness.wait_for_silence();
         }
     }
 
@@ -117,7 +113,7 @@ impl Connection {
     pub(crate) fn probe(&mut self, now: Time) {
         if let Some(subflow) = &mut self.subflow {
             subflow.failed = true;
-            self.keepalive_at = Some(now + self.keepalive_interval());
+            self.liveness.ask_at(now + self.keepalive_interval());
         }
         if self.state == State::Established && !self.sender.is_in_outage() {
             self.sender.probe_only(now);
@@ -126,8 +122,8 @@ impl Connection {
 
     /// The lower layer reports the link of this path up or down (cross-layer notice, ResTP §3.4).
     pub(crate) fn on_path_notice(&mut self, now: Time, up: bool) {
-        match &mut self.state {
-            State::SynSent(handshake) | State::SynReceived(handshake) if up => handshake.repeat(),
+        match self.state {
+            State::SynSent(_) | State::SynReceived(_) if up => self.repeat_set_up(),
             State::Established if up => self.sender.on_link_up(now),
             State::Established => self.sender.on_link_down(now),
             _ => {}
@@ -152,10 +148,7 @@ impl Connection {
         if !self.has_feedback() || !self.sender.is_drained() || may_be_lost {
             return None;
         }
-        Some(
-            self.keepalive_at
-                .unwrap_or(self.heard_at + self.keepalive_interval()),
-        )
+        Some(self.liveness.deadline(self.keepalive_interval()))
     }
 
     fn keepalive_interval(&self) -> Duration {
@@ -176,9 +169,9 @@ impl Connection {
             return None;
         }
         let active_at = if only_sends {
-            self.heard_at.max(self.sent_at)
+            self.liveness.active_at()
         } else {
-            self.heard_at
+            self.liveness.heard_at()
         };
         Some(active_at + self.patience())
     }

@@ -2,7 +2,7 @@
 
 use super::codes::{self, ErrorControl, Flags};
 use super::mp::Form;
-use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Tail};
+use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Services, Tail};
 use super::{arq, crc};
 use restp_services::congestion::{CodeSpace, CongestionChoice};
 use std::fmt::Write;
@@ -133,7 +133,6 @@ impl List<'_> {
 }
 
 fn base(list: &mut List<'_>, header: &Header) {
-    let services = &header.services;
     let words = usize::from(list.pdu[6] & 0xF0 | list.pdu[0] & 0x0F);
     list.add("Version", 4, "ResTP version 0");
     list.add(
@@ -142,6 +141,46 @@ fn base(list: &mut List<'_>, header: &Header) {
         format!("header of {words} words = {} bytes, with HLX", 4 * words),
     );
     list.add("Flags", 8, named(header.flags.names()));
+    services(list, header);
+    list.add("k", 4, format!("path count or ordinal {}", header.k));
+    list.add("HLX", 4, "high nibble of the header length");
+    let mpx = match &header.mp {
+        None => "no multipath set-up",
+        Some(MpSetup::Capable(_)) => "MP_CAPABLE present",
+        Some(MpSetup::Join(_)) => "MP_JOIN present",
+    };
+    list.add("MPX", 2, mpx);
+    list.add(
+        "DSS",
+        1,
+        if header.dss.is_some() {
+            "DSS present"
+        } else {
+            "no DSS"
+        },
+    );
+    let framing = if header.services.framing == codes::Framing::Coalesce {
+        "coalesce"
+    } else {
+        "fixed-size"
+    };
+    list.add("FRM", 1, framing);
+    list.add(
+        "Reserved",
+        8,
+        if header.probe {
+            "probe of the largest packet"
+        } else {
+            "ignored"
+        },
+    );
+    list.add("Source port", 16, header.source.to_string());
+    list.add("Destination port", 16, header.destination.to_string());
+}
+
+/// The service bits: what every packet repeats (ResTP §3.2).
+fn services(list: &mut List<'_>, header: &Header) {
+    let services = &header.services;
     list.add("Ord", 2, format!("{:?}", services.order).to_lowercase());
     let flow = list.peek() & 0x3F;
     let bits = [
@@ -165,6 +204,11 @@ fn base(list: &mut List<'_>, header: &Header) {
         8,
         format!("{}: {}", named(services.error.names()), technique(services.error)),
     );
+    paths(list, services);
+}
+
+/// Those of paths, and of what limits a sender.
+fn paths(list: &mut List<'_>, services: &Services) {
     list.add(
         "P",
         2,
@@ -204,40 +248,6 @@ fn base(list: &mut List<'_>, header: &Header) {
         _ => "unassigned technique",
     };
     list.add("FC", 4, flow_control);
-    list.add("k", 4, format!("path count or ordinal {}", header.k));
-    list.add("HLX", 4, "high nibble of the header length");
-    let mpx = match &header.mp {
-        None => "no multipath set-up",
-        Some(MpSetup::Capable(_)) => "MP_CAPABLE present",
-        Some(MpSetup::Join(_)) => "MP_JOIN present",
-    };
-    list.add("MPX", 2, mpx);
-    list.add(
-        "DSS",
-        1,
-        if header.dss.is_some() {
-            "DSS present"
-        } else {
-            "no DSS"
-        },
-    );
-    let framing = if services.framing == codes::Framing::Coalesce {
-        "coalesce"
-    } else {
-        "fixed-size"
-    };
-    list.add("FRM", 1, framing);
-    list.add(
-        "Reserved",
-        8,
-        if header.probe {
-            "probe of the largest packet"
-        } else {
-            "ignored"
-        },
-    );
-    list.add("Source port", 16, header.source.to_string());
-    list.add("Destination port", 16, header.destination.to_string());
 }
 
 fn technique(error: ErrorControl) -> &'static str {

@@ -178,14 +178,8 @@ impl TcpParameters {
         let bytes = || units::bytes(value).map_err(|why| about(&why));
         let packets = || units::packets(value).map_err(|why| about(&why));
         let span = || units::duration(value).map_err(|why| about(&why));
-        let small = |number: u64| u32::try_from(number).map_err(|_| about(&too_large(value)));
-        let count = || {
-            value.parse().map_err(|_| {
-                about(&format!(
-                    "\"{value}\" is no count; write a whole number, such as \"4\""
-                ))
-            })
-        };
+        let small = |number| small(key, value, number);
+        let count = || count(key, value);
         match key {
             "congestion" => {
                 let choices: Vec<_> = controls(self.multipath.is_some()).collect();
@@ -218,27 +212,8 @@ impl TcpParameters {
                 return Err(about(&"it belongs to recovery = \"pipe\"; choose that"));
             }
             "lost-repeats" => self.lost_repeats = named(key, value, &LostRepeats::ALL)?,
-            "flight-limit" => match &mut self.congestion {
-                CongestionChoice::None(limit) => limit.flight_limit_segments = packets()?,
-                _ => return Err(about(&"it belongs to congestion = \"none\"; choose that")),
-            },
-            "random-loss" => match &mut self.congestion {
-                CongestionChoice::Bbr(bbr) => bbr.random_loss_percent = small(count()?)?,
-                _ => return Err(about(&"it belongs to congestion = \"bbr\"; choose that")),
-            },
-            "bbr-draft" => match &mut self.congestion {
-                CongestionChoice::Bbr(bbr) => bbr.draft = named(key, value, &SWITCH)?,
-                _ => return Err(about(&"it belongs to congestion = \"bbr\"; choose that")),
-            },
-            "rate" => match &mut self.congestion {
-                CongestionChoice::Rate(fixed) => {
-                    fixed.rate = units::rate(value).map_err(|why| about(&why))?;
-                }
-                _ => return Err(about(&"it belongs to congestion = \"rate\"; choose that")),
-            },
-            "initial-window" => common(key, &mut self.congestion)?.initial_window_segments = packets()?,
-            "initial-threshold" => common(key, &mut self.congestion)?.initial_threshold_bytes = bytes()?,
-            "growth" => common(key, &mut self.congestion)?.growth = named(key, value, &GROWTH)?,
+            "flight-limit" | "random-loss" | "bbr-draft" | "rate" | "initial-window"
+            | "initial-threshold" | "growth" => self.set_congestion(key, value)?,
             "rto-floor" => self.rto.floor = span()?,
             "rto-ceiling" => self.rto.ceiling = span()?,
             "data-attempts" => self.rto.attempts = small(count()?)?,
@@ -251,6 +226,34 @@ impl TcpParameters {
                 let message = format!("\"{key}\" is nothing that can be set of TCP; write one of: {keys}");
                 return Err(error(key, message));
             }
+        }
+        Ok(())
+    }
+
+    /// The same of a key that belongs to the congestion control.
+    fn set_congestion(&mut self, key: &str, value: &str) -> Result<(), ParameterError> {
+        let about = |message: &dyn Display| error(key, format!("{key}: {message}"));
+        let packets = || units::packets(value).map_err(|why| about(&why));
+        let bytes = || units::bytes(value).map_err(|why| about(&why));
+        let rate = || units::rate(value).map_err(|why| about(&why));
+        let owner = |name| about(&format!("it belongs to congestion = \"{name}\"; choose that"));
+        match (key, &mut self.congestion) {
+            ("flight-limit", CongestionChoice::None(limit)) => limit.flight_limit_segments = packets()?,
+            ("flight-limit", _) => return Err(owner("none")),
+            ("random-loss", CongestionChoice::Bbr(bbr)) => {
+                bbr.random_loss_percent = small(key, value, count(key, value)?)?;
+            }
+            ("bbr-draft", CongestionChoice::Bbr(bbr)) => bbr.draft = named(key, value, &SWITCH)?,
+            ("random-loss" | "bbr-draft", _) => return Err(owner("bbr")),
+            ("rate", CongestionChoice::Rate(fixed)) => fixed.rate = rate()?,
+            ("rate", _) => return Err(owner("rate")),
+            ("initial-window", congestion) => {
+                common(key, congestion)?.initial_window_segments = packets()?;
+            }
+            ("initial-threshold", congestion) => {
+                common(key, congestion)?.initial_threshold_bytes = bytes()?;
+            }
+            (_, congestion) => common(key, congestion)?.growth = named(key, value, &GROWTH)?,
         }
         Ok(())
     }
@@ -315,6 +318,15 @@ pub(crate) fn error(key: &str, message: String) -> ParameterError {
         key: key.into(),
         message,
     }
+}
+
+fn small(key: &str, value: &str, number: u64) -> Result<u32, ParameterError> {
+    u32::try_from(number).map_err(|_| error(key, format!("{key}: {}", too_large(value))))
+}
+
+fn count(key: &str, value: &str) -> Result<u64, ParameterError> {
+    let message = || format!("{key}: \"{value}\" is no count; write a whole number, such as \"4\"");
+    value.parse().map_err(|_| error(key, message()))
 }
 
 fn too_large(value: &str) -> String {

@@ -105,7 +105,7 @@ impl Connection {
     }
     /// Feedback with news, and answers to keep-alives, so far.
     pub(crate) fn answers(&self) -> u64 {
-        self.answers + self.sender.reports()
+        self.liveness.answers() + self.sender.reports()
     }
     /// Takes a packet of this path. Returns what it said to the association, and what it brought.
     pub(crate) fn handle_path(&mut self, now: Time, packet: Packet<'_>) -> (Said, Arrived) {
@@ -146,7 +146,7 @@ impl Connection {
 
     /// The answer that is due first.
     pub(crate) fn unanswered(&self) -> Option<Unanswered> {
-        self.sender.unanswered(self.asked_at)
+        self.sender.unanswered(self.liveness.asked_at())
     }
 
     /// The lowest connection number whose packet left so late that it died with both directions of the path.
@@ -161,7 +161,7 @@ impl Connection {
 
     /// The peer is asked for an answer now, whatever is outstanding.
     pub(crate) fn ask(&mut self) {
-        self.keepalive_due = true;
+        self.liveness.ask();
     }
 
     /// An acknowledgement leaves with the next turn, because the association has news.

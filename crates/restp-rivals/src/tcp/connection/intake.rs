@@ -11,7 +11,6 @@ use restp_base::flow::CloseReason;
 use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Notice;
-use restp_services::connection_management::TIME_WAIT;
 use restp_services::ordering::{Arrival, Stretch};
 use restp_services::sender::{Grant, PeerReport};
 
@@ -159,8 +158,8 @@ impl Connection {
     /// A SYN where there is a connection: a repeat, or one that must be proved by a reset (RFC 5961 §4.2).
     fn on_late_syn(&mut self, header: &Header) {
         let repeated = truncate(self.first_received) == header.sequence.wrapping_add(1);
-        match &mut self.state {
-            State::SynReceived(handshake) if repeated => handshake.repeat(),
+        match self.state {
+            State::SynReceived(_) if repeated => self.repeat_set_up(),
             _ => self.receiver.acknowledgement().on_urgent_once(),
         }
     }
@@ -196,9 +195,7 @@ impl Connection {
         } else {
             self.stats.rejected_packets += 1;
         }
-        if let State::TimeWait { until } = &mut self.state {
-            *until = now + TIME_WAIT;
-        }
+        self.wait_again(now);
         self.receiver.acknowledgement().on_urgent();
     }
 

@@ -258,15 +258,6 @@ impl Connection {
         }
     }
 
-    /// Ends the connection for the application; what the protocol still has to do is in `next`.
-    fn end(&mut self, reason: CloseReason, next: State) {
-        self.state = next;
-        if !self.is_unknown_to_application() {
-            self.notices.push_back(Notice::Closed(reason));
-        }
-        self.sender.stop();
-    }
-
     /// Writes the next segment into `out`; `false` when there is nothing to send now.
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         outlet::poll(self, now, out)

@@ -17,11 +17,10 @@ use restp_services::sender::{Segment, Transmission};
 
 /// Writes the next segment; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
-    match &mut c.state {
+    match c.state {
         State::Established => c.poll_established(now, out),
-        State::SynSent(handshake) | State::SynReceived(handshake) => {
-            let due = handshake.take_due();
-            if due {
+        State::SynSent(_) | State::SynReceived(_) => {
+            if c.take_set_up() {
                 c.send_syn(now, out);
                 return true;
             }
@@ -29,7 +28,7 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
         }
         State::TimeWait { .. } => c.receiver.ack_timer().is_due(now) && c.send_acknowledgement(now, out),
         State::Resetting => {
-            c.state = State::Closed;
+            c.take_reset();
             c.send_reset(now, out);
             true
         }

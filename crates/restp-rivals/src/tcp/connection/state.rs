@@ -66,6 +66,49 @@ impl Connection {
         }
     }
 
+    /// Ends the connection for the application; what the protocol still has to do is in `next`.
+    pub(super) fn end(&mut self, reason: CloseReason, next: State) {
+        self.state = next;
+        if !self.is_unknown_to_application() {
+            self.notices.push_back(Notice::Closed(reason));
+        }
+        self.sender.stop();
+    }
+
+    /// Both directions are over, and repeats of the peer have been waited for.
+    pub(super) fn check_wait(&mut self, now: Time) {
+        if matches!(self.state, State::TimeWait { until } if until <= now) {
+            self.state = State::Closed;
+        }
+    }
+
+    /// The peer still repeats itself: the wait begins again.
+    pub(super) fn wait_again(&mut self, now: Time) {
+        if let State::TimeWait { until } = &mut self.state {
+            *until = now + TIME_WAIT;
+        }
+    }
+
+    /// The peer asks for our set-up segment again.
+    pub(super) fn repeat_set_up(&mut self) {
+        if let State::SynReceived(handshake) = &mut self.state {
+            handshake.repeat();
+        }
+    }
+
+    /// A set-up segment is to leave.
+    pub(super) fn take_set_up(&mut self) -> bool {
+        match &mut self.state {
+            State::SynSent(handshake) | State::SynReceived(handshake) => handshake.take_due(),
+            _ => false,
+        }
+    }
+
+    /// The RST leaves, and with it everything is done.
+    pub(super) fn take_reset(&mut self) {
+        self.state = State::Closed;
+    }
+
     /// The timer of a set-up packet may have run out.
     pub(super) fn check_handshake(&mut self, now: Time) {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &mut self.state else {

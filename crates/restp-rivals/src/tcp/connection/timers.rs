@@ -35,12 +35,8 @@ impl Connection {
     pub(crate) fn on_deadline(&mut self, now: Time) -> bool {
         self.check_handshake(now);
         self.check_proof(now);
-        match self.state {
-            State::TimeWait { until } if until <= now => self.state = State::Closed,
-            State::Established => return self.check_timers(now),
-            _ => {}
-        }
-        false
+        self.check_wait(now);
+        self.state == State::Established && self.check_timers(now)
     }
 
     fn check_timers(&mut self, now: Time) -> bool {

@@ -1,0 +1,85 @@
+//! Is the peer there? A silent one is asked now and then (RFC 9293 §3.8.4), and answers are counted.
+
+use restp_base::time::{Duration, Time};
+
+/// What is known of it.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    /// When it was last heard.
+    heard_at: Time,
+    /// When a segment last left.
+    sent_at: Time,
+    /// When it is asked next, if that is not by its silence.
+    ask_at: Option<Time>,
+    /// A keep-alive is to leave.
+    due: bool,
+    /// One is out and nothing was heard since.
+    asked_at: Option<Time>,
+    /// Answers so far.
+    answers: u64,
+}
+
+impl Liveness {
+    pub(super) fn new(now: Time) -> Self {
+        Liveness {
+            heard_at: now,
+            sent_at: now,
+            ask_at: None,
+            due: false,
+            asked_at: None,
+            answers: 0,
+        }
+    }
+
+    /// Anything has come from it.
+    pub(super) fn on_heard(&mut self, now: Time) {
+        self.heard_at = now;
+    }
+    /// What has come may be the answer to a keep-alive.
+    pub(super) fn on_answer(&mut self) {
+        self.answers += u64::from(self.asked_at.take().is_some());
+    }
+    /// A segment leaves.
+    pub(super) fn on_sent(&mut self, now: Time) {
+        self.sent_at = now;
+    }
+    /// When a segment last came or left.
+    pub(super) fn active_at(&self) -> Time {
+        self.heard_at.max(self.sent_at)
+    }
+    pub(super) fn heard_at(&self) -> Time {
+        self.heard_at
+    }
+    pub(super) fn answers(&self) -> u64 {
+        self.answers
+    }
+    /// Since when a keep-alive is out.
+    pub(super) fn asked_at(&self) -> Option<Time> {
+        self.asked_at
+    }
+
+    /// A keep-alive is to leave now.
+    pub(super) fn ask(&mut self) {
+        self.due = true;
+    }
+    /// The next keep-alive is to leave at `at`, whatever is heard before.
+    pub(super) fn ask_at(&mut self, at: Time) {
+        self.ask_at = Some(at);
+    }
+    /// The next one waits for silence.
+    pub(super) fn wait_for_silence(&mut self) {
+        self.ask_at = None;
+    }
+    /// When the next one is due, after a silence of `interval`.
+    pub(super) fn deadline(&self, interval: Duration) -> Time {
+        self.ask_at.unwrap_or(self.heard_at + interval)
+    }
+    /// A keep-alive leaves now, if one is to.
+    pub(super) fn take_due(&mut self, now: Time) -> bool {
+        let due = std::mem::take(&mut self.due);
+        if due {
+            self.asked_at.get_or_insert(now);
+        }
+        due
+    }
+}
