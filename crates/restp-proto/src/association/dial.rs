@@ -95,13 +95,13 @@ impl Association {
             return false;
         };
         let of_line = |member: &Member| member.line == Some(line) && !member.vacant;
-        let ordinal = self.shared.paths.iter().position(of_line);
-        let mut others = self.shared.paths.iter().enumerate();
+        let ordinal = self.shared.paths().iter().position(of_line);
+        let mut others = self.shared.paths().iter().enumerate();
         if !others.any(|(index, member)| Some(index) != ordinal && member.works()) {
             return false;
         }
         self.lines.remove(line);
-        for member in self.shared.paths.iter_mut() {
+        for member in self.shared.paths_mut().iter_mut() {
             member.line = match member.line {
                 Some(own) if own == line => None, // not dialled again
                 Some(own) => Some(own - usize::from(own > line)),
@@ -109,7 +109,7 @@ impl Association {
             };
         }
         if let Some(ordinal) = ordinal {
-            self.shared.paths[ordinal].connection.abort(now);
+            self.shared.paths_mut()[ordinal].connection.abort(now);
             self.collect(now, ordinal);
         }
         true
@@ -118,7 +118,7 @@ impl Association {
     /// The next line whose time has come.
     pub(crate) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
         if self.shared.is_over()
-            || self.shared.paths.iter().filter(|member| !member.vacant).count() >= MAX_PATHS
+            || self.shared.paths().iter().filter(|member| !member.vacant).count() >= MAX_PATHS
         {
             return None;
         }
@@ -164,7 +164,7 @@ impl Association {
         let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
             .into_path(setup, k.clamp(1, MAX_PATHS as u8), self.has_integrity());
         let member = Member::new(connection, backup && joins, Some(dial.line));
-        self.shared.paths.put(ordinal, member);
+        self.shared.paths_mut().put(ordinal, member);
         ordinal
     }
 
@@ -197,7 +197,7 @@ impl Association {
             .into_path(setup, 1, integrity);
         association
             .shared
-            .paths
+            .paths_mut()
             .put(0, Member::new(connection, false, None));
         if let Some(keys) = association.keys() {
             association.begin(keys, syn.header.window);
@@ -225,7 +225,7 @@ impl Association {
         else {
             return None;
         };
-        let live = self.shared.paths.iter().filter(|member| !member.vacant).count();
+        let live = self.shared.paths().iter().filter(|member| !member.vacant).count();
         let keys = self
             .keys()
             .filter(|_| !self.shared.is_over() && live < MAX_PATHS)?;
@@ -240,21 +240,23 @@ impl Association {
         let connection = Connection::accept(now, below, self.services, address, syn, isn, exchange);
         let ordinal = self.vacancy();
         let path = connection.into_path(setup, syn.header.k, self.has_integrity());
-        self.shared.paths.put(ordinal, Member::new(path, backup, None));
+        self.shared
+            .paths_mut()
+            .put(ordinal, Member::new(path, backup, None));
         Some(ordinal)
     }
 
     /// The ordinal a new path gets: the lowest that nobody has any more.
     fn vacancy(&self) -> usize {
-        let vacant = self.shared.paths.iter().position(|member| member.vacant);
-        vacant.unwrap_or(self.shared.paths.len())
+        let vacant = self.shared.paths().iter().position(|member| member.vacant);
+        vacant.unwrap_or(self.shared.paths().len())
     }
 
     /// A path that has ended: the endpoint forgets its ports, its ordinal may be given again.
     pub(crate) fn poll_vacated(&mut self) -> Option<(usize, PathAddress, Ports)> {
         let ended = |member: &Member| member.connection.is_closed() && !member.vacant;
-        let ordinal = self.shared.paths.iter().position(ended)?;
-        let member = &mut self.shared.paths[ordinal];
+        let ordinal = self.shared.paths().iter().position(ended)?;
+        let member = &mut self.shared.paths_mut()[ordinal];
         member.vacant = true;
         let past = FlowStats {
             congestion_window_bytes: 0,
@@ -269,18 +271,18 @@ impl Association {
 
     /// One path is established: the race, if there was one, is over, and the others join.
     pub(super) fn end_race(&mut self, now: Time, winner: usize) {
-        for ordinal in 0..self.shared.paths.len() {
-            let member = &mut self.shared.paths[ordinal];
+        for ordinal in 0..self.shared.paths().len() {
+            let member = &mut self.shared.paths_mut()[ordinal];
             if ordinal == winner || member.vacant || member.connection.is_established() {
                 continue;
             }
             self.shared.place_again(ordinal);
-            let member = &mut self.shared.paths[ordinal];
+            let member = &mut self.shared.paths_mut()[ordinal];
             member.connection.abort(now);
             member.line = None; // another is dialled on it
             while member.connection.poll_notice().is_some() {} // it was never more than an attempt
         }
-        let won = self.shared.paths[winner].line;
+        let won = self.shared.paths()[winner].line;
         for (index, line) in self.lines.iter_mut().enumerate() {
             if Some(index) != won {
                 line.at = Some(now);

@@ -31,8 +31,8 @@ impl Association {
             return;
         }
         self.lines.clear();
-        let none = !self.shared.paths.iter().any(|member| member.works());
-        for member in self.shared.paths.iter_mut() {
+        let none = !self.shared.paths().iter().any(|member| member.works());
+        for member in self.shared.paths_mut().iter_mut() {
             if member.works() || none && member.connection.is_established() {
                 member.connection.finish();
             } else {
@@ -46,7 +46,7 @@ impl Association {
         self.salvage(ordinal);
         self.shared.forget_path(ordinal);
         self.shared.tell(ordinal, PathState::Closed);
-        let line = self.shared.paths[ordinal].line;
+        let line = self.shared.paths()[ordinal].line;
         let racing = self.shared.is_opening() && self.lines.iter().any(|line| line.is_waiting());
         if !self.any(|connection| !connection.is_over()) && !racing {
             self.lines.clear();

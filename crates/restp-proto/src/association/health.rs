@@ -9,7 +9,11 @@ use restp_services::path_management::Health;
 impl Association {
     /// When the first path becomes suspect unless it is heard before.
     pub(super) fn suspicion_at(&self) -> Option<Time> {
-        let members = self.shared.paths.iter().filter(|_| self.shared.is_established());
+        let members = self
+            .shared
+            .paths()
+            .iter()
+            .filter(|_| self.shared.is_established());
         let judged = members.filter(|member| member.connection.is_established());
         judged.filter_map(|member| self.overdue_at(member)).min()
     }
@@ -26,22 +30,22 @@ impl Association {
 
     /// Time has passed: who is silent for too long, whose timer ran out too often?
     pub(super) fn judge(&mut self, now: Time) {
-        for ordinal in 0..self.shared.paths.len() {
-            let member = &self.shared.paths[ordinal];
+        for ordinal in 0..self.shared.paths().len() {
+            let member = &self.shared.paths()[ordinal];
             if member.vacant || !member.connection.is_established() {
                 continue;
             }
             let overdue = self.overdue_at(member).is_some_and(|at| at <= now);
             let timed_out = member.connection.sender().timeouts_in_row() > 0;
             if overdue || timed_out && member.health.verdict() == Health::Good {
-                let member = &mut self.shared.paths[ordinal];
+                let member = &mut self.shared.paths_mut()[ordinal];
                 member.health.on_silence();
                 member.connection.ask(); // one packet that was lost is no failure
                 member.suspicions += 1;
                 self.rescue(ordinal);
                 self.shared.tell(ordinal, PathState::Suspect);
             }
-            let member = &mut self.shared.paths[ordinal];
+            let member = &mut self.shared.paths_mut()[ordinal];
             if member
                 .health
                 .on_timeouts(member.connection.sender().timeouts_in_row())
@@ -54,7 +58,7 @@ impl Association {
     fn fail(&mut self, now: Time, ordinal: usize) {
         self.rescue(ordinal);
         self.take_back(ordinal);
-        let member = &mut self.shared.paths[ordinal];
+        let member = &mut self.shared.paths_mut()[ordinal];
         member.connection.probe(now);
         member.down_events += 1;
         self.shared.tell(ordinal, PathState::Down);
@@ -63,7 +67,7 @@ impl Association {
 
     /// The path has been answered since the last look.
     pub(super) fn on_answers(&mut self, _now: Time, ordinal: usize) {
-        let member = &mut self.shared.paths[ordinal];
+        let member = &mut self.shared.paths_mut()[ordinal];
         let answers = member.connection.answers();
         let new = answers - std::mem::replace(&mut member.answers, answers);
         if (0..new).any(|_| member.health.on_answer()) {
@@ -75,8 +79,8 @@ impl Association {
 
     /// The lower layer reports a local address up or down (cross-layer notice, ResTP §3.4).
     pub(crate) fn on_path_notice(&mut self, now: Time, local: std::net::SocketAddr, up: bool) {
-        for ordinal in 0..self.shared.paths.len() {
-            let member = &mut self.shared.paths[ordinal];
+        for ordinal in 0..self.shared.paths().len() {
+            let member = &mut self.shared.paths_mut()[ordinal];
             if member.vacant || !member.connection.is_on(local) {
                 continue;
             }
@@ -103,39 +107,39 @@ impl Association {
             let usable = !member.vacant && member.connection.is_established();
             usable && member.connection.address() == path && member.health.verdict() != Health::Failed
         };
-        let Some(ordinal) = self.shared.paths.iter().position(refused) else {
+        let Some(ordinal) = self.shared.paths().iter().position(refused) else {
             return;
         };
-        if self.shared.paths.works_beside(ordinal) {
-            self.shared.paths[ordinal].health.on_down();
+        if self.shared.paths().works_beside(ordinal) {
+            self.shared.paths_mut()[ordinal].health.on_down();
             self.fail(now, ordinal);
         }
     }
 
     /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
     fn rescue(&mut self, ordinal: usize) {
-        if self.shared.paths.works_beside(ordinal) {
+        if self.shared.paths().works_beside(ordinal) {
             self.salvage(ordinal);
         }
     }
 
     /// The same, whenever a path can take it: this one will not.
     pub(super) fn salvage(&mut self, ordinal: usize) {
-        let half = self.shared.paths[ordinal].connection.lost_with_both();
+        let half = self.shared.paths()[ordinal].connection.lost_with_both();
         self.shared.reinject(ordinal, half);
         self.take_back(ordinal);
     }
 
     /// What was given to the path and has not left waits to be placed again.
     fn take_back(&mut self, ordinal: usize) {
-        let numbers = self.shared.paths[ordinal].connection.unassign();
+        let numbers = self.shared.paths_mut()[ordinal].connection.unassign();
         self.shared.take_back(ordinal, numbers);
     }
 
     /// A path has come up: it takes over from those that are silent.
     pub(super) fn rescue_all(&mut self) {
-        for ordinal in 0..self.shared.paths.len() {
-            let member = &self.shared.paths[ordinal];
+        for ordinal in 0..self.shared.paths().len() {
+            let member = &self.shared.paths()[ordinal];
             if !member.vacant && !member.works() {
                 self.rescue(ordinal);
             }

@@ -14,7 +14,7 @@ use restp_services::flow_control::FlowControl;
 impl Association {
     /// Takes a packet of the path `ordinal`.
     pub(crate) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
-        let member = self.shared.paths.get_mut(ordinal);
+        let member = self.shared.paths_mut().get_mut(ordinal);
         if member.is_none_or(|member| member.vacant) {
             return;
         }
@@ -24,12 +24,14 @@ impl Association {
         {
             // Whoever keeps to the window never sends it.
             self.shared.counters().rejected_packets += 1;
-            return self.shared.paths[ordinal].connection.acknowledge_soon();
+            return self.shared.paths_mut()[ordinal].connection.acknowledge_soon();
         }
         let window = packet.header.window;
         let breaks_off = packet.header.flags.has(Flags::RST);
-        self.shared.paths.introduce(ordinal);
-        let (mut said, arrived) = self.shared.paths[ordinal].connection.handle_path(now, packet);
+        self.shared.paths_mut().introduce(ordinal);
+        let (mut said, arrived) = self.shared.paths_mut()[ordinal]
+            .connection
+            .handle_path(now, packet);
         if breaks_off {
             self.on_said(now, ordinal, std::mem::take(&mut said)); // perhaps everything is over; the path is, in any case
             self.conclude(now);
@@ -60,7 +62,7 @@ impl Association {
 
     /// What the path has to tell: it is up, or over.
     pub(super) fn collect(&mut self, now: Time, ordinal: usize) {
-        while let Some(notice) = self.shared.paths[ordinal].connection.poll_notice() {
+        while let Some(notice) = self.shared.paths_mut()[ordinal].connection.poll_notice() {
             match notice {
                 Notice::Connected | Notice::Accepted => self.on_path_up(now, ordinal),
                 Notice::Closed(reason) => self.on_path_closed(now, ordinal, reason),
@@ -114,7 +116,7 @@ impl Association {
             if ended {
                 self.shared.acknowledge_soon();
             }
-            self.shared.paths[ordinal].connection.acknowledge_soon();
+            self.shared.paths_mut()[ordinal].connection.acknowledge_soon();
         }
     }
 }

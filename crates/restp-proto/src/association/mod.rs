@@ -99,7 +99,7 @@ impl Association {
 
     /// The keys of the association, once both are known: joins are held to them.
     pub(crate) fn keys(&self) -> Option<Keys> {
-        let mut members = self.shared.paths.iter();
+        let mut members = self.shared.paths().iter();
         members.find_map(|member| member.connection.keys())
     }
 
@@ -109,7 +109,7 @@ impl Association {
     }
 
     fn any(&self, holds: impl Fn(&Connection) -> bool) -> bool {
-        self.shared.paths.iter().any(|member| holds(&member.connection))
+        self.shared.paths().iter().any(|member| holds(&member.connection))
     }
 
     pub(crate) fn composition(&self) -> &Arc<ValidComposition> {
@@ -143,7 +143,7 @@ impl Association {
 
     /// The one connection that is left when the peer knows no multipath, with everything written so far.
     pub(crate) fn take_single(&mut self) -> Option<Connection> {
-        let mut members = self.shared.paths.iter();
+        let mut members = self.shared.paths().iter();
         let single = members.position(|member| member.connection.is_alone())?;
         let (member, written, ends) = self.shared.take_single(single);
         let mut connection = member.connection;
@@ -177,10 +177,10 @@ impl Association {
 
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
-        for ordinal in 0..self.shared.paths.len() {
-            if !self.shared.paths[ordinal].vacant {
-                self.shared.paths.introduce(ordinal);
-                self.shared.paths[ordinal].connection.on_deadline(now);
+        for ordinal in 0..self.shared.paths().len() {
+            if !self.shared.paths()[ordinal].vacant {
+                self.shared.paths_mut().introduce(ordinal);
+                self.shared.paths_mut()[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);
             }
         }
@@ -202,7 +202,7 @@ impl Association {
 
     /// The connection on the path `ordinal`.
     pub(crate) fn member(&mut self, ordinal: usize) -> Option<&mut Connection> {
-        let member = self.shared.paths.get_mut(ordinal);
+        let member = self.shared.paths_mut().get_mut(ordinal);
         member.map(|member| &mut member.connection)
     }
 

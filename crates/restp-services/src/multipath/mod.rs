@@ -107,8 +107,7 @@ enum Phase {
 /// What the paths of a connection share.
 #[derive(Debug)]
 pub struct Multipath<P> {
-    /// The paths, by their ordinals.
-    pub paths: Paths<P>,
+    paths: Paths<P>,
     tx: DataSender,
     rx: DataReceiver,
     release: Release,
@@ -169,6 +168,14 @@ impl<P: Path> Multipath<P> {
     /// The application has never heard of it, so it will not let it go either.
     pub fn is_unknown(&self) -> bool {
         !self.announced
+    }
+    /// The paths, by their ordinals.
+    pub fn paths(&self) -> &Paths<P> {
+        &self.paths
+    }
+    /// The same, to be changed.
+    pub fn paths_mut(&mut self) -> &mut Paths<P> {
+        &mut self.paths
     }
     /// What is to be sent.
     pub fn sender(&self) -> &DataSender {

@@ -193,7 +193,9 @@ fn connection(numbering: Numbering, reinjection: Reinjection, window: u64) -> Mu
     };
     let mut connection = Multipath::new(at(0), true, tx, rx, true);
     for (ordinal, rtt) in [20, 60].into_iter().enumerate() {
-        connection.paths.put(ordinal, Lane::new(ordinal as u8 + 1, rtt));
+        connection
+            .paths_mut()
+            .put(ordinal, Lane::new(ordinal as u8 + 1, rtt));
         connection.tell(ordinal, PathState::Up);
     }
     assert!(connection.establish(at(0)) && !connection.establish(at(0)));
@@ -213,7 +215,7 @@ fn write(connection: &mut Multipath<Lane>, segments: usize) {
 fn flush(connection: &mut Multipath<Lane>, now: Time) -> [Vec<u64>; 2] {
     let mut out = Datagram::empty();
     while connection.poll_transmit(now, &mut out).is_some() {}
-    [0, 1].map(|path| std::mem::take(&mut connection.paths[path].left))
+    [0, 1].map(|path| std::mem::take(&mut connection.paths_mut()[path].left))
 }
 
 /// Both windows of ten segments are filled, the fast path's first.
@@ -235,13 +237,13 @@ fn data_fill_the_faster_path_first_and_a_pointer_lets_them_go() {
     assert!(connection.stats().memory_bytes < kept);
     assert_eq!(connection.poll_notice(), None, "half the buffer still waits");
     for (path, own) in [fast.len(), slow.len()].into_iter().enumerate() {
-        connection.paths[path].ack(at(60), own as u64 + 1);
+        connection.paths_mut()[path].ack(at(60), own as u64 + 1);
     }
     for ms in [60, 61] {
         flush(&mut connection, at(ms));
         for path in 0..2 {
-            let sent = connection.paths[path].sender.next_number();
-            connection.paths[path].ack(at(ms), sent);
+            let sent = connection.paths()[path].sender.next_number();
+            connection.paths_mut()[path].ack(at(ms), sent);
         }
     }
     assert_eq!(connection.poll_notice(), Some(Notice::Writable));
@@ -253,7 +255,7 @@ fn a_path_that_timed_out_gives_its_data_to_the_other_once() {
     write(&mut connection, 2);
     let [fast, slow] = flush(&mut connection, at(0));
     assert_eq!((fast, slow), (vec![FIRST, FIRST + 1000], vec![]));
-    connection.paths[0].works = false;
+    connection.paths_mut()[0].works = false;
     connection.place_again(0);
     assert_eq!(flush(&mut connection, at(300))[1], [FIRST, FIRST + 1000]);
     connection.place_again(0);
@@ -275,7 +277,7 @@ fn what_the_peer_has_by_another_path_is_not_given_to_a_third() {
     );
     assert!(connection.on_data_ack(slow[0], Some(1 << 20)));
     connection.place_again(0);
-    connection.paths[0].ack(at(20), 11);
+    connection.paths_mut()[0].ack(at(20), 11);
     assert_eq!(flush(&mut connection, at(20)), [vec![], vec![]]);
 }
 
@@ -286,7 +288,7 @@ fn data_of_a_silent_path_leave_before_new_ones_and_take_turns_with_them() {
     write(&mut connection, 4);
     let [silent, _] = flush(&mut connection, at(0));
     assert_eq!(silent, [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]);
-    connection.paths[0].works = false;
+    connection.paths_mut()[0].works = false;
     connection.reinject(0, Some(FIRST + 2));
     write(&mut connection, 2);
     let [_, taken] = flush(&mut connection, at(50));
@@ -301,19 +303,19 @@ fn a_shut_window_is_asked_once_per_timeout_and_not_for_ever() {
     let mut connection = connection(Numbering::Segments, Reinjection::Early, 1);
     write(&mut connection, 2);
     flush(&mut connection, at(0));
-    connection.paths[0].ack(at(20), 2);
+    connection.paths_mut()[0].ack(at(20), 2);
     connection.on_data_ack(FIRST + 1, Some(0));
     assert_eq!(flush(&mut connection, at(20)), [vec![], vec![]]);
     let (probe_at, why) = connection.deadline().expect("it asks");
     assert_eq!(
         (probe_at, why),
-        (at(20) + connection.paths[0].sender.timeout(), Wakeup::Probe)
+        (at(20) + connection.paths()[0].sender.timeout(), Wakeup::Probe)
     );
     let mut out = Datagram::empty();
     for _ in 0..2 {
         let _no_packet_of_the_lane = connection.poll_transmit(probe_at, &mut out);
     }
-    assert_eq!(connection.paths[0].asked, 1);
+    assert_eq!(connection.paths()[0].asked, 1);
     connection.on_deadline(at(9_019));
     assert!(connection.is_established());
     connection.on_deadline(at(9_020));
@@ -327,7 +329,7 @@ fn a_shut_window_is_asked_once_per_timeout_and_not_for_ever() {
 #[test]
 fn where_only_data_can_ask_one_byte_does() {
     let mut connection = connection(Numbering::Bytes, Reinjection::OnTimeout, 0);
-    connection.paths[0].asks_without_data = false;
+    connection.paths_mut()[0].asks_without_data = false;
     write(&mut connection, 1);
     let mut out = Datagram::empty();
     assert_eq!(connection.poll_transmit(at(0), &mut out), None);
@@ -342,7 +344,7 @@ fn a_pointer_that_stands_although_all_has_arrived_is_reminded_by_its_segment() {
     let mut connection = connection(Numbering::Segments, Reinjection::Early, 100);
     write(&mut connection, 2);
     flush(&mut connection, at(0));
-    connection.paths[0].ack(at(20), 3);
+    connection.paths_mut()[0].ack(at(20), 3);
     assert_eq!(flush(&mut connection, at(20))[0], [] as [u64; 0]);
     let (due, why) = connection.deadline().expect("it reminds");
     assert_eq!(why, Wakeup::Retransmission);
@@ -359,10 +361,10 @@ fn the_end_takes_a_number_and_is_said_until_it_is_acknowledged() {
         Err(WriteError::Closed)
     );
     flush(&mut connection, at(0));
-    assert_eq!(connection.paths[0].ends, [FIRST + 1]);
+    assert_eq!(connection.paths()[0].ends, [FIRST + 1]);
     let (again_at, _) = connection.deadline().expect("it is said again");
     flush(&mut connection, again_at);
-    assert_eq!(connection.paths[0].ends, [FIRST + 1, FIRST + 1]);
+    assert_eq!(connection.paths()[0].ends, [FIRST + 1, FIRST + 1]);
     assert!(connection.on_data_ack(FIRST + 2, Some(100)));
     assert!(!connection.concludes(again_at), "the peer has not finished");
     assert_eq!(connection.on_data_fin(again_at, FIRST), Ok(true));
@@ -430,14 +432,14 @@ fn the_window_is_shared_and_reading_opens_it() {
         "a question has to be answered"
     );
     assert!(matches!(connection.read(), Read::Data(_)));
-    assert_eq!(connection.paths[0].acknowledges, 1, "on the best path");
+    assert_eq!(connection.paths()[0].acknowledges, 1, "on the best path");
     assert_eq!(connection.shared().window, 1);
 }
 
 #[test]
 fn the_application_hears_of_a_path_once_and_only_of_one_that_was_up() {
     let mut connection = connection(Numbering::Segments, Reinjection::Early, 100);
-    let address = connection.paths[0].address;
+    let address = connection.paths()[0].address;
     connection.tell(0, PathState::Up);
     connection.tell(0, PathState::Down);
     connection.tell(0, PathState::Down);
@@ -446,7 +448,7 @@ fn the_application_hears_of_a_path_once_and_only_of_one_that_was_up() {
         Some(Notice::Path(address, PathState::Down))
     );
     assert_eq!(connection.poll_notice(), None);
-    connection.paths.put(2, Lane::new(3, 30));
+    connection.paths_mut().put(2, Lane::new(3, 30));
     connection.tell(2, PathState::Closed);
     assert_eq!(connection.poll_notice(), None);
 }
@@ -454,7 +456,7 @@ fn the_application_hears_of_a_path_once_and_only_of_one_that_was_up() {
 #[test]
 fn the_best_path_works_and_is_fast_and_siblings_are_those_that_work() {
     let mut connection = connection(Numbering::Segments, Reinjection::Early, 100);
-    let paths = &mut connection.paths;
+    let paths = connection.paths_mut();
     assert!(paths.best() == Some(0) && paths.works_beside(0));
     paths.introduce(0);
     assert_eq!(paths[0].sender.siblings().len(), 1);

@@ -10,42 +10,44 @@ use restp_services::connection_management::Notice;
 impl Connection {
     /// Takes a segment of the subflow `ordinal`.
     pub(crate) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) -> Verdict {
-        self.shared.paths.introduce(ordinal);
+        self.shared.paths_mut().introduce(ordinal);
         let shared = self.shared.shared();
-        let (verdict, news) = self.shared.paths[ordinal].tcp.handle_path(now, shared, packet);
+        let (verdict, news) = self.shared.paths_mut()[ordinal]
+            .tcp
+            .handle_path(now, shared, packet);
         self.collect(now, ordinal, Some(news), false);
         verdict
     }
 
     /// What a segment has said, or a deadline has come to: the timer ran out. Then what became of the subflow.
     pub(super) fn collect(&mut self, now: Time, ordinal: usize, news: Option<News>, timed_out: bool) {
-        if self.shared.paths[ordinal].tcp.is_alone() {
+        if self.shared.paths()[ordinal].tcp.is_alone() {
             return; // the host makes it a connection of its own, with its notices
         }
         let mut ended = None;
-        while let Some(notice) = self.shared.paths[ordinal].tcp.poll_notice() {
+        while let Some(notice) = self.shared.paths_mut()[ordinal].tcp.poll_notice() {
             match notice {
                 Notice::Connected | Notice::Accepted => self.on_established(now, ordinal),
                 Notice::Closed(reason) => ended = Some(reason),
                 _ => {}
             }
         }
-        if self.shared.paths[ordinal].tcp.is_usable() {
+        if self.shared.paths()[ordinal].tcp.is_usable() {
             self.shared.tell(ordinal, PathState::Up);
         }
         if let Some(news) = news {
             self.on_news(now, ordinal, news);
         }
-        let tcp = &mut self.shared.paths[ordinal].tcp;
+        let tcp = &mut self.shared.paths_mut()[ordinal].tcp;
         if tcp.was_finished() && !tcp.is_over() {
             tcp.finish(); // the peer gives this path up; what it has not delivered goes elsewhere
         }
         if timed_out {
             // What it carried is given to another, before anything new, as Linux does it.
-            self.shared.paths[ordinal].reinjections += 1;
+            self.shared.paths_mut()[ordinal].reinjections += 1;
             self.shared.place_again(ordinal);
         }
-        let member = &self.shared.paths[ordinal];
+        let member = &self.shared.paths()[ordinal];
         if member.tcp.is_over() && !member.gone {
             self.on_member_closed(now, ordinal, ended.unwrap_or(CloseReason::Reset));
         }
@@ -55,7 +57,7 @@ impl Connection {
     /// The first subflow establishes the connection.
     fn on_established(&mut self, now: Time, ordinal: usize) {
         if self.shared.establish(now) {
-            let granted = self.shared.paths[ordinal].tcp.peer_window_bytes();
+            let granted = self.shared.paths()[ordinal].tcp.peer_window_bytes();
             self.shared.sender_mut().set_window(granted);
         }
     }
@@ -70,7 +72,7 @@ impl Connection {
         }
         if let Some(fin) = news.fin {
             let _counted = self.shared.on_data_fin(now, fin);
-            self.shared.paths[ordinal].tcp.acknowledge_soon();
+            self.shared.paths_mut()[ordinal].tcp.acknowledge_soon();
         }
     }
 }

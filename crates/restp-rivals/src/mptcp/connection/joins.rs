@@ -85,7 +85,7 @@ impl Connection {
 
     /// One more path to use, as soon as joins are possible.
     pub(crate) fn add_path(&mut self, path: PathAddress, backup: bool) -> Result<(), OpenError> {
-        if self.shared.paths.len() + self.lines.len() >= MAX_SUBFLOWS {
+        if self.shared.paths().len() + self.lines.len() >= MAX_SUBFLOWS {
             return Err(OpenError::Unsupported(format!(
                 "a connection has {MAX_SUBFLOWS} subflows at most, so {} cannot be used as well",
                 path.local
@@ -100,12 +100,12 @@ impl Connection {
         let on_it = |member: &Member| member.tcp.address() == path;
         let others = self
             .shared
-            .paths
+            .paths()
             .iter()
             .any(|member| member.tcp.is_usable() && !on_it(member));
         let found = self
             .shared
-            .paths
+            .paths()
             .iter()
             .position(|member| on_it(member) && !member.gone);
         let (Some(ordinal), true) = (found, others) else {
@@ -114,14 +114,14 @@ impl Connection {
                 path.local
             )));
         };
-        self.shared.paths[ordinal].tcp.abort();
+        self.shared.paths_mut()[ordinal].tcp.abort();
         self.collect(now, ordinal, None, false);
         Ok(())
     }
 
     /// The next path to join on, now that joins are possible.
     pub(crate) fn take_dial(&mut self) -> Option<Dial> {
-        let settled = self.shared.paths.iter().any(|member| member.tcp.is_settled());
+        let settled = self.shared.paths().iter().any(|member| member.tcp.is_settled());
         if settled && self.shared.is_established() {
             return self.lines.pop_front();
         }
@@ -130,7 +130,7 @@ impl Connection {
 
     /// Joins from here; the ordinal of the new subflow.
     pub(crate) fn dial(&mut self, now: Time, join: Join, backup: bool) -> Option<usize> {
-        let address = self.shared.paths.len() as u8;
+        let address = self.shared.paths().len() as u8;
         let set_up = SetUp::joins(self.keys()?, join.nonce, address, backup);
         let Join { path, ports, isn, .. } = join;
         let tcp = Tcp::open(
@@ -149,10 +149,10 @@ impl Connection {
         let Some(Multipath::Join { backup, nonce, .. }) = syn.options.multipath else {
             return None;
         };
-        if !self.shared.is_established() || self.shared.paths.len() >= MAX_SUBFLOWS {
+        if !self.shared.is_established() || self.shared.paths().len() >= MAX_SUBFLOWS {
             return None;
         }
-        let address = self.shared.paths.len() as u8;
+        let address = self.shared.paths().len() as u8;
         let set_up = SetUp::admits(self.keys()?, join.nonce, nonce, address, backup);
         let tcp = Tcp::accept(
             now,
@@ -167,24 +167,24 @@ impl Connection {
 
     /// Is the subflow over, so that its ports may be used again?
     pub(crate) fn has_ended(&self, ordinal: usize) -> bool {
-        let mut members = self.shared.paths.iter();
+        let mut members = self.shared.paths().iter();
         members.nth(ordinal).is_none_or(|member| member.tcp.is_closed())
     }
 
     /// A subflow is gone: the others take over what it carried. The connection goes with the last one.
     pub(super) fn on_member_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
-        self.shared.paths[ordinal].gone = true;
+        self.shared.paths_mut()[ordinal].gone = true;
         self.shared.place_again(ordinal);
         self.shared.tell(ordinal, PathState::Closed);
-        if self.shared.paths.iter().all(|member| member.gone) {
+        if self.shared.paths().iter().all(|member| member.gone) {
             self.lines.clear();
             self.shared.end(now, reason);
         }
     }
 
     fn put(&mut self, tcp: Tcp) -> usize {
-        let ordinal = self.shared.paths.len();
-        self.shared.paths.put(ordinal, Member::new(tcp));
+        let ordinal = self.shared.paths().len();
+        self.shared.paths_mut().put(ordinal, Member::new(tcp));
         ordinal
     }
 }

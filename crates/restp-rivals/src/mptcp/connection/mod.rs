@@ -77,7 +77,7 @@ impl Connection {
 
     /// Both keys, once they are known: joins are held to them.
     pub(crate) fn keys(&self) -> Option<Keys> {
-        self.shared.paths.iter().find_map(|member| member.tcp.keys())
+        self.shared.paths().iter().find_map(|member| member.tcp.keys())
     }
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed()
@@ -89,7 +89,7 @@ impl Connection {
         self.shared.is_unknown()
     }
     pub(crate) fn owes_acknowledgement(&self) -> bool {
-        let mut members = self.shared.paths.iter();
+        let mut members = self.shared.paths().iter();
         members.any(|member| member.tcp.owes_acknowledgement())
     }
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
@@ -98,7 +98,7 @@ impl Connection {
 
     /// The one TCP that is left when the peer knows no other, with everything written so far.
     pub(crate) fn take_single(&mut self, now: Time) -> Option<Tcp> {
-        let mut members = self.shared.paths.iter();
+        let mut members = self.shared.paths().iter();
         let alone = members.position(|member| member.tcp.is_alone())?;
         let (member, written, ends) = self.shared.take_single(alone);
         let mut tcp = member.tcp;
@@ -149,7 +149,7 @@ impl Connection {
             return;
         }
         self.lines.clear();
-        for member in self.shared.paths.iter_mut() {
+        for member in self.shared.paths_mut().iter_mut() {
             if member.tcp.sender().is_failing() {
                 member.tcp.abort();
             } else {
@@ -162,7 +162,7 @@ impl Connection {
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         let sent = self.shared.poll_transmit(now, out);
         if let Some(ordinal) = sent
-            && self.shared.paths[ordinal].tcp.is_closed()
+            && self.shared.paths()[ordinal].tcp.is_closed()
         {
             self.collect(now, ordinal, None, false);
         }
@@ -176,11 +176,11 @@ impl Connection {
 
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
-        for ordinal in 0..self.shared.paths.len() {
-            let member = &self.shared.paths[ordinal];
+        for ordinal in 0..self.shared.paths().len() {
+            let member = &self.shared.paths()[ordinal];
             if !member.gone || !member.tcp.is_closed() {
-                self.shared.paths.introduce(ordinal);
-                let timed_out = self.shared.paths[ordinal].tcp.on_deadline(now);
+                self.shared.paths_mut().introduce(ordinal);
+                let timed_out = self.shared.paths_mut()[ordinal].tcp.on_deadline(now);
                 self.collect(now, ordinal, None, timed_out);
             }
         }
@@ -189,8 +189,8 @@ impl Connection {
 
     pub(crate) fn stats(&self) -> FlowStats {
         let mut total = self.shared.stats();
-        let best = self.shared.paths.best().unwrap_or(0);
-        if let Some(member) = self.shared.paths.iter().nth(best) {
+        let best = self.shared.paths().best().unwrap_or(0);
+        if let Some(member) = self.shared.paths().iter().nth(best) {
             total.path = Some(member.tcp.address());
             total.srtt = member.tcp.sender().smoothed_rtt();
             total.rto = Some(member.tcp.sender().timeout());
