@@ -1,7 +1,8 @@
 //! What a user sets for a whole endpoint.
 
 use crate::composition::{Composition, ValidComposition};
-use restp_services::connection_management::CookieParameters;
+use restp_services::connection_management::{CookieParameters, LocalPorts};
+use siphasher::sip::SipHasher24;
 use std::fmt;
 
 /// Where initial sequence numbers come from.
@@ -93,5 +94,17 @@ impl EndpointConfig {
             acceptance,
         });
         self
+    }
+
+    /// Where the ports of flows opened here begin: elsewhere in each life of a host, whose peers may still know the flows of
+    /// the last one (RFC 6056 §3.3).
+    pub(crate) fn local_ports(&self) -> LocalPorts {
+        match (self.first_port, self.initial_numbers) {
+            (Some(first), _) => LocalPorts::new(first),
+            (None, InitialNumbers::Fixed(_)) => LocalPorts::anywhere(0),
+            (None, InitialNumbers::Keyed(key)) => {
+                LocalPorts::anywhere(SipHasher24::new_with_key(&key).hash(b"first port"))
+            }
+        }
     }
 }

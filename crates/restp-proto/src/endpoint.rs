@@ -1,7 +1,6 @@
 //! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
-mod local_ports;
 mod session;
 mod stranger;
 mod table;
@@ -13,11 +12,10 @@ use crate::config::{EndpointConfig, InitialNumbers};
 use crate::connection::{Connection, Packet, Ports};
 use crate::wire::{ErrorControl, Header, Services, verify_header};
 use bytes::Bytes;
-use local_ports::LocalPorts;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
-use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, ReplayFilter};
+use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, LocalPorts, ReplayFilter};
 use session::Session;
 use siphasher::sip::SipHasher24;
 use std::collections::VecDeque;
@@ -85,7 +83,7 @@ impl Endpoint {
             turn_left: TURN,
             refusals: VecDeque::new(),
             events: VecDeque::new(),
-            local_ports: LocalPorts::new(&config),
+            local_ports: config.local_ports(),
             stats: EndpointStats::default(),
             mint: CookieMint::new(config.cookies),
             flights: ReplayFilter::new(config.cookies.key),

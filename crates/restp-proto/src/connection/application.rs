@@ -33,24 +33,9 @@ impl Connection {
 
     /// Takes the next data for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.receiver.read() {
-            self.counters.delivered_bytes += data.len() as u64;
-            self.counters.delivered_messages += 1;
-            self.offer_window();
-            return Read::Data(data);
-        }
-        if self.release.remote_finished() || self.state.is_over() {
-            Read::End
-        } else {
-            Read::Empty
-        }
-    }
-
-    /// Reading has made room: tell a sender that believes there is none.
-    fn offer_window(&mut self) {
-        if self.composition.flow_control != FlowControl::None && !self.state.is_over() {
-            self.receiver.offer_window();
-        }
+        let over = self.state.is_over();
+        let offers = self.composition.flow_control != FlowControl::None && !over;
+        self.receiver.read(over || self.release.remote_finished(), offers)
     }
 
     /// No more writes will come.

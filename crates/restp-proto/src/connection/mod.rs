@@ -23,6 +23,7 @@ mod timers;
 
 pub(crate) use intake::Packet;
 pub(crate) use receive::granted;
+pub(crate) use restp_services::connection_management::Ports;
 pub(crate) use subflow::{MAX_PATHS, Said, Setup, asks_for_integrity, hash_of};
 
 use state::State;
@@ -43,13 +44,6 @@ use stats::Counters;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use subflow::Subflow;
-
-/// The two ports of an association.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ports {
-    pub(crate) local: u16,
-    pub(crate) remote: u16,
-}
 
 /// Explicit congestion notification (RFC 3168 §6.1, OP-59).
 #[derive(Debug, Default)]

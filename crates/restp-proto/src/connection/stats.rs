@@ -14,8 +14,6 @@ pub(super) struct Counters {
     pub(super) early_segments: u64,
     pub(super) received_packets: u64,
     pub(super) received_bytes: u64,
-    pub(super) delivered_bytes: u64,
-    pub(super) delivered_messages: u64,
     pub(super) duplicate_packets: u64,
     /// Segments that came after they had been skipped.
     pub(super) late_packets: u64,
@@ -40,8 +38,6 @@ impl Counters {
             early_segments: 0,
             received_packets: 0,
             received_bytes: 0,
-            delivered_bytes: 0,
-            delivered_messages: 0,
             duplicate_packets: 0,
             late_packets: 0,
             rejected_packets: 0,
@@ -59,6 +55,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
     let (n, sent) = (&c.counters, c.sender.counters());
     let kept =
         c.sender.memory() + c.receiver.memory() + c.subflow.as_ref().map_or(0, |subflow| subflow.memory());
+    let (delivered_bytes, delivered_messages) = c.receiver.delivered();
     FlowStats {
         path: Some(c.address),
         handshake: n.handshake,
@@ -68,8 +65,8 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         received_bytes: n.received_bytes,
         sent_payload_bytes: sent.sent_payload_bytes,
         early_segments: n.early_segments,
-        delivered_bytes: n.delivered_bytes,
-        delivered_messages: n.delivered_messages,
+        delivered_bytes,
+        delivered_messages,
         retransmitted_packets: sent.retransmitted_packets,
         repeated_payload_bytes: sent.retransmitted_payload_bytes,
         report_bytes: None,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Ecn, Event, Head, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
+use restp_services::connection_management::EPHEMERAL;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -32,9 +33,6 @@ impl Default for UdpConfig {
         }
     }
 }
-
-/// First port of flows opened here (RFC 6335 §6, dynamic ports).
-const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// A host's UDP.
 #[derive(Debug, Default)]
@@ -184,7 +182,7 @@ impl Machine for Udp {
 impl Flow for Udp {
     fn open(&mut self, _now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
         let free = |local: &u16| !self.by_ports.contains_key(&(path.remote, port, *local));
-        let Some(local) = (FIRST_DYNAMIC_PORT..=u16::MAX).find(free) else {
+        let Some(local) = EPHEMERAL.into_iter().find(free) else {
             return Err(OpenError::NoPort(path.remote));
         };
         let id = self.add(path, local, port);

@@ -6,6 +6,7 @@ mod cookie;
 mod join;
 mod notice;
 mod opportunistic;
+mod ports;
 mod release;
 mod replay;
 mod three_way;
@@ -14,6 +15,7 @@ pub use cookie::{Cookie, CookieCache, CookieLength, CookieMint, CookieParameters
 pub use join::{JoinHash, Key, Keys, Nonce, first_long_number, first_number};
 pub use notice::Notice;
 pub use opportunistic::{EARLY_SEGMENTS, Exchange, Proof};
+pub use ports::{EPHEMERAL, LocalPorts, Ports};
 pub use release::{Release, TIME_WAIT};
 pub use replay::{Flight, ReplayFilter};
 pub use three_way::{Handshake, HandshakeParameters};

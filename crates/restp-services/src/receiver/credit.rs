@@ -44,7 +44,7 @@ impl Receiver {
 
     /// Reading has made room: a sender that believes there is none hears of it, once however much is read, because repeats
     /// would count as duplicates.
-    pub fn offer_window(&mut self) {
+    pub(super) fn offer_window(&mut self) {
         let (next, unread) = self.units();
         if self.window.update_is_due(next, unread) {
             self.ack.on_urgent_once();

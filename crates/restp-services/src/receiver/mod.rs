@@ -24,6 +24,7 @@ use crate::ordering::{HoldParameters, Inbox, Ordering, Reassembly};
 use crate::reliability::FecDecoder;
 use bytes::Bytes;
 use repair::Repairs;
+use restp_base::flow::Read;
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
 pub(crate) use store::Store;
@@ -51,6 +52,8 @@ pub struct Receiver {
     fin: Option<u64>,
     /// The application does not read any more.
     discards: bool,
+    /// Bytes and pieces read.
+    delivered: (u64, u64),
 }
 
 impl Receiver {
@@ -74,6 +77,7 @@ impl Receiver {
             hold,
             fin: None,
             discards: false,
+            delivered: (0, 0),
         }
     }
 
@@ -125,9 +129,22 @@ impl Receiver {
         &self.ack
     }
 
-    /// Takes the next data for the reader.
-    pub fn read(&mut self) -> Option<Bytes> {
-        self.inbox.pop()
+    /// Takes the next data for the reader; there is no more when `ended` and nothing waits. With `offers` a sender that
+    /// believes there is no room is told when reading has made some.
+    pub fn read(&mut self, ended: bool, offers: bool) -> Read {
+        let Some(data) = self.inbox.pop() else {
+            return if ended { Read::End } else { Read::Empty };
+        };
+        self.delivered.0 += data.len() as u64;
+        self.delivered.1 += 1;
+        if offers {
+            self.offer_window();
+        }
+        Read::Data(data)
+    }
+    /// What was read so far: bytes, and pieces.
+    pub fn delivered(&self) -> (u64, u64) {
+        self.delivered
     }
     /// Everything that waits, for somebody else who tells the reader.
     pub fn drain(&mut self) -> impl Iterator<Item = Bytes> {

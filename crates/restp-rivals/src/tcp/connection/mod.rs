@@ -11,6 +11,7 @@ mod timers;
 
 pub(crate) use agreement::{UNSCALED, shift_for};
 pub(crate) use intake::{Packet, Verdict};
+pub(crate) use restp_services::connection_management::Ports;
 
 use super::parameters::TcpParameters;
 use super::wire::Header;
@@ -30,13 +31,6 @@ use restp_services::sender::Sender;
 use state::State;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The two ports of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ports {
-    pub(crate) local: u16,
-    pub(crate) remote: u16,
-}
 
 /// First number of the sender's segments, which never travel.
 const FIRST_SEGMENT: u64 = sequence::ORIGIN;
@@ -194,24 +188,8 @@ impl Connection {
 
     /// Takes the next bytes for the reader.
     pub(crate) fn read(&mut self) -> Read {
-        if let Some(data) = self.receiver.read() {
-            self.stats.delivered_bytes += data.len() as u64;
-            self.stats.delivered_messages += 1;
-            self.offer_window();
-            return Read::Data(data);
-        }
-        if self.release.remote_finished() || self.state.is_over() {
-            Read::End
-        } else {
-            Read::Empty
-        }
-    }
-
-    /// Reading has made room: tell a sender that believes there is none.
-    fn offer_window(&mut self) {
-        if self.state == State::Established {
-            self.receiver.offer_window();
-        }
+        let ended = self.release.remote_finished() || self.state.is_over();
+        self.receiver.read(ended, self.state == State::Established)
     }
 
     /// RCV.NXT; the byte behind nothing before the peer's SYN.
@@ -242,7 +220,10 @@ impl Connection {
         let sending = self.sender.memory() + self.numbers.memory();
         let sent = self.sender.counters();
         let receiving = self.receiver.memory();
+        let (delivered_bytes, delivered_messages) = self.receiver.delivered();
         FlowStats {
+            delivered_bytes,
+            delivered_messages,
             sent_payload_bytes: sent.sent_payload_bytes,
             retransmitted_packets: sent.retransmitted_packets,
             repeated_payload_bytes: sent.retransmitted_payload_bytes,

@@ -12,12 +12,11 @@ use crate::tcp::wire::{Flags, Header};
 use restp_base::flow::FlowId;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
-use restp_services::connection_management::{self as management, Exchange, JoinHash, Keys, Nonce, Proof};
+use restp_services::connection_management::{
+    self as management, EPHEMERAL, Exchange, JoinHash, Keys, Nonce, Proof,
+};
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 
-/// Ports of connections opened here (RFC 6335 §6).
-const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 /// Resets that may wait to be sent; more are dropped, as the network might.
 const MAX_RESETS: usize = 64;
 
@@ -167,7 +166,7 @@ impl Tcp {
         };
         let free =
             |local: &u16| !self.by_key.contains_key(&key(*local)) && self.config.listen != Some(*local);
-        DYNAMIC_PORTS.into_iter().find(free).map(key)
+        EPHEMERAL.into_iter().find(free).map(key)
     }
 
     /// A key whose token names no connection yet.

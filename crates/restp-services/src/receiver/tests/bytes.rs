@@ -98,10 +98,10 @@ fn pieces_are_bounded_whatever_their_size() {
         assert_eq!(arrives(&mut receiver, start, 1), Arrival::InOrder);
     }
     assert_eq!(arrives(&mut receiver, 16_384, 1), Arrival::BeyondWindow);
-    receiver.read();
+    receiver.read(false, false);
     assert_eq!(arrives(&mut receiver, 16_384, 1), Arrival::InOrder);
     for start in [20_000, 20_002, 20_004] {
-        receiver.read();
+        receiver.read(false, false);
         assert_eq!(arrives(&mut receiver, start, 1), Arrival::OutOfOrder);
     }
     assert_eq!(

@@ -36,13 +36,11 @@ fn an_update_is_due_once_when_reading_opens_a_shut_window() {
     receiver.offer_window();
     assert_eq!(owed(&mut receiver), 0, "nothing was read");
     for _ in 0..3 {
-        receiver.read();
-        receiver.offer_window();
+        receiver.read(false, true);
     }
     assert_eq!(owed(&mut receiver), 1);
     assert_eq!(receiver.advertise(), 3);
-    receiver.read();
-    receiver.offer_window();
+    receiver.read(false, true);
     assert_eq!(owed(&mut receiver), 0, "the peer knows of three");
 }
 
@@ -73,7 +71,8 @@ fn a_window_of_bytes_is_shifted_and_counts_unread_units_that_have_begun() {
         assert_eq!(receiver.on_bytes(at(0), stretch, None), Arrival::InOrder);
     }
     assert_eq!(receiver.advertise(), 0);
-    receiver.read();
+    assert!(matches!(receiver.read(true, false), Read::Data(_)));
+    assert_eq!(receiver.delivered(), (399, 1));
     assert_eq!(receiver.advertise(), 99, "one byte takes a unit of 4");
     assert_eq!(receiver.edge(), 1400 + 4 * 99);
 }

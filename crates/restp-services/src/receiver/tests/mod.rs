@@ -66,9 +66,12 @@ fn all_arrive(receiver: &mut Receiver, numbers: std::ops::Range<u64>) {
 
 /// What the reader gets, by the bytes of each piece.
 fn read(receiver: &mut Receiver) -> Vec<usize> {
-    std::iter::from_fn(|| receiver.read())
-        .map(|piece| piece.len())
-        .collect()
+    std::iter::from_fn(|| match receiver.read(false, false) {
+        Read::Data(data) => Some(data),
+        Read::Empty | Read::End => None,
+    })
+    .map(|piece| piece.len())
+    .collect()
 }
 
 /// How many acknowledgements are owed at once; they leave.
