@@ -174,7 +174,12 @@ impl Ranges {
 
     /// Position of the first range that ends above `number`.
     fn first_ending_above(&self, number: u64) -> usize {
-        self.ranges.partition_point(|r| r.end <= number)
+        match self.ranges.back() {
+            None => 0,
+            // Mostly asked about the highest range there is, or about what lies above it.
+            Some(last) if last.start <= number => self.ranges.len() - usize::from(number < last.end),
+            Some(_) => self.ranges.partition_point(|r| r.end <= number),
+        }
     }
 }
 
