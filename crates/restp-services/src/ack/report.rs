@@ -23,7 +23,9 @@ impl AckReport {
     pub fn pointer(cumulative: u64) -> Self {
         AckReport {
             cumulative,
-            ..Default::default()
+            received: SmallVec::new(),
+            missing: SmallVec::new(),
+            lost: 0..0,
         }
     }
 }

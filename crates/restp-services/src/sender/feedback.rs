@@ -45,11 +45,34 @@ impl Sender {
             .other_lanes()
             .map(|id| (id, self.on(id, Sender::before_feedback)));
         let others: SmallVec<[_; 4]> = others.collect();
+        let was_idle = self.board.is_empty();
         let mut feedback = self.board.acknowledge(now, peer.report)?;
-        self.buffer.release_below(self.board.first());
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }
+        if was_idle {
+            self.on_progress(now, &feedback); // nothing was out that the report could speak of
+        } else {
+            self.buffer.release_below(self.board.first());
+            self.weigh(peer, &mut feedback);
+            self.judge(now, peer, &feedback, outstanding);
+        }
+        if peer.echoes_mark {
+            self.on_mark(now, outstanding);
+        }
+        for (id, outstanding) in others {
+            self.on(id, |sender| {
+                sender.judge(now, peer, &feedback, outstanding);
+                if peer.echoes_mark {
+                    sender.on_mark(now, outstanding);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// What the packet that brought the report makes of the feedback.
+    fn weigh(&mut self, peer: &PeerReport<'_>, feedback: &mut Feedback) {
         feedback.duplicate &= peer.is_bare_repeat;
         if feedback.duplicate && self.lane.outage.explains_duplicate(peer.report.cumulative) {
             feedback.duplicate = false;
@@ -57,15 +80,6 @@ impl Sender {
         if feedback.advanced > 0 && peer.echoed_rtt.is_some() {
             feedback.rtt = peer.echoed_rtt;
         }
-        let mut own = self.board.feedback_in_hand(&feedback);
-        self.judge(now, peer, &mut own, outstanding);
-        for (id, outstanding) in others {
-            self.on(id, |sender| {
-                let mut own = sender.board.feedback_in_hand(&feedback);
-                sender.judge(now, peer, &mut own, outstanding);
-            });
-        }
-        Ok(())
     }
 
     /// Notes whether the lane's window is in use. Returns what is in flight, in bytes.
@@ -78,8 +92,9 @@ impl Sender {
         outstanding
     }
 
-    /// Recovery, loss handling, congestion.
-    fn judge(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &mut Feedback, outstanding: u64) {
+    /// Recovery, loss handling, congestion of the lane in hand, after a report that changed `all`.
+    fn judge(&mut self, now: Time, peer: &PeerReport<'_>, all: &Feedback, outstanding: u64) {
+        let feedback = &mut self.board.feedback_in_hand(all);
         if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
             self.lane.answered_at = now;
         }
@@ -106,9 +121,6 @@ impl Sender {
         self.lane.on_losses(now, self.board.losses(), reaction, load);
         self.lane
             .on_findings(now, feedback, findings, reaction, outstanding, load);
-        if peer.echoes_mark {
-            self.on_mark(now, outstanding);
-        }
     }
 
     /// Time has shown what no report did: overtaken segments that were given time to come are lost (RFC 8985 §6.3).

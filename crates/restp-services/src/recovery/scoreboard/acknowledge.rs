@@ -16,10 +16,10 @@ impl Scoreboard {
         self.check(report)?;
         self.lanes.iter_mut().for_each(Lane::begin_report);
         let mut feedback = Feedback::default();
-        if report.cumulative < self.first {
-            return Ok(feedback); // late: everything it says is known
+        if report.cumulative < self.first || self.entries.is_empty() {
+            return Ok(feedback); // late, or about nothing: everything it says is known
         }
-        feedback.duplicate = report.cumulative == self.first && !self.entries.is_empty();
+        feedback.duplicate = report.cumulative == self.first;
         self.pass(now, report.cumulative, &mut feedback);
         for range in &report.received {
             self.deliver(now, range.clone(), &mut feedback);
@@ -41,9 +41,13 @@ impl Scoreboard {
     /// Is the report possible?
     fn check(&self, report: &AckReport) -> Result<(), FalseReport> {
         let (pointer, next) = (report.cumulative, self.next());
-        let ranges = report.received.iter().chain(&report.missing);
-        let ends = ranges.chain([&report.lost]).map(|range| range.end);
-        let highest = ends.fold(pointer, u64::max);
+        let mut highest = pointer.max(report.lost.end);
+        for range in &report.received {
+            highest = highest.max(range.end);
+        }
+        for range in &report.missing {
+            highest = highest.max(range.end);
+        }
         if highest > next {
             return Err(FalseReport::Unsent {
                 reported: highest - 1,
