@@ -144,6 +144,40 @@ pub enum Wakeup {
     Expiry,
 }
 
+/// The earliest of several deadlines, and why it is one. Of two at one time the first that was told stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Earliest {
+    at: Time,
+    why: Wakeup,
+}
+
+impl Earliest {
+    /// None yet.
+    pub const NONE: Earliest = Earliest {
+        at: Time::MAX,
+        why: Wakeup::Expiry,
+    };
+
+    /// That of a part, if it has one.
+    pub fn of(part: Option<(Time, Wakeup)>) -> Self {
+        part.map_or(Self::NONE, |(at, why)| Earliest { at, why })
+    }
+
+    /// This or `at`, whichever is earlier.
+    #[must_use]
+    pub fn or(self, at: Option<Time>, why: Wakeup) -> Self {
+        match at {
+            Some(at) if at < self.at => Earliest { at, why },
+            _ => self,
+        }
+    }
+
+    /// The deadline, if there is one.
+    pub fn deadline(self) -> Option<(Time, Wakeup)> {
+        (self.at != Time::MAX).then_some((self.at, self.why))
+    }
+}
+
 /// What a machine tells the application, per flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

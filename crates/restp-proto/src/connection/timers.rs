@@ -3,7 +3,7 @@
 
 use super::{Connection, State};
 use restp_base::flow::CloseReason;
-use restp_base::machine::Wakeup;
+use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::sender::TimeoutOutcome;
 
@@ -27,30 +27,17 @@ impl Connection {
     }
 
     fn established_deadline(&self) -> Option<(Time, Wakeup)> {
-        let mut earliest = (Time::MAX, Wakeup::Expiry);
-        let mut consider = |at: Option<Time>, why| {
-            if let Some(at) = at
-                && at < earliest.0
-            {
-                earliest = (at, why);
-            }
-        };
-        if let Some((at, why)) = self.sender.deadline() {
-            consider(Some(at), why);
-        }
-        consider(
-            self.receiver
-                .ack_timer()
-                .deadline()
-                .filter(|_| self.has_feedback()),
-            Wakeup::Acknowledgement,
-        );
-        consider(self.sender.pacing_deadline(), Wakeup::Pacing);
-        consider(self.hold_deadline(), Wakeup::Expiry);
-        consider(self.keepalive_deadline(), Wakeup::Probe);
-        consider(self.silence_deadline(), Wakeup::Expiry);
-        consider(self.progress_deadline(), Wakeup::Expiry);
-        (earliest.0 != Time::MAX).then_some(earliest)
+        let acknowledgement = self.receiver.ack_timer().deadline();
+        Earliest::of(self.sender.deadline())
+            .or(
+                acknowledgement.filter(|_| self.has_feedback()),
+                Wakeup::Acknowledgement,
+            )
+            .or(self.hold_deadline(), Wakeup::Expiry)
+            .or(self.keepalive_deadline(), Wakeup::Probe)
+            .or(self.silence_deadline(), Wakeup::Expiry)
+            .or(self.progress_deadline(), Wakeup::Expiry)
+            .deadline()
     }
 
     /// Acts on every deadline that has come. Early calls do no harm.

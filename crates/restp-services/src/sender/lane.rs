@@ -6,7 +6,7 @@ use crate::loss_handling::Reaction;
 use crate::path_management::{Pacer, PathMtu};
 use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
-use restp_base::machine::Wakeup;
+use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::Time;
 
 use super::gate::Gate;
@@ -77,14 +77,13 @@ impl Lane {
         })
     }
 
-    /// When something is due here, and why.
-    pub(super) fn timers(&self) -> [(Option<Time>, Wakeup); 4] {
-        [
-            (self.rto.deadline(), Wakeup::Retransmission),
-            (self.recovery.deadline(), Wakeup::Retransmission),
-            (self.gate.paced_until(), Wakeup::Pacing),
-            (self.mtu.deadline(), Wakeup::Probe),
-        ]
+    /// The earlier of what is due here and `earliest`.
+    pub(super) fn deadline(&self, earliest: Earliest) -> Earliest {
+        earliest
+            .or(self.rto.deadline(), Wakeup::Retransmission)
+            .or(self.recovery.deadline(), Wakeup::Retransmission)
+            .or(self.gate.paced_until(), Wakeup::Pacing)
+            .or(self.mtu.deadline(), Wakeup::Probe)
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.

@@ -6,7 +6,7 @@ use crate::congestion::CongestionEvent;
 use crate::loss_handling::Finding;
 use crate::reliability::FecEncoder;
 use bytes::Bytes;
-use restp_base::machine::Wakeup;
+use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::{Duration, Time};
 
 /// What came of a look at the timers.
@@ -33,17 +33,15 @@ impl TimeoutOutcome {
 impl Sender {
     /// When to call [`Sender::on_deadline`] or [`Sender::next`], and why.
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
-        let shared = [
-            (
+        let lanes = std::iter::once(&self.lane).chain(&self.others);
+        lanes
+            .fold(Earliest::NONE, |earliest, lane| lane.deadline(earliest))
+            .or(
                 self.encoder.as_ref().and_then(FecEncoder::deadline),
                 Wakeup::Encoding,
-            ),
-            (self.probing.window_probe_at(), Wakeup::Probe),
-        ];
-        let others = self.others.iter().flat_map(Lane::timers);
-        let timers = self.lane.timers().into_iter().chain(shared).chain(others);
-        let set = timers.filter_map(|(at, why)| Some((at?, why)));
-        set.min_by_key(|(at, _)| *at)
+            )
+            .or(self.probing.window_probe_at(), Wakeup::Probe)
+            .deadline()
     }
 
     /// When pacing lets the next segment leave.
