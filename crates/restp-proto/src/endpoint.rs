@@ -10,7 +10,7 @@ use crate::association::Dial;
 use crate::composition::ValidComposition;
 use crate::config::{EndpointConfig, InitialNumbers};
 use crate::connection::{Connection, Packet, Ports};
-use crate::wire::{ErrorControl, Header, Services, verify_header};
+use crate::wire::{ErrorControl, Header, Integrity, Services, verify};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
@@ -119,7 +119,8 @@ impl Endpoint {
     }
 
     fn on_datagram(&mut self, now: Time, datagram: &mut Datagram) {
-        let Some((header, payload)) = self.decode(datagram) else {
+        let bytes = datagram.len();
+        let Some((header, payload, is_damaged)) = self.decode(datagram) else {
             return;
         };
         let ports = Ports {
@@ -130,15 +131,11 @@ impl Endpoint {
             ports,
             remote: datagram.path.remote,
         };
-        let head = if datagram.head.is_empty() {
-            &datagram.body[..]
-        } else {
-            &datagram.head[..]
-        };
         let packet = Packet {
             header: &header,
-            head,
             payload,
+            bytes,
+            is_damaged,
             ecn: datagram.ecn,
         };
         match self.table.find(&key) {
@@ -159,39 +156,43 @@ impl Endpoint {
         }
     }
 
-    /// Header and payload of a datagram in either of its two forms. Afterwards the header's bytes are in `head`, or
-    /// in `body` when `head` is empty.
-    fn decode(&mut self, datagram: &mut Datagram) -> Option<(Header, Bytes)> {
-        let total = datagram.len();
-        if !datagram.head.is_empty() {
-            match Header::parse(&datagram.head, total) {
-                Ok((header, length)) if length == datagram.head.len() => {
-                    let payload = std::mem::take(&mut datagram.body);
-                    return self
-                        .verified(&header, &datagram.head)
-                        .then_some((header, payload));
-                }
-                _ => {
-                    // The header ends elsewhere than the sender's buffers do: damaged, or another's machine.
-                    datagram.body = Bytes::from(datagram.to_vec());
-                    datagram.head.clear();
-                }
-            }
+    /// Header and payload of a datagram in either of its two forms, and whether the payload is damaged. Both codes are
+    /// checked here.
+    fn decode(&mut self, datagram: &mut Datagram) -> Option<(Header, Bytes, bool)> {
+        let bytes = datagram.len();
+        if !datagram.head.is_empty() && Header::length(&datagram.head) != Some(datagram.head.len()) {
+            // The header ends elsewhere than the sender's buffers do: damaged, or another's machine.
+            datagram.body = Bytes::from(datagram.to_vec());
+            datagram.head.clear();
         }
-        let Ok((header, length)) = Header::parse(&datagram.body, total) else {
+        let in_one_piece = datagram.head.is_empty();
+        let head: &[u8] = if in_one_piece {
+            &datagram.body
+        } else {
+            &datagram.head
+        };
+        let Ok((header, length)) = Header::parse(head, bytes) else {
             self.stats.malformed += 1;
             return None;
         };
-        let payload = datagram.body.split_off(length);
-        self.verified(&header, &datagram.body)
-            .then_some((header, payload))
-    }
-
-    /// Is the check sum of `header`, whose bytes are `head`, right where it has one?
-    fn verified(&mut self, header: &Header, head: &[u8]) -> bool {
-        let sound = !header.services.error.has(ErrorControl::CRC) || verify_header(head);
+        let payload = if in_one_piece {
+            datagram.body.slice(length..)
+        } else {
+            std::mem::take(&mut datagram.body)
+        };
+        let head = if in_one_piece {
+            &datagram.body[..length]
+        } else {
+            &datagram.head
+        };
+        let integrity = if header.services.error.has(ErrorControl::CRC) {
+            verify(head, &payload)
+        } else {
+            Integrity::Whole
+        };
+        let sound = integrity != Integrity::Unknown;
         self.stats.corrupted_headers += u64::from(!sound); // dropped silently (OP-24)
-        sound
+        sound.then_some((header, payload, integrity == Integrity::Damaged))
     }
 
     /// Something happened to the association `index`: its notices become events, it gets a turn.
@@ -202,7 +203,14 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     fn collect(&mut self, index: u32) {
+        if self.table.at(index).is_some_and(|session| session.has_notices()) {
+            self.collect_all(index);
+        }
+    }
+
+    fn collect_all(&mut self, index: u32) {
         let flow = self.table.flow(index);
         let Some(session) = self.table.at(index) else {
             return;
@@ -232,7 +240,14 @@ impl Endpoint {
     }
 
     /// Dials the paths of `index` whose time has come.
+    #[inline]
     fn dial(&mut self, now: Time, index: u32) {
+        if self.table.at(index).and_then(Session::association).is_some() {
+            self.dial_all(now, index);
+        }
+    }
+
+    fn dial_all(&mut self, now: Time, index: u32) {
         while let Some(dial) = self.table.at(index).and_then(|session| session.poll_dial(now)) {
             self.dial_one(now, index, dial);
         }

@@ -197,7 +197,8 @@ impl FlowResult {
         }
     }
 
-    /// Is there nothing more to wait for?
+    /// Is there nothing more to wait for? Asked after every event.
+    #[inline]
     pub(crate) fn finished(traffic: &Traffic, sender: &Sender, receiver: &Receiver) -> bool {
         match traffic {
             // Without an end: a rate is over the whole run, also when the flow broke off.

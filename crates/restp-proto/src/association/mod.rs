@@ -134,6 +134,9 @@ impl Association {
         let dialled = self.lines.iter().any(|line| line.address.local == local);
         dialled || self.any(|connection| connection.is_on(local))
     }
+    pub(crate) fn has_notices(&self) -> bool {
+        self.shared.has_notices()
+    }
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
         self.shared.poll_notice()
     }

@@ -4,7 +4,6 @@ use super::Connection;
 use crate::composition::Composition;
 use crate::wire::{Header, Snack, Tail, sack, snack};
 use restp_base::ranges::Ranges;
-use restp_base::sequence;
 use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter, Schedule};
 use restp_services::recovery::{Again, Holes, PipeParameters, Reordering};
 
@@ -12,9 +11,8 @@ use restp_services::recovery::{Again, Holes, PipeParameters, Reordering};
 const BLOCK_BYTES: usize = 8;
 const NAK_BYTES: usize = 4;
 
-/// What the peer says; `first` is the lowest number it can say something about. `None`: nothing.
-pub(super) fn report(header: &Header, first: u64) -> Option<AckReport> {
-    let mut report = AckReport::pointer(sequence::expand(first, header.acknowledgement?));
+/// What the peer says beside its pointer.
+pub(super) fn detail(header: &Header, report: &mut AckReport) {
     let next = report.cumulative;
     match &header.tail {
         Tail::Sack(blocks) => report.received.extend(sack::ranges(blocks, next)),
@@ -24,7 +22,6 @@ pub(super) fn report(header: &Header, first: u64) -> Option<AckReport> {
         }
         Tail::None | Tail::Cookie(_) => {}
     }
-    Some(report)
 }
 
 /// What reports are taken for. When a hole is repeated follows from reliability, not from the format (OP-44); what an

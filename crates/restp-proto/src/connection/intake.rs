@@ -4,21 +4,24 @@
 use super::fec::is_encoded;
 use super::subflow::{Answer, Said};
 use super::{Connection, State, acknowledgement, receive};
-use crate::wire::{Flags, Header, verify_payload};
+use crate::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::sequence;
 use restp_base::time::Time;
+use restp_services::ack::AckReport;
 use restp_services::connection_management::{Cookie, EARLY_SEGMENTS, Exchange};
 use restp_services::sender::{Grant, PeerReport};
 
 /// A received packet after the codec: everything a connection looks at.
 pub(crate) struct Packet<'a> {
     pub(crate) header: &'a Header,
-    /// The header's own bytes, for its check sum over the payload.
-    pub(crate) head: &'a [u8],
     pub(crate) payload: Bytes,
+    /// Bytes of all of it.
+    pub(crate) bytes: usize,
+    /// The payload is not what was sent, by its check sum.
+    pub(crate) is_damaged: bool,
     pub(crate) ecn: Ecn,
 }
 
@@ -26,7 +29,7 @@ impl Connection {
     /// Takes a packet of this association. Returns what it says to one of several paths.
     pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Said {
         self.counters.received_packets += 1;
-        self.counters.received_bytes += (packet.head.len() + packet.payload.len()) as u64;
+        self.counters.received_bytes += packet.bytes as u64;
         let header = packet.header;
         if !self.services.agree(&header.services) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
@@ -35,8 +38,7 @@ impl Connection {
             }
             return Said::default();
         }
-        if self.composition.crc && !packet.payload.is_empty() && !verify_payload(packet.head, &packet.payload)
-        {
+        if packet.is_damaged {
             self.counters.corrupted_packets += 1; // treated as missing (OP-24)
             return Said::default();
         }
@@ -281,9 +283,11 @@ impl Connection {
     /// What the packet says of what was sent. False when the peer acknowledges what was never sent; then nothing else in
     /// the packet is believed.
     fn on_feedback(&mut self, now: Time, header: &Header, bare: bool) -> bool {
-        let Some(mut report) = acknowledgement::report(header, self.sender.first()) else {
+        let Some(number) = header.acknowledgement else {
             return true;
         };
+        let mut report = AckReport::pointer(sequence::expand(self.sender.first(), number));
+        acknowledgement::detail(header, &mut report);
         report.lost = self.reported_loss(header, report.cumulative);
         // Each SYN-ACK is acknowledged; that repeats nothing said of data.
         let of_answer = report.cumulative == self.origin && self.unconfirmed_answers > 0;

@@ -232,6 +232,11 @@ impl Connection {
         self.receiver.ack_timer().is_owed()
     }
 
+    /// Is there something to tell the application?
+    pub(crate) fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
     /// Moves the next notice out; changes nothing else.
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()

@@ -21,7 +21,7 @@ pub(super) fn handshake(c: &mut Connection, out: &mut Datagram) -> bool {
         header.acknowledgement = answer.then(|| receive_next(c));
         c.receiver.acknowledgement().on_sent();
     }
-    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+    finish(c, out, &mut header, Bytes::new(), Ecn::NotEct)
 }
 
 /// Makes `header` one that opens: SYN or SYN-ACK, what ECN has to say, and the cookie.
@@ -81,7 +81,7 @@ pub(super) fn segment(
             c.receiver.acknowledgement().on_sent();
         }
     }
-    finish(c, out, header, payload, ecn)
+    finish(c, out, &mut header, payload, ecn)
 }
 
 /// An encoded packet: the number of the first packet encoded in it, and how many those are (ResTP §3.1.5). It
@@ -95,7 +95,7 @@ pub(super) fn encoded(c: &mut Connection, out: &mut Datagram, kind: u8, encoded:
         range: encoded.range,
     });
     let ecn = if c.ecn.agreed { Ecn::Ect0 } else { Ecn::NotEct };
-    finish(c, out, header, encoded.payload, ecn)
+    finish(c, out, &mut header, encoded.payload, ecn)
 }
 
 /// A question or an answer about the path's largest packet. Its number is one that the peer has acknowledged, so it is no
@@ -105,7 +105,7 @@ pub(super) fn probe(c: &mut Connection, out: &mut Datagram, payload: Bytes) -> b
     header.probe = true;
     header.sequence = Some(sequence::truncate(c.sender.first() - 1));
     acknowledge(c, &mut header, 0);
-    finish(c, out, header, payload, Ecn::NotEct)
+    finish(c, out, &mut header, payload, Ecn::NotEct)
 }
 
 /// A packet that only acknowledges, carrying `number` (SND.NXT, OP-17).
@@ -118,7 +118,7 @@ pub(super) fn acknowledgement(c: &mut Connection, out: &mut Datagram, number: u6
         header.flags = Flags::ACK;
     }
     c.receiver.acknowledgement().on_sent();
-    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+    finish(c, out, &mut header, Bytes::new(), Ecn::NotEct)
 }
 
 /// A datagram of a service without numbers.
@@ -130,7 +130,7 @@ pub(super) fn unnumbered(
 ) -> bool {
     let mut header = plain(c);
     header.flags = flags;
-    finish(c, out, header, payload.unwrap_or_default(), Ecn::NotEct)
+    finish(c, out, &mut header, payload.unwrap_or_default(), Ecn::NotEct)
 }
 
 /// RST of an association broken off here.
@@ -146,7 +146,7 @@ pub(super) fn reset(c: &mut Connection, out: &mut Datagram) -> bool {
         }
     }
     header.flags = header.flags | Flags::RST;
-    finish(c, out, header, Bytes::new(), Ecn::NotEct)
+    finish(c, out, &mut header, Bytes::new(), Ecn::NotEct)
 }
 
 /// Ports and service bits, which every packet repeats (ResTP §3.2).
@@ -179,16 +179,16 @@ fn announce_vector(c: &Connection, header: &mut Header) {
 }
 
 /// Adds the FEC word and the window, counts the packet and writes it.
-fn finish(c: &mut Connection, out: &mut Datagram, mut header: Header, payload: Bytes, ecn: Ecn) -> bool {
+fn finish(c: &mut Connection, out: &mut Datagram, header: &mut Header, payload: Bytes, ecn: Ecn) -> bool {
     header.fec = header.fec.or_else(|| c.fec_word(header.flags));
     if let Some(subflow) = &mut c.subflow {
         let carried = header.sequence.filter(|_| !payload.is_empty());
         let number = carried.map(|number| sequence::expand(c.sender.next_number(), number));
-        subflow.fill(&mut header, number, &payload, payload.is_empty());
+        subflow.fill(header, number, &payload, payload.is_empty());
     } else if c.services.flow_control != 0 {
         header.window = Some(c.receiver.advertise());
     }
-    announce_vector(c, &mut header);
+    announce_vector(c, header);
     let is_probe = header.probe;
     if let Err(contradiction) = header.emit(&payload, &mut out.head) {
         // A fault of this program, not of a peer: visible in tests, silent for users.

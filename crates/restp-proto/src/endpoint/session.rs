@@ -50,6 +50,9 @@ impl Session {
     pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         each!(self, inner => inner.poll_transmit(now, out))
     }
+    pub(super) fn has_notices(&self) -> bool {
+        each!(self, inner => inner.has_notices())
+    }
     pub(super) fn poll_notice(&mut self) -> Option<Notice> {
         each!(self, inner => inner.poll_notice())
     }

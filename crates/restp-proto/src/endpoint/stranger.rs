@@ -169,10 +169,8 @@ impl Endpoint {
             self.table.remove_key(index, &old);
             self.table.add_key(index, key, ordinal);
             let packet = Packet {
-                header: packet.header,
-                head: packet.head,
                 payload: packet.payload.clone(),
-                ecn: packet.ecn,
+                ..*packet
             };
             if let Some(session) = self.table.at(index) {
                 session.handle(now, ordinal_index, packet);

@@ -46,11 +46,19 @@ impl Services {
         } else {
             ErrorControl::ENC
         };
-        let constant = |s: &Services| Services {
-            error: s.error.without(varying),
-            ..*s
-        };
-        constant(self) == constant(other)
+        let Services {
+            order,
+            setup,
+            error,
+            paths,
+            congestion,
+            flow_control,
+            framing,
+        } = *self;
+        error.without(varying) == other.error.without(varying)
+            && (order, setup) == (other.order, other.setup)
+            && (congestion, flow_control) == (other.congestion, other.flow_control)
+            && (paths, framing) == (other.paths, other.framing)
     }
     /// SEQ: some service needs packet numbers even where ARQ is off (OP-14).
     #[inline]
@@ -76,23 +84,34 @@ impl Services {
     }
 }
 
-/// The fields of a header that come from the base PDU: they announce its extensions.
+/// The fields of the base PDU that announce extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Base {
     pub(super) flags: Flags,
     pub(super) services: Services,
     pub(super) cookie_exchange: bool,
+}
+
+/// What else the base PDU says: of this packet, and of the rest of its header.
+pub(super) struct Shape {
     pub(super) probe: bool,
     pub(super) k: u8,
     pub(super) source: u16,
     pub(super) destination: u16,
-}
-
-/// What the base PDU says about the rest of the header and [`Header`] does not keep.
-pub(super) struct Shape {
     pub(super) words: usize,
     pub(super) mpx: u8,
     pub(super) dss: bool,
+}
+
+/// Words of the header that starts with `base`, as it says itself.
+#[inline]
+pub(super) fn words(base: &[u8; 12]) -> usize {
+    words_of(base[0], base[6])
+}
+
+#[inline]
+fn words_of(b0: u8, b6: u8) -> usize {
+    usize::from(b6 & 0xF0 | b0 & 0x0F)
 }
 
 /// Reads the base PDU.
@@ -108,7 +127,7 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
     if b0 >> 4 != VERSION {
         return Err(ParseError::new(0, "Version 0", Found::Value((b0 >> 4).into())));
     }
-    let words = usize::from(b6 & 0xF0 | b0 & 0x0F);
+    let words = words_of(b0, b6);
     if words < BASE_WORDS {
         return Err(ParseError::new(
             0,
@@ -209,12 +228,17 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
         flags: Flags::from_bits(b1),
         services,
         cookie_exchange,
+    };
+    let shape = Shape {
         probe: b7 & RESERVED_PROBE != 0,
         k,
         source: u16::from_be_bytes([s1, s0]),
         destination: u16::from_be_bytes([d1, d0]),
+        words,
+        mpx,
+        dss,
     };
-    Ok((base, Shape { words, mpx, dss }))
+    Ok((base, shape))
 }
 
 /// Refuses base fields that no receiver would accept.

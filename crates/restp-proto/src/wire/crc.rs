@@ -5,7 +5,7 @@
 //! CRC. Bad HEC: drop silently. Good HEC and bad payload CRC: drop the payload, count as corruption, treat
 //! as missing. Generators are OP-24.
 
-use super::base::Base;
+use super::base::{self, Base};
 use super::codes::ErrorControl;
 use super::cursor::Reader;
 use super::error::ParseError;
@@ -68,6 +68,28 @@ pub(super) fn of_payload(payload: &[u8]) -> u32 {
     crc32fast::hash(payload)
 }
 
+/// What the codes say of a PDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integrity {
+    /// Both are right, or it carries none.
+    Whole,
+    /// The header is, the payload is not.
+    Damaged,
+    /// The header is not what was sent: nothing in it is to be believed.
+    Unknown,
+}
+
+/// Checks both codes of the PDU whose header is `head`, where it announces them. See [`verify_header`].
+pub fn verify(head: &[u8], payload: &[u8]) -> Integrity {
+    if !verify_header(head) {
+        Integrity::Unknown
+    } else if verify_payload(head, payload) {
+        Integrity::Whole
+    } else {
+        Integrity::Damaged
+    }
+}
+
 /// True when the header at the start of `head` carries no HEC or a right one. A header that is cut short or
 /// whose length makes no sense is not right.
 ///
@@ -80,7 +102,7 @@ pub fn verify_header(head: &[u8]) -> bool {
     if !carries(base) {
         return true;
     }
-    let length = 4 * usize::from(base[6] & 0xF0 | base[0] & 0x0F);
+    let length = 4 * base::words(base);
     match head.get(..length) {
         Some(header) if length >= PAYLOAD_CRC_AT => {
             of_header(header).is_some_and(|(computed, field)| computed == field)

@@ -46,7 +46,7 @@ mod request;
 mod sequence;
 mod window;
 
-pub use self::crc::{verify_header, verify_payload};
+pub use self::crc::{Integrity, verify, verify_header, verify_payload};
 pub use base::Services;
 pub use codes::{ErrorControl, Flags, Framing, Order, Paths, Scheduler, Setup};
 pub use describe::{Field, describe};
@@ -69,7 +69,7 @@ use restp_base::machine::Head;
 /// extensions, and [`Header::emit`] refuses a header whose flags and extensions disagree.
 ///
 /// The codes of the CRC extension are no part of the value: `emit` computes them, and a receiver checks them
-/// on the bytes ([`verify_header`], [`verify_payload`]) so that it can count what failed (OP-24).
+/// on the bytes ([`verify`]) so that it can count what failed (OP-24).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// ECN and TCP bits of this packet.
@@ -138,11 +138,17 @@ impl Header {
         }
     }
 
+    /// Bytes of the header that starts with `head`, as it says itself; none where it is cut short before that.
+    pub fn length(head: &[u8]) -> Option<usize> {
+        head.first_chunk::<12>().map(|base| 4 * base::words(base))
+    }
+
     /// Reads the header at the start of `head`, which must hold all of it, of a PDU of `pdu_len` bytes.
     /// Returns it with its length in bytes; the payload follows.
     ///
     /// # Errors
     /// Any rule of the receiver broken: the PDU is to be dropped and counted.
+    #[inline]
     pub fn parse(head: &[u8], pdu_len: usize) -> Result<(Header, usize), ParseError> {
         let (base, shape) = base::parse(head, pdu_len)?;
         let length = 4 * shape.words;
@@ -198,23 +204,14 @@ impl Header {
         if reader.words_left() > 0 {
             tail = parse_rest(reader, base.services.error)?;
         }
-        let Base {
-            flags,
-            services,
-            cookie_exchange,
-            probe,
-            k,
-            source,
-            destination,
-        } = base;
         let header = Header {
-            flags,
-            services,
-            cookie_exchange,
-            probe,
-            k,
-            source,
-            destination,
+            flags: base.flags,
+            services: base.services,
+            cookie_exchange: base.cookie_exchange,
+            probe: shape.probe,
+            k: shape.k,
+            source: shape.source,
+            destination: shape.destination,
             window,
             mp,
             dss,
@@ -280,30 +277,16 @@ impl Header {
         self.checked_words(&self.base(), with_payload)
     }
 
-    #[inline]
+    #[inline(always)]
     fn base(&self) -> Base {
-        let Header {
-            flags,
-            services,
-            cookie_exchange,
-            probe,
-            k,
-            source,
-            destination,
-            ..
-        } = *self;
         Base {
-            flags,
-            services,
-            cookie_exchange,
-            probe,
-            k,
-            source,
-            destination,
+            flags: self.flags,
+            services: self.services,
+            cookie_exchange: self.cookie_exchange,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn checked_words(&self, base: &Base, with_payload: bool) -> Result<usize, EmitError> {
         base::check(self)?;
         window::check(self, base)?;

@@ -197,6 +197,10 @@ impl<P: Path> Multipath<P> {
     pub fn counters(&mut self) -> &mut FlowStats {
         &mut self.counters
     }
+    /// The application has something to hear.
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
     /// Moves the next notice out; changes nothing else.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
