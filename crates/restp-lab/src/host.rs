@@ -110,7 +110,7 @@ impl Host {
         now: Time,
         world: &mut World,
         hosts: &[HostId],
-        out: &mut Datagram,
+        out: &mut Box<Datagram>,
         mut sent: impl FnMut(&Datagram),
     ) -> Result<(), TrafficError> {
         loop {

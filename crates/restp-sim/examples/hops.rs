@@ -23,7 +23,7 @@ struct Run {
     world: World,
     peers: Vec<Peer>,
     payload: Bytes,
-    datagram: Datagram,
+    datagram: Box<Datagram>,
 }
 
 impl Run {
@@ -62,7 +62,7 @@ impl Run {
             world,
             peers,
             payload: Bytes::from_static(&[0; 1448]),
-            datagram: Datagram::empty(),
+            datagram: Box::new(Datagram::empty()),
         }
     }
 
@@ -112,7 +112,7 @@ impl Run {
     }
 
     fn go(&mut self, events: u64) {
-        let mut arrived = Datagram::empty();
+        let mut arrived = Box::new(Datagram::empty());
         while self.world.events() < events {
             match self.world.next(Time::MAX, &mut arrived) {
                 Some((now, Happening::Arrival { host })) => self.arrival(now, host, host.index()),

@@ -32,6 +32,8 @@ pub struct Direction {
     delay: Duration,
     mtu: u32,
     up: bool,
+    /// Its queue decides on departure.
+    holds: bool,
     discipline: Discipline,
     backlog: Backlog,
     departures: Departures,
@@ -96,6 +98,7 @@ impl Direction {
     pub fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Result<Self, SpecError> {
         spec.check()?;
         let rate_bps = spec.rate.map_or(0, |rate| rate.as_bps());
+        let discipline = Discipline::new(&spec.queue, rate_bps, seed, name);
         Ok(Direction {
             free: Time::ZERO,
             rounding: 0,
@@ -103,7 +106,8 @@ impl Direction {
             delay: spec.delay,
             mtu: spec.mtu.unwrap_or(u32::MAX),
             up: true,
-            discipline: Discipline::new(&spec.queue, rate_bps, seed, name),
+            holds: discipline.holds() && rate_bps > 0,
+            discipline,
             backlog: Backlog::default(),
             departures: Departures::default(),
             mark: spec.mark,
@@ -129,10 +133,7 @@ impl Direction {
         let bytes = parcel.bytes;
         self.counters.packets += 1;
         self.counters.bytes += u64::from(bytes);
-        let fate = self
-            .impairments
-            .as_mut()
-            .map_or_else(Fate::default, |chance| chance.draw(bytes));
+        let fate = self.impairments.as_mut().map(|chance| chance.draw(bytes));
         let luck = self.discipline.draw();
         self.outages.advance(now);
         if !self.up || self.outages.covers(now) {
@@ -153,8 +154,8 @@ impl Direction {
                 Ruling::Deliver(after) => return self.deliver(now + after, false, false, Fate::default()),
             }
         }
-        if self.holds() {
-            self.hold(now, parcel, fate);
+        if self.holds {
+            self.hold(now, parcel, fate.unwrap_or_default());
             return Verdict::Wait;
         }
         let Some((departure, mark_ce)) = self.send(now, parcel, luck) else {
@@ -163,16 +164,19 @@ impl Direction {
         self.cross(departure, mark_ce, fate)
     }
 
-    /// A packet has left at `departure`: what the wire does to it.
-    fn cross(&mut self, departure: Time, mark_ce: bool, fate: Fate) -> Verdict {
-        let at = departure + self.delay + fate.late_by.unwrap_or_default();
+    /// A packet has left at `departure`: what the wire does to it, with a `fate` where anything is left to chance.
+    #[inline(always)]
+    fn cross(&mut self, departure: Time, mark_ce: bool, fate: Option<Fate>) -> Verdict {
+        let late_by = fate.and_then(|fate| fate.late_by);
+        let at = departure + self.delay + late_by.unwrap_or_default();
         if self.outages.covers(departure) || self.outages.covers(at) {
             return self.drop(DropReason::Outage);
         }
-        if fate.lost {
-            return self.drop(DropReason::Error);
+        match fate {
+            None => self.deliver(at, true, mark_ce, Fate::default()),
+            Some(fate) if fate.lost => self.drop(DropReason::Error),
+            Some(fate) => self.deliver(at, late_by.is_none(), mark_ce, fate),
         }
-        self.deliver(at, fate.late_by.is_none(), mark_ce, fate)
     }
 
     /// A packet (or copy) is due: does it arrive? Not while the direction is [down](Direction::set_up).
@@ -226,7 +230,7 @@ impl Direction {
 
     /// Packets and bytes that wait at `now`, the packet being sent apart.
     pub fn waiting(&mut self, now: Time) -> (u64, u64) {
-        if self.holds() {
+        if self.holds {
             return self.discipline.held();
         }
         self.backlog.advance(now);
@@ -234,6 +238,7 @@ impl Direction {
     }
 
     /// Queue and serialiser: when the last bit leaves, and whether the packet met congestion. `None`: no room.
+    #[inline(always)]
     fn send(&mut self, now: Time, parcel: Parcel, luck: f64) -> Option<(Time, bool)> {
         if self.rate_bps == 0 {
             return Some((now, false));

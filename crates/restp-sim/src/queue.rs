@@ -16,9 +16,11 @@ use std::hint::select_unpredictable;
 /// The next event of every source.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    /// A complete binary tree: the root at 1, the children of `n` at `2n` and `2n + 1`, the leaves last. A node holds
-    /// the smaller of its children. Siblings lie side by side, node `n` at `pairs[n / 2][n % 2]`: one look per match.
+    /// A complete binary tree from its leaves up: those first, then the nodes above them, level by level. A node holds the
+    /// smaller of its children. Siblings lie side by side, node `n` at `pairs[n / 2][n % 2]`: one look per match. The winner of
+    /// pair `p` is node `leaves + p`, and that of the last pair is nobody's child: `first`.
     pairs: Vec<[u128; 2]>,
+    first: u128,
     sources: usize,
     ties: Ties,
 }
@@ -59,7 +61,8 @@ impl Agenda {
     /// No events, from sources `0 .. sources`.
     pub(crate) fn new(sources: usize, ties: Ties) -> Self {
         let mut agenda = Agenda {
-            pairs: vec![[IDLE; 2]],
+            pairs: Vec::new(),
+            first: IDLE,
             sources: 0,
             ties,
         };
@@ -76,8 +79,11 @@ impl Agenda {
         );
         let (old, leaves) = (self.leaves(), self.sources.next_power_of_two());
         if leaves > old {
-            let events: Vec<u128> = (old..2 * old).map(|leaf| self.key_of(leaf)).collect();
-            self.pairs = vec![[IDLE; 2]; leaves];
+            let events: Vec<u128> = match old {
+                1 => vec![self.first],
+                _ => self.pairs[..old / 2].as_flattened().to_vec(),
+            };
+            self.pairs = vec![[IDLE; 2]; leaves - 1];
             for (source, key) in events.into_iter().enumerate() {
                 self.replay(source, key);
             }
@@ -88,16 +94,20 @@ impl Agenda {
     /// and nothing changes above the first match they do not win.
     pub(crate) fn add(&mut self, source: usize, at: Time) {
         let key = self.key(source, at);
-        let mut node = self.leaves() + source;
-        debug_assert!(self.key_of(node) == IDLE, "source {source} has an event already");
-        while node > 0 {
-            let place = &mut self.pairs[node / 2][node % 2];
+        let (leaves, mut node) = (self.leaves(), source);
+        debug_assert!(
+            self.pairs.get(node / 2).is_none_or(|pair| pair[node % 2] == IDLE),
+            "source {source} has an event already"
+        );
+        while let Some(pair) = self.pairs.get_mut(node / 2) {
+            let place = &mut pair[node % 2];
             if key >= *place {
-                break;
+                return;
             }
             *place = key;
-            node /= 2;
+            node = leaves + node / 2;
         }
+        self.first = self.first.min(key);
     }
 
     /// The source's event is now this one.
@@ -112,30 +122,24 @@ impl Agenda {
 
     /// The earliest event: its time and source.
     pub(crate) fn first(&self) -> Option<(Time, usize)> {
-        let key = self.key_of(1);
+        let key = self.first;
         let source = (key as u64 % SOURCES) as usize;
         (key != IDLE).then_some((Time::from_nanos((key >> 64) as u64), source))
     }
 
     fn leaves(&self) -> usize {
-        self.pairs.len()
-    }
-
-    fn key_of(&self, node: usize) -> u128 {
-        self.pairs[node / 2][node % 2]
+        self.pairs.len() + 1
     }
 
     fn replay(&mut self, source: usize, key: u128) {
-        let mut node = self.leaves() + source;
-        let mut winner = key;
-        while node > 1 {
-            let pair = &mut self.pairs[node / 2];
+        let (leaves, mut node, mut winner) = (self.leaves(), source, key);
+        while let Some(pair) = self.pairs.get_mut(node / 2) {
             let rival = pair[(node ^ 1) % 2];
             pair[node % 2] = winner;
             winner = select_unpredictable(rival < winner, rival, winner);
-            node /= 2;
+            node = leaves + node / 2;
         }
-        self.pairs[0][1] = winner;
+        self.first = winner;
     }
 
     /// Time, then rank, then source.

@@ -13,7 +13,7 @@
 //! let [source, sink] = ["source", "sink"].map(|name| world.node(name).expect("a node of the list"));
 //! let (source, sink) = (world.attach(source), world.attach(sink));
 //!
-//! let mut datagram = Datagram::empty();
+//! let mut datagram = Box::new(Datagram::empty());
 //! world.send(Time::ZERO, source, sink, 1250, &mut datagram);
 //! let arrival = Happening::Arrival { host: sink };
 //! assert_eq!(world.next(Time::MAX, &mut datagram), Some((Time::from_nanos(6_000_000), arrival)));
@@ -191,7 +191,14 @@ impl World {
     /// left with contents of no meaning. Its addresses are neither read nor turned round; its ECN bits are obeyed.
     ///
     /// `now` is the time of the last happening, or later. Between two hosts of one node a packet takes no time.
-    pub fn send(&mut self, now: Time, from: HostId, to: HostId, wire_bytes: u32, datagram: &mut Datagram) {
+    pub fn send(
+        &mut self,
+        now: Time,
+        from: HostId,
+        to: HostId,
+        wire_bytes: u32,
+        datagram: &mut Box<Datagram>,
+    ) {
         debug_assert!(
             now >= self.now,
             "time never goes back: {now:?} after {:?}",
@@ -245,7 +252,7 @@ impl World {
 
     /// Goes on until a host must act, and says when and why; `None` when that is after `until`. With an arrival the
     /// datagram's contents are swapped into `arrived`.
-    pub fn next(&mut self, until: Time, arrived: &mut Datagram) -> Option<(Time, Happening)> {
+    pub fn next(&mut self, until: Time, arrived: &mut Box<Datagram>) -> Option<(Time, Happening)> {
         while let Some((at, source)) = self.agenda.first()
             && at <= until
         {

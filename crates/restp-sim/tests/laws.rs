@@ -125,7 +125,7 @@ fn run(seed: u64, sink: Option<Arc<Mutex<String>>>) -> Record {
     for &host in &hosts {
         world.wake_at(host, Time::from_nanos(random.below(1_000_000)));
     }
-    let (mut arrivals, mut wakes, mut datagram) = (Vec::new(), Vec::new(), Datagram::empty());
+    let (mut arrivals, mut wakes, mut datagram) = (Vec::new(), Vec::new(), Box::new(Datagram::empty()));
     while let Some((now, happening)) = world.next(Time::from_nanos(2_000_000_000), &mut datagram) {
         let (from, sends) = match happening {
             Happening::Arrival { host } => {

@@ -44,17 +44,17 @@ impl Pair {
     }
 
     fn send(&mut self, now: Time, tag: u8) {
-        let mut datagram = Datagram {
+        let mut datagram = Box::new(Datagram {
             body: Bytes::from(vec![tag; 1200]),
             ..Datagram::empty()
-        };
+        });
         datagram.ecn = Ecn::Ect0;
         self.world.send(now, self.source, self.sink, 1250, &mut datagram);
     }
 
     /// Everything that arrives until `until`: when, first byte, mark.
     fn arrivals(&mut self, until: Time) -> Vec<(Time, u8, Ecn)> {
-        let mut arrived = Datagram::empty();
+        let mut arrived = Box::new(Datagram::empty());
         let mut all = Vec::new();
         while let Some((at, happening)) = self.world.next(until, &mut arrived) {
             assert_eq!(happening, Happening::Arrival { host: self.sink });
@@ -105,11 +105,11 @@ fn an_overloaded_line_delivers_exactly_its_rate() {
 #[test]
 fn a_sender_gets_a_buffer_back_and_the_receiver_its_contents() {
     let mut pair = Pair::new(DirectionSpec::default());
-    let mut datagram = Datagram {
+    let mut datagram = Box::new(Datagram {
         head: [1, 2][..].into(),
         body: Bytes::from_static(b"body"),
         ..Datagram::empty()
-    };
+    });
     pair.world.send(ms(0), pair.source, pair.sink, 34, &mut datagram);
     assert!(datagram.is_empty());
     assert!(pair.world.next(Time::MAX, &mut datagram).is_some());
@@ -175,11 +175,11 @@ fn a_corrupted_packet_differs_in_one_bit_and_the_senders_bytes_do_not() {
         ..DirectionSpec::default()
     });
     let payload = Bytes::from(vec![0; 1000]);
-    let mut datagram = Datagram {
+    let mut datagram = Box::new(Datagram {
         head: [0; 20][..].into(),
         body: payload.clone(),
         ..Datagram::empty()
-    };
+    });
     pair.world
         .send(ms(0), pair.source, pair.sink, 1048, &mut datagram);
     assert!(pair.world.next(Time::MAX, &mut datagram).is_some());
@@ -263,8 +263,8 @@ fn a_link_taken_down_loses_what_is_on_it() {
 
 /// Wakes until nothing is left: when, and whose.
 fn wakes(pair: &mut Pair) -> Vec<(Time, HostId)> {
-    let mut arrived = Datagram::empty();
-    let next = |world: &mut World| match world.next(Time::MAX, &mut Datagram::empty())? {
+    let mut arrived = Box::new(Datagram::empty());
+    let next = |world: &mut World| match world.next(Time::MAX, &mut Box::new(Datagram::empty()))? {
         (at, Happening::Wake { host }) => Some((at, host)),
         (_, Happening::Arrival { .. }) => panic!("nothing was sent"),
     };
@@ -305,7 +305,8 @@ fn a_timer_comes_before_an_arrival_of_the_same_instant() {
             if !wake_is_set_first {
                 pair.world.wake_at(host, due);
             }
-            let [first, second] = [0; 2].map(|_| pair.world.next(Time::MAX, &mut Datagram::empty()));
+            let [first, second] =
+                [0; 2].map(|_| pair.world.next(Time::MAX, &mut Box::new(Datagram::empty())));
             assert!(first != second && [first, second].iter().flatten().all(|(at, _)| *at == due));
             first == Some((due, Happening::Wake { host }))
         };
@@ -411,15 +412,17 @@ fn shares_at_a_router(seed: u64) -> [u32; 8] {
         let node = world.node(&format!("source-{i}")).expect("a node");
         world.attach(node)
     });
-    let datagram = |tag| Datagram {
-        body: Bytes::from(vec![tag]),
-        ..Datagram::empty()
+    let datagram = |tag| {
+        Box::new(Datagram {
+            body: Bytes::from(vec![tag]),
+            ..Datagram::empty()
+        })
     };
     for _ in 0..EACH {
         world.send(Time::ZERO, sources[0], sink, 1250, &mut datagram(0));
     }
     let mut shares = [0; 8];
-    let mut arrived = Datagram::empty();
+    let mut arrived = Box::new(Datagram::empty());
     for packet in 0..EACH {
         for (tag, source) in (1..).zip(&sources[1..]) {
             world.send(ms(packet), *source, sink, 1250, &mut datagram(tag));
@@ -466,7 +469,7 @@ fn packets_follow_the_route_of_their_host() {
     let long = world.topology().along(a, b, &["long".into()]).expect("a route");
     let (plain, pinned) = (world.attach(a), world.attach_along(a, long));
     let (near, far) = (world.attach(b), world.attach(c));
-    let mut datagram = Datagram::empty();
+    let mut datagram = Box::new(Datagram::empty());
     for (from, to, expected) in [
         (plain, near, 1),
         (pinned, near, 10),
@@ -503,7 +506,7 @@ fn events_of(pairs: usize) -> u64 {
             world.attach(node)
         })
         .collect();
-    let mut datagram = Datagram::empty();
+    let mut datagram = Box::new(Datagram::empty());
     for pair in hosts.chunks(2) {
         world.send(Time::ZERO, pair[0], pair[1], 100, &mut datagram);
     }

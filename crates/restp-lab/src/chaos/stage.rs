@@ -57,7 +57,7 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
 }
 
 fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until: Time) -> Ending {
-    let mut arrived = Datagram::empty();
+    let mut arrived = Box::new(Datagram::empty());
     let (mut instant, mut at_instant) = (Time::ZERO, 0);
     while let Some((now, happening)) = wire.world.next(until, &mut arrived) {
         at_instant = if now == instant { at_instant + 1 } else { 0 };
@@ -78,7 +78,7 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
                 continue;
             }
             (Happening::Arrival { .. }, Some(packet)) => {
-                let datagram = arrived.clone();
+                let datagram = Datagram::clone(&arrived);
                 let delivered = What::Delivered {
                     packet,
                     to,
@@ -135,7 +135,7 @@ pub struct Wire<'a> {
     /// The client's and the server's place on each path.
     hosts: Vec<[HostId; 2]>,
     /// The packet a machine is sending.
-    pub out: Datagram,
+    pub out: Box<Datagram>,
     steps: Arc<Mutex<VecDeque<Noted>>>,
     owners: Vec<Option<Owner>>,
     conversations: Conversations,
@@ -180,7 +180,7 @@ impl<'a> Wire<'a> {
             case,
             world,
             hosts,
-            out: Datagram::empty(),
+            out: Box::new(Datagram::empty()),
             steps,
             owners: Vec::new(),
             conversations: Conversations::new(several),
@@ -220,7 +220,7 @@ impl<'a> Wire<'a> {
                     from,
                     path,
                     owner,
-                    datagram: datagram.clone(),
+                    datagram: Datagram::clone(&datagram),
                 },
             );
         }

@@ -223,7 +223,7 @@ impl<'a> Replication<'a> {
     }
 
     fn until_the_end(&mut self, observer: &mut impl Observer) -> Result<(), RunError> {
-        let (mut arrived, mut out) = (Datagram::empty(), Datagram::empty());
+        let (mut arrived, mut out) = (Box::new(Datagram::empty()), Box::new(Datagram::empty()));
         let (mut instant, mut at_instant) = (Time::ZERO, 0u64);
         let mut finished = vec![false; self.plan.flows.len()];
         let mut open = finished.len();

@@ -18,7 +18,7 @@ pub(super) struct Departures {
 impl Direction {
     /// Does its queue decide on departure? Then packets offered have to [wait](Verdict::Wait).
     pub fn holds(&self) -> bool {
-        self.discipline.holds() && self.rate_bps > 0
+        self.holds
     }
 
     /// When the next packet held is to be decided on; `None` while none waits.
@@ -36,7 +36,7 @@ impl Direction {
             if let Some((packet, mark_ce)) = sent {
                 self.counters.waited += start.since(packet.since);
                 self.serialise(packet.bytes);
-                let verdict = self.cross(self.free, mark_ce, packet.fate);
+                let verdict = self.cross(self.free, mark_ce, Some(packet.fate));
                 self.departures.decided.push_back((packet.tag, verdict));
             }
         }

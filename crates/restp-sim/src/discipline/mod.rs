@@ -140,7 +140,7 @@ impl Discipline {
     }
 
     /// May a packet join those that wait? Only for disciplines that decide on arrival.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, arrival: Arrival, waiting: &Backlog) -> Admission {
         match self {
             Discipline::DropTail(limit) => {

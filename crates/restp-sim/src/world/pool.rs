@@ -24,13 +24,17 @@ pub(super) struct Packet {
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     packets: Vec<Packet>,
-    contents: Vec<Datagram>,
+    #[expect(
+        clippy::vec_box,
+        reason = "one word moves where a packet is sent or has arrived"
+    )]
+    contents: Vec<Box<Datagram>>,
     free: Vec<u32>,
 }
 
 impl Pool {
     /// Swaps the contents of `datagram` into a slot.
-    pub(super) fn put(&mut self, packet: Packet, datagram: &mut Datagram) -> u32 {
+    pub(super) fn put(&mut self, packet: Packet, datagram: &mut Box<Datagram>) -> u32 {
         let index = self.slot(packet);
         std::mem::swap(&mut self.contents[index as usize], datagram);
         index
@@ -56,7 +60,7 @@ impl Pool {
     }
 
     /// Swaps the contents out and frees the slot.
-    pub(super) fn take(&mut self, index: u32, arrived: &mut Datagram) {
+    pub(super) fn take(&mut self, index: u32, arrived: &mut Box<Datagram>) {
         std::mem::swap(&mut self.contents[index as usize], arrived);
         arrived.ecn = self.packets[index as usize].ecn;
         self.free.push(index);
@@ -90,7 +94,7 @@ impl Pool {
             return index;
         }
         self.packets.push(packet);
-        self.contents.push(Datagram::empty());
+        self.contents.push(Box::new(Datagram::empty()));
         (self.packets.len() - 1) as u32
     }
 }
@@ -154,7 +158,7 @@ mod tests {
             ecn: Ecn::NotEct,
             may_fragment: false,
         };
-        let mut carried = datagram();
+        let mut carried = Box::new(datagram());
         let first = pool.put(packet, &mut carried);
         assert!(carried.is_empty());
         pool.take(first, &mut carried);

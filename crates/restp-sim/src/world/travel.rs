@@ -8,7 +8,7 @@ use restp_base::machine::Datagram;
 use restp_base::time::Time;
 
 impl World {
-    pub(super) fn line_due(&mut self, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+    pub(super) fn line_due(&mut self, index: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
         let in_flight = &mut self.lines[index].in_flight;
         let due = in_flight.pop_front()?;
         match in_flight.front() {
@@ -19,7 +19,7 @@ impl World {
         self.hop(due.packet, index, arrived)
     }
 
-    pub(super) fn stray_due(&mut self, arrived: &mut Datagram) -> Option<Happening> {
+    pub(super) fn stray_due(&mut self, arrived: &mut Box<Datagram>) -> Option<Happening> {
         let (packet, line) = self.strays.pop()?;
         self.schedule_strays();
         self.events += 1;
@@ -36,7 +36,7 @@ impl World {
     }
 
     /// A packet is at the end of a line: to its host, or into the next line.
-    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Datagram) -> Option<Happening> {
+    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
         let line = &mut self.lines[index];
         let node = line.far_end;
         if !line.direction.release() {
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    fn hand_over(&mut self, packet: u32, arrived: &mut Datagram) -> Happening {
+    fn hand_over(&mut self, packet: u32, arrived: &mut Box<Datagram>) -> Happening {
         let host = HostId(self.pool.packet(packet).to);
         self.observe(packet, |_| Step::Delivered { to: host });
         self.totals.delivered += 1;
