@@ -51,12 +51,15 @@ impl Ranges {
     }
     /// The first range that starts above `number`.
     pub fn above(&self, number: u64) -> Option<&Range<u64>> {
-        // Mostly asked about the highest number there is.
+        // Mostly asked about the highest number there is, or about one below all others.
         if self.ranges.back()?.start <= number {
             return None;
         }
-        self.ranges
-            .get(self.ranges.partition_point(|r| r.start <= number))
+        let first = self.ranges.front().filter(|r| r.start > number);
+        first.or_else(|| {
+            self.ranges
+                .get(self.ranges.partition_point(|r| r.start <= number))
+        })
     }
     /// Numbers in the set.
     pub fn total(&self) -> u64 {
@@ -76,12 +79,14 @@ impl Ranges {
     /// The lowest part of `range` that is not in the set.
     pub fn first_missing(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let mut missing = range.clone();
-        for held in self.ranges.range(self.first_ending_above(range.start)..) {
+        let mut index = self.first_ending_above(range.start);
+        while let Some(held) = self.ranges.get(index) {
             if held.start > missing.start {
                 missing.end = missing.end.min(held.start);
                 break;
             }
             missing.start = held.end;
+            index += 1;
         }
         (missing.start < missing.end).then_some(missing)
     }

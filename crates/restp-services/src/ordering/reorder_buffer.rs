@@ -138,10 +138,14 @@ impl Reassembly {
             None => Slot::Empty(since),
         };
         let index = (number - self.next) as usize;
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || Slot::Missing);
+        if let Some(free) = self.slots.get_mut(index) {
+            *free = slot;
+        } else {
+            while self.slots.len() < index {
+                self.slots.push_back(Slot::Missing);
+            }
+            self.slots.push_back(slot);
         }
-        self.slots[index] = slot;
         if number == self.next {
             self.hole_since = None;
             self.advance(ready);
