@@ -108,10 +108,16 @@ impl Sender {
         Some(self.retransmission(last, payload))
     }
 
+    #[inline]
     fn next_retransmission(&mut self, now: Time) -> Option<Segment> {
         if self.board.lost() == 0 || !self.parameters.retransmits {
             return None;
         }
+        self.retransmit_lowest(now)
+    }
+
+    /// The lowest number that is lost leaves again, if it may.
+    fn retransmit_lowest(&mut self, now: Time) -> Option<Segment> {
         let number = self.board.next_lost()?;
         if number != self.board.first() && !self.admission.still_covers(number) {
             return None;
