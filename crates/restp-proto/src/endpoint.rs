@@ -190,9 +190,11 @@ impl Endpoint {
         } else {
             Integrity::Whole
         };
-        let sound = integrity != Integrity::Unknown;
-        self.stats.corrupted_headers += u64::from(!sound); // dropped silently (OP-24)
-        sound.then_some((header, payload, integrity == Integrity::Damaged))
+        if integrity == Integrity::Unknown {
+            self.stats.corrupted_headers += 1; // dropped silently (OP-24)
+            return None;
+        }
+        Some((header, payload, integrity == Integrity::Damaged))
     }
 
     /// Something happened to the association `index`: its notices become events, it gets a turn.

@@ -1,4 +1,4 @@
-//! What happens to a packet, in order (ResTP layout: crc, connection management, acknowledgement, recovery, loss
+//! What happens to a packet, in order (ResTP layout: connection management, acknowledgement, recovery, loss
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
 use super::fec::is_encoded;
