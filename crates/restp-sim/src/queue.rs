@@ -23,6 +23,9 @@ pub(crate) struct Agenda {
     first: u128,
     sources: usize,
     ties: Ties,
+    /// Matches played so far: the cost of the tree, which a test bounds.
+    #[cfg(test)]
+    matches: u64,
 }
 
 /// The order of simultaneous events: a keyed hash of instant and source, so that an event more or less leaves the order
@@ -65,6 +68,8 @@ impl Agenda {
             first: IDLE,
             sources: 0,
             ties,
+            #[cfg(test)]
+            matches: 0,
         };
         agenda.grow(sources);
         agenda
@@ -99,7 +104,12 @@ impl Agenda {
             self.pairs.get(node / 2).is_none_or(|pair| pair[node % 2] == IDLE),
             "source {source} has an event already"
         );
-        while let Some(pair) = self.pairs.get_mut(node / 2) {
+        let pairs = self.pairs.as_mut_slice();
+        while let Some(pair) = pairs.get_mut(node / 2) {
+            #[cfg(test)]
+            {
+                self.matches += 1;
+            }
             let place = &mut pair[node % 2];
             if key >= *place {
                 return;
@@ -133,7 +143,12 @@ impl Agenda {
 
     fn replay(&mut self, source: usize, key: u128) {
         let (leaves, mut node, mut winner) = (self.leaves(), source, key);
-        while let Some(pair) = self.pairs.get_mut(node / 2) {
+        let pairs = self.pairs.as_mut_slice();
+        while let Some(pair) = pairs.get_mut(node / 2) {
+            #[cfg(test)]
+            {
+                self.matches += 1;
+            }
             let rival = pair[(node ^ 1) % 2];
             pair[node % 2] = winner;
             winner = select_unpredictable(rival < winner, rival, winner);
@@ -181,6 +196,30 @@ mod tests {
         for instant in 0..100 {
             (0..3).for_each(|source| agenda.set(source, Time::from_nanos(instant)));
             assert_eq!(agenda.first(), Some((Time::from_nanos(instant), 2)));
+        }
+    }
+
+    /// Packets on lines of one delay: each is taken at the end of one and put behind the others on the next.
+    #[test]
+    fn a_hop_costs_two_matches_more_where_there_are_twice_the_sources() {
+        for levels in [4, 8, 12] {
+            let sources = 1 << levels;
+            let mut agenda = Agenda::new(sources, TIES);
+            (0..sources).for_each(|source| agenda.add(source, Time::from_nanos(source as u64)));
+            agenda.matches = 0;
+            for _ in 0..1000 {
+                let (at, source) = agenda.first().expect("none is ever idle");
+                agenda.clear(source);
+                agenda.add(
+                    source,
+                    at + restp_base::time::Duration::from_nanos(sources as u64),
+                );
+            }
+            assert!(
+                agenda.matches <= 2 * 1000 * levels,
+                "{} of {sources}",
+                agenda.matches
+            );
         }
     }
 
