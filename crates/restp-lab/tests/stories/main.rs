@@ -4,6 +4,7 @@ mod claims;
 mod common;
 mod determinism;
 mod fairness;
+mod growth;
 mod late;
 mod maps;
 mod outage;
