@@ -110,7 +110,8 @@ impl Scoreboard {
                     break;
                 };
                 self.settle(now, number, entry, feedback);
-                self.set_fate(number, Fate::Delivered);
+                let fate = Fate::Delivered;
+                self.replace(number, Entry { fate, ..entry });
             }
             rest.start = news.end;
         }
