@@ -1,6 +1,7 @@
 //! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
+mod door;
 mod session;
 mod stranger;
 mod table;
@@ -10,7 +11,7 @@ use crate::association::Dial;
 use crate::composition::ValidComposition;
 use crate::config::{EndpointConfig, InitialNumbers};
 use crate::connection::{Connection, Packet, Ports};
-use crate::wire::{ErrorControl, Header, Integrity, Services, verify};
+use crate::wire::{Header, Services};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
@@ -154,47 +155,6 @@ impl Endpoint {
             }
             None => self.on_stranger(now, datagram.path, key, packet),
         }
-    }
-
-    /// Header and payload of a datagram in either of its two forms, and whether the payload is damaged. Both codes are
-    /// checked here.
-    fn decode(&mut self, datagram: &mut Datagram) -> Option<(Header, Bytes, bool)> {
-        let bytes = datagram.len();
-        if !datagram.head.is_empty() && Header::length(&datagram.head) != Some(datagram.head.len()) {
-            // The header ends elsewhere than the sender's buffers do: damaged, or another's machine.
-            datagram.body = Bytes::from(datagram.to_vec());
-            datagram.head.clear();
-        }
-        let in_one_piece = datagram.head.is_empty();
-        let head: &[u8] = if in_one_piece {
-            &datagram.body
-        } else {
-            &datagram.head
-        };
-        let Ok((header, length)) = Header::parse(head, bytes) else {
-            self.stats.malformed += 1;
-            return None;
-        };
-        let payload = if in_one_piece {
-            datagram.body.slice(length..)
-        } else {
-            std::mem::take(&mut datagram.body)
-        };
-        let head = if in_one_piece {
-            &datagram.body[..length]
-        } else {
-            &datagram.head
-        };
-        let integrity = if header.services.error.has(ErrorControl::CRC) {
-            verify(head, &payload)
-        } else {
-            Integrity::Whole
-        };
-        if integrity == Integrity::Unknown {
-            self.stats.corrupted_headers += 1; // dropped silently (OP-24)
-            return None;
-        }
-        Some((header, payload, integrity == Integrity::Damaged))
     }
 
     /// Something happened to the association `index`: its notices become events, it gets a turn.
