@@ -17,9 +17,9 @@ use std::hint::select_unpredictable;
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     /// A complete binary tree from its leaves up: those first, then the nodes above them, level by level. A node holds the
-    /// smaller of its children. Siblings lie side by side, node `n` at `pairs[n / 2][n % 2]`: one look per match. The winner of
-    /// pair `p` is node `leaves + p`, and that of the last pair is nobody's child: `first`.
-    pairs: Vec<[u128; 2]>,
+    /// smaller of its children. Siblings are `n` and `n ^ 1`, their parent is `leaves + n / 2`, and what the last two are
+    /// the children of is nobody's child: `first`.
+    nodes: Vec<u128>,
     first: u128,
     sources: usize,
     ties: Ties,
@@ -64,7 +64,7 @@ impl Agenda {
     /// No events, from sources `0 .. sources`.
     pub(crate) fn new(sources: usize, ties: Ties) -> Self {
         let mut agenda = Agenda {
-            pairs: Vec::new(),
+            nodes: Vec::new(),
             first: IDLE,
             sources: 0,
             ties,
@@ -84,11 +84,11 @@ impl Agenda {
         );
         let (old, leaves) = (self.leaves(), self.sources.next_power_of_two());
         if leaves > old {
-            let events: Vec<u128> = match old {
+            let events = match old {
                 1 => vec![self.first],
-                _ => self.pairs[..old / 2].as_flattened().to_vec(),
+                _ => self.nodes[..old].to_vec(),
             };
-            self.pairs = vec![[IDLE; 2]; leaves - 1];
+            self.nodes = vec![IDLE; 2 * leaves - 2];
             for (source, key) in events.into_iter().enumerate() {
                 self.replay(source, key);
             }
@@ -101,16 +101,15 @@ impl Agenda {
         let key = self.key(source, at);
         let (leaves, mut node) = (self.leaves(), source);
         debug_assert!(
-            self.pairs.get(node / 2).is_none_or(|pair| pair[node % 2] == IDLE),
+            self.nodes.get(node).is_none_or(|held| *held == IDLE),
             "source {source} has an event already"
         );
-        let pairs = self.pairs.as_mut_slice();
-        while let Some(pair) = pairs.get_mut(node / 2) {
+        let nodes = self.nodes.as_mut_slice();
+        while let Some(place) = nodes.get_mut(node) {
             #[cfg(test)]
             {
                 self.matches += 1;
             }
-            let place = &mut pair[node % 2];
             if key >= *place {
                 return;
             }
@@ -138,19 +137,19 @@ impl Agenda {
     }
 
     fn leaves(&self) -> usize {
-        self.pairs.len() + 1
+        self.nodes.len() / 2 + 1
     }
 
     fn replay(&mut self, source: usize, key: u128) {
         let (leaves, mut node, mut winner) = (self.leaves(), source, key);
-        let pairs = self.pairs.as_mut_slice();
-        while let Some(pair) = pairs.get_mut(node / 2) {
+        let nodes = self.nodes.as_mut_slice();
+        while let Some(place) = nodes.get_mut(node) {
             #[cfg(test)]
             {
                 self.matches += 1;
             }
-            let rival = pair[(node ^ 1) % 2];
-            pair[node % 2] = winner;
+            *place = winner;
+            let rival = nodes[node ^ 1];
             winner = select_unpredictable(rival < winner, rival, winner);
             node = leaves + node / 2;
         }
