@@ -121,7 +121,12 @@ impl Endpoint {
 
     fn on_datagram(&mut self, now: Time, datagram: &mut Datagram) {
         let bytes = datagram.len();
-        let Some((header, payload, is_damaged)) = self.decode(datagram) else {
+        let parsed = Header::parse(door::head(datagram), bytes);
+        let Ok((header, length)) = &parsed else {
+            self.stats.malformed += 1;
+            return;
+        };
+        let Some((payload, is_damaged)) = self.payload(datagram, header, *length) else {
             return;
         };
         let ports = Ports {
@@ -133,7 +138,7 @@ impl Endpoint {
             remote: datagram.path.remote,
         };
         let packet = Packet {
-            header: &header,
+            header,
             payload,
             bytes,
             is_damaged,
@@ -143,7 +148,7 @@ impl Endpoint {
             Some((index, ordinal)) => {
                 let ordinal = usize::from(ordinal);
                 if let Some(session) = self.table.at(index) {
-                    if session.finds_half_open(ordinal, &header) {
+                    if session.finds_half_open(ordinal, header) {
                         return self.refuse(datagram.path, &packet);
                     }
                     session.handle(now, ordinal, packet);
