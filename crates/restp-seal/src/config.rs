@@ -24,6 +24,11 @@ pub struct SealConfig {
     pub seed: [u8; 32],
     /// Whom this host serves.
     pub clients: Clients,
+    /// Does it serve anybody at all? Where it does not, requests get no answer, but for those of the hosts it talks to.
+    pub serves: bool,
+    /// Are flows accepted only when the host at the other end has proved its key? Otherwise those with early data are before
+    /// that, and their key is told later.
+    pub awaits_proof: bool,
     /// May a host be talked to whose key is not known yet? What it says then is its key.
     pub first_use: bool,
     /// This processor has instructions for AES; where one end has none, ChaCha20-Poly1305 is faster.
@@ -63,6 +68,8 @@ impl SealConfig {
             secret,
             seed,
             clients: Clients::All,
+            serves: true,
+            awaits_proof: false,
             first_use: true,
             fast_aes: true,
             max_half_open: 1_024,

@@ -1,5 +1,5 @@
 //! Sealed datagrams: a layer under any [`Machine`](restp_base::machine::Machine) that authenticates and encrypts what it
-//! sends, and lets in only what its peers sealed. `docs/protocol/sealed.md` has the bytes, the key schedule and the threat
+//! sends, and lets in only what its peers sealed. `docs/protocol/sealed.md` has the bytes and the key schedule, `threats.md` the threat
 //! model; as everything below the drivers it has no clock, no socket and no chance of its own.
 //!
 //! ```text

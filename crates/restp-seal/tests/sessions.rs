@@ -143,12 +143,14 @@ fn a_host_that_is_not_who_it_should_be_is_not_talked_to() {
     let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
     pair.ends[0].expect(address(2), secret(7).public());
     pair.open();
-    pair.run_for(Duration::from_secs(2));
-    assert_eq!(pair.closed(0), Some(&CloseReason::Refused));
+    pair.run_for(ms(30));
     let expected = Fault::OtherKey {
         expected: secret(7).public(),
         told: secret(2).public(),
     };
+    assert_eq!(pair.ends[0].fault(address(2)), Some(expected), "told at once");
+    pair.run_for(Duration::from_secs(200));
+    assert_eq!(pair.closed(0), Some(&CloseReason::Refused));
     assert_eq!(pair.ends[0].fault(address(2)), Some(expected));
     assert_eq!(pair.accepted(), None);
     assert!(pair.ends[1].seal_stats().for_others >= 1);

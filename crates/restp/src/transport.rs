@@ -18,6 +18,9 @@ pub struct Identity {
     pub clients: Clients,
     /// May it talk to hosts whose key is not known yet?
     pub first_use: bool,
+    /// Does it accept a connection only when the host at the other end has proved its key? Otherwise one that begins with early
+    /// data is accepted before that, and [`Connection::peer_key`](crate::Connection::peer_key) is `None` until then.
+    pub awaits_proof: bool,
 }
 
 impl Identity {
@@ -27,6 +30,7 @@ impl Identity {
             secret,
             clients: Clients::All,
             first_use: true,
+            awaits_proof: false,
         }
     }
 
@@ -70,7 +74,9 @@ impl Transport {
         };
         let seal = SealConfig {
             clients: identity.clients,
+            serves: !config.listeners.is_empty(),
             first_use: identity.first_use,
+            awaits_proof: identity.awaits_proof,
             fast_aes: has_fast_aes(),
             ..SealConfig::new(identity.secret, random()?, bare_request)
         };

@@ -10,10 +10,7 @@ use crate::protection::{Opener, Sealer};
 use crate::token::AddressToken;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine};
-use restp_base::time::{Duration, Time};
-
-/// Time for an answer to show that it was a lie, when somebody says that the host has another key.
-const GRACE: Duration = Duration::from_secs(1);
+use restp_base::time::Time;
 
 impl<M: Machine> Sealed<M> {
     pub(super) fn on_answer(&mut self, now: Time, datagram: &mut Datagram, to: ConnectionId, rest: &[u8]) {
@@ -37,8 +34,11 @@ impl<M: Machine> Sealed<M> {
         if !grant.welcome {
             return self.give_up(now, peer, Fault::Unwelcome);
         }
-        let ended = handshake.and_then(|handshake| Some((handshake.path, handshake.end()?)));
-        let Some((path, (split, held, overtaking))) = ended else {
+        let Some(mut handshake) = handshake else {
+            return;
+        };
+        let (path, pdu) = (handshake.path, std::mem::take(&mut handshake.pdu));
+        let Some((split, held, overtaking)) = handshake.end() else {
             return;
         };
         self.hosts.keep_token(key, grant.token);
@@ -46,6 +46,15 @@ impl<M: Machine> Sealed<M> {
         let opener = Opener::new(grant.suite, split.to_initiator);
         let session = Session::new(now, peer, to, sealer, opener);
         self.peers.insert(now, session);
+        if follower.is_empty() && !pdu.is_empty() {
+            // The server has not heard it, because it does not know yet whose it is: this says so.
+            let request = Datagram {
+                path,
+                body: pdu.into(),
+                ..Datagram::empty()
+            };
+            self.release(&to, &[request]);
+        }
         if !grant.early {
             self.release(&to, &held);
         }
@@ -89,20 +98,21 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// The server wants the request again, with a proof of this host's address.
-    pub(super) fn on_retry(&mut self, to: ConnectionId, token: AddressToken) {
+    pub(super) fn on_retry(&mut self, now: Time, to: ConnectionId, token: AddressToken) {
         let Some(handshake) = self.peers.handshakes.get_mut(&to) else {
             self.stats.unknown += 1;
             return;
         };
-        if handshake.set_token(&token) {
+        if handshake.set_token(now, &token) {
             self.queue.push_back(handshake.request());
         }
     }
 
-    /// Somebody says that the host asked for has the key `told`.
-    pub(super) fn on_foreign(&mut self, now: Time, to: ConnectionId, told: PublicKey) {
+    /// Somebody says that the host asked for has the key `told`. Anybody can, so it ends nothing: it is the reason to tell when
+    /// no answer comes.
+    pub(super) fn on_foreign(&mut self, to: ConnectionId, told: PublicKey) {
         match self.peers.handshakes.peer(&to) {
-            Some(peer) => self.peers.suspect(peer, told, now + GRACE),
+            Some(peer) => self.peers.suspect(peer, told),
             None => self.stats.unknown += 1,
         }
     }

@@ -7,13 +7,13 @@ use crate::keys::PublicKey;
 use crate::limits::AmplificationLimit;
 use crate::noise::{Handshake, Pattern};
 use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
-use crate::peers::{FirstFlight, FlightHash, Session, Unfinished, datagram};
+use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, Visitor, datagram};
 use crate::protection::{Opener, Sealer};
 use crate::resumption::Period;
 use crate::schedule::Suite;
 use crate::token::EPOCH_BYTES;
 use bytes::Bytes;
-use restp_base::machine::{Datagram, Input, Machine, PathAddress};
+use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_base::time::Time;
 
 /// A request on its way through this host.
@@ -28,7 +28,7 @@ struct Arrival<'a> {
 }
 
 /// A request that may be answered.
-struct Asking {
+struct Request {
     handshake: Handshake,
     /// Whose it is.
     key: PublicKey,
@@ -60,9 +60,13 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// Who asks for what, if it may be heard. What cannot be is answered here, in fewer bytes and from no memory.
-    fn hear(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<Asking> {
+    fn hear(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<Request> {
         let Arrival { path, hello, .. } = *arrival;
         self.peers.expire(now);
+        if !self.config.serves && !self.is_of_a_server(hello.pattern, path) {
+            self.stats.unserved += 1;
+            return None;
+        }
         let crowded = self.peers.is_crowded(path.remote.ip(), arrival.proved);
         if arrival.proved && crowded {
             self.stats.crowded += 1;
@@ -102,7 +106,11 @@ impl<M: Machine> Sealed<M> {
             self.stats.misplaced += 1;
             return None;
         }
-        Some(Asking {
+        if !self.config.serves && self.peers.expected_at(path.remote) != Some(key) {
+            self.stats.unserved += 1;
+            return None;
+        }
+        Some(Request {
             handshake,
             key,
             since: ticket.map(|ticket| ticket.period),
@@ -130,6 +138,11 @@ impl<M: Machine> Sealed<M> {
         }
     }
 
+    /// May this be a request of a host that this one talks to, which has lost the session? It would know the key.
+    fn is_of_a_server(&self, pattern: Pattern, path: PathAddress) -> bool {
+        pattern == Pattern::Ik && self.peers.expected_at(path.remote).is_some()
+    }
+
     /// Says `bytes` to who asked along `path`, and nothing more comes of it.
     fn say_to<T>(&mut self, path: PathAddress, bytes: &[u8]) -> Option<T> {
         self.queue.push_back(datagram(path, bytes));
@@ -147,50 +160,68 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// Answers who asks, and serves it if it is welcome.
-    fn answer(&mut self, now: Time, arrival: &Arrival<'_>, mut asking: Asking) {
+    fn answer(&mut self, now: Time, arrival: &Arrival<'_>, mut asking: Request) {
         let Arrival { path, hello, .. } = *arrival;
-        let grant = self.grant(now, path, hello, &asking);
+        let welcome = match &self.config.clients {
+            Clients::All => true,
+            Clients::Only(keys) => keys.contains(&asking.key),
+        };
+        let visitor = Visitor {
+            remote: path.remote,
+            length: arrival.length,
+            proved: arrival.proved,
+            key: asking.key,
+            authentic: hello.pattern != Pattern::Ix,
+            beside: asking.asked.beside,
+        };
+        let visit = welcome.then(|| self.peers.visited_by(&visitor));
+        let at_once = visit.as_ref().is_some_and(|visit| visit.at_once);
+        let grant = self.grant(now, path, hello, &asking, (welcome, at_once));
         let mut answer = packet::answer_header(&hello.from);
         let written = asking.handshake.write(&grant.emit(), &mut answer);
         let Some(split) = written.and_then(|()| asking.handshake.split()) else {
             return;
         };
-        if !grant.welcome {
+        let Some(Visit { peer, goes_on, .. }) = visit else {
             self.stats.unwelcome += 1;
             self.queue.push_back(datagram(path, &answer));
             return;
-        }
+        };
         self.stats.resumed += u64::from(asking.since.is_some());
-        let peer = (self.peers).meet_client(asking.key, path.remote, arrival.proved, arrival.length);
         let early_secret = asking.asked.early_secret.filter(|_| grant.early);
         let opener = |secret| Opener::new(Suite::ChaCha20Poly1305, secret);
         let flight = FirstFlight {
             hash: arrival.hash,
             from: path.remote,
             early: early_secret.map(|secret| (hello.from, opener(secret))),
-            beside: (asking.asked.beside).is_some_and(|name| self.peers.has(peer, &name)),
+            authentic: visitor.authentic,
+            beside: goes_on || !at_once,
         };
+        let limit = (!arrival.proved).then(|| AmplificationLimit::after(arrival.length));
         let unfinished = Unfinished {
-            path,
+            asking: vec![Asking { path, limit }],
             answer,
-            pdu: asking.pdu.clone(),
+            pdu: if at_once { asking.pdu } else { Bytes::new() },
             proved: arrival.proved,
-            limit: Some(AmplificationLimit::after(arrival.length)),
         };
+        let pdu = unfinished.pdu.clone();
         let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);
         let opener = Opener::new(grant.suite, split.to_responder);
         let session = Session::new(now, peer, grant.from, sealer, opener).begun_by_peer(flight, unfinished);
         self.peers.insert(now, session);
-        self.admit(now, grant.from, path, asking.pdu);
+        self.admit(now, grant.from, path, pdu);
     }
 
-    /// What who asks is granted.
-    fn grant(&mut self, now: Time, path: PathAddress, hello: &Hello<'_>, asking: &Asking) -> Grant {
-        let welcome = match &self.config.clients {
-            Clients::All => true,
-            Clients::Only(keys) => keys.contains(&asking.key),
-        };
-        let early = welcome && self.accepts_early(&asking.asked, hello);
+    /// What who asks is granted, if it is `welcome`; early data only where it may be heard `at_once`.
+    fn grant(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        hello: &Hello<'_>,
+        asking: &Request,
+        (welcome, at_once): (bool, bool),
+    ) -> Grant {
+        let early = welcome && self.accepts_early(&asking.asked, hello, at_once);
         let from = self.entropy.array();
         let suite = if asking.asked.fast_aes && self.config.fast_aes {
             Suite::Aes128Gcm
@@ -210,7 +241,7 @@ impl<M: Machine> Sealed<M> {
 
     /// Is early data accepted that goes with a request? One that takes the place of another ends the right of that one
     /// instead: what it had sent comes again behind the answer, and never twice.
-    fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>) -> bool {
+    fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>, at_once: bool) -> bool {
         let Some(one_time_key) = hello.message.first_chunk().copied() else {
             return false;
         };
@@ -218,7 +249,7 @@ impl<M: Machine> Sealed<M> {
             return false;
         }
         let flight = asked.instead_of.unwrap_or(one_time_key);
-        let admitted = self.issuer.admits(&asked.epoch, flight, &mut self.entropy);
+        let admitted = self.issuer.admits(&asked.epoch, flight, &mut self.entropy) && at_once;
         if asked.instead_of.is_some() {
             return false;
         }
@@ -238,7 +269,7 @@ impl<M: Machine> Sealed<M> {
         };
         let peer = session.peer();
         if let Some(pdu) = session.on_repeated(path, length) {
-            self.peers.on_received(now, peer, path.remote, length, false);
+            self.peers.credit(peer, path.remote, length);
             self.admit(now, id, path, pdu);
         }
     }
@@ -248,7 +279,7 @@ impl<M: Machine> Sealed<M> {
     fn admit(&mut self, now: Time, id: ConnectionId, path: PathAddress, pdu: Bytes) {
         let session = self.peers.session_mut(&id);
         if let Some(session) = session.filter(|session| pdu.is_empty() || session.is_beside()) {
-            match session.answer() {
+            match session.answer(path) {
                 Ok(answer) => self.queue.extend(answer),
                 Err(_) => self.stats.withheld += 1,
             }
@@ -262,7 +293,7 @@ impl<M: Machine> Sealed<M> {
             ..Datagram::empty()
         };
         if (self.config.request)(&inner).is_some() {
-            self.inner.handle(now, Input::Datagram(&mut inner));
+            self.hand_over(now, &id, &mut inner);
         } else {
             self.stats.unsafe_requests += 1;
         }

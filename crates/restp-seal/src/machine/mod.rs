@@ -2,6 +2,7 @@
 //! nothing of either; it keeps its own set-up, whose first packets carry the handshake, so that no round trip is added.
 
 mod answer;
+mod events;
 mod hello;
 mod paths;
 mod receive;
@@ -21,7 +22,7 @@ use crate::limits::RateLimiter;
 use crate::peers::{Limits, PeerId, Peers};
 use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use std::collections::{BTreeSet, VecDeque};
@@ -45,6 +46,10 @@ pub struct Sealed<M> {
     refused: BTreeSet<FlowId>,
     /// Sealed datagrams that leave before what the machine has.
     queue: VecDeque<Datagram>,
+    /// What the machine has told.
+    events: VecDeque<Event>,
+    /// Flows that ended before it was certain who was there; nobody was told of them.
+    unheard: Vec<FlowId>,
     /// What arrives is opened in here, many packets to one allocation.
     arena: Arena,
     stats: SealStats,
@@ -82,6 +87,8 @@ impl<M: Machine> Sealed<M> {
             hosts: KnownHosts::default(),
             refused: BTreeSet::new(),
             queue: VecDeque::new(),
+            events: VecDeque::new(),
+            unheard: Vec::new(),
             arena: Arena::default(),
             stats: SealStats::default(),
         }
@@ -114,17 +121,17 @@ impl<M: Machine> Sealed<M> {
 
     /// The key of the host at `remote`, once it has proved it.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
-        self.peers.proved_key(self.peers.at(remote)?)
+        self.peers.key_at(remote)
     }
 
-    /// The key of the host at the other end of `flow`.
+    /// The key of the host at the other end of `flow`, once it has proved it in the session that the flow began in.
     pub fn flow_key(&self, flow: FlowId) -> Option<PublicKey> {
-        self.peers.key(self.peers.of_flow(flow)?)
+        self.peers.flow_key(flow)
     }
 
-    /// Why the host at `remote` could not be talked to.
+    /// Why the host at `remote` could not be talked to; while it is still asked, what somebody says.
     pub fn fault(&self, remote: SocketAddr) -> Option<Fault> {
-        self.hosts.fault(remote)
+        (self.hosts.fault(remote)).or_else(|| self.peers.suspicion_at(remote))
     }
 
     /// Tokens that hosts gave, to be kept beyond this machine's life.
@@ -152,11 +159,12 @@ impl<M: Machine> Sealed<M> {
         self.peers.sessions()
     }
 
-    fn peer_at(&mut self, remote: SocketAddr) -> Result<PeerId, OpenError> {
-        if let Some(peer) = self.peers.at(remote) {
+    /// The host at `remote` that a flow is opened to: one that has proved the key it must have, or is asked for it now.
+    fn server_at(&mut self, remote: SocketAddr) -> Result<PeerId, OpenError> {
+        let key = self.hosts.expected(remote);
+        if let Some(peer) = self.peers.server_at(remote, key) {
             return Ok(peer);
         }
-        let key = self.hosts.expected(remote);
         if key.is_none() && !self.config.first_use {
             return Err(OpenError::Unsupported(format!(
                 "the key of {remote} is not known; give it, or allow a first use"
@@ -176,31 +184,12 @@ impl<M: Machine> Sealed<M> {
             self.inner.abort(now, flow);
         }
     }
-
-    fn on_event(&mut self, event: Event) -> Event {
-        match event {
-            Event::Accepted(flow) => {
-                let path_of = |stats: FlowStats| stats.path.or(stats.paths.first().map(|path| path.path));
-                let path = self.inner.stats(flow).and_then(path_of);
-                if let Some(peer) = path.and_then(|path| self.peers.at(path.remote)) {
-                    self.peers.enter(flow, peer);
-                }
-            }
-            Event::Closed(flow, _) => {
-                self.peers.leave(flow);
-                if self.refused.remove(&flow) {
-                    return Event::Closed(flow, CloseReason::Refused);
-                }
-            }
-            _ => {}
-        }
-        event
-    }
 }
 
 impl<M: Machine> Flow for Sealed<M> {
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
-        let peer = self.peer_at(path.remote)?;
+        let peer = self.server_at(path.remote)?;
+        self.part_displaced(now);
         let flow = self.inner.open(now, path, port)?;
         self.peers.enter(flow, peer);
         Ok(flow)
@@ -214,7 +203,11 @@ impl<M: Machine> Flow for Sealed<M> {
         backup: bool,
     ) -> Result<(), OpenError> {
         if let Some(peer) = self.peers.of_flow(flow) {
-            self.peers.add_address(path.remote, peer);
+            if !self.peers.add_address(path.remote, peer) {
+                let sentence = format!("{} belongs to another host than this flow", path.remote);
+                return Err(OpenError::Unsupported(sentence));
+            }
+            self.part_displaced(now);
         }
         self.inner.add_path(now, flow, path, backup)
     }
@@ -262,7 +255,10 @@ impl<M: Machine> Flow for Sealed<M> {
 impl<M: Machine> Machine for Sealed<M> {
     fn handle(&mut self, now: Time, input: Input<'_>) {
         match input {
-            Input::Datagram(datagram) => self.on_datagram(now, datagram),
+            Input::Datagram(datagram) => {
+                self.on_datagram(now, datagram);
+                self.part_displaced(now);
+            }
             Input::Deadline => {
                 while let Some(peer) = self.peers.timers.pop_due(now) {
                     self.on_timer(now, peer);
@@ -290,8 +286,8 @@ impl<M: Machine> Machine for Sealed<M> {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let event = self.inner.poll_event()?;
-        Some(self.on_event(event))
+        self.collect(None);
+        self.events.pop_front()
     }
 
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {

@@ -6,7 +6,7 @@ use super::Sealed;
 use crate::packet::ConnectionId;
 use crate::peers::PeerId;
 use crate::validation::{Control, PathOrigin};
-use restp_base::machine::{Datagram, Input, Machine, PathAddress, Request};
+use restp_base::machine::{Datagram, Machine, PathAddress, Request};
 use restp_base::time::Time;
 
 impl<M: Machine> Sealed<M> {
@@ -46,7 +46,14 @@ impl<M: Machine> Sealed<M> {
     /// What one seal says to the other.
     pub(super) fn on_control(&mut self, now: Time, id: ConnectionId, path: PathAddress, control: Control) {
         let value = match control {
-            Control::Challenge(value) => return self.say(id, path, Control::Response(value)),
+            // Only where the peer is known to be: who carries copies to and fro would have them carried to him for good.
+            Control::Challenge(value) if self.peers.is_at(&id, path.remote) => {
+                return self.say(id, path, Control::Response(value));
+            }
+            Control::Challenge(_) => {
+                self.stats.misplaced += 1;
+                return;
+            }
             Control::Response(value) => value,
         };
         let Some(session) = self.peers.session_mut(&id) else {
@@ -59,7 +66,7 @@ impl<M: Machine> Sealed<M> {
         if self.peers.on_validated(now, peer, path.remote) {
             self.stats.moved += 1;
             if let Some(mut last) = last {
-                self.inner.handle(now, Input::Datagram(&mut last));
+                self.hand_over(now, &id, &mut last);
             }
         }
     }

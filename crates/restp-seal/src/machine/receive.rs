@@ -6,7 +6,7 @@ use crate::packet::{self, DATA_HEADER, DataHeader, Packet};
 use crate::protection::Refusal;
 use crate::schedule::TAG_BYTES;
 use crate::validation::Control;
-use restp_base::machine::{Datagram, Input, Machine};
+use restp_base::machine::{Datagram, Machine};
 use restp_base::time::Time;
 
 impl<M: Machine> Sealed<M> {
@@ -24,8 +24,13 @@ impl<M: Machine> Sealed<M> {
             Some(Packet::Data(header)) => self.on_data(now, &header, datagram),
             Some(Packet::Hello(hello)) => self.on_hello(now, datagram.path, bytes.len(), &hello),
             Some(Packet::Answer { to, rest }) => self.on_answer(now, datagram, to, rest),
-            Some(Packet::Retry { to, token }) => self.on_retry(to, token),
-            Some(Packet::Foreign { to, key }) => self.on_foreign(now, to, key),
+            Some(Packet::Retry { to, .. } | Packet::Foreign { to, .. } | Packet::Stale { to })
+                if !self.peers.handshakes.is_asked(&to, datagram.path.remote) =>
+            {
+                self.stats.unknown += 1;
+            }
+            Some(Packet::Retry { to, token }) => self.on_retry(now, to, token),
+            Some(Packet::Foreign { to, key }) => self.on_foreign(to, key),
             Some(Packet::Stale { to }) => self.on_stale(to),
             None => self.stats.malformed += 1,
         }
@@ -42,7 +47,8 @@ impl<M: Machine> Sealed<M> {
         let (peer, length) = (session.peer(), datagram.body.len());
         let sealed = &datagram.body[DATA_HEADER..];
         let mut opened = self.arena.place(sealed.len() - TAG_BYTES);
-        match session.open(now, header, sealed, length, &mut opened) {
+        let from = (datagram.path.remote, length);
+        match session.open(now, header, sealed, from, &mut opened) {
             Ok(()) => {}
             Err(Refusal::Forged) => {
                 self.stats.forged += 1;
@@ -58,18 +64,26 @@ impl<M: Machine> Sealed<M> {
         if let Some(control) = Control::parse(&datagram.body) {
             return self.on_control(now, id, datagram.path, control);
         }
-        let placed = header.early || self.place(now, id, peer, header.space, datagram);
+        if header.early {
+            if self.peers.credit(peer, datagram.path.remote, length) {
+                self.stats.opened += 1;
+                return self.hand_over(now, &id, datagram);
+            }
+            self.stats.misplaced += 1;
+            return;
+        }
+        let placed = self.place(now, id, peer, header.space, datagram);
         let remote = datagram.path.remote;
-        if placed && !(self.peers).on_received(now, peer, remote, length, !header.early) {
+        if placed && !(self.peers).on_received(now, peer, remote, length, true) {
             self.stats.misplaced += 1;
             return;
         }
         if finishes {
-            self.peers.finish(&id);
+            self.on_proof(&id, remote);
         }
         self.stats.opened += 1;
         if placed {
-            self.inner.handle(now, Input::Datagram(datagram));
+            self.hand_over(now, &id, datagram);
         }
     }
 }

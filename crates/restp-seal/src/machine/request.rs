@@ -76,11 +76,8 @@ impl<M: Machine> Sealed<M> {
         Some(self.peers.handshakes.insert(peer, handshake))
     }
 
-    /// Repeats requests that nothing else repeats, and ends the wait for a peer that is not who it should be.
+    /// Repeats requests that nothing else repeats.
     pub(super) fn on_timer(&mut self, now: Time, peer: PeerId) {
-        if let Some(fault) = self.peers.suspicion(peer) {
-            return self.give_up(now, peer, fault);
-        }
         let (requests, wait) = self.peers.handshakes.repeat(peer);
         self.queue.extend(requests);
         self.peers.timers.set(peer, wait.map(|wait| now + wait));

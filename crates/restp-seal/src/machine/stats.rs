@@ -21,6 +21,10 @@ pub struct SealStats {
     pub elsewhere: u64,
     /// Paths whose peer answered at another address.
     pub moved: u64,
+    /// Requests to a host that serves nobody.
+    pub unserved: u64,
+    /// Flows that ended because their address belongs to another host now.
+    pub displaced: u64,
     /// Requests that came again.
     pub repeated_requests: u64,
     /// Requests meant for another key.

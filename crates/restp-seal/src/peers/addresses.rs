@@ -12,10 +12,68 @@ use crate::validation::PathOrigin;
 use restp_base::time::Time;
 use std::net::SocketAddr;
 
+/// What a request finds at its address.
+pub(crate) struct Visit {
+    pub(crate) peer: PeerId,
+    /// What it carries may be heard before its peer has proved who it is.
+    pub(crate) at_once: bool,
+    /// The peer hears what is sent in the session that it has.
+    pub(crate) goes_on: bool,
+}
+
+/// Somebody who asks for a session.
+pub(crate) struct Visitor {
+    pub(crate) remote: SocketAddr,
+    /// Of the request.
+    pub(crate) length: usize,
+    /// Its token proves that it is at `remote`.
+    pub(crate) proved: bool,
+    /// Who it says it is.
+    pub(crate) key: PublicKey,
+    /// Only who has the key can have made the request; perhaps it was recorded.
+    pub(crate) authentic: bool,
+    /// The session that it says it has.
+    pub(crate) beside: Option<ConnectionId>,
+}
+
 impl Peers {
-    /// Who has `remote`.
-    pub(crate) fn at(&self, remote: SocketAddr) -> Option<PeerId> {
-        self.routes.owner(remote)
+    /// Who `visitor` is as far as it says. What its request carries may be heard where nobody else's flows are, and in a request
+    /// by who has the key also beside its own as long as they go on.
+    pub(crate) fn visited_by(&mut self, visitor: &Visitor) -> Visit {
+        let Visitor { remote, proved, .. } = *visitor;
+        let owner = self.routes.owner(remote);
+        let known = owner.filter(|owner| self.key(*owner) == Some(visitor.key));
+        let claim = (!proved).then(|| AmplificationLimit::after(visitor.length));
+        if let Some(peer) = known {
+            let idle = (self.peers.get(&peer)).is_some_and(|peer| peer.flows == 0 && !peer.opened_here);
+            let goes_on = visitor.beside.is_some_and(|name| self.has(peer, &name));
+            if proved {
+                self.assign(remote, peer, claim);
+            }
+            let at_once = visitor.authentic && (idle || goes_on);
+            return Visit {
+                peer,
+                at_once,
+                goes_on,
+            };
+        }
+        let peer = self.meet_client(visitor.key);
+        // Who says that he is there does not put out another who says so; who proves it does.
+        let at_once = proved || !self.routes.is_claimed(remote);
+        if at_once {
+            self.assign(remote, peer, claim);
+        }
+        Visit {
+            peer,
+            at_once,
+            goes_on: false,
+        }
+    }
+
+    /// Is the peer of session `id` known to be at `remote`?
+    pub(crate) fn is_at(&self, id: &ConnectionId, remote: SocketAddr) -> bool {
+        let session = self.sessions.get(id);
+        session.is_some_and(|session| self.routes.owner(remote) == Some(session.peer()))
     }
 
     /// Whom `bytes` for `remote` go to, if they may be sent; then they are counted.
@@ -28,11 +86,21 @@ impl Peers {
         self.routes.charge(remote, bytes);
     }
 
-    /// `peer` is at `remote` too, unless that belongs to somebody.
-    pub(crate) fn add_address(&mut self, remote: SocketAddr, peer: PeerId) {
-        if self.routes.owner(remote).is_none() {
-            self.assign(remote, peer, None);
+    /// `length` bytes came from `remote`, to its credit. False when it is not an address of `peer`.
+    pub(crate) fn credit(&mut self, peer: PeerId, remote: SocketAddr, length: usize) -> bool {
+        self.routes.on_received(remote, peer, length)
+    }
+
+    /// `peer` is at `remote` too. False when that belongs to another host; a client leaves it to one that was spoken to first.
+    pub(crate) fn add_address(&mut self, remote: SocketAddr, peer: PeerId) -> bool {
+        let owner = self.routes.owner(remote);
+        let key = self.key(peer);
+        match owner {
+            Some(owner) if owner == peer || key.is_some() && self.key(owner) == key => return true,
+            Some(owner) if !self.is_opened_here(peer) || self.is_opened_here(owner) => return false,
+            _ => self.assign(remote, peer, None),
         }
+        true
     }
 
     /// A datagram of `peer` with `length` bytes came from `remote`, to its credit. False when the address belongs to somebody
@@ -66,9 +134,14 @@ impl Peers {
     }
 
     pub(super) fn assign(&mut self, remote: SocketAddr, peer: PeerId, claim: Option<AmplificationLimit>) {
-        if let Some(before) = self.routes.assign(remote, peer, claim) {
-            self.forget_if_idle(before);
+        let Some(before) = self.routes.assign(remote, peer, claim) else {
+            return;
+        };
+        let other = self.key(before) != self.key(peer);
+        if other && self.peers.get(&before).is_some_and(|before| before.flows > 0) {
+            self.displaced.push((before, remote));
         }
+        self.forget_if_idle(before);
     }
 
     /// May packets of `peer` come from `remote`?
@@ -79,6 +152,22 @@ impl Peers {
             None => self.key(peer).is_some() && !self.is_opened_here(peer),
             Some(_) => self.key(peer).is_some_and(|key| self.may_take(now, &key, remote)),
         }
+    }
+
+    /// The key of the host at `remote`, once it has proved it there.
+    pub(crate) fn key_at(&self, remote: SocketAddr) -> Option<PublicKey> {
+        let owner = self.routes.owner(remote)?;
+        self.proved_key(owner).filter(|_| !self.routes.is_claimed(remote))
+    }
+
+    /// Who has `remote` and may be opened a flow to: a host that must have `expected`, or has shown that it has it.
+    pub(crate) fn server_at(&self, remote: SocketAddr, expected: Option<PublicKey>) -> Option<PeerId> {
+        let owner = self.routes.owner(remote)?;
+        let peer = self.peers.get(&owner)?;
+        let is_asked = peer.opened_here && (expected.is_none() || peer.key == expected);
+        let key = self.key_at(remote);
+        let is_right = key.is_some() && expected.is_none_or(|expected| key == Some(expected));
+        (is_asked || is_right).then_some(owner)
     }
 
     /// May the host `key` have `remote`? Yes where it has it, and where nobody is.

@@ -2,13 +2,15 @@
 
 use super::session::{PeerId, address, datagram};
 use crate::keys::{KEY_BYTES, PublicKey};
+use crate::limits::RateLimiter;
 use crate::noise::{Handshake, Pattern, Split};
 use crate::packet::{self, ConnectionId, Grant, Packet};
 use crate::protection::Sealer;
 use crate::token::AddressToken;
 use restp_base::machine::{Datagram, PathAddress};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// Handshakes with one peer at once; each path that is tried has one.
 const MAX_OF_ONE_PEER: usize = 16;
@@ -19,8 +21,9 @@ const MAX_HELD: usize = 64;
 /// Packets that may overtake the answer to a request.
 const MAX_OVERTAKING: usize = 32;
 
-/// New tokens accepted for one request: more come from somebody who wants to keep it going.
-const MAX_TOKENS: u32 = 2;
+/// Tokens that are followed in a second, for one request: who invents them gets no more out of this host, and as long as a true
+/// one comes again it is among those that are followed.
+const TOKENS_PER_SECOND: u32 = 100;
 
 /// First wait before a request that nothing else repeats is sent again, and how often it is.
 pub(crate) const REPEAT: Duration = Duration::from_secs(1);
@@ -49,9 +52,10 @@ pub(crate) struct Waiting {
     held: Vec<Datagram>,
     /// Packets that overtook the answer.
     overtaking: Vec<Datagram>,
-    /// Times the request was sent again by itself, or with another token.
+    /// Times the request was sent again by itself.
     repeats: u32,
-    tokens: u32,
+    /// With another token.
+    tokens: RateLimiter,
 }
 
 impl ClientHandshake {
@@ -81,7 +85,7 @@ impl ClientHandshake {
 
     /// As if it had not been sent before; what waited is old. How many datagrams that were.
     pub(crate) fn begin_again(&mut self) -> usize {
-        (self.waiting.repeats, self.waiting.tokens) = (0, 0);
+        self.waiting.repeats = 0;
         std::mem::take(&mut self.waiting.held).len()
     }
 
@@ -99,11 +103,10 @@ impl ClientHandshake {
         Some(REPEAT * (1 << self.waiting.repeats))
     }
 
-    /// Puts another proof of the address into the request; false when there were too many.
-    pub(crate) fn set_token(&mut self, token: &AddressToken) -> bool {
-        let accepts = self.waiting.tokens < MAX_TOKENS;
+    /// Puts another proof of the address into the request; false when there were too many of late.
+    pub(crate) fn set_token(&mut self, now: Time, token: &AddressToken) -> bool {
+        let accepts = self.waiting.tokens.take(now, TOKENS_PER_SECOND);
         if accepts {
-            self.waiting.tokens += 1;
             packet::set_token(&mut self.bytes, token);
         }
         accepts
@@ -186,6 +189,13 @@ impl ClientHandshakes {
     /// Whom the one called `name` is with.
     pub(crate) fn peer(&self, name: &ConnectionId) -> Option<PeerId> {
         self.peers.get(name).copied()
+    }
+
+    /// Was the one called `name` begun with the host at `remote`?
+    pub(crate) fn is_asked(&self, name: &ConnectionId, remote: SocketAddr) -> bool {
+        let all = self.peers.get(name).and_then(|peer| self.of.get(peer));
+        let mut all = all.into_iter().flatten();
+        all.any(|handshake| handshake.name == *name && handshake.path.remote == remote)
     }
 
     pub(crate) fn get_mut(&mut self, name: &ConnectionId) -> Option<&mut ClientHandshake> {

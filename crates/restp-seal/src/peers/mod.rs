@@ -3,6 +3,7 @@
 
 mod addresses;
 mod capacity;
+mod flows;
 mod half_open;
 mod handshakes;
 mod routes;
@@ -10,16 +11,17 @@ mod session;
 mod sessions;
 mod timers;
 
+pub(crate) use addresses::{Visit, Visitor};
 pub(crate) use capacity::Limits;
 pub(crate) use handshakes::{ClientHandshake, ClientHandshakes, REPEAT, Waiting};
 pub(crate) use routes::NoRoute;
-pub(crate) use session::{FirstFlight, FlightHash, PeerId, Session, Unfinished, Unsealed, datagram};
+pub(crate) use session::{Asking, FirstFlight, FlightHash, PeerId, Session, Unfinished, Unsealed, datagram};
 
 use crate::keys::PublicKey;
 use crate::known_hosts::Fault;
-use crate::limits::AmplificationLimit;
 use crate::packet::{ConnectionId, DataHeader};
 use capacity::FORGOTTEN;
+use flows::Flows;
 use restp_base::flow::FlowId;
 use restp_base::time::Time;
 use routes::Routes;
@@ -33,10 +35,10 @@ use timers::Timers;
 struct Peer {
     /// Its name; none until it has told it.
     key: Option<PublicKey>,
-    /// What leaves is sealed with it.
+    /// What leaves is sealed with it: the last in which it has proved its key.
     session: Option<ConnectionId>,
-    /// A handshake it began, or somebody who recorded one plays again: answered beside the session there is, which only a
-    /// packet of the new one replaces.
+    /// A handshake it began, or somebody who says that he is it. Only a packet in it makes it the session; until then it serves
+    /// a client that has none.
     pending: Option<ConnectionId>,
     /// This side spoke first: its addresses are those it was told.
     opened_here: bool,
@@ -52,8 +54,10 @@ pub(crate) struct Peers {
     limits: Limits,
     peers: BTreeMap<PeerId, Peer>,
     last: PeerId,
-    flows: BTreeMap<FlowId, PeerId>,
+    flows: Flows,
     routes: Routes,
+    /// Peers with flows that lost an address, and which.
+    displaced: Vec<(PeerId, SocketAddr)>,
     sessions: Sessions,
     /// Handshakes begun here, and when to look after them.
     pub(crate) handshakes: ClientHandshakes,
@@ -67,8 +71,9 @@ impl Peers {
             limits,
             peers: BTreeMap::new(),
             last: 0,
-            flows: BTreeMap::new(),
+            flows: Flows::default(),
             routes: Routes::default(),
+            displaced: Vec::new(),
             sessions: Sessions::default(),
             handshakes: ClientHandshakes::default(),
             timers: Timers::default(),
@@ -86,30 +91,23 @@ impl Peers {
         self.last
     }
 
-    /// A new peer at `remote`, to be talked to; `key` is the one it must have.
+    /// A new peer at `remote`, to be talked to; `key` is the one it must have. Whoever was there has to leave.
     pub(crate) fn meet_server(&mut self, key: Option<PublicKey>, remote: SocketAddr) -> PeerId {
         let peer = self.meet(key, true);
+        if let Some(before) = self.routes.owner(remote) {
+            self.handshakes.forget(before);
+            self.timers.set(before, None);
+            if let Some(before) = self.peers.get_mut(&before) {
+                before.opened_here = false;
+            }
+        }
         self.assign(remote, peer, None);
         peer
     }
 
-    /// The client `key`, who asked in `length` bytes from `remote`, and `proved` that it is there.
-    pub(crate) fn meet_client(
-        &mut self,
-        key: PublicKey,
-        remote: SocketAddr,
-        proved: bool,
-        length: usize,
-    ) -> PeerId {
-        let owner = self.routes.owner(remote);
-        let known = owner.filter(|owner| self.key(*owner) == Some(key));
-        let peer = known.unwrap_or_else(|| self.meet(Some(key), false));
-        if proved {
-            self.assign(remote, peer, None);
-        } else if known.is_none() {
-            self.assign(remote, peer, Some(AmplificationLimit::after(length)));
-        }
-        peer
+    /// A new client, whose key `key` is as far as it says.
+    fn meet_client(&mut self, key: PublicKey) -> PeerId {
+        self.meet(Some(key), false)
     }
 
     pub(crate) fn key(&self, peer: PeerId) -> Option<PublicKey> {
@@ -120,6 +118,12 @@ impl Peers {
     pub(crate) fn proved_key(&self, peer: PeerId) -> Option<PublicKey> {
         let peer = self.peers.get(&peer)?;
         peer.key.filter(|_| peer.session.is_some())
+    }
+
+    /// The key that the host at `remote` has or must have, if it is one that this side spoke to first.
+    pub(crate) fn expected_at(&self, remote: SocketAddr) -> Option<PublicKey> {
+        let owner = self.peers.get(&self.routes.owner(remote)?)?;
+        owner.key.filter(|_| owner.opened_here)
     }
 
     pub(crate) fn is_opened_here(&self, peer: PeerId) -> bool {
@@ -134,20 +138,26 @@ impl Peers {
         self.timers.set(id, None);
     }
 
-    /// Somebody says that `peer` has the key `told`. It is suspected until `until`, unless it has shown who it is.
-    pub(crate) fn suspect(&mut self, id: PeerId, told: PublicKey, until: Time) {
+    /// Somebody says that `peer` has the key `told`: it is suspected until it shows who it is.
+    pub(crate) fn suspect(&mut self, id: PeerId, told: PublicKey) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
         let expected = peer.key.filter(|expected| *expected != told);
         if let Some(expected) = expected.filter(|_| peer.suspicion.is_none() && peer.session.is_none()) {
             peer.suspicion = Some(Fault::OtherKey { expected, told });
-            self.timers.set(id, Some(until));
         }
     }
 
-    pub(crate) fn suspicion(&self, peer: PeerId) -> Option<Fault> {
-        self.peers.get(&peer)?.suspicion
+    /// What the host that `flow` was opened to is suspected of, and its addresses.
+    pub(crate) fn suspicion(&self, flow: FlowId) -> Option<(Fault, &[SocketAddr])> {
+        let peer = self.flows.peer(flow)?;
+        Some((self.peers.get(&peer)?.suspicion?, self.routes.of(peer)))
+    }
+
+    /// What the host at `remote` is suspected of.
+    pub(crate) fn suspicion_at(&self, remote: SocketAddr) -> Option<Fault> {
+        self.peers.get(&self.routes.owner(remote)?)?.suspicion
     }
 
     /// Ends what there is with `peer`, which cannot be talked to: its addresses and its flows.
@@ -157,11 +167,7 @@ impl Peers {
         }
         self.handshakes.forget(id);
         self.timers.set(id, None);
-        let flows = self.flows.iter().filter(|(_, of)| **of == id);
-        (
-            self.routes.of(id).to_vec(),
-            flows.map(|(flow, _)| *flow).collect(),
-        )
+        (self.routes.of(id).to_vec(), self.flows.of(id).collect())
     }
 
     /// Forgets a peer that nothing refers to.
@@ -183,25 +189,55 @@ impl Peers {
     /// `flow` is one with `peer`.
     pub(crate) fn enter(&mut self, flow: FlowId, peer: PeerId) {
         self.leave(flow);
-        self.flows.insert(flow, peer);
+        self.flows.enter(flow, peer);
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.flows += 1;
         }
     }
 
-    /// `flow` is over.
-    pub(crate) fn leave(&mut self, flow: FlowId) {
-        let Some(id) = self.flows.remove(&flow) else {
-            return;
+    /// `flow` began with what came in session `id`. Has its peer proved there who it is?
+    pub(crate) fn enter_from(&mut self, flow: FlowId, id: &ConnectionId) -> bool {
+        let Some(session) = self.sessions.get(id) else {
+            return false;
+        };
+        let (peer, finished) = (session.peer(), session.is_finished());
+        let authentic = session.flight().is_some_and(|flight| flight.authentic);
+        self.enter(flow, peer);
+        if !finished {
+            self.flows.doubt(flow, *id, authentic);
+        }
+        finished
+    }
+
+    /// `flow` is over. Was it one of a peer that had not proved who it is?
+    pub(crate) fn leave(&mut self, flow: FlowId) -> bool {
+        let Some((id, doubted)) = self.flows.leave(flow) else {
+            return false;
         };
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.flows -= 1;
         }
         self.forget_if_idle(id);
+        doubted
     }
 
     pub(crate) fn of_flow(&self, flow: FlowId) -> Option<PeerId> {
-        self.flows.get(&flow).copied()
+        self.flows.peer(flow)
+    }
+
+    /// The key of the host at the other end of `flow`, once it has proved it in the session that the flow began in.
+    pub(crate) fn flow_key(&self, flow: FlowId) -> Option<PublicKey> {
+        let peer = self.flows.peer(flow).filter(|_| !self.flows.is_doubted(flow))?;
+        self.proved_key(peer)
+    }
+
+    /// Flows whose peer has lost an address to another, and which: what is sent there is heard by that one.
+    pub(crate) fn take_displaced(&mut self) -> Vec<(FlowId, SocketAddr)> {
+        let mut all = Vec::new();
+        for (peer, remote) in std::mem::take(&mut self.displaced) {
+            all.extend(self.flows.of(peer).map(|flow| (flow, remote)));
+        }
+        all
     }
 }
 
@@ -225,15 +261,18 @@ impl Peers {
         self.sessions.of_flight(hash)
     }
 
-    /// The session that datagrams for `peer` are sealed in.
+    /// The session that datagrams for `peer` are sealed in: one in which it has proved its key. A client that has none yet is
+    /// answered where it asks.
     pub(crate) fn session_of(&mut self, peer: PeerId) -> Option<&mut Session> {
-        let id = self.peers.get(&peer)?.session?;
-        self.sessions.get_mut(&id)
+        let peer = self.peers.get(&peer)?;
+        let asking = peer.pending.filter(|_| !peer.opened_here);
+        self.sessions.get_mut(&peer.session.or(asking)?)
     }
 
-    /// The session that `peer` asks for, if it may hear nothing where the current one goes: all that is sent goes in both.
+    /// The session that `peer` asks for beside the one there is, if it may hear nothing there: all that is sent goes in both.
     pub(crate) fn pending_session(&mut self, peer: PeerId) -> Option<&mut Session> {
-        let id = self.peers.get(&peer)?.pending?;
+        let peer = self.peers.get(&peer)?;
+        let id = peer.pending.filter(|_| peer.session.is_some())?;
         self.sessions.get_mut(&id).filter(|session| !session.is_beside())
     }
 
@@ -243,37 +282,32 @@ impl Peers {
         session.is_some_and(|session| session.peer() == peer && session.is_finished())
     }
 
-    /// Takes a session, which its peer uses from now on.
-    pub(crate) fn insert(&mut self, now: Time, mut session: Session) {
-        let id = session.id();
+    /// Takes a session. One that its peer has not finished takes nobody's place.
+    pub(crate) fn insert(&mut self, now: Time, session: Session) {
+        let (id, finished) = (session.id(), session.is_finished());
         if let Some(peer) = self.peers.get_mut(&session.peer()) {
-            let current = peer.session.and_then(|id| self.sessions.get(&id));
-            let goes_on = current.is_some_and(Session::is_finished) && !session.is_finished();
             peer.sessions += 1;
-            if goes_on {
-                peer.pending = Some(id);
-            } else {
+            if finished {
                 peer.session = Some(id);
-            }
-            // Beside a session that goes on each datagram is sent twice: to one address the limit holds for both together.
-            if !goes_on && session.unfinished().is_some_and(|unfinished| unfinished.proved) {
-                session.lift_limit();
+            } else {
+                peer.pending = Some(id);
             }
         }
         self.sessions.insert(now, session);
         self.forget(now, FORGOTTEN);
     }
 
-    /// The peer of session `id` has shown that it has the answer.
-    pub(crate) fn finish(&mut self, id: &ConnectionId) {
-        let address = self.sessions.finish(id);
+    /// The peer of session `id` has shown from `remote` that it has the answer, and so its key. Flows of which that was not
+    /// certain.
+    pub(crate) fn finish(&mut self, id: &ConnectionId, remote: SocketAddr) -> Vec<FlowId> {
+        let address = self.sessions.finish(id, remote);
         let Some(owner) = self.sessions.get(id).map(Session::peer) else {
-            return;
+            return Vec::new();
         };
         if let Some(peer) = self.peers.get_mut(&owner) {
-            (peer.session, peer.pending) = (Some(*id), None);
+            peer.session = Some(*id);
+            peer.pending = peer.pending.filter(|pending| pending != id);
         }
-        // The answer went there, and came to it.
         let free = |address: &SocketAddr| {
             let other = self.routes.owner(*address).filter(|other| *other != owner);
             other.is_none() || self.routes.is_claimed(*address)
@@ -281,6 +315,7 @@ impl Peers {
         if let Some(address) = address.filter(free) {
             self.assign(address, owner, None);
         }
+        self.flows.believe(owner, id)
     }
 
     fn remove(&mut self, id: &ConnectionId) {

@@ -8,7 +8,7 @@ use crate::validation::{Control, ValidatedPaths};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Head, PathAddress};
 use restp_base::time::{Duration, Time};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Name of a peer in its table.
 pub(crate) type PeerId = u64;
@@ -36,25 +36,38 @@ pub(crate) struct Session {
     asked: Time,
 }
 
+/// Addresses that one request is answered at, at most: who copies it may be ahead of who sent it, and the first packet in the
+/// session tells them apart.
+const MAX_ASKING: usize = 4;
+
 /// How a peer began a session.
 pub(crate) struct FirstFlight {
     pub(crate) hash: FlightHash,
     pub(crate) from: SocketAddr,
     /// How its early data is addressed, and what opens it.
     pub(crate) early: Option<(ConnectionId, Opener)>,
-    /// The peer said that it has a session before this, where it hears everything until this one is finished.
+    /// Only who has the peer's key can have made it.
+    pub(crate) authentic: bool,
+    /// Where the peer has a session before this, everything goes there alone until this one is finished.
     pub(crate) beside: bool,
 }
 
 /// A handshake that a peer began and has not finished.
 pub(crate) struct Unfinished {
-    pub(crate) path: PathAddress,
+    /// Where the request came from, the first first.
+    pub(crate) asking: Vec<Asking>,
     /// Sent with every packet.
     pub(crate) answer: Vec<u8>,
-    /// The machine's datagram in the request.
+    /// The machine's datagram in the request, where it may be heard.
     pub(crate) pdu: Bytes,
     /// The request proved its address.
     pub(crate) proved: bool,
+}
+
+/// A way along which a request came.
+pub(crate) struct Asking {
+    pub(crate) path: PathAddress,
+    /// None where it proved its address.
     pub(crate) limit: Option<AmplificationLimit>,
 }
 
@@ -117,7 +130,7 @@ impl Session {
         self.unfinished.is_none()
     }
 
-    /// Does the peer hear everything in another session until this one is finished?
+    /// Does everything go in another session until this one is finished?
     pub(crate) fn is_beside(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| flight.beside)
     }
@@ -125,13 +138,6 @@ impl Session {
     /// The peer has shown that it has the answer.
     pub(super) fn finish(&mut self) -> Option<Unfinished> {
         self.unfinished.take()
-    }
-
-    /// The peer can be sent whatever there is.
-    pub(super) fn lift_limit(&mut self) {
-        if let Some(unfinished) = &mut self.unfinished {
-            unfinished.limit = None;
-        }
     }
 
     /// Time since a packet opened.
@@ -162,7 +168,7 @@ impl Session {
         address(out, plain.path, plain);
         if let Some(unfinished) = &mut self.unfinished {
             let total = unfinished.answer.len() + plain.len() + OVERHEAD;
-            if !unfinished.may_send(total) {
+            if !unfinished.may_send(plain.path, total) {
                 return Err(Unsealed::Withheld);
             }
             out.head.extend_from_slice(&unfinished.answer);
@@ -192,24 +198,24 @@ impl Session {
         Some(sealed)
     }
 
-    /// The answer by itself; nothing where the peer has it, an error where it may not be sent.
-    pub(crate) fn answer(&mut self) -> Result<Option<Datagram>, Unsealed> {
+    /// The answer by itself, along `path`; nothing where the peer has it, an error where it may not be sent.
+    pub(crate) fn answer(&mut self, path: PathAddress) -> Result<Option<Datagram>, Unsealed> {
         let Some(unfinished) = &mut self.unfinished else {
             return Ok(None);
         };
-        if !unfinished.may_send(unfinished.answer.len()) {
+        if !unfinished.may_send(path, unfinished.answer.len()) {
             return Err(Unsealed::Withheld);
         }
-        Ok(Some(datagram(unfinished.path, &unfinished.answer)))
+        Ok(Some(datagram(path, &unfinished.answer)))
     }
 
-    /// Opens `sealed`, a packet that came in a datagram of `length` bytes.
+    /// Opens `sealed`, a packet that came from `remote` in a datagram of `length` bytes.
     pub(crate) fn open(
         &mut self,
         now: Time,
         header: &DataHeader,
         sealed: &[u8],
-        length: usize,
+        (remote, length): (SocketAddr, usize),
         opened: &mut [u8],
     ) -> Result<(), Refusal> {
         if header.early {
@@ -220,25 +226,80 @@ impl Session {
             self.opener.open(header, sealed, opened)?;
             self.heard = now;
         }
-        if let Some(limit) = self.unfinished.as_mut().and_then(|one| one.limit.as_mut()) {
-            limit.on_received(length);
+        let Some(unfinished) = &mut self.unfinished else {
+            return Ok(());
+        };
+        if let Some(asking) = unfinished.asking(remote) {
+            asking.on_received(length);
+            // It can only have been made with an answer that went there: the path is there, whoever asked first.
+            if !header.early {
+                self.paths.put(header.space, remote);
+            }
         }
         Ok(())
     }
 
-    /// The request that began it came again on `path`, with `length` bytes: what it carries, as long as it is unfinished.
+    /// The request that began it came again on `path`, with `length` bytes: what it carries and may be heard from there. None
+    /// when it is finished, or asked for from too many places.
     pub(crate) fn on_repeated(&mut self, path: PathAddress, length: usize) -> Option<Bytes> {
-        let unfinished = self.unfinished.as_mut().filter(|one| one.path == path)?;
-        if let Some(limit) = &mut unfinished.limit {
-            limit.on_received(length);
+        let unfinished = self.unfinished.as_mut()?;
+        let place = unfinished.asking.iter().position(|asking| asking.path == path);
+        if let Some(place) = place {
+            unfinished.asking[place].on_received(length);
+            return Some(if place == 0 {
+                unfinished.pdu.clone()
+            } else {
+                Bytes::new()
+            });
         }
-        Some(unfinished.pdu.clone())
+        if unfinished.asking.len() >= MAX_ASKING {
+            return None;
+        }
+        let limit = Some(AmplificationLimit::after(length));
+        unfinished.asking.push(Asking { path, limit });
+        Some(Bytes::new())
     }
 }
 
 impl Unfinished {
-    fn may_send(&mut self, bytes: usize) -> bool {
-        self.limit.as_mut().is_none_or(|limit| limit.take(bytes))
+    /// Who asks from `remote`.
+    fn asking(&mut self, remote: SocketAddr) -> Option<&mut Asking> {
+        self.asking.iter_mut().find(|asking| asking.path.remote == remote)
+    }
+
+    fn may_send(&mut self, path: PathAddress, bytes: usize) -> bool {
+        let place = self
+            .asking
+            .iter()
+            .position(|asking| asking.path.remote == path.remote);
+        let asking = self.asking.get_mut(place.unwrap_or(0));
+        asking.is_some_and(|asking| asking.limit.as_mut().is_none_or(|limit| limit.take(bytes)))
+    }
+
+    /// Where the answer came to the peer, which spoke from `remote` then: there if it went there, or else where alone it went.
+    pub(super) fn answered(&self, remote: SocketAddr) -> Option<SocketAddr> {
+        let mut all = self.asking.iter().map(|asking| asking.path.remote);
+        match self.asking.len() {
+            1 => all.next(),
+            _ => all.find(|asking| *asking == remote),
+        }
+    }
+
+    /// Where the request came from first.
+    pub(super) fn source(&self) -> IpAddr {
+        self.asking
+            .first()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |asking| {
+                asking.path.remote.ip()
+            })
+    }
+}
+
+impl Asking {
+    fn on_received(&mut self, length: usize) {
+        if let Some(limit) = &mut self.limit {
+            limit.on_received(length);
+        }
     }
 }
 

@@ -62,27 +62,25 @@ impl Sessions {
             }
         }
         if let Some(unfinished) = session.unfinished() {
-            let source = unfinished.path.remote.ip();
-            self.half_open.enter(now, id, source, unfinished.proved);
+            (self.half_open).enter(now, id, unfinished.source(), unfinished.proved);
         } else {
             self.finished.push_back(id);
         }
         self.by_id.insert(id, session);
     }
 
-    /// The peer of `id` has shown that it has the answer: where that went.
-    pub(super) fn finish(&mut self, id: &ConnectionId) -> Option<SocketAddr> {
-        let unfinished = self.by_id.get_mut(id)?.finish()?;
-        let remote = unfinished.path.remote;
-        self.half_open.leave(id, remote.ip(), unfinished.proved);
+    /// The peer of `id` has shown from `remote` that it has the answer: where that came to it.
+    pub(super) fn finish(&mut self, id: &ConnectionId, remote: SocketAddr) -> Option<SocketAddr> {
+        let unfinished = self.by_id.get_mut(id).and_then(Session::finish)?;
+        (self.half_open).leave(id, unfinished.source(), unfinished.proved);
         self.finished.push_back(*id);
-        Some(remote)
+        unfinished.answered(remote)
     }
 
     pub(super) fn remove(&mut self, id: &ConnectionId) -> Option<Session> {
         let session = self.by_id.remove(id)?;
         if let Some(unfinished) = session.unfinished() {
-            (self.half_open).leave(id, unfinished.path.remote.ip(), unfinished.proved);
+            (self.half_open).leave(id, unfinished.source(), unfinished.proved);
         }
         if let Some(flight) = session.flight() {
             self.by_flight.remove(&flight.hash);

@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 use restp_proto::composition::Preset;
 use restp_proto::wire::bare_request;
 use restp_proto::{Acceptance, Endpoint, EndpointConfig, InitialNumbers};
-use restp_seal::{SealConfig, Sealed, SecretKey};
+use restp_seal::{PublicKey, SealConfig, Sealed, SecretKey};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -141,7 +141,11 @@ impl Pair {
     }
 
     pub fn know(&mut self) {
-        let key = self.ends[1].public_key();
+        self.know_as(self.ends[1].public_key());
+    }
+
+    /// The client is told that the server has `key`.
+    pub fn know_as(&mut self, key: PublicKey) {
         self.ends[0].expect(address(2), key);
     }
 

@@ -1,9 +1,7 @@
 //! What an attacker on the way can do, each with its outcome: at most the network he already is. Nothing corrupts data,
 //! breaks a connection off or makes a host work for nothing.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use restp_base::flow::Flow;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_base::random::Stream;

@@ -1,0 +1,9 @@
+//! What an attacker can do, each with its outcome: at most the network he already is. Nobody reads, ends, moves or names what is
+//! not his.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod identity;
+mod moves;
+mod packets;
+mod set_up;

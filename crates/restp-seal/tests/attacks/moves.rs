@@ -1,0 +1,126 @@
+//! Who carries copies of packets, and what is sent to him, is not where the peer is.
+
+use crate::common::*;
+use restp_base::machine::PathAddress;
+use restp_base::time::Duration;
+
+const CARRIER: u8 = 66;
+
+fn as_seen_from_the(side: usize) -> PathAddress {
+    PathAddress {
+        local: path(side).local,
+        remote: address(CARRIER),
+    }
+}
+
+/// He is ahead of each packet of the client with a copy from his own address, and carries what is sent there to the client.
+#[test]
+fn a_client_answers_challenges_only_where_its_server_is() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    pair.rule = Box::new(|seen| {
+        if seen.path.remote == address(CARRIER) {
+            Verdict::Drop // he has it, and decides himself
+        } else {
+            Verdict::Pass
+        }
+    });
+    for round in 0..20 {
+        let before = pair.log.len();
+        pair.write(0, flows.0, b"tell me");
+        pair.run_for(ms(1));
+        let sent: Vec<Seen> = pair.log[before..].to_vec();
+        for seen in sent.iter().filter(|seen| seen.from == 0) {
+            pair.inject(1, as_seen_from_the(1), &seen.bytes);
+        }
+        let asked: Vec<Seen> = pair.log[before..].to_vec();
+        for seen in asked
+            .iter()
+            .filter(|seen| seen.from == 1 && seen.path.remote == address(CARRIER))
+        {
+            let before = pair.log.len();
+            pair.inject(0, as_seen_from_the(0), &seen.bytes);
+            let answered: Vec<Seen> = pair.log[before..].to_vec();
+            for seen in answered
+                .iter()
+                .filter(|seen| seen.path.remote == address(CARRIER))
+            {
+                pair.inject(1, as_seen_from_the(1), &seen.bytes);
+            }
+        }
+        pair.run_for(ms(60 + round));
+    }
+    let stats = [pair.ends[0].seal_stats(), pair.ends[1].seal_stats()];
+    assert_eq!(stats[1].moved, 0, "the path is where the client is");
+    assert!(stats[0].misplaced > 0 && stats[1].elsewhere > 0, "{stats:?}");
+    pair.log.clear();
+    assert!(pair.transfer(1, flows, &noise(50_000), Duration::from_secs(10)));
+    assert!(pair.log.iter().all(|seen| seen.path.remote != address(CARRIER)));
+}
+
+/// A copy of the request comes first, from elsewhere: who asked is answered as well, and what it sends then says where it is.
+#[test]
+fn a_copy_of_a_request_that_is_ahead_of_it_does_not_take_the_set_up_away() {
+    for (known, preset) in [
+        (true, "3wh-arq"),
+        (false, "3wh-arq"),
+        (true, "default"),
+        (true, "unrel"),
+    ] {
+        let mut pair = Pair::of(preset, &[], seal(1), seal(2));
+        if known {
+            pair.know();
+        }
+        let flow = pair.open();
+        if preset == "unrel" {
+            pair.write(0, flow, b"one");
+        }
+        pair.rule = Box::new(|seen| {
+            if seen.path.remote == address(CARRIER) {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        });
+        pair.run_for(ms(1));
+        let request = pair.log[0].bytes.clone();
+        pair.inject(1, as_seen_from_the(1), &request);
+        pair.run_for(ms(500));
+        let accepted = pair.accepted().expect("the first valid packet decides");
+        assert_eq!(pair.ends[1].flow_key(accepted), Some(secret(1).public()));
+        assert_eq!(pair.ends[1].peer_key(address(CARRIER)), None);
+        let to_carrier = pair
+            .log
+            .iter()
+            .filter(|seen| seen.path.remote == address(CARRIER));
+        let bytes: usize = to_carrier.map(|seen| seen.bytes.len()).sum();
+        assert!(bytes <= 3 * request.len(), "{bytes} for {}", request.len());
+        assert!(
+            pair.transfer(0, (flow, accepted), &noise(1_000), Duration::from_secs(5)) || preset == "unrel"
+        );
+    }
+}
+
+/// However many places a request comes from: each gets three times what came from there, and few are answered at all.
+#[test]
+fn a_request_that_comes_from_everywhere_is_answered_at_few_places() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.open();
+    pair.run_for(ms(1));
+    let request = pair.log[0].bytes.clone();
+    pair.log.clear();
+    for host in 20..120 {
+        let mut from = as_seen_from_the(1);
+        from.remote = address(host);
+        (0..3).for_each(|_| pair.inject(1, from, &request));
+    }
+    pair.run_for(Duration::from_secs(100));
+    let got = |host: u8| -> usize {
+        let to = pair.log.iter().filter(|seen| seen.path.remote == address(host));
+        to.map(|seen| seen.bytes.len()).sum()
+    };
+    let all: Vec<usize> = (20..120).map(got).filter(|bytes| *bytes > 0).collect();
+    assert_eq!(all.len(), 4);
+    assert!(all.iter().all(|bytes| *bytes <= 9 * request.len()), "{all:?}");
+}
