@@ -3,7 +3,7 @@
 
 use restp_seal::PublicKey;
 use restp_seal::packet::{
-    DATA_HEADER, Grant, Packet, Pattern, Request, answer_header, foreign, hello_header, retry, stale,
+    DATA_HEADER, Grant, Packet, Pattern, Request, answer_header, foreign, hello_header, reset, retry, stale,
 };
 use restp_seal::replay::Window;
 
@@ -51,6 +51,7 @@ fn emit(packet: &Packet<'_>) -> Vec<u8> {
         Packet::Retry { to, token } => retry(to, token),
         Packet::Foreign { to, key } => foreign(to, key),
         Packet::Stale { to } => stale(to),
+        Packet::Reset { of, token } => reset(of, token),
         Packet::Data(header) => {
             let bytes = header.emit();
             assert_eq!(bytes.len(), DATA_HEADER);

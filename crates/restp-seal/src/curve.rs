@@ -4,13 +4,14 @@
 use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
 use snow::types::{Dh, Random};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Bytes of either half of a key, and of what two of them agree on.
 pub(crate) const POINT_BYTES: usize = 32;
 
 /// A secret and what follows from it.
 pub(crate) struct Pair {
-    bytes: [u8; POINT_BYTES],
+    bytes: Zeroizing<[u8; POINT_BYTES]>,
     public: [u8; POINT_BYTES],
     /// Of 32 bytes there always is one.
     secret: Option<PrivateKey>,
@@ -23,7 +24,7 @@ impl Pair {
             .as_ref()
             .and_then(|secret| secret.compute_public_key().ok());
         Pair {
-            bytes,
+            bytes: Zeroizing::new(bytes),
             public: public
                 .and_then(|public| public.as_ref().try_into().ok())
                 .unwrap_or_default(),
@@ -58,7 +59,7 @@ impl Dh for Curve {
 
     /// The key it has already, as a rule: then nothing is computed.
     fn set(&mut self, secret: &[u8]) {
-        if secret != self.0.bytes
+        if secret != self.0.bytes()
             && let Ok(bytes) = secret.try_into()
         {
             self.0 = Arc::new(Pair::new(bytes));
@@ -66,9 +67,9 @@ impl Dh for Curve {
     }
 
     fn generate(&mut self, chance: &mut dyn Random) -> Result<(), snow::Error> {
-        let mut bytes = [0; POINT_BYTES];
-        chance.try_fill_bytes(&mut bytes)?;
-        self.0 = Arc::new(Pair::new(bytes));
+        let mut bytes = Zeroizing::new([0; POINT_BYTES]);
+        chance.try_fill_bytes(&mut *bytes)?;
+        self.0 = Arc::new(Pair::new(*bytes));
         Ok(())
     }
 
@@ -77,7 +78,7 @@ impl Dh for Curve {
     }
 
     fn privkey(&self) -> &[u8] {
-        &self.0.bytes
+        self.0.bytes()
     }
 
     /// An error where all of the result would be zero, whatever the secret (RFC 7748 §6.1).

@@ -20,6 +20,7 @@
 //! | [`resumption`] | a handshake that stands on an earlier one |
 //! | `token` | proof of an address, and early data once |
 //! | [`packet`] | the bytes |
+//! | `reset` | a session that is not known any more |
 //! | `protection` | sealing and opening between two hosts, path by path |
 //! | `validation` | where the paths of a peer are |
 //! | `known_hosts` | who hosts at addresses must be, and what they gave |
@@ -42,6 +43,7 @@ pub mod packet;
 mod peers;
 mod protection;
 pub mod replay;
+mod reset;
 pub mod resumption;
 pub mod schedule;
 mod token;

@@ -10,6 +10,7 @@ use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Bytes of an authentication tag.
 const TAG: usize = 16;
@@ -55,8 +56,8 @@ impl Pattern {
 
 /// Secrets of a finished handshake: to and from the responder.
 pub(crate) struct Split {
-    pub(crate) to_responder: [u8; 32],
-    pub(crate) to_initiator: [u8; 32],
+    pub(crate) to_responder: Zeroizing<[u8; 32]>,
+    pub(crate) to_initiator: Zeroizing<[u8; 32]>,
 }
 
 /// What an end knows of the other before the first message.
@@ -144,8 +145,8 @@ impl Handshake {
         }
         let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
         Some(Split {
-            to_responder,
-            to_initiator,
+            to_responder: Zeroizing::new(to_responder),
+            to_initiator: Zeroizing::new(to_initiator),
         })
     }
 }
@@ -157,7 +158,7 @@ fn builder<'a>(
     entropy: &mut Entropy,
 ) -> Option<Builder<'a>> {
     let primitives = Primitives {
-        seed: entropy.array(),
+        seed: Zeroizing::new(entropy.array()),
         own: own.pair(),
     };
     let builder = Builder::with_resolver(pattern.name().parse().ok()?, Box::new(primitives));
@@ -170,13 +171,13 @@ fn builder<'a>(
 
 /// The library's primitives, but for the curve, and with chance from the given seed in the place of the system's.
 struct Primitives {
-    seed: [u8; 32],
+    seed: Zeroizing<[u8; 32]>,
     own: Arc<Pair>,
 }
 
 impl CryptoResolver for Primitives {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Entropy::new(self.seed)))
+        Some(Box::new(Entropy::new(*self.seed)))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         (*choice == DHChoice::Curve25519).then(|| Box::new(Curve(self.own.clone())) as Box<dyn Dh>)
@@ -225,7 +226,10 @@ mod tests {
             let told = |of| (pattern != Pattern::Resumed).then(|| SecretKey::from_chance([of; 32]).public());
             assert_eq!((server.remote(), client.remote()), (told(1), told(2)));
             let (a, b) = (client.split().unwrap(), server.split().unwrap());
-            assert_eq!((a.to_responder, a.to_initiator), (b.to_responder, b.to_initiator));
+            assert_eq!(
+                (&a.to_responder, &a.to_initiator),
+                (&b.to_responder, &b.to_initiator)
+            );
             assert_ne!(a.to_responder, a.to_initiator);
         }
     }

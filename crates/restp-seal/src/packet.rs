@@ -22,6 +22,7 @@ const RETRY: u8 = 0x83;
 const FOREIGN: u8 = 0x84;
 const HELLO_RESUMED: u8 = 0x85;
 const STALE: u8 = 0x86;
+const RESET: u8 = 0x87;
 /// Packets: the low four bits say which path.
 const DATA: u8 = 0xC0;
 /// In a packet's first byte: sealed with the keys of early data.
@@ -31,6 +32,11 @@ const EARLY: u8 = 0x20;
 pub type ConnectionId = [u8; CID_BYTES];
 /// Its length: nobody guesses it.
 pub const CID_BYTES: usize = 8;
+
+/// Shows that a host has forgotten a session, and not somebody else says so.
+pub type ResetToken = [u8; RESET_TOKEN_BYTES];
+/// Its length.
+pub const RESET_TOKEN_BYTES: usize = 16;
 
 /// Bytes of a packet's number.
 const NUMBER_BYTES: usize = 6;
@@ -74,6 +80,13 @@ pub enum Packet<'a> {
     Stale {
         /// Chosen by the host that asked.
         to: ConnectionId,
+    },
+    /// Says that the session is not known any more (RFC 9000 §10.3).
+    Reset {
+        /// How it was addressed: chosen by the host that says so.
+        of: ConnectionId,
+        /// Who has it was told in the second message, or can compute it.
+        token: ResetToken,
     },
     /// Carries a datagram of the machine.
     Data(DataHeader),
@@ -154,6 +167,10 @@ impl Packet<'_> {
                 key: PublicKey(rest.try_into().ok()?),
             }),
             STALE => rest.is_empty().then_some(Packet::Stale { to }),
+            RESET => Some(Packet::Reset {
+                of: to,
+                token: rest.try_into().ok()?,
+            }),
             _ => None,
         }
     }
@@ -213,6 +230,11 @@ pub fn foreign(to: &ConnectionId, key: &PublicKey) -> Vec<u8> {
 /// The ticket of a request does not open.
 pub fn stale(to: &ConnectionId) -> Vec<u8> {
     [&[STALE][..], to].concat()
+}
+
+/// The session `of` is not known here any more. Shorter than any packet, so that two hosts do not answer each other.
+pub fn reset(of: &ConnectionId, token: &ResetToken) -> Vec<u8> {
+    [&[RESET][..], of, token].concat()
 }
 
 /// Bytes of the message in an answer.
@@ -315,13 +337,16 @@ pub struct Grant {
     pub suite: Suite,
     /// How the answering host wants to be addressed.
     pub from: ConnectionId,
+    /// What shows that it has forgotten that.
+    pub reset: ResetToken,
     /// For the next time.
     pub token: Token,
 }
 
 impl Grant {
     /// Length of the payload.
-    pub const BYTES: usize = 2 + CID_BYTES + EPOCH_BYTES + ADDRESS_TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
+    pub const BYTES: usize =
+        2 + CID_BYTES + RESET_TOKEN_BYTES + EPOCH_BYTES + ADDRESS_TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
 
     /// The payload.
     pub fn emit(&self) -> Vec<u8> {
@@ -332,13 +357,14 @@ impl Grant {
             (ticket, secret) = (resumption.ticket, resumption.secret);
         }
         let token = [&self.token.epoch[..], &self.token.address, &ticket, &secret];
-        [&head[..], &self.from, &token.concat()].concat()
+        [&head[..], &self.from, &self.reset, &token.concat()].concat()
     }
 
     /// The payload's meaning for `client`, whom it is given to.
     pub fn parse(payload: &[u8], client: &PublicKey) -> Option<Grant> {
         let ([flags, suite], rest) = payload.split_first_chunk()?;
         let (from, rest) = rest.split_first_chunk()?;
+        let (reset, rest) = rest.split_first_chunk()?;
         let (epoch, rest) = rest.split_first_chunk()?;
         let (token, rest) = rest.split_first_chunk()?;
         let (ticket, secret) = rest.split_first_chunk()?;
@@ -352,6 +378,7 @@ impl Grant {
             early: flags & 2 == 2,
             suite: Suite::from_code(*suite)?,
             from: *from,
+            reset: *reset,
             token: Token {
                 epoch: *epoch,
                 address: *token,
@@ -430,6 +457,7 @@ mod tests {
                 early: false,
                 suite: Suite::Aes128Gcm,
                 from: [5; 8],
+                reset: [11; 16],
                 token: Token {
                     epoch: [6; 8],
                     address: [7; 16],

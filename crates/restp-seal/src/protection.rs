@@ -54,6 +54,11 @@ impl Sealer {
         self
     }
 
+    /// Packets sealed so far.
+    pub(crate) fn packets(&self) -> u64 {
+        self.uses
+    }
+
     /// What its peer calls the session.
     pub(crate) fn to(&self) -> ConnectionId {
         self.to
@@ -144,45 +149,38 @@ impl Opener {
         if self.forgeries >= MAX_FORGERIES {
             return Err(Refusal::Forged);
         }
-        let index = header.space % SPACES;
-        let slot = &mut self.spaces[usize::from(index)];
-        let Some((keys, window)) = slot.as_deref_mut() else {
-            return self.open_first(index, header, sealed, opened);
-        };
-        if !window.is_new(header.number) {
-            return Err(Refusal::Replayed);
-        }
-        if !keys.open(header.number, &header.emit(), sealed, opened) {
-            self.forgeries += 1;
-            return Err(Refusal::Forged);
-        }
-        window.note(header.number);
-        let later = keys.generation() > 0;
-        if later && self.secrets.are_whole() {
-            self.secrets
-                .part(|space| self.spaces[usize::from(space)].is_some());
-        }
-        Ok(())
+        let opened = self.open_in_space(header, sealed, opened);
+        self.forgeries += u64::from(opened == Err(Refusal::Forged));
+        opened
     }
 
-    /// The first packet of path `index`: keys are kept for it when it is genuine.
-    fn open_first(
+    fn open_in_space(
         &mut self,
-        index: u8,
         header: &DataHeader,
         sealed: &[u8],
         opened: &mut [u8],
     ) -> Result<(), Refusal> {
-        let keys = (self.secrets.of(index)).and_then(|secret| Keys::new(self.suite, *secret));
-        let mut opens = |keys: &mut Keys| keys.open(header.number, &header.emit(), sealed, opened);
-        let Some(keys) = keys.and_then(|mut keys| opens(&mut keys).then_some(keys)) else {
-            self.forgeries += 1;
+        let index = header.space % SPACES;
+        // Computed once for a path, whoever says first that he speaks on it: what is not genuine costs no key.
+        if self.spaces[usize::from(index)].is_none() {
+            let secret = self.secrets.of(index).ok_or(Refusal::Forged)?;
+            let keys = Keys::new(self.suite, *secret).ok_or(Refusal::Forged)?;
+            self.secrets.spend(index);
+            self.spaces[usize::from(index)] = Some(Box::new((keys, Window::default())));
+        }
+        let space = self.spaces[usize::from(index)].as_deref_mut();
+        let (keys, window) = space.ok_or(Refusal::Forged)?;
+        if !window.is_new(header.number) {
+            return Err(Refusal::Replayed);
+        }
+        if !keys.open(header.number, &header.emit(), sealed, opened) {
             return Err(Refusal::Forged);
-        };
-        let mut window = Window::default();
+        }
         window.note(header.number);
-        self.secrets.spend(index);
-        self.spaces[usize::from(index)] = Some(Box::new((keys, window)));
+        if keys.generation() > 0 && self.secrets.are_whole() {
+            self.secrets
+                .part(|space| self.spaces[usize::from(space)].is_some());
+        }
         Ok(())
     }
 }
@@ -332,5 +330,24 @@ mod tests {
         // Paths that were not used yet can begin all the same, and nothing leads back to them either.
         assert_eq!(exchange(&mut sealer, 3), (false, None));
         assert_eq!(sealer.secrets.of(1), None);
+    }
+
+    #[test]
+    fn what_is_forged_on_a_path_computes_its_keys_once() {
+        let (mut sealer, mut opener) = ends();
+        let mut out = Head::new();
+        sealer.seal(&datagram(2, "x"), &mut out).unwrap();
+        let mut forged = out.to_vec();
+        *forged.last_mut().unwrap() ^= 1;
+        for turn in 0..100 {
+            assert_eq!(opened(&mut opener, &forged), Err(Refusal::Forged));
+            assert_eq!(
+                (opener.secrets.of(0).is_some(), opener.forgeries),
+                (true, turn + 1)
+            );
+            let kept = opener.spaces.iter().flatten().count();
+            assert_eq!(kept, 1, "for the next packet of this path");
+        }
+        assert!(opened(&mut opener, &out).is_ok());
     }
 }

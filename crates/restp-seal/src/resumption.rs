@@ -9,6 +9,7 @@ use crate::schedule::{TAG_BYTES, expand};
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use restp_base::time::{Duration, Time};
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// Bytes of a ticket: nonce, and the client's key sealed.
 pub const TICKET_BYTES: usize = NONCE_LEN + KEY_BYTES + TAG_BYTES;
@@ -59,7 +60,7 @@ pub(crate) struct TicketIssuer {
 
 struct TicketKey {
     period: Period,
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     key: Option<LessSafeKey>,
 }
 
@@ -122,10 +123,10 @@ impl TicketIssuer {
 
 impl TicketKey {
     fn new(period: Period, entropy: &mut Entropy) -> Self {
-        let secret = entropy.array();
-        let mut key = [0; 32];
-        expand(&secret, "ticket", &[], &mut key);
-        let key = UnboundKey::new(&CHACHA20_POLY1305, &key)
+        let secret = Zeroizing::new(entropy.array());
+        let mut key = Zeroizing::new([0; 32]);
+        expand(&secret, "ticket", &[], &mut *key);
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key)
             .ok()
             .map(LessSafeKey::new);
         TicketKey { period, secret, key }

@@ -1,4 +1,4 @@
-//! What a server gives a client for its next visit: proof of its address (ResTP §3.5.5, OP-30), a resumption ticket
+//! What a server gives a client for its next visit: proof of its address for two minutes, a resumption ticket
 //! (`resumption.rs`), and the right to send early data, which is accepted once (OP-34; RFC 8446 §8). A server remembers the
 //! first flights of one epoch. When it remembers as many as it can it begins the next epoch, and flights of the one before
 //! are no longer early: no flight is accepted twice, however long an attacker kept it, in bounded memory and without a clock.
@@ -6,11 +6,15 @@
 use crate::entropy::Entropy;
 use crate::keys::PublicKey;
 use crate::resumption::{Opened, Period, Resumption, ResumptionTicket, TicketIssuer};
-use restp_base::time::Time;
-use restp_services::connection_management::{Cookie, CookieLength, CookieMint, CookieParameters};
-use std::collections::BTreeSet;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use restp_base::sources::Sources;
+use restp_base::time::{Duration, Time};
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
+use std::hash::Hasher;
+use std::net::{IpAddr, SocketAddr};
+use zeroize::Zeroizing;
 
 /// Bytes of a proof of an address.
 pub const ADDRESS_TOKEN_BYTES: usize = 16;
@@ -23,6 +27,11 @@ pub type Epoch = [u8; EPOCH_BYTES];
 
 /// First flights remembered in one epoch, about 50 bytes each.
 const REMEMBERED: usize = 16_384;
+/// Those of one client, and of one source, at most: its early data waits for the session from there on, and that of others goes on.
+const REMEMBERED_OF_ONE: usize = REMEMBERED / 16;
+
+/// A proof of an address is of such a span of time, and valid in the next one.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// For the next session with the same server.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -44,21 +53,22 @@ impl fmt::Debug for Token {
 
 /// Issues tokens and verifies its own.
 pub(crate) struct TokenIssuer {
-    mint: CookieMint,
+    /// Of proofs of addresses.
+    key: Zeroizing<[u8; 16]>,
     tickets: TicketIssuer,
     epoch: Epoch,
     flights: BTreeSet<[u8; 32]>,
+    /// Whose they are.
+    clients: BTreeMap<PublicKey, usize>,
+    sources: Sources,
 }
 
 impl TokenIssuer {
     pub(crate) fn new(entropy: &mut Entropy) -> Self {
-        let parameters = CookieParameters {
-            key: entropy.array(),
-            length: CookieLength::Sixteen,
-            ..CookieParameters::default()
-        };
         TokenIssuer {
-            mint: CookieMint::new(parameters),
+            key: Zeroizing::new(entropy.array()),
+            clients: BTreeMap::new(),
+            sources: Sources::default(),
             epoch: entropy.array(),
             flights: BTreeSet::new(),
             tickets: TicketIssuer::new(entropy),
@@ -69,7 +79,7 @@ impl TokenIssuer {
     pub(crate) fn issue(
         &mut self,
         now: Time,
-        address: IpAddr,
+        address: SocketAddr,
         client: PublicKey,
         since: Option<Period>,
         entropy: &mut Entropy,
@@ -81,11 +91,21 @@ impl TokenIssuer {
         }
     }
 
-    /// Proof that who shows it receives at `address`.
-    pub(crate) fn address_token(&self, now: Time, address: IpAddr) -> AddressToken {
-        let mut token = [0; ADDRESS_TOKEN_BYTES];
-        token.copy_from_slice(self.mint.mint(now, address).as_bytes());
-        token
+    /// Proof that who shows it within a minute or two receives at `address`.
+    pub(crate) fn address_token(&self, now: Time, address: SocketAddr) -> AddressToken {
+        self.token_of(now.as_nanos() / MINUTE.as_nanos(), address)
+    }
+
+    /// SipHash-2-4 with 128 bits (J.-P. Aumasson, D. J. Bernstein, 2012): nobody makes one without the key.
+    fn token_of(&self, minute: u64, address: SocketAddr) -> AddressToken {
+        let mut hash = SipHasher24::new_with_key(&self.key);
+        hash.write(&minute.to_be_bytes());
+        match address.ip().to_canonical() {
+            IpAddr::V4(ip) => hash.write(&ip.octets()),
+            IpAddr::V6(ip) => hash.write(&ip.octets()),
+        }
+        hash.write(&address.port().to_be_bytes());
+        hash.finish128().as_bytes()
     }
 
     /// What a resumption ticket of an earlier token says.
@@ -99,18 +119,33 @@ impl TokenIssuer {
     }
 
     /// Does `token` prove `address`?
-    pub(crate) fn proves(&self, now: Time, address: IpAddr, token: &AddressToken) -> bool {
-        Cookie::new(token).is_some_and(|cookie| self.mint.verify(now, address, &cookie))
+    pub(crate) fn proves(&self, now: Time, address: SocketAddr, token: &AddressToken) -> bool {
+        let minute = now.as_nanos() / MINUTE.as_nanos();
+        let is = |minute| verify_slices_are_equal(&self.token_of(minute, address), token).is_ok();
+        is(minute) || minute > 0 && is(minute - 1)
     }
 
-    /// Is early data of the flight with the ephemeral key `flight` accepted? To be asked once per flight.
-    pub(crate) fn admits(&mut self, epoch: &Epoch, flight: [u8; 32], entropy: &mut Entropy) -> bool {
-        if *epoch != self.epoch || !self.flights.insert(flight) {
+    /// Is early data of the flight with the ephemeral key `flight` accepted, which `client` sent from `source`? To be asked once
+    /// per flight.
+    pub(crate) fn admits(
+        &mut self,
+        epoch: &Epoch,
+        flight: [u8; 32],
+        (client, source): (PublicKey, IpAddr),
+        entropy: &mut Entropy,
+    ) -> bool {
+        let share = self.clients.get(&client).copied().unwrap_or(0);
+        let crowded = share.max(self.sources.count(source)) >= REMEMBERED_OF_ONE;
+        if *epoch != self.epoch || crowded || !self.flights.insert(flight) {
             return false;
         }
+        *self.clients.entry(client).or_default() += 1;
+        self.sources.enter(source);
         if self.flights.len() >= REMEMBERED {
             self.epoch = entropy.array();
             self.flights.clear();
+            self.clients.clear();
+            self.sources = Sources::default();
         }
         true
     }
@@ -124,23 +159,72 @@ mod tests {
     fn a_token_is_of_its_address_and_a_flight_is_taken_once_even_when_memory_ends() {
         let mut entropy = Entropy::new([1; 32]);
         let mut issuer = TokenIssuer::new(&mut entropy);
-        let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let at = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
         let client = PublicKey([7; 32]);
-        let token = issuer.issue(Time::ZERO, here, client, None, &mut entropy);
-        assert!(issuer.proves(Time::ZERO, here, &token.address));
-        assert!(!issuer.proves(Time::ZERO, there, &token.address));
-        assert!(!issuer.proves(Time::ZERO, here, &[0; 16]));
-        let flight = |n: usize| {
-            let mut flight = [0; 32];
-            flight[..8].copy_from_slice(&n.to_be_bytes());
-            flight
-        };
+        let token = issuer.issue(Time::ZERO, at(1, 5), client, None, &mut entropy);
+        assert!(issuer.proves(Time::ZERO, at(1, 5), &token.address));
+        assert!(!issuer.proves(Time::ZERO, at(2, 5), &token.address));
+        assert!(!issuer.proves(Time::ZERO, at(1, 6), &token.address));
+        assert!(!issuer.proves(Time::ZERO, at(1, 5), &[0; 16]));
         for n in 0..REMEMBERED {
-            assert!(issuer.admits(&token.epoch, flight(n), &mut entropy), "{n}");
-            assert!(!issuer.admits(&token.epoch, flight(n), &mut entropy), "{n}");
+            assert!(
+                issuer.admits(&token.epoch, flight(n), of(n % 100), &mut entropy),
+                "{n}"
+            );
+            assert!(
+                !issuer.admits(&token.epoch, flight(n), of(n % 99), &mut entropy),
+                "{n}"
+            );
         }
-        let next = issuer.issue(Time::ZERO, here, client, None, &mut entropy);
+        let next = issuer.issue(Time::ZERO, at(1, 5), client, None, &mut entropy);
         assert_ne!(next.epoch, token.epoch);
         assert!(issuer.flights.len() < REMEMBERED);
+    }
+
+    fn flight(n: usize) -> [u8; 32] {
+        let mut flight = [0; 32];
+        flight[..8].copy_from_slice(&n.to_be_bytes());
+        flight
+    }
+
+    /// The client and the source called `n`.
+    fn of(n: usize) -> (PublicKey, IpAddr) {
+        (PublicKey([n as u8; 32]), IpAddr::from([10, 0, 1, n as u8]))
+    }
+
+    #[test]
+    fn the_flights_of_one_client_or_one_source_leave_room_to_others() {
+        for (same_key, same_source) in [(true, true), (true, false), (false, true)] {
+            let mut entropy = Entropy::new([1; 32]);
+            let mut issuer = TokenIssuer::new(&mut entropy);
+            let epoch = issuer.epoch;
+            let mut taken = 0;
+            for n in 0..2 * REMEMBERED {
+                let mut key = [1; 32];
+                key[..8].copy_from_slice(&n.to_be_bytes());
+                let key = PublicKey(if same_key { [1; 32] } else { key });
+                let [.., a, b, c] = n.to_be_bytes();
+                let source = IpAddr::from(if same_source { [10, 0, 0, 1] } else { [11, a, b, c] });
+                taken += usize::from(issuer.admits(&epoch, flight(n), (key, source), &mut entropy));
+            }
+            assert_eq!((taken, issuer.epoch), (REMEMBERED_OF_ONE, epoch));
+            assert!(
+                issuer.admits(&epoch, [255; 32], of(2), &mut entropy),
+                "of somebody else"
+            );
+        }
+    }
+
+    #[test]
+    fn a_proof_of_an_address_lasts_two_minutes_at_most() {
+        let mut entropy = Entropy::new([1; 32]);
+        let issuer = TokenIssuer::new(&mut entropy);
+        let here = SocketAddr::from(([10, 0, 0, 1], 5));
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        for begin in [0, 59, 60, 3_600] {
+            let token = issuer.address_token(at(begin), here);
+            assert!(issuer.proves(at(begin), here, &token) && issuer.proves(at(begin + 60), here, &token));
+            assert!(!issuer.proves(at(begin + 120), here, &token), "{begin}");
+        }
     }
 }

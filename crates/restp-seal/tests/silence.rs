@@ -94,3 +94,95 @@ fn datagrams_reach_a_server_that_starts_minutes_after_its_clients() {
         assert!(asked < 330, "{asked} datagrams of 235");
     }
 }
+
+/// Round trips of 20 ms: what is sent is answered by a reset, the request by a session; in that one the first repeat of what was
+/// sent is refused.
+#[test]
+fn a_server_that_started_again_is_noticed_in_one_round_trip_and_asked_in_the_next() {
+    for preset in ["3wh-arq", "default"] {
+        let mut pair = Pair::new(preset, &[]);
+        let (flow, _) = pair.connect();
+        pair.restart(preset, 77);
+        (pair.log, pair.events) = (Vec::new(), [Vec::new(), Vec::new()]);
+        pair.write(0, flow, b"for nobody");
+        pair.run_for(ms(20));
+        assert_eq!(pair.ends[0].seal_stats().resets, 1);
+        pair.run_for(ms(20));
+        assert_eq!(pair.ends[0].sessions(), 2, "beside the old one");
+        assert_eq!(pair.closed(0), None);
+        pair.run_for(secs(1));
+        assert_eq!(pair.closed(0), Some(&CloseReason::Reset), "{preset}");
+        let flows = pair.connect();
+        assert!(pair.transfer(0, flows, b"again", ms(500)));
+    }
+}
+
+#[test]
+fn a_server_that_forgot_the_session_alone_goes_on_with_its_flows() {
+    let mut pair = Pair::new("default", &[]);
+    let (flow, accepted) = pair.connect();
+    // Somebody else's idle server forgets; here the name of the session is changed on its way instead.
+    let mut spoilt = 0;
+    pair.rule = Box::new(move |seen| {
+        if seen.from == 0 && seen.kind() == DATA && spoilt < 3 {
+            spoilt += 1;
+            let mut bytes = seen.bytes.clone();
+            bytes[1] ^= 1;
+            return Verdict::As(bytes);
+        }
+        Verdict::Pass
+    });
+    assert!(pair.transfer(0, (flow, accepted), &noise(50_000), secs(5)));
+    assert_eq!(pair.ends[0].seal_stats().resets, 0, "that was of another name");
+    assert!(pair.log.iter().any(|seen| seen.kind() == RESET));
+}
+
+#[test]
+fn a_server_that_started_again_without_a_word_is_asked_after_fifteen_seconds() {
+    let set = [("idle-timeout", "60 s")];
+    let mut pair = Pair::new("unrel", &set);
+    pair.rule = Box::new(|seen| match seen.kind() {
+        RESET => Verdict::Drop,
+        _ => Verdict::Pass,
+    });
+    let flow = pair.open();
+    pair.write(0, flow, b"one");
+    pair.run_for(secs(2));
+    forget(&mut pair, "unrel", &set);
+    pair.log.clear();
+    news(&mut pair, flow, 18);
+    let asked = pair
+        .log
+        .iter()
+        .find(|seen| [HELLO_IK, HELLO_RESUMED].contains(&seen.kind()));
+    let after = asked.expect("asked").at.since(Time::ZERO + secs(2));
+    assert!(after >= secs(13) && after <= secs(16), "{after:?}");
+    let accepted = pair.accepted().expect("asked for anew");
+    assert!(!pair.read_all(1, accepted).is_empty());
+}
+
+/// A new exchange every two minutes, although the peer answers; nothing is lost, nothing comes twice, and old keys go.
+#[test]
+fn keys_that_have_served_for_two_minutes_are_replaced_by_a_new_exchange() {
+    let mut pair = Pair::new("default", &[]);
+    let (flow, accepted) = pair.connect();
+    let mut got = Vec::new();
+    for _ in 0..1_000 {
+        pair.write(0, flow, b"news");
+        pair.run_for(secs(1));
+        got.extend(pair.read_all(1, accepted));
+        assert!(pair.ends.iter().all(|end| end.sessions() <= 3));
+    }
+    assert_eq!(got, b"news".repeat(1_000));
+    let asked = pair.sent(HELLO_RESUMED);
+    assert!((7..=9).contains(&asked.len()), "{} in 1000 s", asked.len());
+    let one_time_keys: std::collections::BTreeSet<_> =
+        asked.iter().map(|hello| hello[85..117].to_vec()).collect();
+    assert_eq!(one_time_keys.len(), asked.len(), "each with a key of its own");
+    let names: std::collections::BTreeSet<_> = pair
+        .sent(DATA)
+        .iter()
+        .map(|packet| packet[1..9].to_vec())
+        .collect();
+    assert_eq!(names.len(), asked.len() + 1);
+}

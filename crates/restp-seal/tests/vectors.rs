@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use restp_base::machine::Datagram;
-use restp_seal::packet::DataHeader;
-use restp_seal::schedule::{Keys, Suite, space_secret};
+use restp_seal::packet::{DataHeader, OVERHEAD};
+use restp_seal::schedule::{Keys, PACKETS_PER_KEY, Suite, space_secret};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -47,8 +47,14 @@ fn packets_are_sealed_and_opened_as_written() {
             .expect("sealed");
         let sealed = [&header.emit()[..], &bytes, &tag].concat();
         assert_eq!(text(&sealed), text(&hex(&vector["sealed"])), "{}", vector["name"]);
+        let mut receiver = keys();
+        for generation in 1..header.number / PACKETS_PER_KEY {
+            let number = generation * PACKETS_PER_KEY;
+            let tag = keys().seal(number, b"", &mut []).expect("sealed");
+            assert!(receiver.open(number, b"", &tag, &mut []));
+        }
         let mut opened = vec![0; bytes.len()];
-        assert!(keys().open(
+        assert!(receiver.open(
             header.number,
             &header.emit(),
             &[&bytes[..], &tag].concat(),
@@ -86,6 +92,12 @@ fn handshakes_are_those_written() {
             text(&answer.expect("an answer").bytes),
             text(&hex(&vector["answer"]))
         );
+        // A server with the same key that knows nothing says so of the session's name.
+        let name = hex(&vector["server_id"]);
+        let mut later = Pair::of("3wh-arq", &[], seal(1), seal(2));
+        later.inject(1, path(1), &[&[DATA][..], &name, &[0; OVERHEAD - 9]].concat());
+        let reset = [&[RESET][..], &name, &hex(&vector["reset"])].concat();
+        assert_eq!(text(&later.log[0].bytes), text(&reset));
         // What was in the request was handed on as it was.
         let syn = Datagram {
             body: hex(&vector["pdu"]).into(),

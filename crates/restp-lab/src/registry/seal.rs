@@ -22,7 +22,7 @@ pub(super) fn seal(client: Endpoint, server: Endpoint, path: PathAddress, met: b
     });
     client.expect(path.remote, server.public_key());
     if met {
-        let token = server.token_for(Time::ZERO, path.local.ip(), client.public_key());
+        let token = server.token_for(Time::ZERO, path.local, client.public_key());
         client.keep_token(server.public_key(), token);
     }
     Ends { client, server }

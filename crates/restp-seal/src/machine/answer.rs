@@ -4,13 +4,16 @@ use super::Sealed;
 use crate::keys::PublicKey;
 use crate::known_hosts::Fault;
 use crate::noise::Pattern;
-use crate::packet::{self, ConnectionId, Packet};
-use crate::peers::Session;
+use crate::packet::{self, ConnectionId, Packet, ResetToken};
+use crate::peers::{Session, datagram};
 use crate::protection::{Opener, Sealer};
 use crate::token::AddressToken;
 use bytes::Bytes;
-use restp_base::machine::{Datagram, Machine};
+use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::Time;
+
+/// Unknown sessions that are spoken of in a second.
+const RESETS_PER_SECOND: u32 = 100;
 
 impl<M: Machine> Sealed<M> {
     pub(super) fn on_answer(&mut self, now: Time, datagram: &mut Datagram, to: ConnectionId, rest: &[u8]) {
@@ -42,10 +45,15 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.hosts.keep_token(key, grant.token);
-        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false).begun_on(path);
-        let opener = Opener::new(grant.suite, split.to_initiator);
-        let session = Session::new(now, peer, to, sealer, opener);
-        self.peers.insert(now, session);
+        let sealer = Sealer::new(grant.suite, *split.to_responder, grant.from, false).begun_on(path);
+        let opener = Opener::new(grant.suite, *split.to_initiator);
+        let session = Session::new(now, peer, to, sealer, opener).ended_by(grant.reset);
+        let had_forgotten = self.peers.insert(now, session);
+        if had_forgotten {
+            // Whether it still knows the flows is worth a packet of each now.
+            let local = path.local;
+            self.inner.handle(now, Input::PathNotice { local, up: true });
+        }
         if follower.is_empty() && !pdu.is_empty() {
             // The server has not heard it, because it does not know yet whose it is: this says so.
             let request = Datagram {
@@ -53,10 +61,10 @@ impl<M: Machine> Sealed<M> {
                 body: pdu.into(),
                 ..Datagram::empty()
             };
-            self.release(&to, &[request]);
+            self.release(now, &to, &[request]);
         }
         if !grant.early {
-            self.release(&to, &held);
+            self.release(now, &to, &held);
         }
         let follower = datagram.body.slice(datagram.body.len() - follower.len()..);
         for mut overtaking in overtaking {
@@ -88,10 +96,10 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// Seals `held` in session `id`, for later.
-    fn release(&mut self, id: &ConnectionId, held: &[Datagram]) {
+    fn release(&mut self, now: Time, id: &ConnectionId, held: &[Datagram]) {
         for plain in held {
             let mut out = Datagram::empty();
-            if self.seal(id, plain, &mut out) {
+            if self.seal(now, id, plain, &mut out) {
                 self.queue.push_back(out);
             }
         }
@@ -114,6 +122,30 @@ impl<M: Machine> Sealed<M> {
         match self.peers.handshakes.peer(&to) {
             Some(peer) => self.peers.suspect(peer, told),
             None => self.stats.unknown += 1,
+        }
+    }
+
+    /// Somebody says along `path` that the session which it calls `of` is not known there any more.
+    pub(super) fn on_reset(&mut self, now: Time, path: PathAddress, of: &ConnectionId, token: &ResetToken) {
+        let Some((peer, session)) = self.peers.session_called(path.remote, of) else {
+            self.stats.unknown += 1;
+            return;
+        };
+        if session.on_reset(now, token) {
+            self.stats.resets += 1;
+            // It has started again, and its ticket keys are others.
+            if let Some(key) = self.peers.key(peer) {
+                self.hosts.forget_ticket(key);
+            }
+            self.ask_anew(now, peer, path);
+        }
+    }
+
+    /// Says to who spoke along `path` that the session called `of` is not known here; so often at most.
+    pub(super) fn say_unknown(&mut self, now: Time, path: PathAddress, of: &ConnectionId) {
+        if self.config.serves && self.resets_said.take(now, RESETS_PER_SECOND) {
+            let token = self.resets.token(of);
+            self.queue.push_back(datagram(path, &packet::reset(of, &token)));
         }
     }
 

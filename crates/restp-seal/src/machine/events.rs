@@ -55,8 +55,8 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// The peer of session `id` has shown from `remote` who it is.
-    pub(super) fn on_proof(&mut self, id: &ConnectionId, remote: SocketAddr) {
-        let certain = self.peers.finish(id, remote);
+    pub(super) fn on_proof(&mut self, now: Time, id: &ConnectionId, remote: SocketAddr) {
+        let certain = self.peers.finish(now, id, remote);
         if self.config.awaits_proof {
             self.events.extend(certain.into_iter().map(Event::Accepted));
         }

@@ -15,6 +15,7 @@ use crate::token::EPOCH_BYTES;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_base::time::Time;
+use std::net::IpAddr;
 
 /// A request on its way through this host.
 struct Arrival<'a> {
@@ -46,7 +47,7 @@ impl<M: Machine> Sealed<M> {
             self.stats.repeated_requests += 1;
             return self.on_repeated(now, id, path, length);
         }
-        let proved = self.issuer.proves(now, path.remote.ip(), &hello.token);
+        let proved = self.issuer.proves(now, path.remote, &hello.token);
         let arrival = Arrival {
             path,
             length,
@@ -82,7 +83,7 @@ impl<M: Machine> Sealed<M> {
         let busy = crowded || self.peers.is_busy();
         if !arrival.proved && (busy || !self.affords(now, hello.pattern)) {
             self.stats.retries += 1;
-            let token = self.issuer.address_token(now, path.remote.ip());
+            let token = self.issuer.address_token(now, path.remote);
             return self.say_to(path, &packet::retry(&hello.from, &token));
         }
         if !self.peers.make_room(now) {
@@ -205,8 +206,8 @@ impl<M: Machine> Sealed<M> {
             proved: arrival.proved,
         };
         let pdu = unfinished.pdu.clone();
-        let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);
-        let opener = Opener::new(grant.suite, split.to_responder);
+        let sealer = Sealer::new(grant.suite, *split.to_initiator, hello.from, false);
+        let opener = Opener::new(grant.suite, *split.to_responder);
         let session = Session::new(now, peer, grant.from, sealer, opener).begun_by_peer(flight, unfinished);
         self.peers.insert(now, session);
         self.admit(now, grant.from, path, pdu);
@@ -221,19 +222,21 @@ impl<M: Machine> Sealed<M> {
         asking: &Request,
         (welcome, at_once): (bool, bool),
     ) -> Grant {
-        let early = welcome && self.accepts_early(&asking.asked, hello, at_once);
+        let whose = (asking.key, path.remote.ip());
+        let early = welcome && self.accepts_early(&asking.asked, hello, whose) && at_once;
         let from = self.entropy.array();
         let suite = if asking.asked.fast_aes && self.config.fast_aes {
             Suite::Aes128Gcm
         } else {
             Suite::ChaCha20Poly1305
         };
-        let (address, entropy) = (path.remote.ip(), &mut self.entropy);
+        let (address, entropy) = (path.remote, &mut self.entropy);
         let token = (self.issuer).issue(now, address, asking.key, asking.since, entropy);
         Grant {
             welcome,
             early,
             suite,
+            reset: self.resets.token(&from),
             from,
             token,
         }
@@ -241,7 +244,7 @@ impl<M: Machine> Sealed<M> {
 
     /// Is early data accepted that goes with a request? One that takes the place of another ends the right of that one
     /// instead: what it had sent comes again behind the answer, and never twice.
-    fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>, at_once: bool) -> bool {
+    fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>, whose: (PublicKey, IpAddr)) -> bool {
         let Some(one_time_key) = hello.message.first_chunk().copied() else {
             return false;
         };
@@ -249,7 +252,7 @@ impl<M: Machine> Sealed<M> {
             return false;
         }
         let flight = asked.instead_of.unwrap_or(one_time_key);
-        let admitted = self.issuer.admits(&asked.epoch, flight, &mut self.entropy) && at_once;
+        let admitted = self.issuer.admits(&asked.epoch, flight, whose, &mut self.entropy);
         if asked.instead_of.is_some() {
             return false;
         }

@@ -20,6 +20,7 @@ use crate::keys::PublicKey;
 use crate::known_hosts::KnownHosts;
 use crate::limits::RateLimiter;
 use crate::peers::{Limits, PeerId, Peers};
+use crate::reset::Resets;
 use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
@@ -27,7 +28,7 @@ use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// A machine whose datagrams are sealed.
 pub struct Sealed<M> {
@@ -40,6 +41,8 @@ pub struct Sealed<M> {
     unproved: RateLimiter,
     /// The same with a ticket.
     unproved_resumed: RateLimiter,
+    resets: Resets,
+    resets_said: RateLimiter,
     peers: Peers,
     hosts: KnownHosts,
     /// Flows broken off because their peer cannot be talked to.
@@ -82,6 +85,8 @@ impl<M: Machine> Sealed<M> {
             entropy,
             unproved: RateLimiter::default(),
             unproved_resumed: RateLimiter::default(),
+            resets: Resets::of(&config.secret),
+            resets_said: RateLimiter::default(),
             config,
             peers: Peers::new(limits),
             hosts: KnownHosts::default(),
@@ -145,7 +150,7 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// A token such as a session of `client` at `address` gets, for hosts that hand them out by other means.
-    pub fn token_for(&mut self, now: Time, address: IpAddr, client: PublicKey) -> Token {
+    pub fn token_for(&mut self, now: Time, address: SocketAddr, client: PublicKey) -> Token {
         self.issuer.issue(now, address, client, None, &mut self.entropy)
     }
 

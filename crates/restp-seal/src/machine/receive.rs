@@ -32,6 +32,7 @@ impl<M: Machine> Sealed<M> {
             Some(Packet::Retry { to, token }) => self.on_retry(now, to, token),
             Some(Packet::Foreign { to, key }) => self.on_foreign(to, key),
             Some(Packet::Stale { to }) => self.on_stale(to),
+            Some(Packet::Reset { of, token }) => self.on_reset(now, datagram.path, &of, &token),
             None => self.stats.malformed += 1,
         }
     }
@@ -41,7 +42,10 @@ impl<M: Machine> Sealed<M> {
         let session = id.and_then(|id| Some((id, self.peers.session_mut(&id)?)));
         let Some((id, session)) = session else {
             let overtakes = !header.early && self.peers.handshakes.keep(&header.to, datagram);
-            self.stats.unknown += u64::from(!overtakes);
+            if !overtakes {
+                self.stats.unknown += 1;
+                self.say_unknown(now, datagram.path, &header.to);
+            }
             return;
         };
         let (peer, length) = (session.peer(), datagram.body.len());
@@ -79,7 +83,7 @@ impl<M: Machine> Sealed<M> {
             return;
         }
         if finishes {
-            self.on_proof(&id, remote);
+            self.on_proof(now, &id, remote);
         }
         self.stats.opened += 1;
         if placed {

@@ -9,10 +9,6 @@ use restp_base::time::{Duration, Time};
 /// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
 const STALE: Duration = Duration::from_secs(5);
 
-/// A peer that is not heard for so long is asked for a new session beside what is sent: it may have forgotten the one there is,
-/// and where nothing is acknowledged no other sign would come. Less than what a peer remembers.
-const SILENT: Duration = Duration::from_secs(60);
-
 impl<M: Machine> Sealed<M> {
     /// Seals what the machine has written. False when `out` has nothing to send; something may be in the queue.
     pub(super) fn dispatch(&mut self, now: Time, plain: &Datagram, out: &mut Datagram) -> bool {
@@ -30,31 +26,36 @@ impl<M: Machine> Sealed<M> {
         let Some(session) = self.peers.session_of(peer) else {
             return self.request(now, peer, plain, out);
         };
-        let id = session.id();
-        if session.silence(now) > STALE && self.peers.is_opened_here(peer) {
-            if (self.config.request)(plain).is_some() {
+        let (id, stale, asks) = (session.id(), session.silence(now) > STALE, session.asks(now));
+        if (stale || asks) && self.peers.is_opened_here(peer) {
+            if stale && (self.config.request)(plain).is_some() {
                 return self.request(now, peer, plain, out);
             }
-            let session = self.peers.session_mut(&id);
-            if session.is_some_and(|session| session.asks_after(now, SILENT)) {
+            if asks {
                 self.ask_anew(now, peer, plain.path);
             }
         }
         if let Some(pending) = self.peers.pending_session(peer).map(|session| session.id()) {
             let mut copy = Datagram::empty();
-            if self.seal(&pending, plain, &mut copy) {
+            if self.seal(now, &pending, plain, &mut copy) {
                 self.queue.push_back(copy);
             }
         }
-        self.seal(&id, plain, out)
+        self.seal(now, &id, plain, out)
     }
 
     /// Seals `plain` in session `id`.
-    pub(super) fn seal(&mut self, id: &ConnectionId, plain: &Datagram, out: &mut Datagram) -> bool {
+    pub(super) fn seal(
+        &mut self,
+        now: Time,
+        id: &ConnectionId,
+        plain: &Datagram,
+        out: &mut Datagram,
+    ) -> bool {
         let Some(session) = self.peers.session_mut(id) else {
             return false;
         };
-        match session.seal(plain, out) {
+        match session.seal(now, plain, out) {
             Ok(second) => self.queue.extend(second),
             Err(Unsealed::Withheld) => {
                 self.stats.withheld += 1;
@@ -66,7 +67,7 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// Asks for a session beside the one there is; once more, when nobody has answered that.
-    fn ask_anew(&mut self, now: Time, peer: PeerId, path: PathAddress) {
+    pub(super) fn ask_anew(&mut self, now: Time, peer: PeerId, path: PathAddress) {
         let handshakes = &self.peers.handshakes;
         let name = handshakes.find(peer, |one| one.path == path && one.is_repeated_here());
         let Some(handshake) = self.handshake(name, peer, path, Vec::new()) else {

@@ -49,6 +49,8 @@ pub struct SealStats {
     pub early: u64,
     /// First flights whose early data was not taken: it came before, or with an old token.
     pub early_refused: u64,
+    /// Sessions of which their host said that it has forgotten them.
+    pub resets: u64,
     /// Datagrams in requests that may not be taken twice.
     pub unsafe_requests: u64,
     /// Datagrams for addresses of no known peer, or of more than can wait.

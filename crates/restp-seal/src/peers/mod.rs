@@ -25,6 +25,7 @@ use flows::Flows;
 use restp_base::flow::FlowId;
 use restp_base::time::Time;
 use routes::Routes;
+use session::WORN;
 use sessions::Sessions;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -37,6 +38,8 @@ struct Peer {
     key: Option<PublicKey>,
     /// What leaves is sealed with it: the last in which it has proved its key.
     session: Option<ConnectionId>,
+    /// The one before it, for packets on their way.
+    previous: Option<ConnectionId>,
     /// A handshake it began, or somebody who says that he is it. Only a packet in it makes it the session; until then it serves
     /// a client that has none.
     pending: Option<ConnectionId>,
@@ -282,32 +285,58 @@ impl Peers {
         session.is_some_and(|session| session.peer() == peer && session.is_finished())
     }
 
-    /// Takes a session. One that its peer has not finished takes nobody's place.
-    pub(crate) fn insert(&mut self, now: Time, session: Session) {
-        let (id, finished) = (session.id(), session.is_finished());
-        if let Some(peer) = self.peers.get_mut(&session.peer()) {
+    /// Takes a session. One that its peer has not finished takes nobody's place. Had the peer forgotten the one before?
+    pub(crate) fn insert(&mut self, now: Time, session: Session) -> bool {
+        let (id, owner, finished) = (session.id(), session.peer(), session.is_finished());
+        if let Some(peer) = self.peers.get_mut(&owner) {
             peer.sessions += 1;
-            if finished {
-                peer.session = Some(id);
-            } else {
-                peer.pending = Some(id);
-            }
+            peer.pending = peer.pending.filter(|_| finished).or((!finished).then_some(id));
         }
         self.sessions.insert(now, session);
+        let before = finished.then(|| self.replace(now, owner, id)).flatten();
         self.forget(now, FORGOTTEN);
+        before
+            .and_then(|id| self.sessions.get(&id))
+            .is_some_and(Session::is_forgotten)
+    }
+
+    /// What leaves for `peer` is sealed in session `id` from now on. The one before is kept for what is on its way, and the one
+    /// before that goes when it is old, and its keys with it. The one before is returned.
+    fn replace(&mut self, now: Time, peer: PeerId, id: ConnectionId) -> Option<ConnectionId> {
+        let peer = self.peers.get_mut(&peer)?;
+        let before = peer.session.replace(id).filter(|before| *before != id)?;
+        let older = peer.previous.replace(before);
+        let is_old = |id: &ConnectionId| self.sessions.get(id).is_some_and(|one| one.age(now) >= WORN);
+        if let Some(older) = older.filter(is_old) {
+            self.remove(&older);
+        }
+        Some(before)
+    }
+
+    /// The session in which the host at `remote`, which calls it `of`, was spoken to of late.
+    pub(crate) fn session_called(
+        &mut self,
+        remote: SocketAddr,
+        of: &ConnectionId,
+    ) -> Option<(PeerId, &mut Session)> {
+        let owner = self.routes.owner(remote)?;
+        let peer = self.peers.get(&owner)?;
+        let called = |id: &ConnectionId| self.sessions.get(id).is_some_and(|one| one.to() == *of);
+        let id = peer.session.filter(called)?;
+        Some((owner, self.sessions.get_mut(&id)?))
     }
 
     /// The peer of session `id` has shown from `remote` that it has the answer, and so its key. Flows of which that was not
     /// certain.
-    pub(crate) fn finish(&mut self, id: &ConnectionId, remote: SocketAddr) -> Vec<FlowId> {
+    pub(crate) fn finish(&mut self, now: Time, id: &ConnectionId, remote: SocketAddr) -> Vec<FlowId> {
         let address = self.sessions.finish(id, remote);
         let Some(owner) = self.sessions.get(id).map(Session::peer) else {
             return Vec::new();
         };
         if let Some(peer) = self.peers.get_mut(&owner) {
-            peer.session = Some(*id);
             peer.pending = peer.pending.filter(|pending| pending != id);
         }
+        self.replace(now, owner, *id);
         let free = |address: &SocketAddr| {
             let other = self.routes.owner(*address).filter(|other| *other != owner);
             other.is_none() || self.routes.is_claimed(*address)
@@ -325,6 +354,7 @@ impl Peers {
         if let Some(peer) = self.peers.get_mut(&session.peer()) {
             peer.sessions -= 1;
             peer.session = peer.session.filter(|other| other != id);
+            peer.previous = peer.previous.filter(|other| other != id);
             peer.pending = peer.pending.filter(|other| other != id);
         }
         self.forget_if_idle(session.peer());

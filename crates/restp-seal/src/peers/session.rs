@@ -2,9 +2,11 @@
 //! the handshake that it began.
 
 use crate::limits::AmplificationLimit;
-use crate::packet::{ConnectionId, DataHeader, OVERHEAD};
+use crate::packet::{ConnectionId, DataHeader, OVERHEAD, ResetToken};
 use crate::protection::{Opener, Refusal, Sealer};
+use crate::schedule::PACKETS_PER_KEY;
 use crate::validation::{Control, ValidatedPaths};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Head, PathAddress};
 use restp_base::time::{Duration, Time};
@@ -32,9 +34,25 @@ pub(crate) struct Session {
     paths: ValidatedPaths,
     /// Last time a packet opened.
     heard: Time,
-    /// Last time that the peer was asked for another session because nothing was heard.
-    asked: Time,
+    /// Since when something was sent, and nothing heard.
+    unanswered: Option<Time>,
+    /// Last time that the peer was asked for another session.
+    asked: Option<Time>,
+    began: Time,
+    /// Shows that the peer has forgotten it; none where the peer asked.
+    reset: Option<ResetToken>,
+    forgotten: bool,
 }
+
+/// A session in which something was sent for so long and nothing was heard is asked for anew, beside it: the peer may have
+/// forgotten it (WireGuard, J. A. Donenfeld, NDSS 2017, §6.4).
+pub(super) const UNANSWERED: Duration = Duration::from_secs(15);
+
+/// Keys that are so old are replaced, by a new exchange (the same, §6.1); or after as many packets as one key seals.
+pub(super) const WORN: Duration = Duration::from_secs(120);
+
+/// A peer that has forgotten is asked once in so long.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Addresses that one request is answered at, at most: who copies it may be ahead of who sent it, and the first packet in the
 /// session tells them apart.
@@ -92,8 +110,18 @@ impl Session {
             unfinished: None,
             paths: ValidatedPaths::default(),
             heard: now,
-            asked: now,
+            unanswered: None,
+            asked: None,
+            began: now,
+            reset: None,
+            forgotten: false,
         }
+    }
+
+    /// The same, where the peer shows with `token` when it has forgotten it.
+    pub(crate) fn ended_by(mut self, token: ResetToken) -> Self {
+        self.reset = Some(token);
+        self
     }
 
     /// The same, where the peer began the handshake with `flight`.
@@ -145,13 +173,40 @@ impl Session {
         now.since(self.heard)
     }
 
-    /// Is it time, after `span` of silence, to ask the peer for another session? Yes once in each `span`.
-    pub(crate) fn asks_after(&mut self, now: Time, span: Duration) -> bool {
-        let asks = now.since(self.heard.max(self.asked)) > span;
+    /// Time since it began.
+    pub(crate) fn age(&self, now: Time) -> Duration {
+        now.since(self.began)
+    }
+
+    /// Is it time to ask the peer for another session: because its keys have served long enough, or because what is sent has not
+    /// been answered for long? Yes once in each [`UNANSWERED`].
+    pub(crate) fn asks(&mut self, now: Time) -> bool {
+        let silent = (self.unanswered).is_some_and(|since| now.since(since) >= UNANSWERED);
+        let worn = self.age(now) >= WORN || self.sealer.packets() >= PACKETS_PER_KEY;
+        let asks = (silent || worn) && self.was_not_asked_for(now, UNANSWERED);
         if asks {
-            self.asked = now;
+            self.asked = Some(now);
         }
         asks
+    }
+
+    fn was_not_asked_for(&self, now: Time, span: Duration) -> bool {
+        self.asked.is_none_or(|asked| now.since(asked) >= span)
+    }
+
+    /// Somebody shows `token`. Is it the one that only the peer can, and time to ask it for another session?
+    pub(crate) fn on_reset(&mut self, now: Time, token: &ResetToken) -> bool {
+        let is_right = |own: ResetToken| verify_slices_are_equal(&own, token).is_ok();
+        let asks = self.reset.is_some_and(is_right) && self.was_not_asked_for(now, AGAIN);
+        if asks {
+            (self.asked, self.forgotten) = (Some(now), true);
+        }
+        asks
+    }
+
+    /// Has the peer said that it has forgotten it?
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten
     }
 
     pub(crate) fn paths(&mut self) -> &mut ValidatedPaths {
@@ -162,9 +217,11 @@ impl Session {
     /// datagram `out` is the answer, and the packet is returned.
     pub(crate) fn seal(
         &mut self,
+        now: Time,
         plain: &Datagram,
         out: &mut Datagram,
     ) -> Result<Option<Datagram>, Unsealed> {
+        self.unanswered.get_or_insert(now);
         address(out, plain.path, plain);
         if let Some(unfinished) = &mut self.unfinished {
             let total = unfinished.answer.len() + plain.len() + OVERHEAD;
@@ -225,6 +282,7 @@ impl Session {
         } else {
             self.opener.open(header, sealed, opened)?;
             self.heard = now;
+            self.unanswered = None;
         }
         let Some(unfinished) = &mut self.unfinished else {
             return Ok(());
@@ -316,5 +374,33 @@ pub(crate) fn datagram(path: PathAddress, bytes: &[u8]) -> Datagram {
         path,
         head: Head::from_slice(bytes),
         ..Datagram::empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Suite;
+
+    fn session() -> Session {
+        let suite = Suite::Aes128Gcm;
+        let sealer = Sealer::new(suite, [1; 32], *b"to.peer.", false);
+        Session::new(Time::ZERO, 1, *b"to.here.", sealer, Opener::new(suite, [2; 32]))
+    }
+
+    #[test]
+    fn another_exchange_is_asked_for_after_as_many_packets_as_a_key_seals() {
+        let mut session = session();
+        let (plain, mut out) = (Datagram::empty(), Datagram::empty());
+        for _ in 0..PACKETS_PER_KEY - 1 {
+            assert!(session.seal(Time::ZERO, &plain, &mut out).is_ok());
+        }
+        assert!(!session.asks(Time::ZERO));
+        assert!(session.seal(Time::ZERO, &plain, &mut out).is_ok());
+        assert!(
+            session.asks(Time::ZERO) && !session.asks(Time::ZERO),
+            "once in a while"
+        );
+        assert!(session.asks(Time::ZERO + UNANSWERED));
     }
 }

@@ -6,4 +6,5 @@ mod common;
 mod identity;
 mod moves;
 mod packets;
+mod resets;
 mod set_up;

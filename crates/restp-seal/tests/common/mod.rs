@@ -58,6 +58,7 @@ pub const RETRY: u8 = 0x83;
 pub const FOREIGN: u8 = 0x84;
 pub const HELLO_RESUMED: u8 = 0x85;
 pub const STALE: u8 = 0x86;
+pub const RESET: u8 = 0x87;
 pub const DATA: u8 = 0xC0;
 pub const EARLY: u8 = 0xE0;
 
