@@ -66,6 +66,7 @@ Examples:
   restp recv                                    into this folder, until Ctrl-C
   restp recv --dir inbox --once                 one file, then exit
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
+  restp recv --open                             from everybody, also without the ticket
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
                                                 two paths: the ticket holds both, and the sender uses both
 
@@ -90,9 +91,13 @@ pub struct Recv {
     pub composition: CompositionArgs,
     #[command(flatten)]
     pub seal: SealArgs,
-    /// Serve only senders with this public key, or those in this file, one a line; may be repeated [default: everybody]
+    /// Serve only senders with this public key, or those in this file, one a line, with the ticket or without; may be repeated
+    /// [default: who has the ticket]
     #[arg(long, value_name = "KEY-or-FILE", conflicts_with = "plain")]
     pub allow: Vec<String>,
+    /// Serve everybody who reaches this host, with the ticket or without
+    #[arg(long, conflicts_with = "allow")]
+    pub open: bool,
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,
@@ -107,7 +112,7 @@ pub struct Recv {
 const SEND: &str = "\
 Examples:
   restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
-  restp send video.mkv 192.0.2.1:4000           to an address
+  restp send video.mkv 192.0.2.1:4000           to an address, of a receiver with --open or --allow
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
   restp send video.mkv restp1-... --bind wlan0 --bind wwan0

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod emulate;
 pub mod keygen;
 mod mismatch;
+mod places;
 pub mod profiles;
 pub mod recv;
 pub mod report;

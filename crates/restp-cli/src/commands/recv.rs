@@ -1,6 +1,7 @@
 //! `restp recv`: files from any number of senders.
 
 use super::mismatch::Mismatch;
+use super::places::{MAX_TRANSFERS, Places, Visitor};
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Recv;
 use crate::failure::Failure;
@@ -9,7 +10,9 @@ use crate::keys;
 use crate::output::Output;
 use crate::plan;
 use crate::progress::Progress;
-use crate::transfer::{self, Arrival, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch};
+use crate::transfer::{
+    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
+};
 use restp::clock::Clock;
 use restp::{
     Acceptance, Clients, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
@@ -21,9 +24,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
-
-/// Transfers at once; further senders are told to come later.
-const MAX_TRANSFERS: usize = 64;
 
 /// Senders told so at once; further ones are broken off without a word.
 const MAX_REFUSALS: usize = 64;
@@ -47,15 +47,17 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
-    let security = security(arguments)?;
+    let (security, capability) = security(arguments)?;
     run(async {
         let interrupt = Interrupt::watch()?;
         let endpoint = bind(&arguments.listen, config, security)?;
-        announce(&endpoint, &folder, output)?;
+        announce(&endpoint, &folder, capability, output)?;
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
+            places: Places::default(),
             service: Arc::new(Service {
                 folder,
+                capability,
                 patience,
                 progress: Progress::new(),
                 output,
@@ -71,11 +73,16 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Sealed for those who are allowed to send, unless the user wants neither.
-fn security(arguments: &Recv) -> Result<Security, Failure> {
+/// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
+fn security(arguments: &Recv) -> Result<(Security, Option<Capability>), Failure> {
+    if arguments.open {
+        crate::output::note(
+            "warning: --open: everybody who reaches this host may put files here; without it, who has the ticket",
+        );
+    }
     if arguments.seal.plain {
         warn_of_plain();
-        return Ok(Security::Plain);
+        return Ok((Security::Plain, None));
     }
     let secret = keys::identity(arguments.seal.key.as_deref())?;
     let clients = match keys::listed(&arguments.allow)? {
@@ -91,8 +98,13 @@ fn security(arguments: &Recv) -> Result<Security, Failure> {
             Clients::Only(listed)
         }
     };
-    let identity = Identity::of(secret);
-    Ok(Security::Sealed(Identity { clients, ..identity }))
+    let everybody = arguments.open || !arguments.allow.is_empty();
+    let capability = (!everybody).then(|| Capability::of(&secret));
+    let identity = Identity {
+        clients,
+        ..Identity::of(secret)
+    };
+    Ok((Security::Sealed(identity), capability))
 }
 
 fn bind(listen: &[SocketAddr], config: EndpointConfig, security: Security) -> Result<Endpoint, Failure> {
@@ -124,7 +136,12 @@ struct Invitation {
     key: Option<String>,
 }
 
-fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), Failure> {
+fn announce(
+    endpoint: &Endpoint,
+    folder: &Folder,
+    capability: Option<Capability>,
+    output: Output,
+) -> Result<(), Failure> {
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
         .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
         .unwrap_or_default();
@@ -134,7 +151,7 @@ fn announce(endpoint: &Endpoint, folder: &Folder, output: Output) -> Result<(), 
     } else {
         Ticket::of_paths(bound)
     };
-    let ticket = ticket.with_key(endpoint.public_key());
+    let ticket = (ticket.with_key(endpoint.public_key())).with_capability(capability);
     let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
         "receiving into {}; send with: restp send FILE {ticket}{plain}",
@@ -174,6 +191,8 @@ fn is_link_local(ip: &IpAddr) -> bool {
 /// What every transfer needs.
 struct Service {
     folder: Folder,
+    /// What a sender must show.
+    capability: Option<Capability>,
     patience: Duration,
     progress: Progress,
     output: Output,
@@ -182,6 +201,7 @@ struct Service {
 /// How a transfer ended, and who sent.
 struct Departure {
     peer: String,
+    visitor: Visitor,
     result: Result<(Arrival, Outcome), ReceiveError>,
 }
 
@@ -192,6 +212,7 @@ struct Hall {
     once: bool,
     /// None once it has been said.
     mismatch: Option<Mismatch>,
+    places: Places,
     transfers: JoinSet<Departure>,
 }
 
@@ -229,21 +250,28 @@ impl Hall {
 
     fn admit(&mut self, connection: Connection) {
         let service = self.service.clone();
-        let running = self.transfers.len();
-        if running < MAX_TRANSFERS {
+        let visitor = Visitor::of(&connection);
+        let is_served = self.places.take(&visitor);
+        if is_served {
             self.transfers
-                .spawn(async move { service.receive(&connection).await });
-        } else if running < MAX_TRANSFERS + MAX_REFUSALS {
-            self.transfers.spawn(async move { refuse(&connection).await });
+                .spawn(async move { service.receive(&connection, visitor).await });
+        } else if self.transfers.len() < MAX_TRANSFERS + MAX_REFUSALS {
+            self.transfers
+                .spawn(async move { refuse(&connection, Visitor::default()).await });
         }
     }
 
     /// Reports a transfer. With `--once` the first one that was begun decides how the program ends.
     fn see_off(
-        &self,
+        &mut self,
         departure: Result<Departure, JoinError>,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
-        let Departure { peer, result } = departure.map_err(|error| Failure::operation(error.to_string()))?;
+        let Departure {
+            peer,
+            visitor,
+            result,
+        } = departure.map_err(|error| Failure::operation(error.to_string()))?;
+        self.places.leave(&visitor);
         match result {
             Ok((arrival, outcome)) => {
                 self.service.progress.aside(|| {
@@ -283,7 +311,7 @@ impl Hall {
 }
 
 impl Service {
-    async fn receive(&self, connection: &Connection) -> Departure {
+    async fn receive(&self, connection: &Connection, visitor: Visitor) -> Departure {
         let clock = Clock::start();
         let peer = peer(connection);
         let watch = Watch::default();
@@ -296,8 +324,9 @@ impl Service {
             // The only value it ever gets.
             let _ = line.set(self.progress.line(name, bytes));
         };
+        let wanted = (&self.folder, self.capability.as_ref());
         let received = tokio::select! {
-            received = transfer::receive(connection, &self.folder, self.patience, &watch, begun) => received,
+            received = transfer::receive(connection, wanted, self.patience, &watch, begun) => received,
             never = watch.run(connection, |look| {
                 if let Some(line) = line.get() {
                     line.show(look);
@@ -314,15 +343,20 @@ impl Service {
             }
             Err(error) => Err(error),
         };
-        Departure { peer, result }
+        Departure {
+            peer,
+            visitor,
+            result,
+        }
     }
 }
 
-async fn refuse(connection: &Connection) -> Departure {
+async fn refuse(connection: &Connection, visitor: Visitor) -> Departure {
     let busy = Rejection::Busy("the receiver is busy with other transfers; send again later");
     transfer::refuse(connection, &busy).await;
     Departure {
         peer: peer(connection),
+        visitor,
         result: Err(busy.into()),
     }
 }

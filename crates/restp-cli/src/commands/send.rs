@@ -11,7 +11,9 @@ use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
-use crate::transfer::{self, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch};
+use crate::transfer::{
+    self, Capability, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch,
+};
 use restp::clock::Clock;
 use restp::{
     CloseReason, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode, Security,
@@ -65,6 +67,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let plan = Plan {
             addresses,
             visits: visits.as_ref(),
+            tickets: arguments.to.iter().filter_map(|word| word.parse().ok()).collect(),
             file: &arguments.file,
             all_paths,
             patience,
@@ -72,6 +75,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         };
         let result = tokio::select! {
             result = plan.deliver(&endpoint, source) => result,
+            failure = trust.doubt(&endpoint) => Err(failure),
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
@@ -177,6 +181,7 @@ struct Plan<'a> {
     addresses: Vec<SocketAddr>,
     /// What earlier ones left.
     visits: Option<&'a Visits>,
+    tickets: Vec<Ticket>,
     file: &'a Path,
     /// One connection over every path, or one over the first that works.
     all_paths: bool,
@@ -227,13 +232,13 @@ impl Plan<'_> {
         source: Source,
         clock: Clock,
     ) -> Result<Outcome, Failure> {
-        let peer = connection
-            .path()
-            .map_or_else(String::new, |path| path.remote.to_string());
+        let remote = connection.path().map(|path| path.remote);
+        let peer = remote.map_or_else(String::new, |remote| remote.to_string());
+        let capability = self.capability(remote);
         let (watch, progress) = (Watch::default(), Progress::new());
         let line = progress.line(source.name(), source.bytes());
         let sent = tokio::select! {
-            sent = transfer::send(connection, source, &watch) => sent,
+            sent = transfer::send(connection, source, capability, &watch) => sent,
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
@@ -247,6 +252,13 @@ impl Plan<'_> {
         };
         let _ = timeout(GOODBYE, farewell).await;
         Ok(outcome)
+    }
+
+    /// What the ticket of the receiver at `remote` gives: never to another receiver.
+    fn capability(&self, remote: Option<SocketAddr>) -> Option<Capability> {
+        let named = |ticket: &&Ticket| remote.is_some_and(|remote| ticket.addresses().contains(&remote));
+        let only = || self.tickets.first().filter(|_| self.tickets.len() == 1);
+        self.tickets.iter().find(named).or_else(only)?.capability()
     }
 
     /// Waits for a connection to one of `addresses`, or to all, as long as patience lasts.

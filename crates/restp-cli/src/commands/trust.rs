@@ -8,6 +8,13 @@ use crate::output::note;
 use crate::transfer::Ticket;
 use restp::{Endpoint, Fault, PublicKey};
 use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Between two looks for what is said of a receiver's key.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Time for an answer to show that it was a lie: longer than any round trip on Earth takes.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Where the key of an address comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +94,28 @@ impl Trust {
         for (address, origin) in &self.addresses {
             if let Origin::Ticket(key) | Origin::Earlier(key) = origin {
                 endpoint.expect(*address, *key);
+            }
+        }
+    }
+
+    /// Waits until somebody says that the receiver has another key, and until it is too late for an answer of the receiver that
+    /// would show that he lied: why the transfer fails.
+    pub async fn doubt(&self, endpoint: &Endpoint) -> Failure {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let is_said = |(address, _): &&(SocketAddr, Origin)| {
+                matches!(endpoint.fault(*address), Some(Fault::OtherKey { .. }))
+            };
+            let Some((address, _)) = self.addresses.iter().find(is_said) else {
+                continue;
+            };
+            note(format!(
+                "somebody says that {address} has another key; waiting {} s whether the receiver answers all the same",
+                GRACE.as_secs()
+            ));
+            tokio::time::sleep(GRACE).await;
+            if let Some(failure) = self.explain(endpoint) {
+                return failure;
             }
         }
     }

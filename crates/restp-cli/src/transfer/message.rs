@@ -1,12 +1,12 @@
 //! The bytes of the protocol. Numbers are big-endian.
 
-use super::Digest;
+use super::{Capability, Digest};
 use thiserror::Error;
 
 /// First bytes of an offer.
 const MAGIC: [u8; 4] = *b"RFT\0";
 /// The only version.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Most bytes of a name, as of common file systems.
 pub const MAX_NAME_BYTES: usize = 255;
 /// Most bytes of an answer's body.
@@ -19,6 +19,8 @@ pub struct Offer {
     pub name: String,
     /// Bytes of data.
     pub bytes: u64,
+    /// What the sender's ticket gives.
+    pub capability: Capability,
 }
 
 /// What is wrong with an offer.
@@ -53,10 +55,11 @@ impl Offer {
         out.extend_from_slice(&self.bytes.to_be_bytes());
         out.extend_from_slice(&(name.len() as u16).to_be_bytes());
         out.extend_from_slice(name);
+        out.extend_from_slice(&self.capability.0);
         out
     }
 
-    /// Reads the fixed part: number of data bytes, and length of the name that follows.
+    /// Reads the fixed part: number of data bytes, and length of the name that follows; then comes the capability.
     ///
     /// # Errors
     /// Another protocol or version, or a length no name has.
@@ -185,9 +188,14 @@ mod tests {
     fn read(bytes: &[u8]) -> Result<Offer, OfferError> {
         let (head, name) = bytes.split_first_chunk().expect("long enough");
         let (bytes, length) = Offer::head(head)?;
+        let (name, capability) = name.split_last_chunk().expect("a capability");
         assert_eq!(length, name.len());
-        let name = Offer::name(name.into())?;
-        Ok(Offer { name, bytes })
+        let (name, capability) = (Offer::name(name.into())?, Capability(*capability));
+        Ok(Offer {
+            name,
+            bytes,
+            capability,
+        })
     }
 
     #[test]
@@ -195,11 +203,12 @@ mod tests {
         let offer = Offer {
             name: "a.txt".into(),
             bytes: 258,
+            capability: Capability(*b"0123456789abcdef"),
         };
         let bytes = offer.encode();
         assert_eq!(
-            bytes, *b"RFT\0\x01\0\0\0\0\0\0\x01\x02\0\x05a.txt",
-            "magic, version, size, length, name"
+            bytes, *b"RFT\0\x02\0\0\0\0\0\0\x01\x02\0\x05a.txt0123456789abcdef",
+            "magic, version, size, length, name, capability"
         );
         assert_eq!(read(&bytes), Ok(offer));
     }
@@ -209,6 +218,7 @@ mod tests {
         let good = Offer {
             name: "a".into(),
             bytes: 0,
+            capability: Capability::NONE,
         }
         .encode();
         let changed = |at: usize, byte: u8| {
@@ -217,7 +227,7 @@ mod tests {
             read(&bytes).unwrap_err().to_string()
         };
         assert!(changed(0, b'G').contains("no file transfer"));
-        assert!(changed(4, 2).contains("version 2"), "{}", changed(4, 2));
+        assert!(changed(4, 1).contains("version 1"), "{}", changed(4, 1));
         assert!(changed(14, 0).contains("1 to 255"));
         assert!(changed(13, 1).contains("257"));
         assert!(changed(15, 0xff).contains("UTF-8"));

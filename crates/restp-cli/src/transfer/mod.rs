@@ -10,6 +10,8 @@
 //!
 //! | File | Holds |
 //! |---|---|
+//! | `capability` | what a ticket gives |
+//! | `pace` | senders that are too slow |
 //! | `message` | the bytes: [`Offer`], [`Answer`] |
 //! | `fitness` | which compositions carry a file |
 //! | `name` | which file names a receiver takes |
@@ -20,11 +22,13 @@
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
 //! | `outcome` | the result both ends print |
 
+mod capability;
 mod fitness;
 mod inlet;
 mod message;
 mod name;
 mod outcome;
+mod pace;
 mod receiver;
 mod sender;
 mod source;
@@ -32,6 +36,7 @@ mod target;
 mod ticket;
 mod watch;
 
+pub use capability::Capability;
 pub use fitness::check as check_fitness;
 pub use message::{Answer, Offer};
 pub use name::check as check_name;

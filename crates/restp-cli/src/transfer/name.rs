@@ -18,7 +18,13 @@ pub enum NameError {
     /// It would confuse terminals or file systems.
     #[error("the file name {0:?} holds a control character; rename the file")]
     Control(String),
-    /// A device of Windows, or a name this program uses itself.
+    /// It would hide from lists, or be taken for an option.
+    #[error("the file name {0:?} begins with {1:?}; rename the file")]
+    Begin(String, char),
+    /// It looks like another name than it is.
+    #[error("the file name {0:?} holds characters that change the direction of text; rename the file")]
+    Direction(String),
+    /// A device of Windows.
     #[error("the file name {0:?} is reserved; rename the file")]
     Reserved(String),
 }
@@ -45,11 +51,20 @@ pub fn check(name: &str) -> Result<(), NameError> {
         Err(NameError::Path(name.into()))
     } else if name.chars().any(char::is_control) {
         Err(NameError::Control(name.into()))
-    } else if is_device(name) || name.starts_with(TEMPORARY_PREFIX) {
+    } else if let Some(first) = name.chars().next().filter(|first| ['.', '-'].contains(first)) {
+        Err(NameError::Begin(name.into(), first))
+    } else if name.chars().any(turns_text) {
+        Err(NameError::Direction(name.into()))
+    } else if is_device(name) {
         Err(NameError::Reserved(name.into()))
     } else {
         Ok(())
     }
+}
+
+/// The characters of Unicode (UAX #9, §2) that make a name look like another one.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 fn is_device(name: &str) -> bool {
@@ -72,9 +87,9 @@ mod tests {
             "a",
             "report.pdf",
             "Grüße 1.txt",
-            "..a",
-            "...",
-            ".hidden",
+            "a..b",
+            "a-b.",
+            "שלום.txt",
             "console.log",
             "com10",
         ] {
@@ -96,8 +111,20 @@ mod tests {
         assert_eq!(check(&"x".repeat(256)), Err(NameError::TooLong(256)));
         assert_eq!(check("a\0b"), Err(NameError::Control("a\0b".into())));
         assert!(matches!(check("a\nb"), Err(NameError::Control(_))));
-        for name in ["CON", "nul.txt", "Com1", "lpt9.log", "aux .txt", ".restp-x.part"] {
+        for name in ["CON", "nul.txt", "Com1", "lpt9.log", "aux .txt"] {
             assert_eq!(check(name), Err(NameError::Reserved(name.into())));
+        }
+    }
+
+    #[test]
+    fn names_that_hide_or_look_like_others_are_refused() {
+        for name in [".bash_profile", "..a", "...", ".restp-x.part", "-rf", "--help"] {
+            let first = name.chars().next().expect("one");
+            assert_eq!(check(name), Err(NameError::Begin(name.into(), first)));
+        }
+        for c in ['\u{202E}', '\u{2066}', '\u{200F}', '\u{061C}'] {
+            let name = format!("report{c}fdp.exe");
+            assert_eq!(check(&name), Err(NameError::Direction(name.clone())));
         }
     }
 }

@@ -3,8 +3,10 @@
 use super::fitness::{self, Unfit};
 use super::inlet::Inlet;
 use super::message::{Answer, Offer, OfferError};
+use super::pace::Pace;
 use super::target::{Folder, Target, TargetError};
-use super::{Digest, Watch};
+use super::{Capability, Digest, Watch};
+use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
 use std::path::PathBuf;
@@ -38,6 +40,12 @@ pub enum Rejection {
     /// The name cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The sender does not have the ticket.
+    #[error(
+        "the receiver takes files from those who have its ticket; send to the whole word after \"ticket:\" that it printed, or \
+         let it run with --open for everybody, or with --allow for your key"
+    )]
+    Uninvited,
     /// The receiver does not take it now.
     #[error("{0}")]
     Busy(&'static str),
@@ -61,12 +69,18 @@ pub enum ReceiveError {
     /// The sender is there and sends nothing.
     #[error("the sender has sent nothing for a while; what had arrived was removed")]
     Stalled,
+    /// The sender is there and sends next to nothing.
+    #[error(
+        "the sender sends less than {} bytes a second; what had arrived was removed",
+        Pace::LEAST
+    )]
+    Slow,
     /// The sender stopped before the end.
     #[error("the sender ended the transfer early; what had arrived was removed")]
     Short,
 }
 
-/// Receives one file over a fresh connection into `folder`. `begun` learns its name and size once it is accepted. A
+/// Receives one file over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its name and size once it is accepted. A
 /// peer that is there and sends nothing for twice `patience` is given up; one that is gone is noticed by the engine
 /// before.
 ///
@@ -74,7 +88,7 @@ pub enum ReceiveError {
 /// When the offer is refused, or this side, the peer or the connection fails. The peer has been told.
 pub async fn receive(
     connection: &Connection,
-    folder: &Folder,
+    (folder, capability): (&Folder, Option<&Capability>),
     patience: Duration,
     watch: &Watch,
     begun: impl FnOnce(&str, u64),
@@ -85,7 +99,7 @@ pub async fn receive(
     }
     let mut inlet = Inlet::new(connection);
     let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
-    let offer = timeout(patience, accept(&mut inlet, folder)).await;
+    let offer = timeout(patience, accept(&mut inlet, folder, capability)).await;
     let (offer, target) = match offer.unwrap_or(Err(Rejection::Silent)) {
         Ok(accepted) => accepted,
         Err(rejection) => {
@@ -101,7 +115,12 @@ pub async fn receive(
             connection.finish();
             Ok(arrival)
         }
-        Err(error @ (ReceiveError::CutOff(_) | ReceiveError::Short | ReceiveError::Stalled)) => {
+        Err(
+            error @ (ReceiveError::CutOff(_)
+            | ReceiveError::Short
+            | ReceiveError::Stalled
+            | ReceiveError::Slow),
+        ) => {
             connection.abort();
             Err(error)
         }
@@ -127,12 +146,26 @@ fn suitable(connection: &Connection) -> Result<(), Rejection> {
     Ok(fitness::check(&composition)?)
 }
 
-async fn accept(inlet: &mut Inlet<'_>, folder: &Folder) -> Result<(Offer, Target), Rejection> {
+async fn accept(
+    inlet: &mut Inlet<'_>,
+    folder: &Folder,
+    wanted: Option<&Capability>,
+) -> Result<(Offer, Target), Rejection> {
     let head = inlet.array().await.ok_or(Rejection::Silent)?;
     let (bytes, length) = Offer::head(&head)?;
-    let name = Offer::name(inlet.bytes(length).await.ok_or(Rejection::Silent)?)?;
+    let name = inlet.bytes(length).await.ok_or(Rejection::Silent)?;
+    let capability = Capability(inlet.array().await.ok_or(Rejection::Silent)?);
+    if wanted.is_some_and(|wanted| capability != *wanted) {
+        return Err(Rejection::Uninvited);
+    }
+    let name = Offer::name(name)?;
     let target = folder.begin(&name)?;
-    Ok((Offer { name, bytes }, target))
+    let offer = Offer {
+        name,
+        bytes,
+        capability,
+    };
+    Ok((offer, target))
 }
 
 /// Data and digest; then the file gets its name.
@@ -146,6 +179,7 @@ async fn body(
 ) -> Result<Arrival, ReceiveError> {
     let place = target.place().to_owned();
     let mut left = offer.bytes;
+    let (clock, mut pace) = (Clock::start(), Pace::over(patience));
     while left > 0 {
         let pieces = timeout(patience, inlet.chunk(left)).await;
         let Some(pieces) = pieces.map_err(|_| ReceiveError::Stalled)? else {
@@ -153,6 +187,9 @@ async fn body(
         };
         let length = pieces.iter().map(|piece| piece.len() as u64).sum();
         left -= length;
+        if !pace.keeps(clock.now(), length) {
+            return Err(ReceiveError::Slow);
+        }
         watch.take_in(length);
         if !target.put(pieces).await {
             return Err(target.failure().await.into());

@@ -3,7 +3,7 @@
 use super::inlet::Inlet;
 use super::message::{Answer, AnswerError, Offer};
 use super::source::{Chunk, Chunks, Source, SourceError};
-use super::{Digest, Watch};
+use super::{Capability, Digest, Watch};
 use restp::{CloseReason, Connection};
 use thiserror::Error;
 
@@ -37,17 +37,23 @@ pub enum SendError {
     Connection(CloseReason),
 }
 
-/// Sends `source` over a fresh connection and waits for the verdict. Returns the digest both sides agree on.
+/// Sends `source` over a fresh connection, with what the receiver's ticket gives, and waits for the verdict. Returns the digest both sides agree on.
 ///
 /// Data follows the offer at once, without waiting for its acceptance: a refusal then costs some data, and every
 /// other transfer is one round trip shorter.
 ///
 /// # Errors
 /// When the file, the receiver or the connection fails.
-pub async fn send(connection: &Connection, source: Source, watch: &Watch) -> Result<Digest, SendError> {
+pub async fn send(
+    connection: &Connection,
+    source: Source,
+    capability: Option<Capability>,
+    watch: &Watch,
+) -> Result<Digest, SendError> {
     let offer = Offer {
         name: source.name().into(),
         bytes: source.bytes(),
+        capability: capability.unwrap_or(Capability::NONE),
     };
     let verdict = verdict(connection);
     tokio::pin!(verdict);

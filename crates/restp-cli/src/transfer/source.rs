@@ -19,7 +19,12 @@ pub struct Source {
     bytes: u64,
     modified: Option<SystemTime>,
     file: File,
+    /// All of a file whose length the system does not tell, as those of /proc.
+    content: Option<Vec<u8>>,
 }
+
+/// Most bytes of such a file.
+const MAX_UNTOLD: u64 = 64 << 20;
 
 /// Why a file cannot be sent.
 #[derive(Debug, Error)]
@@ -53,6 +58,9 @@ pub enum SourceError {
         /// What the system says.
         source: io::Error,
     },
+    /// Its length is not told, and it does not end.
+    #[error("{}: the system tells no length, and it is longer than {} MiB; copy it to a regular file first", .0.display(), MAX_UNTOLD >> 20)]
+    Endless(PathBuf),
     /// It has another length or another time of change than at the start.
     #[error("{} {how} while it was sent; send it again when nobody writes to it", .path.display())]
     Changed {
@@ -102,11 +110,24 @@ impl Source {
         let name = name.ok_or_else(|| SourceError::Name(path.into()))?.to_owned();
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
+        let content = match found.len() {
+            0 => Some(untold(&file).map_err(failed)?),
+            _ => None,
+        };
+        if content
+            .as_ref()
+            .is_some_and(|content| content.len() as u64 > MAX_UNTOLD)
+        {
+            return Err(SourceError::Endless(path.into()));
+        }
         Ok(Source {
             path: path.into(),
             name,
-            bytes: found.len(),
+            bytes: content
+                .as_ref()
+                .map_or(found.len(), |content| content.len() as u64),
             modified: found.modified().ok(),
+            content: content.filter(|content| !content.is_empty()),
             file,
         })
     }
@@ -141,6 +162,9 @@ impl Source {
         mut self,
         chunks: &mpsc::Sender<Result<Chunk, SourceError>>,
     ) -> Result<Option<Digest>, SourceError> {
+        if let Some(content) = self.content.take() {
+            return Ok(whole(content, chunks));
+        }
         let mut hash = Sha256::new();
         let mut at = 0;
         while at < self.bytes {
@@ -206,6 +230,23 @@ impl Source {
     }
 }
 
+/// What is in a file that says to be empty; a byte more than is allowed at most.
+fn untold(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    Read::take(&mut file, MAX_UNTOLD + 1).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Hands over `content`; its digest, or `None` when nobody wants the rest.
+fn whole(content: Vec<u8>, chunks: &mpsc::Sender<Result<Chunk, SourceError>>) -> Option<Digest> {
+    let content = Bytes::from(content);
+    for begin in (0..content.len()).step_by(CHUNK_BYTES) {
+        let chunk = content.slice(begin..content.len().min(begin + CHUNK_BYTES));
+        chunks.blocking_send(Ok(Chunk::Data(chunk))).ok()?;
+    }
+    Some(Sha256::digest(&content).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +299,21 @@ mod tests {
         changes.as_file().set_modified(later).expect("touched");
         let sentence = all(source.read()).await.expect_err("changed").to_string();
         assert!(sentence.contains("was written to"), "{sentence}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_file_whose_length_is_not_told_is_sent_whole() {
+        let source = Source::open(Path::new("/proc/self/mountinfo")).expect("opens");
+        assert!(source.bytes() > 0);
+        let bytes = source.bytes();
+        let (data, digest) = all(source.read()).await.expect("reads");
+        assert_eq!(
+            (data.len() as u64, digest),
+            (bytes, <Digest>::from(Sha256::digest(&data)))
+        );
+        let empty = Source::open(file(b"").path()).expect("opens");
+        assert_eq!(all(empty.read()).await.expect("reads").0, b"");
     }
 
     #[test]

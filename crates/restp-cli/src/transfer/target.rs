@@ -35,11 +35,31 @@ pub enum TargetError {
     Folder(String),
     /// Writing failed.
     #[error("the receiver could not write the file: {0}{hint}", hint = hint(.0))]
-    Write(io::Error),
+    Write(Unnamed),
 }
 
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
+/// What the system says, without the path of the temporary file, which is nobody's concern and must not reach the peer.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Unnamed(io::Error);
+
+impl From<io::Error> for Unnamed {
+    fn from(error: io::Error) -> Self {
+        Unnamed(match error.to_string().split_once(" at path ") {
+            Some((why, _)) => io::Error::new(error.kind(), why),
+            None => error,
+        })
+    }
+}
+
+impl TargetError {
+    fn write(error: io::Error) -> Self {
+        TargetError::Write(error.into())
+    }
+}
+
+fn hint(error: &Unnamed) -> &'static str {
+    match error.0.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there and send again",
         io::ErrorKind::FileTooLarge => "; its file system or a limit does not allow files of this size",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -91,7 +111,7 @@ impl Folder {
             Ok(_) if !self.overwrite => return Err(TargetError::Exists(name.into())),
             Ok(_) | Err(_) => {}
         }
-        let file = temporary(&self.path).map_err(TargetError::Write)?;
+        let file = temporary(&self.path).map_err(TargetError::write)?;
         let (pieces, arriving) = mpsc::channel(CHUNKS_AHEAD);
         let (report, written) = oneshot::channel();
         tokio::task::spawn_blocking(move || {
@@ -114,15 +134,6 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
         .suffix(".part")
         .permissions(permissions())
         .tempfile_in(folder)
-        .map_err(unnamed)
-}
-
-/// The error without the path of the temporary file, which is nobody's concern and must not reach the peer.
-fn unnamed(error: io::Error) -> io::Error {
-    match error.to_string().split_once(" at path ") {
-        Some((why, _)) => io::Error::new(error.kind(), why),
-        None => error,
-    }
 }
 
 /// As for any new file: the user's umask decides, not the caution of temporary files.
@@ -175,7 +186,7 @@ impl Target {
     pub async fn failure(self) -> TargetError {
         match self.complete().await {
             Err(error) => error,
-            Ok(_) => TargetError::Write(io::Error::other("the writing thread has ended")),
+            Ok(_) => TargetError::write(io::Error::other("the writing thread has ended")),
         }
     }
 
@@ -191,7 +202,7 @@ impl Target {
             .await
             .map_err(lost)
             .and_then(|written| written)
-            .map_err(TargetError::Write)?;
+            .map_err(TargetError::write)?;
         Ok(Complete {
             folder: self.folder,
             name: self.name,
@@ -228,7 +239,7 @@ impl Complete {
         match kept.map_err(io::Error::other).and_then(|kept| kept) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(TargetError::Exists(name)),
-            Err(error) => Err(TargetError::Write(error)),
+            Err(error) => Err(TargetError::write(error)),
         }
     }
 
@@ -340,6 +351,25 @@ mod tests {
             fs::symlink_metadata(dir.path().join("a"))
                 .expect("there")
                 .is_file()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failure_to_write_tells_no_path_of_this_host() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let failing = temporary(dir.path()).expect("a file");
+        let (read_only, path) = (
+            fs::File::open(failing.path()).expect("opens"),
+            failing.into_temp_path(),
+        );
+        let mut file = NamedTempFile::from_parts(read_only, path);
+        let error = file.write_all(b"content").expect_err("opened for reading");
+        assert!(error.to_string().contains(TEMPORARY_PREFIX), "{error}");
+        let told = TargetError::write(error).to_string();
+        let folder = dir.path().to_str().expect("text");
+        assert!(
+            !told.contains(TEMPORARY_PREFIX) && !told.contains(folder),
+            "{told}"
         );
     }
 

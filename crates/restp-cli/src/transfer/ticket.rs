@@ -1,15 +1,18 @@
 //! A ticket: where a receiver can be reached, as one word that can be copied.
 //!
 //! ```text
-//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | key 32 | CRC-32 of all before )
+//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | key 32 | capability 16 | CRC-32 of all before )
 //! ```
 //!
 //! The next bit of the count says that the receiver seals and that its public key follows; without it it is one that
 //! neither encrypts nor authenticates.
 //!
+//! The one after it says that a capability follows: the receiver takes files from who shows it.
+//!
 //! The high bit of the count says that the receiver was told to listen at each of these addresses: then they are paths to
 //! use at once, and not guesses at how it can be reached.
 
+use super::Capability;
 use super::message::printable;
 use data_encoding::BASE32_NOPAD;
 use restp::PublicKey;
@@ -29,8 +32,11 @@ pub struct Ticket {
     addresses: Vec<SocketAddr>,
     several: bool,
     key: Option<PublicKey>,
+    capability: Option<Capability>,
 }
 
+/// In the count: a capability follows the key.
+const CAPABLE: u8 = 0x20;
 /// In the count: a key follows the addresses.
 const KEYED: u8 = 0x40;
 /// In the count: each address is a path.
@@ -70,6 +76,7 @@ impl Ticket {
             addresses,
             several: false,
             key: None,
+            capability: None,
         }
     }
 
@@ -86,6 +93,17 @@ impl Ticket {
     #[must_use]
     pub fn with_key(self, key: Option<PublicKey>) -> Self {
         Ticket { key, ..self }
+    }
+
+    /// The same, of a receiver that takes files from who shows this.
+    #[must_use]
+    pub fn with_capability(self, capability: Option<Capability>) -> Self {
+        Ticket { capability, ..self }
+    }
+
+    /// What lets its holder send; none where the receiver does not ask for it.
+    pub fn capability(&self) -> Option<Capability> {
+        self.capability
     }
 
     /// The key of the receiver; none if it does not seal.
@@ -116,12 +134,16 @@ impl Ticket {
             return Err(TicketError::Version(version));
         }
         let count = rest.number()?;
-        let addresses: Vec<_> = (0..count & !(SEVERAL | KEYED))
+        let addresses: Vec<_> = (0..count & !(SEVERAL | KEYED | CAPABLE))
             .map(|_| reachable(rest.address()?))
             .collect::<Result<_, _>>()?;
         let key = match count & KEYED {
             0 => None,
             _ => Some(PublicKey(rest.take()?)),
+        };
+        let capability = match count & CAPABLE {
+            0 => None,
+            _ => Some(Capability(rest.take()?)),
         };
         if addresses.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
@@ -130,7 +152,7 @@ impl Ticket {
             0 => Ticket::new(addresses),
             _ => Ticket::of_paths(addresses),
         };
-        Ok(ticket.with_key(key))
+        Ok(ticket.with_key(key).with_capability(capability))
     }
 }
 
@@ -139,7 +161,8 @@ impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = if self.several { SEVERAL } else { 0 };
         let keyed = if self.key.is_some() { KEYED } else { 0 };
-        let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed];
+        let capable = if self.capability.is_some() { CAPABLE } else { 0 };
+        let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed | capable];
         for address in &self.addresses {
             match address.ip() {
                 IpAddr::V4(ip) => {
@@ -155,6 +178,9 @@ impl fmt::Display for Ticket {
         }
         if let Some(key) = &self.key {
             content.extend_from_slice(&key.0);
+        }
+        if let Some(capability) = &self.capability {
+            content.extend_from_slice(&capability.0);
         }
         let sum = checksum(&content);
         content.extend_from_slice(&sum);
@@ -251,9 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_may_hold_a_key() {
-        let key = PublicKey([0xA5; 32]);
+    fn a_ticket_may_hold_a_key_and_a_capability() {
+        let (key, capability) = (PublicKey([0xA5; 32]), Capability([0x5A; 16]));
         let keyed = Ticket::of_paths(ticket().addresses().to_vec()).with_key(Some(key));
+        let bare = keyed.clone();
+        let keyed = keyed.with_capability(Some(capability));
+        assert_eq!(bare.to_string().parse(), Ok(bare.clone()));
+        assert_eq!((keyed.capability(), bare.capability()), (Some(capability), None));
         assert_eq!(keyed.to_string().parse(), Ok(keyed.clone()));
         assert_eq!((keyed.key(), ticket().key()), (Some(key), None));
         let word = keyed.to_string();

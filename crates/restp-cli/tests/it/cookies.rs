@@ -10,6 +10,9 @@ use std::path::Path;
 
 const OPPORTUNISTIC: [&str; 2] = ["--set", "connection=opportunistic"];
 
+/// A receiver that takes it from who has nothing but its address.
+const OPEN: [&str; 3] = ["--open", "--set", "connection=opportunistic"];
+
 /// Sends a small file with the cache directory `cache`; what both ends say of it.
 fn visit(cache: &Path, receiver: &mut Receiver, to: &[&str]) -> [Value; 2] {
     visit_and_listen(cache, receiver, to).0
@@ -46,7 +49,7 @@ fn early(results: &[Value; 2]) -> [u64; 2] {
 
 #[test]
 fn the_second_visit_adds_no_round_trip() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.address.clone());
     assert_eq!(early(&visit(cache.path(), &mut receiver, &[&to])), [0, 0]);
     let (second, notes) = visit_and_listen(cache.path(), &mut receiver, &[&to]);
@@ -59,7 +62,7 @@ fn the_second_visit_adds_no_round_trip() {
 
 #[test]
 fn a_cookie_that_serves_no_more_costs_a_round_trip_only() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.address.clone());
     let path = cache.path().join("restp").join("cookies");
     visit(cache.path(), &mut receiver, &[&to]);
@@ -80,7 +83,7 @@ fn a_cookie_that_serves_no_more_costs_a_round_trip_only() {
 
 #[test]
 fn the_file_goes_elsewhere_while_the_known_address_is_silent() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.address.clone());
     visit(cache.path(), &mut receiver, &[&to]);
     // A socket that reads nothing and answers nothing.
@@ -101,7 +104,7 @@ fn the_file_goes_elsewhere_while_the_known_address_is_silent() {
 
 #[test]
 fn a_receiver_that_did_not_opt_in_takes_nothing_early() {
-    let mut receiver = Receiver::start(&[]);
+    let mut receiver = Receiver::start(&["--open"]);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.address.clone());
     for _ in 0..2 {
         let (results, notes) = visit_and_listen(cache.path(), &mut receiver, &[&to]);
@@ -115,7 +118,7 @@ fn receive_at(address: &str, key: &str) -> Receiver {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
     let fixed = ["recv", "--json", "--listen", address, "--dir", dir, "--key", key];
-    let mut running = Running::start(&[&fixed[..], &OPPORTUNISTIC].concat());
+    let mut running = Running::start(&[&fixed[..], &OPEN].concat());
     let invitation = running.json();
     Receiver {
         ticket: invitation["ticket"].as_str().unwrap().into(),
@@ -169,7 +172,7 @@ fn what_a_receiver_gave_before_it_was_started_again_costs_a_round_trip_only() {
 
 #[test]
 fn a_damaged_pass_or_an_expired_cookie_costs_a_round_trip_only() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.ticket.clone());
     let path = cache.path().join("restp").join("cookies");
     visit(cache.path(), &mut receiver, &[&to]);
@@ -212,7 +215,7 @@ fn a_damaged_pass_or_an_expired_cookie_costs_a_round_trip_only() {
 
 #[test]
 fn what_speaks_for_its_owner_is_kept_for_its_owner_and_never_shown() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.ticket.clone());
     let path = cache.path().join("restp").join("cookies");
     visit(cache.path(), &mut receiver, &[&to]);
@@ -235,7 +238,7 @@ fn what_speaks_for_its_owner_is_kept_for_its_owner_and_never_shown() {
 
 #[test]
 fn a_clock_set_back_a_year_is_mentioned_once_and_costs_nothing() {
-    let mut receiver = Receiver::start(&OPPORTUNISTIC);
+    let mut receiver = Receiver::start(&OPEN);
     let (cache, to) = (tempfile::tempdir().unwrap(), receiver.ticket.clone());
     let path = cache.path().join("restp").join("cookies");
     visit(cache.path(), &mut receiver, &[&to]);
@@ -266,7 +269,7 @@ fn a_clock_set_back_a_year_is_mentioned_once_and_costs_nothing() {
 #[test]
 fn visits_at_the_same_time_keep_what_every_receiver_gave() {
     let cache = tempfile::tempdir().unwrap();
-    let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&OPPORTUNISTIC)).collect();
+    let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&OPEN)).collect();
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "note.txt", b"to all of them");
     let send = |receiver: &Receiver| {

@@ -252,5 +252,7 @@ fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
         "{sent:?}"
     );
     assert!(received.stderr.contains("make room"), "{received:?}");
+    let told = [".restp-", ".part", place.to_str().unwrap()];
+    assert!(!told.iter().any(|path| sent.stderr.contains(path)), "{sent:?}");
     assert!(left.is_empty(), "{left:?}");
 }

@@ -113,7 +113,7 @@ fn begin(data: &Path, file: &Path, to: &str) -> Running {
 fn runs_at_the_same_time_remember_every_host_they_met() {
     let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = write(folder.path(), "note.txt", b"to all of them");
-    let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&[])).collect();
+    let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&["--open"])).collect();
     let runs: Vec<_> = (receivers.iter())
         .map(|receiver| begin(data.path(), &file, &receiver.address))
         .collect();
@@ -132,7 +132,7 @@ fn runs_at_the_same_time_remember_every_host_they_met() {
 fn another_key_that_another_run_met_meanwhile_is_loud_and_stays() {
     let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let other = keygen(&folder.path().join("other.key"));
-    let receiver = Receiver::start(&[]);
+    let receiver = Receiver::start(&["--open"]);
     let mut path = emulate(
         &receiver.address,
         &format!("rate = \"20 Mbit/s\"\n{}", dies_after(100)),
@@ -153,7 +153,7 @@ fn a_memory_of_hosts_that_is_no_text_says_where_it_is_damaged() {
     let data = tempfile::tempdir().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = known_peers(data.path());
-    let address = Receiver::start(&[]).address.clone();
+    let address = Receiver::start(&["--open"]).address.clone();
     let file = write(folder.path(), "note.txt", b"between us");
     let send = || begin(data.path(), &file, &address).end();
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,5 +1,6 @@
 //! The built command as a user starts it. One program for all of it: each further one would be linked by itself.
 
+mod attacks;
 mod commands;
 mod common;
 mod cookies;

@@ -88,7 +88,7 @@ fn the_first_meeting_is_remembered_and_a_changed_key_is_loud() {
     let (first, key) = keygen(keys.path(), "first.key");
     let (second, _) = keygen(keys.path(), "second.key");
     let data = tempfile::tempdir().unwrap();
-    let receiver = Receiver::start(&["--key", &first]);
+    let receiver = Receiver::start(&["--open", "--key", &first]);
     let address = receiver.address.clone();
     let met = send(data.path(), &[&address]);
     assert_eq!(met.code, Some(0), "{met:?}");

@@ -169,13 +169,13 @@ fn profiles_and_settings_choose_what_the_connection_is_made_of() {
 
 #[tokio::test]
 async fn a_connection_that_could_lose_bytes_is_broken_off() {
-    let receiver = Receiver::start(&[]);
+    let receiver = Receiver::start(&["--open"]);
     let address = receiver.address.parse().unwrap();
     let knock = async |composition: Composition| {
         let config = EndpointConfig::new(composition.check().unwrap());
         let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
         let connection = endpoint.connect(address, SERVICE_PORT).await.unwrap();
-        let _ = connection.send(Bytes::from(offer(1, b"a", b""))).await;
+        let _ = connection.send(Bytes::from(offer(2, b"a", b""))).await;
         connection
     };
     // Without connections there is no end that could be announced: the receiver forgets the sender.
@@ -193,18 +193,20 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
     }
 }
 
-fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
+/// What a sender says who wrote his own program.
+pub fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut bytes = b"RFT\0".to_vec();
     bytes.push(version);
     bytes.extend_from_slice(&(content.len() as u64).to_be_bytes());
     bytes.extend_from_slice(&(name.len() as u16).to_be_bytes());
     bytes.extend_from_slice(name);
+    bytes.extend_from_slice(&[0; 16]); // no ticket
     bytes.extend_from_slice(content);
     bytes
 }
 
 /// What a receiver answers to these bytes: kinds and bodies.
-async fn answers(address: &str, bytes: Vec<u8>) -> Vec<(u8, Vec<u8>)> {
+pub async fn answers(address: &str, bytes: Vec<u8>) -> Vec<(u8, Vec<u8>)> {
     let config = EndpointConfig::new(Composition::default().check().unwrap());
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
     let connection: Connection = endpoint
@@ -231,7 +233,7 @@ async fn answers(address: &str, bytes: Vec<u8>) -> Vec<(u8, Vec<u8>)> {
 async fn names_that_lead_out_of_the_folder_are_refused() {
     let outside = tempfile::tempdir().unwrap();
     let inside = tempfile::tempdir_in(outside.path()).unwrap();
-    let mut receiver = Receiver::start_into(inside, &[]);
+    let mut receiver = Receiver::start_into(inside, &["--open"]);
     let long = "x".repeat(256);
     for name in [
         "../escaped",
@@ -246,8 +248,11 @@ async fn names_that_lead_out_of_the_folder_are_refused() {
         "NUL",
         &long,
         ".restp-x",
+        ".bash_profile",
+        "-rf",
+        "report\u{202e}fdp.exe",
     ] {
-        let answers = answers(&receiver.address, offer(1, name.as_bytes(), b"")).await;
+        let answers = answers(&receiver.address, offer(2, name.as_bytes(), b"")).await;
         assert_eq!(answers.len(), 1, "{name:?}: {answers:?}");
         assert_eq!(answers[0].0, 2, "{name:?} is refused");
     }
@@ -258,10 +263,10 @@ async fn names_that_lead_out_of_the_folder_are_refused() {
 #[tokio::test]
 async fn links_in_the_folder_lead_nowhere() {
     let outside = tempfile::tempdir().unwrap();
-    let receiver = Receiver::start(&["--overwrite"]);
+    let receiver = Receiver::start(&["--open", "--overwrite"]);
     let victim = outside.path().join("victim");
     std::os::unix::fs::symlink(&victim, receiver.folder.path().join("a")).unwrap();
-    let mut bytes = offer(1, b"a", b"x");
+    let mut bytes = offer(2, b"a", b"x");
     bytes.extend_from_slice(&Sha256::digest(b"x"));
     assert_eq!(answers(&receiver.address, bytes).await.last().unwrap().0, 3);
     assert!(!victim.exists());
@@ -270,21 +275,21 @@ async fn links_in_the_folder_lead_nowhere() {
 
 #[tokio::test]
 async fn other_versions_protocols_and_digests_are_answered_with_a_sentence() {
-    let receiver = Receiver::start(&[]);
+    let receiver = Receiver::start(&["--open"]);
     let says = |answers: Vec<(u8, Vec<u8>)>| {
         let (kind, body) = answers.last().unwrap().clone();
         (kind, String::from_utf8(body).unwrap())
     };
-    let (kind, why) = says(answers(&receiver.address, offer(2, b"a", b"")).await);
-    assert!(kind == 2 && why.contains("version 2"), "{why}");
+    let (kind, why) = says(answers(&receiver.address, offer(9, b"a", b"")).await);
+    assert!(kind == 2 && why.contains("version 9"), "{why}");
     let (kind, why) = says(answers(&receiver.address, b"GET / HTTP/1.1\r\n\r\n".to_vec()).await);
     assert!(kind == 2 && why.contains("no file transfer"), "{why}");
-    let mut wrong = offer(1, b"a", b"content");
+    let mut wrong = offer(2, b"a", b"content");
     wrong.extend_from_slice(&[0; 32]);
     let (kind, why) = says(answers(&receiver.address, wrong).await);
     assert!(kind == 4 && why.contains("SHA-256"), "{why}");
     assert!(
-        answers(&receiver.address, offer(1, b"a", b""))
+        answers(&receiver.address, offer(2, b"a", b""))
             .await
             .iter()
             .all(|(kind, _)| *kind == 1)

@@ -1,0 +1,95 @@
+//! The places of a receiver, shared out: while few are taken everybody gets one, then no sender gets more than his share.
+
+use restp::{Connection, PublicKey};
+use restp_base::sources::Sources;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Transfers at once; further senders are told to come later.
+pub const MAX_TRANSFERS: usize = 64;
+
+/// Those of one address (IPv6: of one /64) and of one key, once half of all places are taken.
+const SHARE: usize = MAX_TRANSFERS / 8;
+
+/// Who sends, as far as it counts. Nobody takes no place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visitor(Option<(IpAddr, Option<PublicKey>)>);
+
+impl Visitor {
+    /// Who is at the other end of `connection`.
+    pub fn of(connection: &Connection) -> Self {
+        let stats = connection.stats();
+        let path = stats.path.or_else(|| stats.paths.first().map(|path| path.path));
+        let at = path.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |path| path.remote.ip());
+        Visitor(Some((at, connection.peer_key())))
+    }
+}
+
+/// Who has one.
+#[derive(Default)]
+pub struct Places {
+    taken: usize,
+    sources: Sources,
+    keys: BTreeMap<PublicKey, usize>,
+}
+
+impl Places {
+    /// A place for `visitor`; false when there is none for him.
+    pub fn take(&mut self, visitor: &Visitor) -> bool {
+        let Some((source, key)) = visitor.0 else {
+            return false;
+        };
+        let of_key = key.and_then(|key| self.keys.get(&key).copied()).unwrap_or(0);
+        let scarce = self.taken >= MAX_TRANSFERS / 2;
+        let has_share = of_key.max(self.sources.count(source)) >= SHARE;
+        if self.taken >= MAX_TRANSFERS || scarce && has_share {
+            return false;
+        }
+        self.taken += 1;
+        self.sources.enter(source);
+        if let Some(key) = key {
+            *self.keys.entry(key).or_default() += 1;
+        }
+        true
+    }
+
+    /// `visitor` gives his place back.
+    pub fn leave(&mut self, visitor: &Visitor) {
+        let Some((source, key)) = visitor.0 else {
+            return;
+        };
+        self.taken -= 1;
+        self.sources.leave(source);
+        if let Some(count) = key.and_then(|key| self.keys.get_mut(&key)) {
+            *count -= 1;
+        }
+        self.keys.retain(|_, count| *count > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visitor(source: u8, key: u8) -> Visitor {
+        Visitor(Some((
+            IpAddr::from([10, 0, 0, source]),
+            Some(PublicKey([key; 32])),
+        )))
+    }
+
+    #[test]
+    fn one_address_and_one_key_leave_places_to_others() {
+        for (same_source, same_key) in [(true, true), (true, false), (false, true)] {
+            let mut places = Places::default();
+            let of = |n: u8| visitor(if same_source { 1 } else { n }, if same_key { 1 } else { n });
+            let taken = (2..200).filter(|n| places.take(&of(*n))).count();
+            assert_eq!(taken, MAX_TRANSFERS / 2);
+            let others = (2..200).filter(|n| places.take(&visitor(*n, *n))).count();
+            assert_eq!(others, MAX_TRANSFERS / 2, "and all places are taken");
+            (2..).take(taken).for_each(|n| places.leave(&of(n)));
+            assert!(places.take(&of(7)), "what he gave back can be had again");
+        }
+        assert!(!Places::default().take(&Visitor::default()));
+    }
+}
