@@ -2,7 +2,7 @@
 //! and go.
 
 use crate::socket::Socket;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -105,6 +105,8 @@ pub(crate) struct Locals {
     places: Vec<Place>,
     /// For wildcard sockets: the addresses of this host at the last look, and whether they were usable.
     seen: BTreeMap<IpAddr, bool>,
+    /// Those it had once.
+    lost: BTreeSet<IpAddr>,
 }
 
 /// What a look at this host's addresses has shown.
@@ -126,6 +128,7 @@ impl Locals {
             wanted: wanted.to_vec(),
             places: Vec::new(),
             seen: usable(present),
+            lost: BTreeSet::new(),
         };
         for one in wanted {
             let addresses: Vec<_> = addresses(one, present).collect();
@@ -172,6 +175,11 @@ impl Locals {
         address.port() == 0 && self.places.iter().any(same)
     }
 
+    /// Had this host the address `ip`, and has it no more?
+    pub(crate) fn has_lost(&self, ip: IpAddr) -> bool {
+        self.lost.contains(&ip)
+    }
+
     /// The sockets that are open.
     pub(crate) fn sockets(&self) -> Arc<[Arc<Socket>]> {
         self.places
@@ -187,6 +195,8 @@ impl Locals {
         for place in &mut self.places {
             place.update(&now, &self.seen, &mut change);
         }
+        self.lost.extend(self.seen.keys());
+        self.lost.retain(|ip| !now.contains_key(ip));
         self.seen = now;
         for one in self.wanted.clone() {
             if matches!(one, Local::Address(_)) {

@@ -9,7 +9,7 @@ use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_base::observe::{Observer, Seen};
 use restp_base::time::Time;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
@@ -165,7 +165,10 @@ impl<M: Machine> Core<M> {
         let change = self.locals.update(present);
         self.sockets = self.locals.sockets();
         let now = self.now();
-        for (local, up) in change.notices {
+        let moved = self.follow_routes();
+        let elsewhere = |(local, _): &(SocketAddr, bool)| !moved.contains(local);
+        let notices = change.notices.into_iter().filter(elsewhere);
+        for (local, up) in notices.chain(moved.iter().map(|local| (*local, true))) {
             self.machine.handle(now, Input::PathNotice { local, up });
         }
         for local in change.added {
@@ -179,6 +182,27 @@ impl<M: Machine> Core<M> {
             }
         }
         self.wake_driver();
+    }
+
+    /// Paths of sockets that are bound to no address go on from the one that the routing table chooses now, if this host has lost
+    /// theirs: the lost ones of those that go on.
+    fn follow_routes(&self) -> BTreeSet<SocketAddr> {
+        let mut moved = BTreeSet::new();
+        for socket in self
+            .sockets
+            .iter()
+            .filter(|socket| socket.local().ip().is_unspecified())
+        {
+            let stats = self.flows.keys().filter_map(|flow| self.machine.stats(*flow));
+            let all = stats.flat_map(|stats| stats.paths.into_iter().map(|path| path.path).chain(stats.path));
+            let lost = all.filter(|path| socket.serves(path) && self.locals.has_lost(path.local.ip()));
+            let lost: BTreeSet<PathAddress> = lost.collect();
+            let follow = |path: PathAddress| Some((path, socket.source_for(path.remote).ok()?));
+            let paths: Vec<_> = lost.into_iter().filter_map(follow).collect();
+            moved.extend(paths.iter().map(|(path, _)| path.local));
+            socket.set_moved(paths);
+        }
+        moved
     }
 
     /// No new flows: those not accepted are broken off, and the driver ends with the last one.

@@ -220,3 +220,33 @@ impl Machine for Transport {
         each!(self, machine => machine.held())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a sealed endpoint with the key `secret` sends first.
+    fn first_word(secret: &SecretKey) -> Vec<u8> {
+        let config = EndpointConfig::new(Composition::default().check().expect("valid"));
+        let security = Security::Sealed(Identity::of(secret.clone()));
+        let mut transport = Transport::new(config, security).expect("chance");
+        let path = PathAddress {
+            local: ([127, 0, 0, 1], 1).into(),
+            remote: ([127, 0, 0, 1], 2).into(),
+        };
+        transport.open(Time::ZERO, path, 7).expect("a port");
+        let mut out = Datagram::empty();
+        assert!(transport.poll_transmit(Time::ZERO, &mut out));
+        out.to_vec()
+    }
+
+    /// Names of sessions, one-time keys and everything else that nobody may foresee follow from it.
+    #[test]
+    fn each_endpoint_draws_its_chance_from_the_system() {
+        let secret = SecretKey::from_chance([1; 32]);
+        let (one, other) = (first_word(&secret), first_word(&secret));
+        assert_eq!((one[0], one.len()), (other[0], other.len()));
+        assert_ne!(one[1..9], other[1..9], "the name of the session");
+        assert_ne!(one[25..57], other[25..57], "the one-time key");
+    }
+}

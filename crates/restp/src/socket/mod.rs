@@ -14,12 +14,14 @@
 mod fault;
 mod fragments;
 mod inbox;
+mod moved;
 mod outbox;
 mod screen;
 
 pub(crate) use fault::Fault;
 use fragments::Fragments;
 pub(crate) use inbox::Inbox;
+use moved::Moved;
 pub(crate) use outbox::{Batch, Outbox};
 pub(crate) use screen::Screen;
 
@@ -65,6 +67,7 @@ pub(crate) struct Socket {
     io: tokio::net::UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
+    moved: Moved,
 }
 
 impl Socket {
@@ -95,7 +98,12 @@ impl Socket {
         let state = UdpSocketState::new((&raw).into())?;
         let io = tokio::net::UdpSocket::from_std(raw.into())?;
         let local = io.local_addr()?;
-        Ok(Socket { io, state, local })
+        Ok(Socket {
+            io,
+            state,
+            local,
+            moved: Moved::default(),
+        })
     }
 
     /// The bound address, with the port the system chose.
@@ -140,7 +148,7 @@ impl Socket {
         stats: &mut SocketStats,
     ) -> Poll<()> {
         let (path, ecn, segment_bytes) = (*batch.path(), codepoint(batch.ecn()), batch.segment_bytes());
-        let src_ip = self.local.ip().is_unspecified().then_some(path.local.ip());
+        let src_ip = self.local.ip().is_unspecified().then(|| self.moved.source(&path));
         let mut call = |contents: &[u8], segments| {
             let segment_size = (segments > 1).then_some(segment_bytes);
             let transmit = Transmit {
@@ -204,10 +212,15 @@ impl Socket {
             }
             _ => self.local,
         };
-        PathAddress {
+        self.moved.named(PathAddress {
             local,
             remote: meta.addr,
-        }
+        })
+    }
+
+    /// These paths leave from other addresses than they are named by.
+    pub(crate) fn set_moved(&self, paths: Vec<(PathAddress, SocketAddr)>) {
+        self.moved.set(paths);
     }
 }
 

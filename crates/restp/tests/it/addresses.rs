@@ -57,6 +57,54 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
         .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
 }
 
+/// The kernel sends to 10.9.0.1 from `source`.
+fn leave_from(source: &str) {
+    let route = [
+        "route", "replace", "local", "10.9.0.1", "dev", "lo", "table", "local", "src", source,
+    ];
+    ip(&route).expect("root");
+}
+
+/// Its local address is replaced in mid-connection: it goes on from the next one, under the old name.
+async fn an_unbound_connection_follows_the_routes() {
+    let any = "0.0.0.0:0".parse().expect("an address");
+    let config = || EndpointConfig::new(Composition::default().check().expect("valid"));
+    let server = Endpoint::bind(
+        "10.9.0.1:0".parse().expect("an address"),
+        config().listen(PORT, Acceptance::Any),
+    );
+    let server = server.expect("bound");
+    let client = Endpoint::bind(any, config()).expect("bound");
+    change("add", "10.9.0.2");
+    leave_from("10.9.0.2");
+    let connection = within("set-up", client.connect(server.local_addr(), PORT)).await;
+    let connection = connection.expect("served");
+    let accepted = within("accept", server.accept()).await.expect("running");
+    let before = connection.path().expect("open").local.ip();
+    assert_eq!(before, address("10.9.0.2"));
+    for word in ["one", "two", "three"] {
+        connection.send(word.into()).await.expect("open");
+        assert_eq!(
+            within("data", accepted.recv()).await.as_deref(),
+            Some(word.as_bytes())
+        );
+    }
+    for (gone, next) in [("10.9.0.2", "10.9.0.3"), ("10.9.0.3", "10.9.0.4")] {
+        change("del", gone);
+        change("add", next);
+        leave_from(next);
+        connection.send(next.into()).await.expect("open");
+        let got = within("data from the next address", accepted.recv()).await;
+        assert_eq!(got.as_deref(), Some(next.as_bytes()));
+        accepted.send(next.into()).await.expect("open");
+        let back = within("an answer at the next address", connection.recv()).await;
+        assert_eq!(back.as_deref(), Some(next.as_bytes()));
+        assert_eq!(connection.path().expect("open").local.ip(), before);
+    }
+    change("del", "10.9.0.4");
+    leave_from("10.9.0.1");
+}
+
 /// The socket of `ip`, once there is one, or once there is none.
 async fn bound(endpoint: &Endpoint, ip: IpAddr, wanted: bool) -> Option<SocketAddr> {
     within(&format!("{ip} bound: {wanted}"), async {
@@ -92,6 +140,7 @@ fn sockets_and_paths_follow_the_addresses_of_an_interface() {
 async fn story() {
     ip(&["link", "set", "lo", "up"]).expect("root");
     change("add", "10.9.0.1");
+    an_unbound_connection_follows_the_routes().await;
     let any = "0.0.0.0:0".parse().expect("an address");
     let server = Endpoint::bind(any, config().listen(PORT, Acceptance::Any)).expect("bound");
     let client = Endpoint::bind_locals(&[Local::Interface("lo".into())], config()).expect("bound");
