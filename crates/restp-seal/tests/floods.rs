@@ -326,6 +326,22 @@ fn packets_that_overtake_an_answer_wait_up_to_a_bound() {
 }
 
 #[test]
+fn datagrams_for_a_host_that_does_not_answer_wait_up_to_a_bound() {
+    let mut pair = Pair::new("unrel", &[]);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    let flow = pair.open();
+    for _ in 0..200 {
+        pair.write(0, flow, b"x");
+        pair.run_for(ms(1));
+    }
+    assert_eq!(pair.ends[0].seal_stats().unsent, 200 - 64);
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.run_for(Duration::from_secs(5));
+    let accepted = pair.accepted().expect("known");
+    assert_eq!(pair.read_all(1, accepted), [b'x'; 64]);
+}
+
+#[test]
 fn who_says_again_and_again_that_a_proof_is_needed_is_followed_at_a_bounded_rate() {
     let mut pair = Pair::new("3wh-arq", &[]);
     pair.rule = Box::new(|_| Verdict::Drop);
