@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 impl<M: Machine> Sealed<M> {
     /// Hands `datagram` of session `id` to the machine; flows that begin with it are those of its peer.
     pub(super) fn hand_over(&mut self, now: Time, id: &ConnectionId, datagram: &mut Datagram) {
-        self.collect(None);
         self.inner.handle(now, Input::Datagram(datagram));
         self.collect(Some(id));
     }
