@@ -1,5 +1,5 @@
-//! What holds segments back on one path besides its congestion window: the caution after a timeout, pacing; and what lets
-//! one leave in spite of the window.
+//! What holds segments back on one path besides its congestion window: the caution after a timeout (RFC 5681 §3.1), pacing
+//! (RFC 9002 §7.7); and what lets one leave in spite of the window.
 
 use restp_base::time::Time;
 

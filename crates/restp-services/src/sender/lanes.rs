@@ -1,6 +1,6 @@
 //! Several lanes: paths that share the numbers, the data and the peer's credit, each with a window, a timer and losses of its
 //! own. One lane is in hand, and every door speaks of that one; the others wait behind it. Reports, deadlines and the end
-//! are of all lanes.
+//! are of all lanes (split fast retransmit and the window of each destination: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 use super::Sender;
 use super::lane::Lane;

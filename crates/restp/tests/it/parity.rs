@@ -147,7 +147,7 @@ fn simulated() -> [Account; 2] {
         Host::new(ids[0], Box::new(client), sender, None, &mut world),
         Host::new(ids[1], Box::new(server), receiver, None, &mut world),
     ];
-    let (mut arrived, mut out) = (Datagram::empty(), Datagram::empty());
+    let [mut arrived, mut out] = [(); 2].map(|()| Box::new(Datagram::empty()));
     while let Some((now, happening)) = world.next(Time::ZERO + Duration::from_secs(300), &mut arrived) {
         let (Happening::Arrival { host } | Happening::Wake { host }) = happening;
         let host = &mut hosts[host.index()];

@@ -1,4 +1,5 @@
-//! Two lanes under one sender: numbers, data and credit are shared, windows, timers and losses are not.
+//! Two lanes under one sender: numbers, data and credit are shared, windows, timers and losses are not
+//! (Iyengar, Amer and Stewart 2006).
 
 use super::*;
 use crate::recovery::LaneId;
