@@ -243,6 +243,15 @@ mod tests {
         }
     }
 
+    /// Of 29 200 bytes 2 920 wait at 100/0.9 ms, and 5 840 at 125 ms: α and β themselves.
+    #[test]
+    fn exactly_two_and_exactly_four_segments_are_left_as_they_are() {
+        for rtt in [Duration::from_nanos(111_111_111), Duration::from_millis(125)] {
+            let mut vegas = at_20_segments(20 * SEGMENT);
+            assert_eq!(cycle(&mut vegas, rtt, 3), 20 * SEGMENT, "{rtt:?}");
+        }
+    }
+
     #[test]
     fn slow_start_ends_with_more_than_one_segment_in_the_queue() {
         let mut vegas = at_20_segments(u64::MAX);

@@ -232,6 +232,17 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_leaves_half_of_what_was_in_flight() {
+        let mut wvegas = at(40);
+        let view = PathView {
+            in_flight_bytes: 30 * SEGMENT,
+            ..path(SEGMENT)
+        };
+        wvegas.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        assert_eq!(wvegas.window_bytes(), 15 * SEGMENT);
+    }
+
+    #[test]
     fn a_queue_that_has_doubled_is_drained() {
         let mut wvegas = at(40);
         assert_eq!(cycle(&mut wvegas, 115, 40), 39, "5.2 wait, 5 may");

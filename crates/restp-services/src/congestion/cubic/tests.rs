@@ -301,3 +301,11 @@ fn a_mark_may_leave_one_segment_where_a_loss_leaves_two() {
         (1400, Some(2000))
     ); // RFC 9438 §4.6
 }
+
+#[test]
+fn seven_tenths_are_kept_to_the_byte() {
+    for bytes in (0..100).chain([u64::MAX]) {
+        let exact = u128::from(bytes) * 7 / 10;
+        assert_eq!(u128::from(super::beta(bytes)), exact, "of {bytes}");
+    }
+}
