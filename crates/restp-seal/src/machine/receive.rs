@@ -44,7 +44,10 @@ impl<M: Machine> Sealed<M> {
             let overtakes = !header.early && self.peers.handshakes.keep(&header.to, datagram);
             if !overtakes {
                 self.stats.unknown += 1;
-                self.say_unknown(now, datagram.path, &header.to);
+                // Early data says what its client is called, or anything: perhaps a session that goes on.
+                if !header.early {
+                    self.say_unknown(now, datagram.path, &header.to);
+                }
             }
             return;
         };

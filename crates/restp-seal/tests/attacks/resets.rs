@@ -81,3 +81,21 @@ fn packets_of_unknown_sessions_are_answered_shorter_and_at_a_bounded_rate() {
         assert_eq!(tokens.len(), pair.log.len());
     }
 }
+
+/// Whatever the kind of a packet: only who has lost the session says that it is lost, and who asks for it is not told how.
+#[test]
+fn nobody_is_told_the_token_of_a_session_that_goes_on() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    let name = pair.sent(DATA)[0][1..9].to_vec();
+    pair.log.clear();
+    for from in [address(1), address(66)] {
+        let mut away = path(1);
+        away.remote = from;
+        for kind in DATA..=u8::MAX {
+            pair.inject(1, away, &[&[kind][..], &name, &[7; 100]].concat());
+        }
+    }
+    assert!(pair.log.is_empty(), "{:?}", pair.log);
+    assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+}
