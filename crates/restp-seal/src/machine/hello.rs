@@ -123,6 +123,11 @@ impl<M: Machine> Sealed<M> {
     /// The first message is not for this host's key, or not genuine.
     fn on_unreadable<T>(&mut self, path: PathAddress, hello: &Hello<'_>) -> Option<T> {
         match hello.pattern {
+            // Who serves nobody tells its key to nobody either.
+            _ if !self.config.serves => {
+                self.stats.unserved += 1;
+                None
+            }
             Pattern::Ik => {
                 self.stats.for_others += 1;
                 self.say_to(path, &packet::foreign(&hello.from, &self.own))
