@@ -9,8 +9,10 @@ use restp_base::time::Time;
 use std::net::SocketAddr;
 
 impl<M: Machine> Sealed<M> {
-    /// Hands `datagram` of session `id` to the machine; flows that begin with it are those of its peer.
+    /// Hands `datagram` of session `id` to the machine; flows that begin with it are those of its peer. Those of who had the
+    /// address before it have left, and do not hear it.
     pub(super) fn hand_over(&mut self, now: Time, id: &ConnectionId, datagram: &mut Datagram) {
+        self.part_displaced(now);
         self.inner.handle(now, Input::Datagram(datagram));
         self.collect(Some(id));
     }

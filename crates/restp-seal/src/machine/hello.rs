@@ -270,15 +270,17 @@ impl<M: Machine> Sealed<M> {
         admitted
     }
 
-    /// The request that began session `id` came again: what it carried is handed on again, which does no harm.
+    /// The request that began session `id` came again: what it carried is handed on again, which does no harm as long as nobody
+    /// else is there by now.
     fn on_repeated(&mut self, now: Time, id: ConnectionId, path: PathAddress, length: usize) {
         let Some(session) = self.peers.session_mut(&id) else {
             return;
         };
-        let peer = session.peer();
+        let (peer, authentic) = (session.peer(), session.is_authentic());
         if let Some(pdu) = session.on_repeated(path, length) {
-            self.peers.credit(peer, path.remote, length);
-            self.admit(now, id, path, pdu);
+            let is_there = self.peers.credit(peer, path.remote, length);
+            let may_be_heard = is_there && (authentic || self.peers.proved_key(peer).is_none());
+            self.admit(now, id, path, if may_be_heard { pdu } else { Bytes::new() });
         }
     }
 

@@ -204,7 +204,7 @@ impl Peers {
             return false;
         };
         let (peer, finished) = (session.peer(), session.is_finished());
-        let authentic = session.flight().is_some_and(|flight| flight.authentic);
+        let authentic = session.is_authentic();
         self.enter(flow, peer);
         if !finished {
             self.flows.doubt(flow, *id, authentic);

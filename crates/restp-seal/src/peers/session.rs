@@ -163,6 +163,11 @@ impl Session {
         self.flight.as_ref().is_some_and(|flight| flight.beside)
     }
 
+    /// Can only who has the peer's key have asked for it?
+    pub(crate) fn is_authentic(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.authentic)
+    }
+
     /// The peer has shown that it has the answer.
     pub(super) fn finish(&mut self) -> Option<Unfinished> {
         self.unfinished.take()

@@ -10,10 +10,10 @@ use restp_seal::{PublicKey, SealConfig, Sealed};
 /// Where the key of the asking host lies in a request of IX: behind kind, name, token and one-time key.
 const TOLD: usize = 1 + 8 + 16 + 32;
 
-const IMPOSTOR: u8 = 66;
+pub const IMPOSTOR: u8 = 66;
 
 /// `request`, as if the host with `key` had made it. IX has nothing that would tell.
-fn in_the_name_of(key: PublicKey, request: &[u8]) -> Vec<u8> {
+pub fn in_the_name_of(key: PublicKey, request: &[u8]) -> Vec<u8> {
     assert_eq!(request[0], HELLO_IX);
     let mut bytes = request.to_vec();
     bytes[TOLD..TOLD + 32].copy_from_slice(&key.0);
@@ -21,7 +21,7 @@ fn in_the_name_of(key: PublicKey, request: &[u8]) -> Vec<u8> {
 }
 
 /// What a stranger at the address of end `side` says first, from the port that this one would take.
-fn first_word(preset: &str, side: usize) -> Vec<u8> {
+pub fn first_word(preset: &str, side: usize) -> Vec<u8> {
     first_word_from(FIRST_PORT, preset, side)
 }
 
