@@ -3,7 +3,7 @@
 use super::Sealed;
 use crate::packet::{ConnectionId, OVERHEAD};
 use crate::peers::{NoRoute, PeerId, REPEAT, Unsealed};
-use restp_base::machine::{Datagram, Machine, PathAddress};
+use restp_base::machine::{Datagram, Machine, PathAddress, Request};
 use restp_base::time::{Duration, Time};
 
 /// A session not heard for so long may have ended at the other side: what opens a flow asks for a new one.
@@ -27,13 +27,12 @@ impl<M: Machine> Sealed<M> {
             return self.request(now, peer, plain, out);
         };
         let (id, stale, asks) = (session.id(), session.silence(now) > STALE, session.asks(now));
-        if (stale || asks) && self.peers.is_opened_here(peer) {
-            if stale && (self.config.request)(plain).is_some() {
-                return self.request(now, peer, plain, out);
-            }
-            if asks {
-                self.ask_anew(now, peer, plain.path);
-            }
+        let opened_here = self.peers.is_opened_here(peer);
+        if stale && self.may_ask(opened_here, plain) {
+            return self.request(now, peer, plain, out);
+        }
+        if asks && opened_here {
+            self.ask_anew(now, peer, plain.path);
         }
         if let Some(pending) = self.peers.pending_session(peer).map(|session| session.id()) {
             let mut copy = Datagram::empty();
@@ -42,6 +41,12 @@ impl<M: Machine> Sealed<M> {
             }
         }
         self.seal(now, &id, plain, out)
+    }
+
+    /// May a session be asked for with `plain`? A host that came as a client is asked where a flow to it begins here.
+    fn may_ask(&self, opened_here: bool, plain: &Datagram) -> bool {
+        let asked = (self.config.request)(plain);
+        asked == Some(Request::Flow) || asked.is_some() && opened_here
     }
 
     /// Seals `plain` in session `id`.

@@ -96,6 +96,32 @@ fn a_pinned_dial_does_not_reach_who_came_from_the_address_before() {
     reaches_the_true_host(&mut pair);
 }
 
+/// It came as a client, and has forgotten that: what is sealed in the session of its visit means nothing to it.
+#[test]
+fn a_dial_to_a_host_that_has_forgotten_its_visit_reaches_it() {
+    for pinned in [true, false] {
+        let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+        pair.ends[0] = serving(seal(1));
+        let visit = pair.ends[1].open(pair.now, path(1), PORT).expect("a port");
+        pair.run_for(ms(100));
+        assert!(pair.events[1].contains(&Event::Connected(visit)));
+        pair.restart("3wh-arq", 77);
+        if pinned {
+            pair.know();
+        }
+        pair.events = [Vec::new(), Vec::new()];
+        let flow = pair.open();
+        pair.run_for(Duration::from_secs(20));
+        assert!(
+            pair.events[0].contains(&Event::Connected(flow)),
+            "pinned: {pinned}"
+        );
+        let flows = (flow, pair.accepted().expect("accepted"));
+        assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+        assert_eq!(pair.ends[0].flow_key(flow), Some(secret(2).public()));
+    }
+}
+
 /// The request is by somebody with a cookie of his own address, and the name of another.
 #[test]
 fn a_key_that_is_only_said_is_the_key_of_no_flow() {
