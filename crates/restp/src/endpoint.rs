@@ -113,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    /// The key of the host at `remote`, once it has proved it.
+    /// The key of the host at `remote`, once it has proved it and was heard from there.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
         self.shared.lock().machine.seal()?.peer_key(remote)
     }

@@ -33,6 +33,7 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.peers.identify(peer, key);
+        self.peers.hear(peer, datagram.path.remote);
         let handshake = self.peers.handshakes.remove(&to);
         if !grant.welcome {
             return self.give_up(now, peer, Fault::Unwelcome);

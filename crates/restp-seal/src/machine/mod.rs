@@ -124,7 +124,7 @@ impl<M: Machine> Sealed<M> {
         self.hosts.expect(remote, key);
     }
 
-    /// The key of the host at `remote`, once it has proved it.
+    /// The key of the host at `remote`, once it has proved it and was heard from there.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
         self.peers.key_at(remote)
     }

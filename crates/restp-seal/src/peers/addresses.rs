@@ -113,13 +113,14 @@ impl Peers {
         length: usize,
         genuine: bool,
     ) -> bool {
-        if self.routes.on_received(remote, peer, length) {
-            return true;
-        }
-        let admitted = self.may_use(now, peer, remote);
-        if admitted {
+        let has_it = self.routes.on_received(remote, peer, length);
+        let admitted = has_it || self.may_use(now, peer, remote);
+        if admitted && !has_it {
             let claim = (!genuine).then(|| AmplificationLimit::after(length));
             self.assign(remote, peer, claim);
+        }
+        if admitted && genuine {
+            self.hear(peer, remote);
         }
         admitted
     }
@@ -129,8 +130,14 @@ impl Peers {
         let admitted = self.may_use(now, peer, remote);
         if admitted {
             self.assign(remote, peer, None);
+            self.hear(peer, remote);
         }
         admitted
+    }
+
+    /// `peer` was heard from `remote`, which has its key now if it is its own.
+    pub(crate) fn hear(&mut self, peer: PeerId, remote: SocketAddr) {
+        self.routes.hear(remote, peer);
     }
 
     pub(super) fn assign(&mut self, remote: SocketAddr, peer: PeerId, claim: Option<AmplificationLimit>) {
@@ -157,7 +164,7 @@ impl Peers {
     /// The key of the host at `remote`, once it has proved it there.
     pub(crate) fn key_at(&self, remote: SocketAddr) -> Option<PublicKey> {
         let owner = self.routes.owner(remote)?;
-        self.proved_key(owner).filter(|_| !self.routes.is_claimed(remote))
+        self.proved_key(owner).filter(|_| self.routes.is_heard(remote))
     }
 
     /// Who has `remote` and may be opened a flow to: a host that must have `expected`, or has shown that it has it.

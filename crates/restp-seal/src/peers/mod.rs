@@ -343,6 +343,7 @@ impl Peers {
         };
         if let Some(address) = address.filter(free) {
             self.assign(address, owner, None);
+            self.hear(owner, address);
         }
         self.flows.believe(owner, id)
     }

@@ -29,6 +29,8 @@ struct Route {
     /// The peer only said so, in a request for a path, and has not answered from there: what is sent there is limited, and
     /// whoever else comes from there gets the address.
     claim: Option<AmplificationLimit>,
+    /// It was heard from there: nobody has only told this host that it is there.
+    heard: bool,
 }
 
 impl Routes {
@@ -49,6 +51,20 @@ impl Routes {
         self.owner(remote) == Some(peer) && !self.is_claimed(remote)
     }
 
+    /// Was its owner heard from `remote`, and does not only say so?
+    pub(super) fn is_heard(&self, remote: SocketAddr) -> bool {
+        let route = self.by_address.get(&remote);
+        route.is_some_and(|route| route.heard && route.claim.is_none())
+    }
+
+    /// Something genuine of `peer` came from `remote`.
+    pub(super) fn hear(&mut self, remote: SocketAddr, peer: PeerId) {
+        let route = self.by_address.get_mut(&remote);
+        if let Some(route) = route.filter(|route| route.peer == peer) {
+            route.heard = true;
+        }
+    }
+
     /// The addresses of `peer`.
     pub(super) fn of(&self, peer: PeerId) -> &[SocketAddr] {
         self.addresses.get(&peer).map_or(&[], Vec::as_slice)
@@ -61,7 +77,9 @@ impl Routes {
         peer: PeerId,
         claim: Option<AmplificationLimit>,
     ) -> Option<PeerId> {
-        let before = self.by_address.insert(remote, Route { peer, claim });
+        let before = self.by_address.get(&remote);
+        let heard = before.is_some_and(|route| route.peer == peer && route.heard);
+        let before = self.by_address.insert(remote, Route { peer, claim, heard });
         let before = before.map(|route| route.peer);
         if before == Some(peer) {
             return None;

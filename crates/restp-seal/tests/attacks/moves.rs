@@ -1,6 +1,7 @@
 //! Who carries copies of packets, and what is sent to him, is not where the peer is.
 
 use crate::common::*;
+use restp_base::flow::Flow;
 use restp_base::machine::PathAddress;
 use restp_base::time::Duration;
 
@@ -123,4 +124,37 @@ fn a_request_that_comes_from_everywhere_is_answered_at_few_places() {
     let all: Vec<usize> = (20..120).map(got).filter(|bytes| *bytes > 0).collect();
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|bytes| *bytes <= 9 * request.len()), "{all:?}");
+}
+
+/// A host is known where it was heard, not where somebody says that it is as well.
+#[test]
+fn an_address_of_a_path_has_a_key_when_the_host_has_answered_there() {
+    let mut pair = Pair::new(
+        "default",
+        &[("paths", "spreading"), ("scheduling", "fastest-rtt")],
+    );
+    let (flow, _) = pair.connect();
+    let second = PathAddress {
+        remote: address(9),
+        ..path(0)
+    };
+    pair.rule = Box::new(|seen| {
+        if seen.path.remote == address(9) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.ends[0]
+        .add_path(pair.now, flow, second, false)
+        .expect("a path");
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.ends[0].peer_key(address(9)), None);
+    assert_eq!(pair.ends[0].peer_key(address(2)), Some(secret(2).public()));
+    // Nor where it is only said that what came from there is the host's.
+    pair.inject(0, second, &[&[DATA][..], &[7; 100]].concat());
+    assert_eq!(pair.ends[0].peer_key(address(9)), None);
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.ends[0].peer_key(address(9)), Some(secret(2).public()));
 }
