@@ -350,4 +350,31 @@ mod tests {
         }
         assert!(opened(&mut opener, &out).is_ok());
     }
+
+    #[test]
+    fn what_is_forged_on_every_path_keeps_what_its_peer_may_have() {
+        let (mut sealer, mut opener) = ends();
+        for turn in 0..3 {
+            for space in 0..=u8::MAX {
+                let header = DataHeader {
+                    to: *b"connect.",
+                    early: false,
+                    space,
+                    number: turn << 20,
+                };
+                let refused = opener.open(&header, &[7; TAG_BYTES], &mut []);
+                assert_eq!(refused, Err(Refusal::Forged));
+            }
+            let kept = opener.spaces.iter().flatten().count();
+            assert_eq!(kept, usize::from(SPACES));
+        }
+        for host in 0..SPACES {
+            let mut out = Head::new();
+            sealer.seal(&datagram(host, "x"), &mut out).unwrap();
+            assert!(
+                opened(&mut opener, &out).is_ok(),
+                "path {host} is as good as before"
+            );
+        }
+    }
 }
