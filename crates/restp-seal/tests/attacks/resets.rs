@@ -99,3 +99,23 @@ fn nobody_is_told_the_token_of_a_session_that_goes_on() {
     assert!(pair.log.is_empty(), "{:?}", pair.log);
     assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
 }
+
+/// The token follows from the key: another host with the same one tells it of sessions that it never had.
+#[test]
+fn a_reset_of_another_host_with_the_same_key_ends_nothing() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    let name = pair.sent(DATA)[0][1..9].to_vec();
+    let mut other = Pair::of("default", &[], seal(1), seal(2));
+    other.inject(1, path(1), &[&[DATA][..], &name, &[7; 100]].concat());
+    let reset = other.log[0].bytes.clone();
+    assert_eq!(reset[0], RESET);
+    for _ in 0..10 {
+        pair.inject(0, path(0), &reset);
+        pair.run_for(Duration::from_secs(1));
+        assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+        assert!(pair.transfer(1, flows, &noise(20_000), Duration::from_secs(5)));
+    }
+    assert!(pair.ends[0].seal_stats().resets > 0);
+    assert_eq!((pair.closed(0), pair.closed(1)), (None, None));
+}
