@@ -117,13 +117,12 @@ impl Association {
 
     /// The next line whose time has come.
     pub(crate) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
-        if self.shared.is_over()
-            || self.shared.paths().iter().filter(|member| !member.vacant).count() >= MAX_PATHS
-        {
-            return None;
-        }
         let due = |line: &Line| line.at.is_some_and(|at| at <= now);
         let line = self.lines.iter().position(due)?;
+        let live = self.shared.paths().iter().filter(|member| !member.vacant);
+        if self.shared.is_over() || live.count() >= MAX_PATHS {
+            return None;
+        }
         self.lines[line].at = None;
         Some(Dial {
             line,

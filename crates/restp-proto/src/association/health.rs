@@ -7,35 +7,15 @@ use restp_base::time::Time;
 use restp_services::path_management::Health;
 
 impl Association {
-    /// When the first path becomes suspect unless it is heard before.
-    pub(super) fn suspicion_at(&self) -> Option<Time> {
-        let members = self
-            .shared
-            .paths()
-            .iter()
-            .filter(|_| self.shared.is_established());
-        let judged = members.filter(|member| member.connection.is_established());
-        judged.filter_map(|member| self.overdue_at(member)).min()
-    }
-
-    fn overdue_at(&self, member: &Member) -> Option<Time> {
-        let connection = &member.connection;
-        let ack_wait = self.composition.ack.unmeasured_wait();
-        member.health.suspect_at(
-            connection.unanswered(),
-            connection.sender().smoothed_rtt(),
-            ack_wait,
-        )
-    }
-
     /// Time has passed: who is silent for too long, whose timer ran out too often?
     pub(super) fn judge(&mut self, now: Time) {
         for ordinal in 0..self.shared.paths().len() {
             let member = &self.shared.paths()[ordinal];
-            if member.vacant || !member.connection.is_established() {
+            let is_due = self.shared.paths().is_due(ordinal, now);
+            if !is_due || member.vacant || !member.connection.is_established() {
                 continue;
             }
-            let overdue = self.overdue_at(member).is_some_and(|at| at <= now);
+            let overdue = member.suspect_at().is_some_and(|at| at <= now);
             let timed_out = member.connection.sender().timeouts_in_row() > 0;
             if overdue || timed_out && member.health.verdict() == Health::Good {
                 let member = &mut self.shared.paths_mut()[ordinal];

@@ -45,6 +45,18 @@ impl Member {
         self.connection.is_established() && self.health.verdict() == Health::Good
     }
 
+    /// When silence makes it suspect, unless it is heard before.
+    pub(super) fn suspect_at(&self) -> Option<Time> {
+        let connection = &self.connection;
+        let ack_wait = connection.composition().ack.unmeasured_wait();
+        let at = self.health.suspect_at(
+            connection.unanswered(),
+            connection.sender().smoothed_rtt(),
+            ack_wait,
+        );
+        at.filter(|_| connection.is_established())
+    }
+
     pub(super) fn stats(&self) -> FlowStats {
         let mut stats = self.connection.stats();
         for path in &mut stats.paths {
@@ -132,8 +144,13 @@ impl Path for Member {
     fn poll_transmit(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
         !self.vacant && self.connection.poll_path(now, shared, out)
     }
-    fn deadline(&self) -> Option<(Time, Wakeup)> {
-        self.connection.deadline().filter(|_| !self.vacant)
+    fn deadline(&self, judged: bool) -> Option<(Time, Wakeup)> {
+        if self.vacant {
+            return None;
+        }
+        let suspect_at = judged.then(|| self.suspect_at()).flatten();
+        let suspicion = suspect_at.map(|at| (at, Wakeup::Probe));
+        self.connection.deadline().into_iter().chain(suspicion).min()
     }
     fn count(&self, total: &mut FlowStats) {
         if !self.vacant {

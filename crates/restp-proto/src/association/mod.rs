@@ -170,18 +170,15 @@ impl Association {
     /// When to call [`Association::on_deadline`], and why.
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
         let dials = self.lines.iter().filter_map(|line| line.deadline()).min();
-        let own = [
-            (self.suspicion_at(), Wakeup::Probe),
-            (dials, Wakeup::Retransmission),
-        ];
-        let own = own.into_iter().filter_map(|(at, why)| Some((at?, why)));
-        own.chain(self.shared.deadline()).min()
+        let dials = dials.map(|at| (at, Wakeup::Retransmission));
+        dials.into_iter().chain(self.shared.deadline()).min()
     }
 
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
         for ordinal in 0..self.shared.paths().len() {
-            if !self.shared.paths()[ordinal].vacant {
+            let paths = self.shared.paths();
+            if paths.is_due(ordinal, now) && !paths[ordinal].vacant {
                 self.shared.paths_mut().introduce(ordinal);
                 self.shared.paths_mut()[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);

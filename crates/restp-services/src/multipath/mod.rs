@@ -8,8 +8,9 @@
 //! | [`Multipath`] | how far has the connection come, who sends next, when to come back? | here |
 //! | [`DataSender`] | which path takes what, what is given to another one, when is a shut window probed, how do the data end? | `sender/` |
 //! | [`DataReceiver`] | what becomes of data of any path, and how much more may come? | `receiver` |
-//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths` |
+//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known` |
 
+mod known;
 mod paths;
 mod receiver;
 mod sender;
@@ -75,8 +76,8 @@ pub trait Path {
     fn abort(&mut self, now: Time);
     /// Writes its next packet into `out`; false when there is none now.
     fn poll_transmit(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool;
-    /// When it wants to be woken, and why.
-    fn deadline(&self) -> Option<(Time, Wakeup)>;
+    /// When it wants to be woken, and why. `judged`: the connection is established, so that its silence counts.
+    fn deadline(&self, judged: bool) -> Option<(Time, Wakeup)>;
     /// Adds what it counted.
     fn count(&self, total: &mut FlowStats);
 }
@@ -211,6 +212,7 @@ impl<P: Path> Multipath<P> {
         let first = self.is_opening();
         if first {
             (self.phase, self.announced) = (Phase::Established, true);
+            self.paths.forget();
             self.counters.handshake = Some(now.since(self.opened_at));
             self.notices.push_back(Notice::established(self.opened_here));
         }
@@ -366,6 +368,7 @@ impl<P: Path> Multipath<P> {
             self.notices.push_back(Notice::Closed(reason));
         }
         self.phase = Phase::Over;
+        self.paths.forget();
         self.breaks_at = Some(now + LINGER);
         self.tx.stop();
     }
@@ -378,21 +381,24 @@ impl<P: Path> Multipath<P> {
 
     /// What every path says of the connection now.
     pub fn shared(&self) -> Shared {
-        self.rx
-            .shared(self.paths.iter().filter(|path| path.standing().is_some()).count())
+        self.rx.shared(self.paths.up())
     }
 
     /// Writes the next packet into `out`: whatever a path has to say for itself first, then data whose path is in doubt, then
     /// new data. Returns whose packet it is; none when there is nothing to send now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> Option<usize> {
-        let count = self.paths.len();
-        let turn = self.paths.turn();
-        let own = (0..count).map(|step| (turn + step) % count);
-        for ordinal in own {
-            if self.poll_path(now, ordinal, out) {
-                self.paths.set_turn(ordinal);
-                return Some(ordinal);
-            }
+        let sent = self.poll_paths(now, out);
+        if sent.is_none() {
+            self.paths.keep(self.is_established());
+        }
+        sent
+    }
+
+    fn poll_paths(&mut self, now: Time, out: &mut Datagram) -> Option<usize> {
+        let shared = self.shared();
+        if let Some(ordinal) = self.paths.poll_own(now, &shared, out) {
+            self.rx.on_sent(&shared);
+            return Some(ordinal);
         }
         if self.is_over() || self.is_opening() && !self.tx.sends_early() {
             return None;
@@ -411,7 +417,7 @@ impl<P: Path> Multipath<P> {
 
     fn poll_path(&mut self, now: Time, ordinal: usize, out: &mut Datagram) -> bool {
         let shared = self.shared();
-        let sent = self.paths[ordinal].poll_transmit(now, &shared, out);
+        let sent = self.paths.poll(now, ordinal, &shared, out);
         if sent {
             self.rx.on_sent(&shared);
         }
@@ -427,14 +433,15 @@ impl<P: Path> Multipath<P> {
     /// The earliest deadline of the paths and of what they share, and why.
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
         // Nothing can be asked or ended without a path that is up.
-        let works = self.is_established() && self.paths.best().is_some();
+        let works = self.is_established() && self.paths.any_up();
         let ends = || self.paths.iter().any(|path| !path.is_over());
         let breaks_at = self.breaks_at.filter(|_| ends());
         let shared = self
             .tx
             .deadline(works, self.release.unacknowledged_fin().is_some());
-        let paths = self.paths.iter().filter_map(P::deadline);
+        let paths = self.paths.deadline(self.is_established());
         paths
+            .into_iter()
             .chain(shared)
             .chain(breaks_at.map(|at| (at, Wakeup::Expiry)))
             .min()

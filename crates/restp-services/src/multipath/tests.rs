@@ -13,6 +13,8 @@ use crate::recovery::{FastRecovery, PipeParameters, Recovery, RecoveryChoice, Rt
 use crate::scheduling::Scheduling;
 use crate::sender::{CreditUnit, PeerReport, SenderParameters, Transmission, WindowProbes};
 
+mod looks;
+
 const SEGMENT: usize = 1000;
 /// First number of the connection, and of the peer's.
 const FIRST: u64 = 1000;
@@ -37,9 +39,15 @@ struct Lane {
     ends: Vec<u64>,
     asked: usize,
     acknowledges: usize,
+    /// How often it was asked anything that costs the more the more paths there are.
+    looks: std::cell::Cell<usize>,
 }
 
 impl Lane {
+    fn look(&self) {
+        self.looks.set(self.looks.get() + 1);
+    }
+
     fn new(host: u8, rtt_ms: u64) -> Self {
         let parameters = SenderParameters {
             framing: Framing::Fixed,
@@ -79,6 +87,7 @@ impl Lane {
             ends: Vec::new(),
             asked: 0,
             acknowledges: 0,
+            looks: std::cell::Cell::default(),
         }
     }
 
@@ -115,18 +124,22 @@ impl Path for Lane {
         self.over
     }
     fn standing(&self) -> Option<(u8, bool)> {
+        self.look();
         (!self.over).then_some((u8::from(!self.works), false))
     }
     fn rank(&self, _copies: bool) -> Option<u8> {
+        self.look();
         self.standing().map(|(rank, _)| rank)
     }
     fn segment_bytes(&self) -> Option<u32> {
+        self.look();
         Some(SEGMENT as u32)
     }
     fn largest_segment_bytes(&self) -> u32 {
         SEGMENT as u32
     }
     fn takes(&mut self, now: Time, bytes: u64) -> bool {
+        self.look();
         self.sender.takes(now, bytes)
     }
     fn assign(&mut self, now: Time, number: u64, payload: Bytes) -> u64 {
@@ -151,6 +164,7 @@ impl Path for Lane {
         self.over = true;
     }
     fn poll_transmit(&mut self, now: Time, _shared: &Shared, out: &mut Datagram) -> bool {
+        self.look();
         let Some(Transmission::Segment(segment)) = self.sender.next(now, false) else {
             return false;
         };
@@ -162,7 +176,8 @@ impl Path for Lane {
         out.body = segment.payload.unwrap_or_default();
         true
     }
-    fn deadline(&self) -> Option<(Time, Wakeup)> {
+    fn deadline(&self, _judged: bool) -> Option<(Time, Wakeup)> {
+        self.look();
         None
     }
     fn count(&self, _total: &mut FlowStats) {}

@@ -119,6 +119,15 @@ impl Sender {
         true
     }
 
+    /// When [`has_room`](Sender::has_room), which said no, may say yes although nothing has happened since: pacing waits for
+    /// time only, and encoded packets leave the network at any time.
+    pub fn room_comes_at(&self) -> Time {
+        if self.encoder.is_some() {
+            return Time::ZERO;
+        }
+        self.pacing_deadline().unwrap_or(Time::MAX)
+    }
+
     /// Bytes of encoded packets in the network that take the place of data in the `window`. While losses are repaired none
     /// do: that window has been cut, and what leaves under it brings the acknowledgements that repair needs.
     fn charged_redundancy(&mut self, now: Time, window: u64) -> u64 {

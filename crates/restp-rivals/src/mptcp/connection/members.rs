@@ -91,7 +91,7 @@ impl Path for Member {
     fn poll_transmit(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {
         self.tcp.poll_path(now, *shared, out)
     }
-    fn deadline(&self) -> Option<(Time, Wakeup)> {
+    fn deadline(&self, _judged: bool) -> Option<(Time, Wakeup)> {
         self.tcp.deadline()
     }
 

@@ -177,8 +177,9 @@ impl Connection {
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
         for ordinal in 0..self.shared.paths().len() {
-            let member = &self.shared.paths()[ordinal];
-            if !member.gone || !member.tcp.is_closed() {
+            let paths = self.shared.paths();
+            let is_left = !paths[ordinal].gone || !paths[ordinal].tcp.is_closed();
+            if is_left && paths.is_due(ordinal, now) {
                 self.shared.paths_mut().introduce(ordinal);
                 let timed_out = self.shared.paths_mut()[ordinal].tcp.on_deadline(now);
                 self.collect(now, ordinal, None, timed_out);

@@ -51,7 +51,7 @@ impl DataSender {
         let next = self.next_new(paths);
         let candidates = self.candidates(now, next.map_or(1, |next| next.bytes), paths);
         for candidate in &candidates {
-            paths[candidate.path].sender_mut().set_backlog(next.is_some());
+            paths.set_backlog(candidate.path, next.is_some());
         }
         let Some(next) = next else {
             return Placement::new();
@@ -79,9 +79,7 @@ impl DataSender {
         }
         let redundant = self.parameters.scheduling == Some(Scheduling::Redundant);
         if next.is_none() && !self.places.is_watched() && !redundant {
-            paths
-                .iter_mut()
-                .for_each(|path| path.sender_mut().set_backlog(false));
+            paths.clear_backlog();
             return Placement::new();
         }
         let bytes = next.map_or_else(|| self.segment_bytes(paths) as u64, |next| next.bytes);
@@ -110,7 +108,7 @@ impl DataSender {
         for candidate in &candidates {
             // A path that gets nothing although it has room is not limited by its window.
             let starves = next.is_none() || (chosen.is_empty() && candidate.has_room);
-            paths[candidate.path].sender_mut().set_backlog(!starves);
+            paths.set_backlog(candidate.path, !starves);
         }
         if let Some(next) = next.filter(|_| !chosen.is_empty()) {
             self.send(now, next, &chosen, &candidates, paths);
@@ -182,7 +180,7 @@ impl DataSender {
         let mut open = Redundant::in_time(candidates).filter(|path| path.has_room);
         let (path, segment) = open.find_map(&mut owed)?;
         let payload = self.buffer.get(segment).cloned()?;
-        paths[path].sender_mut().set_backlog(true);
+        paths.set_backlog(path, true);
         self.give(now, segment, &payload, &[path], true, paths);
         Some(path)
     }
@@ -228,8 +226,7 @@ impl DataSender {
 
     /// Payload bytes of a new segment: any of the paths may have to carry it.
     fn segment_bytes<P: Path>(&self, paths: &Paths<P>) -> usize {
-        let carried = paths.iter().filter_map(P::segment_bytes).min();
-        carried.unwrap_or(self.parameters.segment_bytes) as usize
+        paths.segment_bytes().unwrap_or(self.parameters.segment_bytes) as usize
     }
 
     /// The paths that take a segment: the one the application chose while data may use it, or those of the scheduler.
