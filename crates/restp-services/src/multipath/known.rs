@@ -1,4 +1,4 @@
-//! What is remembered of one path until somebody touches it. A path that is left alone answers as before, but for what time
+//! What is remembered of one path (ResTP §3.3) until somebody touches it. A path that is left alone answers as before, but for what time
 //! alone changes: then it has a deadline, or its sender says so.
 
 use super::Path;

@@ -1,4 +1,4 @@
-//! How often paths are asked anything: a packet of one path costs no more where there are more of them.
+//! How often paths are asked anything: a packet of one path costs no more where there are more of them (ResTP §3.3).
 
 use super::*;
 
