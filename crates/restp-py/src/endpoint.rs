@@ -10,7 +10,11 @@ use restp::{
 };
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// Time for a host to answer although somebody says that another one is there.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// A host's transport on real sockets. Dropped or closed it takes no new connections; those it has go on.
 #[pyclass(frozen, module = "restp._restp")]
@@ -91,7 +95,10 @@ impl Endpoint {
             remotes.iter().for_each(|remote| host.expect(*remote, key));
         }
         future_into_py(py, async move {
-            let opened = host.connect_to(&remotes, port).await;
+            let opened = tokio::select! {
+                opened = host.connect_to(&remotes, port) => opened.map_err(|error| error.to_string()),
+                _ = host.other_key(&remotes, GRACE) => Err("another host answers there".into()),
+            };
             opened.map(Connection::new).map_err(|error| {
                 let fault = remotes.iter().find_map(|remote| host.fault(*remote));
                 let why = match fault {

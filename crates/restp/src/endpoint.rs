@@ -18,6 +18,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
+
+/// How often it is looked whether somebody has said that a host has another key.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A host's transport on real sockets: ResTP, or any other [`Machine`].
 ///
@@ -121,6 +125,24 @@ impl Endpoint {
     /// Why the host at `remote` could not be talked to, as far as its key or ours is concerned.
     pub fn fault(&self, remote: SocketAddr) -> Option<Fault> {
         self.shared.lock().machine.seal()?.fault(remote)
+    }
+
+    /// Waits until somebody says that the host at one of `remotes` has another key than the one expected, and then for as
+    /// long as `grace` whether it answers all the same: anybody can say so, and only an answer of the host is proof.
+    pub async fn other_key(&self, remotes: &[SocketAddr], grace: Duration) -> Fault {
+        let told = || {
+            let mut faults = remotes.iter().filter_map(|remote| self.fault(*remote));
+            faults.find(|fault| matches!(fault, Fault::OtherKey { .. }))
+        };
+        loop {
+            if told().is_some() {
+                tokio::time::sleep(grace).await;
+            }
+            match told() {
+                Some(fault) => return fault,
+                None => tokio::time::sleep(LOOK).await,
+            }
+        }
     }
 
     /// Tokens that hosts gave, to be kept as cookies are: with both, data need not wait for a round trip.
