@@ -9,7 +9,7 @@ use entries::{
     WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number, parameter, service,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
-use restp_services::congestion::CongestionChoice;
+use restp_services::congestion::{CongestionChoice, HyStartChoice};
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
@@ -329,7 +329,7 @@ pub static KEYS: &[Key] = &[
         "hystart",
         "RFC 9406",
         "congestion = cubic",
-        named!(SWITCH, |c| match &mut c.congestion {
+        named!(HyStartChoice::ALL, |c| match &mut c.congestion {
             CongestionChoice::Cubic(params) => Some(&mut params.hystart),
             _ => None,
         }),

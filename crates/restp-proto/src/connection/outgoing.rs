@@ -56,6 +56,8 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         has_feedback: composition.ack.is_on(),
         pointer_only: matches!(composition.ack.detail, Detail::Pointer | Detail::Nak),
         paces: composition.pacing,
+        reduces_in_proportion: false,
+        probes_tail: false,
         limits_outstanding: fixed_window && composition.recovery != RecoveryChoice::Pipe,
         loss_handling: composition.loss_handling,
         credit: CreditUnit::Segments,

@@ -189,6 +189,8 @@ algorithms! {
     Illinois(CommonParams)               "illinois"    13  13  Window   NewReno  all     Illinois;
     /// A model of bottleneck bandwidth and round-trip time (draft-ietf-ccwg-bbr, version 3).
     Bbr(BbrParams)                       "bbr"         14  14  Rate     NewReno  -       Bbr;
+    /// BBR version 1, as Linux ships it (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr1(Bbr1Params)                     "bbr1"         -   -  Rate     NewReno  -       Bbr1;
     /// Open loop: a configured rate (ResTP §3.5.9).
     Rate(RateParams)                     "rate"        15  15  Rate     NewReno  -       FixedRate;
     /// The rate of a path with a short round trip on one with a long one (Caini, Firrincieli 2004).
@@ -323,6 +325,6 @@ mod tests {
             "wvegas",
         ];
         assert_eq!(those(CongestionChoice::is_coupled), coupled);
-        assert_eq!(those(CongestionChoice::needs_pacing), ["bbr", "rate"]);
+        assert_eq!(those(CongestionChoice::needs_pacing), ["bbr", "bbr1", "rate"]);
     }
 }

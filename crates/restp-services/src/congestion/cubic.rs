@@ -1,7 +1,7 @@
 //! CUBIC: the window is a cubic function of the time since the last reduction. RFC 9438; read its §4 first.
 
 use super::cubic_curve::Stage;
-use super::hystart::{Advice, HyStart};
+use super::hystart::{Advice, HyStartChoice, SlowStart};
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;
@@ -15,8 +15,8 @@ pub struct CubicParams {
     pub common: CommonParams,
     /// Make room for new flows when the window shrinks from loss to loss (RFC 9438 §4.7). Default on.
     pub fast_convergence: bool,
-    /// End the first slow start when round trips begin to take longer (RFC 9406, as RFC 9438 §4.10 asks). Default on.
-    pub hystart: bool,
+    /// How the first slow start ends when round trips begin to take longer (RFC 9438 §4.10). Default RFC 9406.
+    pub hystart: HyStartChoice,
 }
 
 impl Default for CubicParams {
@@ -24,7 +24,7 @@ impl Default for CubicParams {
         CubicParams {
             common: CommonParams::default(),
             fast_convergence: true,
-            hystart: true,
+            hystart: HyStartChoice::Rfc9406,
         }
     }
 }
@@ -34,7 +34,7 @@ impl Default for CubicParams {
 pub struct Cubic {
     fast_convergence: bool,
     /// While the first slow start lasts.
-    hystart: Option<HyStart>,
+    hystart: Option<SlowStart>,
     state: State,
     /// The state before the last reduction (RFC 9438 §4.9).
     before: Option<State>,
@@ -71,7 +71,7 @@ impl Cubic {
         };
         Cubic {
             fast_convergence,
-            hystart: hystart.then(HyStart::default),
+            hystart: SlowStart::new(hystart),
             state,
             before: None,
             clock: Time::ZERO,
@@ -105,7 +105,7 @@ impl Cubic {
         match self
             .hystart
             .as_mut()
-            .map(|start| start.advise(bytes, rtt, view.in_flight_bytes))
+            .map(|start| start.advise(view, bytes, rtt, window.bytes))
         {
             None => bytes,
             Some(Advice::Grow(bytes)) => bytes,

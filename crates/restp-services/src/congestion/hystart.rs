@@ -2,6 +2,9 @@
 //! Without it a window grows to twice what path and queue hold, and the receiver keeps all of that behind the first
 //! hole.
 
+use super::hystart_linux::LinuxHyStart;
+use super::window::segment_of;
+use crate::view::PathView;
 use restp_base::time::Duration;
 
 /// Samples a round needs before it says anything (N_RTT_SAMPLE).
@@ -14,6 +17,58 @@ const CAUTIOUS_DIVISOR: u64 = 4;
 const LEAST_INCREASE: Duration = Duration::from_millis(4);
 const MOST_INCREASE: Duration = Duration::from_millis(16);
 const INCREASE_DIVISOR: u64 = 8;
+
+/// How a first slow start ends before it overflows the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HyStartChoice {
+    /// It does not.
+    Off,
+    /// HyStart++: with caution first.
+    Rfc9406,
+    /// HyStart as Linux has it: at once, and by trains of acknowledgements as well.
+    Linux,
+}
+
+impl HyStartChoice {
+    /// All with their names in compositions.
+    pub const ALL: [(&'static str, HyStartChoice); 3] = [
+        ("on", HyStartChoice::Rfc9406),
+        ("off", HyStartChoice::Off),
+        ("linux", HyStartChoice::Linux),
+    ];
+}
+
+/// The chosen rule at work.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SlowStart {
+    Rfc9406(HyStart),
+    Linux(LinuxHyStart),
+}
+
+impl SlowStart {
+    pub fn new(choice: HyStartChoice) -> Option<Self> {
+        match choice {
+            HyStartChoice::Off => None,
+            HyStartChoice::Rfc9406 => Some(SlowStart::Rfc9406(HyStart::default())),
+            HyStartChoice::Linux => Some(SlowStart::Linux(LinuxHyStart::default())),
+        }
+    }
+
+    /// `bytes` were acknowledged with a round-trip sample, or none; the window holds `window` bytes.
+    pub fn advise(&mut self, view: &PathView<'_>, bytes: u64, rtt: Option<Duration>, window: u64) -> Advice {
+        match self {
+            SlowStart::Rfc9406(start) => start.advise(bytes, rtt, view.in_flight_bytes),
+            SlowStart::Linux(start) => {
+                let segments = window / segment_of(view);
+                if start.is_over(view.now, bytes, rtt, view.in_flight_bytes, segments) {
+                    Advice::Stop
+                } else {
+                    Advice::Grow(bytes)
+                }
+            }
+        }
+    }
+}
 
 /// What slow start should do with an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@
 
 mod bandwidth;
 mod bbr;
+mod bbr1;
 mod bic;
 mod bic_paper;
 mod bic_sim;
@@ -25,6 +26,7 @@ mod custom;
 mod highspeed;
 mod hybla;
 mod hystart;
+mod hystart_linux;
 mod illinois;
 mod none;
 mod rate;
@@ -43,6 +45,7 @@ mod yeah;
 mod conformance;
 
 pub use bbr::{Bbr, BbrParams};
+pub use bbr1::{Bbr1, Bbr1Params};
 pub use bic::{Bic, BicParams, BicProfile};
 pub use choice::{CodeSpace, CongestionChoice, Control, Controller};
 pub use coupled::{Coupled, Coupling, WVegas, WVegasParams};
@@ -50,6 +53,7 @@ pub use cubic::{Cubic, CubicParams};
 pub use custom::CustomCongestion;
 pub use highspeed::HighSpeed;
 pub use hybla::{Hybla, HyblaParams};
+pub use hystart::HyStartChoice;
 pub use illinois::Illinois;
 pub use none::{FlightLimit, Unplugged};
 pub use rate::{FixedRate, RateParams};

@@ -59,6 +59,8 @@ impl Lane {
             has_feedback: true,
             pointer_only: false,
             paces: false,
+            reduces_in_proportion: false,
+            probes_tail: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,

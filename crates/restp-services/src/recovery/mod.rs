@@ -13,6 +13,7 @@ mod reported;
 mod rto;
 mod rtt;
 mod scoreboard;
+mod spurious;
 
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
@@ -173,9 +174,9 @@ impl Recovery {
     }
 
     /// The lost segment `number` left again as transmission `order` of the board.
-    pub fn on_repeated(&mut self, order: u64, number: u64) {
+    pub fn on_repeated(&mut self, now: Time, order: u64, number: u64) {
         if let Recovery::Pipe(algorithm) = self {
-            algorithm.on_repeated(order, number);
+            algorithm.on_repeated(now, order, number);
         }
     }
 

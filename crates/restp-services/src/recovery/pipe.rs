@@ -8,6 +8,7 @@
 
 use super::arrivals::Arrivals;
 use super::reordering::{Reordering, ReorderingWindow};
+use super::spurious::TimeoutUnderTest;
 use super::{Episode, Evidence, Feedback, Findings, RttEstimator, Scoreboard};
 use crate::ack::{AckReport, Detail, NakMode};
 use restp_base::ranges::Ranges;
@@ -124,6 +125,8 @@ pub struct Pipe {
     reordering: ReorderingWindow,
     /// When the first segment that is overtaken and may still come counts as lost.
     ripe_at: Option<Time>,
+    /// A timeout that may have been needless.
+    timeout: Option<TimeoutUnderTest>,
 }
 
 impl Pipe {
@@ -139,6 +142,7 @@ impl Pipe {
             repeats: VecDeque::new(),
             reordering: ReorderingWindow::default(),
             ripe_at: None,
+            timeout: None,
         }
     }
 
@@ -147,7 +151,10 @@ impl Pipe {
     }
 
     /// The lost segment `number` left again as transmission `order`.
-    pub fn on_repeated(&mut self, order: u64, number: u64) {
+    pub fn on_repeated(&mut self, now: Time, order: u64, number: u64) {
+        if let Some(timeout) = &mut self.timeout {
+            timeout.on_retransmitted(now);
+        }
         if self.judges() && self.parameters.again != Again::Timer {
             self.repeats.push_back((order, number));
         }
@@ -192,9 +199,12 @@ impl Pipe {
             self.arrivals.credit(board);
         }
         let findings = self.episode.add_reported(board, feedback, findings);
-        match self.parameters.reordering {
-            Reordering::Threshold => findings,
-            Reordering::Adaptive => self.acquit(board, feedback.late, findings),
+        if self.parameters.reordering == Reordering::Threshold {
+            findings
+        } else if self.was_needless(evidence) {
+            self.take_back(board, findings)
+        } else {
+            self.acquit(board, feedback.late, findings)
         }
     }
 
@@ -206,6 +216,23 @@ impl Pipe {
             spurious: late,
             restored,
             ended: findings.ended || restored && self.episode.end_at_once(board),
+            ..findings
+        }
+    }
+
+    /// The first acknowledgement after a timeout tells whether what it retransmitted was only late (RFC 5682, RFC 3522).
+    fn was_needless(&mut self, evidence: &Evidence<'_>) -> bool {
+        let timeout = self.timeout.take_if(|_| evidence.feedback.advanced > 0);
+        timeout.is_some_and(|timeout| timeout.was_needless(evidence))
+    }
+
+    /// The last timeout was needless: what it took for lost is on its way.
+    fn take_back(&mut self, board: &mut Scoreboard, findings: Findings) -> Findings {
+        board.restore_lost();
+        self.judged = board.first();
+        self.episode = Episode::default();
+        Findings {
+            restored: true,
             ..findings
         }
     }
@@ -231,11 +258,18 @@ impl Pipe {
 
     /// May what left at `since` not come any more, although it was only reordered? If it may, when not.
     fn is_ripe(&mut self, since: Time, evidence: &Evidence<'_>) -> bool {
-        let ripe_at = match self.parameters.reordering {
-            Reordering::Threshold => return true,
-            Reordering::Adaptive => self.reordering.least_age(evidence.rtt).map(|age| since + age),
-        };
-        let Some(at) = ripe_at.filter(|at| *at > evidence.now) else {
+        match self.parameters.reordering {
+            Reordering::Threshold => true,
+            Reordering::Adaptive | Reordering::Rack => {
+                let age = self.reordering.least_age(evidence.rtt);
+                self.has_age(since, age, evidence)
+            }
+        }
+    }
+
+    /// Did it leave `age` ago? If not, it is looked at again then.
+    fn has_age(&mut self, since: Time, age: Option<Duration>, evidence: &Evidence<'_>) -> bool {
+        let Some(at) = age.map(|age| since + age).filter(|at| *at > evidence.now) else {
             return true;
         };
         self.ripe_at = Some(self.ripe_at.map_or(at, |first| first.min(at)));
@@ -371,14 +405,13 @@ impl Pipe {
         self.parameters.again != Again::RoundTrip && self.parameters.single.is_none()
     }
 
-    /// Marks what three later transmissions have overtaken.
+    /// Marks what three later transmissions have overtaken, or, by time, one.
     fn judge(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> u64 {
-        let overtaken = board.overtaken_below();
         let mut lost = 0;
         self.judged = self.judged.max(board.first());
         while let Some((order, once)) = board.order_and_once(self.judged) {
             if once {
-                if order >= overtaken || !self.is_lost_by_now(board, self.judged, evidence) {
+                if !self.is_overtaken(board, order, self.judged, evidence) {
                     break;
                 }
                 lost += u64::from(board.mark_lost(self.judged));
@@ -387,7 +420,7 @@ impl Pipe {
         }
         while let Some(&(order, number)) = self.repeats.front() {
             let open = board.order_in_flight(number) == Some(order);
-            if open && (order >= overtaken || !self.is_lost_by_now(board, number, evidence)) {
+            if open && !self.is_overtaken(board, order, number, evidence) {
                 break;
             }
             if open {
@@ -396,6 +429,19 @@ impl Pipe {
             self.repeats.pop_front();
         }
         lost
+    }
+
+    /// Is `number`, transmission `order`, overtaken, and too old to come?
+    fn is_overtaken(&mut self, board: &Scoreboard, order: u64, number: u64, evidence: &Evidence<'_>) -> bool {
+        if order < board.overtaken_below() {
+            return self.is_lost_by_now(board, number, evidence);
+        }
+        let by_time = self.parameters.reordering == Reordering::Rack && order < board.latest_arrival();
+        by_time
+            && board.in_flight_since(number).is_none_or(|(since, _)| {
+                let age = self.reordering.least_age_by_time(evidence.rtt);
+                self.has_age(since, age, evidence)
+            })
     }
 
     /// Is overtaken `number` too old to come, if it is in flight?
@@ -410,6 +456,9 @@ impl Pipe {
         self.arrivals = Arrivals::default();
         self.named = Ranges::new();
         self.asked = Ranges::new();
+        if self.parameters.reordering != Reordering::Threshold {
+            self.timeout.get_or_insert_default();
+        }
         self.episode.start_over(board);
     }
 }

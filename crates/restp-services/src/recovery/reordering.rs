@@ -15,13 +15,17 @@ pub enum Reordering {
     Threshold,
     /// Late for the length of the [`ReorderingWindow`]. An episode whose losses all prove late is undone.
     Adaptive,
+    /// The same; and what a single later one has overtaken is lost, too, a quarter of the shortest round trip after its
+    /// acknowledgement should have come (RFC 8985 §6.2, step 5).
+    Rack,
 }
 
 impl Reordering {
-    /// Both with their names in compositions.
-    pub const ALL: [(&'static str, Reordering); 2] = [
+    /// All with their names in compositions.
+    pub const ALL: [(&'static str, Reordering); 3] = [
         ("threshold", Reordering::Threshold),
         ("adaptive", Reordering::Adaptive),
+        ("rack", Reordering::Rack),
     ];
 }
 
@@ -64,6 +68,12 @@ impl ReorderingWindow {
         }
         let window = (rtt.minimum()?.scaled(u64::from(self.quarters), 4)).min(rtt.smoothed()?);
         Some(rtt.latest()? + window)
+    }
+
+    /// The same for a segment that fewer later ones than the duplicate threshold have overtaken.
+    pub(super) fn least_age_by_time(&self, rtt: &RttEstimator) -> Option<Duration> {
+        let by_time = rtt.latest()? + rtt.minimum()? / 4;
+        Some(self.least_age(rtt).map_or(by_time, |age| age.max(by_time)))
     }
 }
 

@@ -94,7 +94,7 @@ mod tests {
             for number in 21..24 {
                 assert_eq!(board.next_lost(), Some(number));
                 let order = board.on_repeated(Time::ZERO, number).unwrap();
-                recovery.on_repeated(order, number);
+                recovery.on_repeated(Time::ZERO, order, number);
             }
             assert_eq!(
                 report(&mut board, &mut recovery, 21, 3),

@@ -307,6 +307,11 @@ impl Scoreboard {
         self.lane(self.in_hand).overtaken_below()
     }
 
+    /// The order of the latest transmission on the lane in hand that has arrived.
+    pub fn latest_arrival(&self) -> u64 {
+        self.lane(self.in_hand).latest_arrival()
+    }
+
     /// The order of the last transmission of `number`, while its fate is open.
     pub fn order_in_flight(&self, number: u64) -> Option<u64> {
         self.entry(number)

@@ -107,6 +107,7 @@ impl Sender {
     /// Do window, pacing and the caution after a timeout allow `bytes` more?
     pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let window = self.lane.controller.window_bytes();
+        let window = self.lane.reduction.window(window);
         let in_flight = self.board.in_flight_bytes() + bytes;
         let fits = in_flight <= window && in_flight + self.charged_redundancy(now, window) <= window;
         if self.board.in_flight() > 0 && (self.lane.gate.is_cautious() || !fits) {

@@ -2,8 +2,9 @@
 //! step is one call.
 
 use super::Sender;
+use super::rate_reduction::Progress;
 use crate::ack::AckReport;
-use crate::congestion::CongestionEvent;
+use crate::congestion::{Congestion, CongestionEvent};
 use crate::loss_handling::{Acknowledged, Finding, Silence};
 use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
 use restp_base::time::{Duration, Time};
@@ -50,6 +51,7 @@ impl Sender {
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }
+        self.on_tail_answer(now, peer, &feedback);
         if was_idle {
             self.on_progress(now, &feedback); // nothing was out that the report could speak of
         } else {
@@ -121,6 +123,13 @@ impl Sender {
         self.lane.on_losses(now, self.board.losses(), reaction, load);
         self.lane
             .on_findings(now, feedback, findings, reaction, outstanding, load);
+        if findings.began && reaction.reduce_window {
+            self.begin_reduction(outstanding);
+        }
+        self.reduce(feedback, &findings);
+        if feedback.is_progress() {
+            self.arm_tail_probe(now);
+        }
     }
 
     /// Time has shown what no report did: overtaken segments that were given time to come are lost (RFC 8985 §6.3).
@@ -139,6 +148,44 @@ impl Sender {
         let nothing = Feedback::default();
         self.lane
             .on_findings(now, &nothing, findings, reaction, outstanding, load);
+        if findings.began && reaction.reduce_window {
+            self.begin_reduction(outstanding);
+        }
+        self.reduce(&nothing, &findings);
+    }
+
+    /// A loss episode begins that cuts the window, with `outstanding` bytes in flight before.
+    fn begin_reduction(&mut self, outstanding: u64) {
+        self.lane.tail.forget();
+        if self.parameters.reduces_in_proportion {
+            self.lane.reduction.begin(outstanding);
+        }
+    }
+
+    /// What may leave in the episode under repair.
+    fn reduce(&mut self, feedback: &Feedback, findings: &Findings) {
+        if !self.lane.recovery.is_active() {
+            return self.lane.reduction.end();
+        }
+        self.lane.reduction.on_acknowledged(Progress {
+            delivered: feedback.delivered_bytes,
+            in_flight: self.board.in_flight_bytes(),
+            threshold: self.lane.controller.window_bytes(),
+            segment: u64::from(self.lane.mtu.segment_bytes()),
+            is_safe: feedback.advanced > 0 && findings.lost == 0,
+        });
+    }
+
+    /// A report may answer a probe for the tail, and show a loss that nobody has answered.
+    fn on_tail_answer(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &Feedback) {
+        let bare = peer.is_bare_repeat && feedback.advanced == 0;
+        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        if self.lane.tail.repaired(peer.report.cumulative, bare) && reaction.reduce_window {
+            let window = self.lane.controller.window_bytes();
+            let bytes = u64::from(self.lane.mtu.segment_bytes());
+            self.tell_controller(now, &CongestionEvent::Lost { bytes }, window);
+            self.tell_controller(now, &CongestionEvent::RecoveryEnded, self.board.in_flight_bytes());
+        }
     }
 
     fn note_findings(&mut self, findings: &Findings) {

@@ -12,7 +12,9 @@ use restp_base::time::Time;
 use super::gate::Gate;
 use super::marks::Marks;
 use super::probing::Outage;
+use super::rate_reduction::RateReduction;
 use super::redundancy::Redundancy;
+use super::tail_probe::TailProbe;
 
 /// One path, as a sender sees it.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(super) struct Lane {
     /// Encoded packets that left here.
     pub(super) redundancy: Redundancy,
     pub(super) gate: Gate,
+    pub(super) reduction: RateReduction,
+    pub(super) tail: TailProbe,
     pub(super) outage: Outage,
     pub(super) marks: Marks,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
@@ -61,6 +65,8 @@ impl Lane {
             recovery,
             redundancy: Redundancy::default(),
             gate: Gate::default(),
+            reduction: RateReduction::default(),
+            tail: TailProbe::default(),
             outage: Outage::default(),
             marks: Marks::default(),
             answered_at: now,
@@ -84,6 +90,7 @@ impl Lane {
             .or(self.recovery.deadline(), Wakeup::Retransmission)
             .or(self.gate.paced_until(), Wakeup::Pacing)
             .or(self.mtu.deadline(), Wakeup::Probe)
+            .or(self.tail.deadline(), Wakeup::Probe)
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.

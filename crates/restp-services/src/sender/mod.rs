@@ -23,7 +23,9 @@ mod lane;
 mod lanes;
 mod marks;
 mod probing;
+mod rate_reduction;
 mod redundancy;
+mod tail_probe;
 mod timeout;
 mod transmission;
 
@@ -72,6 +74,10 @@ pub struct SenderParameters {
     pub pointer_only: bool,
     /// Segments are spread in time at the controller's rate (RFC 9002 §7.7).
     pub paces: bool,
+    /// A loss episode brings the window down in step with what is delivered (RFC 9937).
+    pub reduces_in_proportion: bool,
+    /// A tail that is not acknowledged for two round trips is asked for (RFC 8985 §7).
+    pub probes_tail: bool,
     /// Everything not acknowledged counts against the window, whatever duplicates say (OP-50).
     pub limits_outstanding: bool,
     /// What a loss is taken for.

@@ -62,6 +62,9 @@ impl Sender {
         if self.lane.recovery.deadline().is_some_and(|at| at <= now) {
             self.on_recovery_deadline(now);
         }
+        if self.lane.tail.falls_due(now) {
+            self.lane.rto.restart(now, &self.lane.rtt); // the probe has a timeout of its own
+        }
         let outcome = if self.lane.rto.has_expired(now) {
             self.on_timeout(now)
         } else {
@@ -117,6 +120,8 @@ impl Sender {
             return TimeoutOutcome::Nothing;
         }
         self.lane.redundancy.forget();
+        self.lane.tail.forget();
+        self.lane.reduction.end();
         self.counters.timeouts += 1;
         let lost = self.lane.recovery.on_timeout(&mut self.board);
         self.counters.lost_packets += lost;

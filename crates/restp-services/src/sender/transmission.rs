@@ -45,7 +45,8 @@ impl Sender {
             return self.next_outage_probe().map(Transmission::Segment);
         }
         let segment = self
-            .next_retransmission(now)
+            .next_tail_probe(now, fin)
+            .or_else(|| self.next_retransmission(now))
             .or_else(|| self.next_new(now, fin))
             .or_else(|| self.next_window_probe(now, fin));
         segment.map(Transmission::Segment)
@@ -102,10 +103,47 @@ impl Sender {
         let last = last.filter(|_| self.lane.outage.state.take_due())?;
         self.board.on_probed(last);
         self.lane.outage.on_probe(last + 1);
-        let payload = self.buffer.get(last).cloned();
+        Some(self.ask_with(last))
+    }
+
+    /// The tail was silent for too long: something new leaves, or the last segment again (RFC 8985 §7.3).
+    #[inline]
+    fn next_tail_probe(&mut self, now: Time, fin: bool) -> Option<Segment> {
+        if !self.lane.tail.take_due() {
+            return None;
+        }
+        let has_new = !self.queue.is_empty() || fin;
+        let segment = if has_new && self.admission.covers(self.next_bytes()) {
+            self.send_new(now, self.full_payload().max(1))
+        } else {
+            let last = self.board.last_in_hand()?;
+            self.board.on_probed(last);
+            self.ask_with(last)
+        };
+        self.lane.tail.on_sent(self.board.next(), !segment.is_new);
+        Some(segment)
+    }
+
+    /// The tail is watched while nothing is known to be missing.
+    pub(super) fn arm_tail_probe(&mut self, now: Time) {
+        if !self.parameters.probes_tail {
+            return;
+        }
+        let repairs = self.lane.recovery.is_active() || self.lane.gate.is_cautious() || self.board.lost() > 0;
+        if !self.established || repairs || self.board.arrived() > 0 || self.lane.outage.state.is_active() {
+            return self.lane.tail.disarm();
+        }
+        let timeout_at = self.lane.rto.deadline();
+        let rtt = self.lane.rtt.smoothed();
+        self.lane.tail.arm(now, rtt, self.board.in_flight(), timeout_at);
+    }
+
+    /// The segment `number` leaves again only to ask.
+    fn ask_with(&mut self, number: u64) -> Segment {
+        let payload = self.buffer.get(number).cloned();
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
         self.counters.sent_payload_bytes += bytes;
-        Some(self.retransmission(last, payload))
+        self.retransmission(number, payload)
     }
 
     #[inline]
@@ -128,7 +166,7 @@ impl Sender {
             return None;
         }
         let order = self.board.on_repeated(now, number)?;
-        self.lane.recovery.on_repeated(order, number);
+        self.lane.recovery.on_repeated(now, order, number);
         self.on_left(now, bytes);
         Some(self.retransmission(number, payload))
     }
@@ -225,6 +263,8 @@ impl Sender {
         if self.established {
             self.lane.rto.start(now, &self.lane.rtt);
         }
+        self.lane.reduction.on_sent(bytes);
+        self.arm_tail_probe(now);
         self.pace(now, bytes);
     }
 

@@ -7,8 +7,8 @@
 //! [`BbrParams::draft`] takes all of them back.
 
 mod cycle;
-mod filter;
-mod model;
+pub(super) mod filter;
+pub(super) mod model;
 mod round_trip;
 mod startup;
 #[cfg(test)]

@@ -24,7 +24,7 @@ const NO_QUEUE: (u64, u64) = (51, 50);
 
 /// Rounds by deliveries: one ends when something sent after its beginning is acknowledged (§5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
+pub(in crate::congestion) struct Rounds {
     pub count: u64,
     /// The acknowledgement at hand begins one.
     pub started: bool,
@@ -94,7 +94,7 @@ impl RoundTrip {
 
 /// How far acknowledgements run ahead of the rate (§5.5.9).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Aggregation {
+pub(in crate::congestion) struct Aggregation {
     extra: RecentMax,
     since: Time,
     delivered: u64,
@@ -205,7 +205,7 @@ impl LowerBounds {
 }
 
 /// `share` of `value`, without overflow.
-pub(super) fn part(value: u64, share: (u64, u64)) -> u64 {
+pub(in crate::congestion) fn part(value: u64, share: (u64, u64)) -> u64 {
     let (numerator, denominator) = share;
     let product = u128::from(value) * u128::from(numerator) / u128::from(denominator);
     u64::try_from(product).unwrap_or(u64::MAX)

@@ -47,7 +47,7 @@ fn repeat(board: &mut Scoreboard, pipe: &mut Pipe) -> Option<u64> {
 fn repeat_at(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64) -> Option<u64> {
     let number = board.next_lost()?;
     let order = board.on_repeated(Time::ZERO + Duration::from_millis(ms), number)?;
-    pipe.on_repeated(order, number);
+    pipe.on_repeated(Time::ZERO + Duration::from_millis(ms), order, number);
     Some(number)
 }
 
@@ -139,7 +139,7 @@ fn a_lost_repeat_behind_the_only_hole_is_found_by_three_later_duplicates() {
     assert_eq!(heard(&mut board).lost, 0, "14");
     assert_eq!((board.arrived(), board.in_flight()), (4, 0));
     let order = board.on_repeated(Time::ZERO, 10).unwrap();
-    pipe.on_repeated(order, 10);
+    pipe.on_repeated(Time::ZERO, order, 10);
     for _ in 0..3 {
         board.on_sent(Time::ZERO, 1000);
     }

@@ -55,6 +55,8 @@ pub struct Lane {
     lost: u64,
     /// Highest `order`s reported delivered, the highest first; as many as the duplicate threshold.
     latest_delivered: SmallVec<[u64; 3]>,
+    /// Order of the latest transmission that has arrived, retransmissions included (RACK.segment of RFC 8985 §6.2).
+    latest_arrival: u64,
     min_rtt: Option<Duration>,
     rate: DeliveryRate,
     news: LaneNews,
@@ -70,6 +72,7 @@ impl Lane {
             in_flight_bytes: 0,
             lost: 0,
             latest_delivered: smallvec![0; duplicate_threshold.max(1) as usize],
+            latest_arrival: 0,
             min_rtt: None,
             rate: DeliveryRate::new(),
             news: LaneNews::default(),
@@ -101,6 +104,10 @@ impl Lane {
     /// Order of the latest transmission reported delivered.
     pub fn latest_delivered(&self) -> u64 {
         self.latest_delivered[0]
+    }
+    /// The same, retransmissions included whose answer cannot be one to an earlier transmission.
+    pub fn latest_arrival(&self) -> u64 {
+        self.latest_arrival
     }
     pub(super) fn duplicate_threshold(&self) -> u64 {
         self.latest_delivered.len() as u64
@@ -183,6 +190,9 @@ impl Lane {
         news.late += u64::from(late);
         let (low, high) = news.span.unwrap_or((number, number));
         news.span = Some((low.min(number), high.max(number)));
+        if entry.fate == Fate::InFlight && !early {
+            self.latest_arrival = self.latest_arrival.max(entry.order);
+        }
         let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
         self.rate
             .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));

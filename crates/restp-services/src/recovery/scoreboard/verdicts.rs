@@ -56,6 +56,16 @@ impl Scoreboard {
         before
     }
 
+    /// What was declared lost on the lane in hand and has not left again is on its way after all.
+    pub(in crate::recovery) fn restore_lost(&mut self) {
+        let lost: Vec<_> = self.lost.iter().cloned().flatten().collect();
+        for number in lost {
+            if self.lane_of(number) == Some(self.in_hand) {
+                self.set_fate(number, Fate::InFlight);
+            }
+        }
+    }
+
     /// `number` is not worth sending again: it is in flight no more, and no more lost. True when that is news.
     pub fn give_up(&mut self, number: u64) -> bool {
         let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Lost | Fate::Presumed);

@@ -7,13 +7,14 @@ mod lanes;
 mod outage;
 mod probes;
 mod set_up;
+mod tail;
 mod timer;
 mod window;
 
 use super::*;
 use crate::ack::{AckReport, Detail};
 use crate::congestion::CongestionSnapshot;
-use crate::recovery::{FalseReport, FastRecovery, PipeParameters, RecoveryChoice};
+use crate::recovery::{FalseReport, FastRecovery, PipeParameters, RecoveryChoice, Reordering};
 use crate::view::PathView;
 use restp_base::machine::Wakeup;
 use restp_base::units::Rate;
@@ -82,6 +83,7 @@ struct Setup {
     parameters: SenderParameters,
     window: u64,
     recovery: RecoveryChoice,
+    reordering: Reordering,
     rto: RtoParameters,
     credit: u64,
 }
@@ -99,6 +101,8 @@ impl Setup {
             has_feedback: true,
             pointer_only: true,
             paces: false,
+            reduces_in_proportion: false,
+            probes_tail: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,
@@ -108,6 +112,7 @@ impl Setup {
             parameters,
             window: 100 * SEGMENT as u64,
             recovery: RecoveryChoice::DuplicateAck,
+            reordering: Reordering::Threshold,
             rto: RtoParameters::default(),
             credit: 1000,
         }
@@ -130,6 +135,10 @@ impl Setup {
         Setup { credit, ..self }
     }
 
+    fn judging(self, reordering: Reordering) -> Self {
+        Setup { reordering, ..self }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut SenderParameters)) -> Self {
         change(&mut self.parameters);
         self
@@ -142,7 +151,10 @@ impl Setup {
             ..Script::default()
         }));
         let controller = Controller::Custom(Box::new(Scripted(Arc::clone(&script))));
-        let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+        let pipe = PipeParameters {
+            reordering: self.reordering,
+            ..PipeParameters::new(Detail::Sack { max_blocks: 4 })
+        };
         let recovery = Recovery::new(self.recovery, FastRecovery::NewReno, true, pipe);
         let mut sender = Sender::new(
             at(0),

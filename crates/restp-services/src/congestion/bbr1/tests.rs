@@ -1,0 +1,191 @@
+//! The state machine against the numbers of Linux, on a path of 8 Mbit/s and 50 ms: 50 segments of 1000 bytes.
+
+use super::*;
+use crate::congestion::conformance::path;
+use crate::recovery::LostSegment;
+
+const SEGMENT: u64 = 1000;
+const RTT: Duration = Duration::from_millis(50);
+const BDP: u64 = 50 * SEGMENT;
+const LINK: u64 = 8_000_000;
+
+/// A controller on a path that delivers a window per round trip, at most [`LINK`].
+struct Life {
+    bbr: Bbr1,
+    now: Time,
+    rtt: Duration,
+    delivered: u64,
+    in_flight: u64,
+}
+
+impl Life {
+    fn begin() -> Self {
+        Life {
+            bbr: Bbr1::new(&Bbr1Params, SEGMENT),
+            now: Time::ZERO + Duration::from_millis(1),
+            rtt: RTT,
+            delivered: 0,
+            in_flight: 10 * SEGMENT,
+        }
+    }
+
+    fn tell(&mut self, event: &CongestionEvent) {
+        let view = PathView {
+            in_flight_bytes: self.in_flight,
+            smoothed_rtt: Some(self.rtt),
+            now: self.now,
+            ..path(SEGMENT)
+        };
+        self.bbr.on(event, &view);
+    }
+
+    /// One acknowledgement of a round trip in which the path delivered at `rate`.
+    fn round(&mut self, rate: u64) -> State {
+        self.now += self.rtt;
+        let bytes = Rate::from_bps(rate).bytes_in(self.rtt);
+        let before = self.delivered;
+        self.delivered += bytes;
+        let sample = RateSample {
+            delivered_bytes: bytes,
+            interval: self.rtt,
+            delivered_before: before,
+            delivered_total: self.delivered,
+            lost_bytes: 0,
+            sent_in_flight_bytes: self.in_flight,
+            application_limited: false,
+        };
+        self.tell(&CongestionEvent::Acked {
+            bytes,
+            rtt: Some(self.rtt),
+            rate: Some(sample),
+        });
+        self.bbr.state
+    }
+
+    /// In ProbeBW, with a bandwidth of [`LINK`].
+    fn cruising() -> Self {
+        let mut life = Life::begin();
+        for _ in 0..5 {
+            life.round(LINK);
+        }
+        life.in_flight = BDP;
+        assert_eq!(life.round(LINK), State::ProbeBw);
+        life
+    }
+
+    fn pace(&self) -> u64 {
+        self.bbr.pacing().map_or(0, Rate::as_bps)
+    }
+}
+
+#[test]
+fn it_doubles_until_three_rounds_bring_less_than_a_quarter_more_and_drains() {
+    let mut life = Life::begin();
+    let mut rate = LINK / 8;
+    while rate < LINK {
+        assert_eq!(life.round(rate), State::Startup);
+        assert_eq!(life.pace(), rate * 2885 * 99 / 100_000);
+        rate *= 2;
+    }
+    assert_eq!(life.round(LINK), State::Startup);
+    life.in_flight = 2 * BDP;
+    assert_eq!([life.round(LINK), life.round(LINK)], [State::Startup; 2]);
+    assert_eq!(life.round(LINK), State::Drain);
+    assert_eq!(life.pace(), LINK * 346 * 99 / 100_000);
+    life.in_flight = BDP;
+    assert_eq!(life.round(LINK), State::ProbeBw);
+}
+
+#[test]
+fn it_probes_once_in_eight_round_trips_and_drains_what_that_queued() {
+    let mut life = Life::cruising();
+    let mut paces = Vec::new();
+    for _ in 0..32 {
+        life.now += Duration::from_millis(1); // a phase is longer than a round trip
+        life.in_flight = if life.bbr.phase.0 == 0 {
+            BDP * 3 / 2
+        } else {
+            BDP + 5 * SEGMENT
+        };
+        life.round(LINK);
+        paces.push(life.pace() * 100 / (LINK * 99 / 100));
+    }
+    let probes: Vec<_> = paces
+        .iter()
+        .enumerate()
+        .filter(|(_, pace)| **pace == 125)
+        .collect();
+    assert_eq!(probes.len(), 4, "{paces:?}");
+    assert!(
+        probes
+            .iter()
+            .all(|(at, _)| paces.get(at + 1).is_none_or(|pace| *pace == 75))
+    );
+    assert_eq!(paces.iter().filter(|pace| **pace == 100).count(), 24);
+}
+
+#[test]
+fn losses_do_not_slow_it_down() {
+    let mut life = Life::cruising();
+    let (pace, window) = (life.pace(), life.bbr.window_bytes());
+    for _ in 0..20 {
+        life.tell(&CongestionEvent::SegmentLost(LostSegment {
+            bytes: SEGMENT,
+            lost_bytes: SEGMENT,
+            sent_in_flight_bytes: BDP,
+            delivered_before: life.delivered,
+            delivered_total: life.delivered,
+            application_limited: false,
+        }));
+        life.tell(&CongestionEvent::Lost { bytes: SEGMENT });
+        assert!(life.bbr.window_bytes() < window, "packets are conserved at first");
+        life.round(LINK);
+        life.round(LINK);
+        life.tell(&CongestionEvent::RecoveryEnded);
+    }
+    assert!(life.bbr.window_bytes() >= window);
+    assert!(life.pace() >= pace * 3 / 4, "but for the phase of the cycle");
+}
+
+#[test]
+fn every_ten_seconds_it_empties_the_queue_for_a_fifth_of_one() {
+    let mut life = Life::cruising();
+    life.rtt = Duration::from_millis(80); // a queue stands
+    let mut probing = 0;
+    for _ in 0..300 {
+        let state = life.round(LINK);
+        probing += u32::from(state == State::ProbeRtt);
+        if state == State::ProbeRtt {
+            assert_eq!(life.bbr.window_bytes(), 4 * SEGMENT);
+            life.in_flight = 4 * SEGMENT;
+            life.rtt = RTT;
+        } else {
+            life.in_flight = BDP;
+            life.rtt = Duration::from_millis(80);
+        }
+    }
+    // 24 s: two probes of 200 ms and a round trip each.
+    assert!((8..=16).contains(&probing), "{probing}");
+    assert_eq!(life.bbr.shortest, Some(RTT));
+    assert!(life.bbr.window_bytes() > BDP);
+}
+
+#[test]
+fn the_window_holds_twice_the_path_and_what_acknowledgements_run_ahead() {
+    let mut life = Life::cruising();
+    for _ in 0..20 {
+        life.round(LINK);
+    }
+    let window = life.bbr.window_bytes();
+    assert!(window >= 2 * BDP && window <= 3 * BDP + 5 * SEGMENT, "{window}");
+}
+
+#[test]
+fn after_a_timeout_one_segment_leaves_and_the_window_comes_back() {
+    let mut life = Life::cruising();
+    life.tell(&CongestionEvent::Timeout { repeated: false });
+    assert_eq!(life.bbr.window_bytes(), SEGMENT);
+    life.round(LINK);
+    life.round(LINK);
+    assert!(life.bbr.window_bytes() >= 2 * BDP);
+}

@@ -1,0 +1,154 @@
+//! Tails that are asked for, and loss episodes in which the window comes down in proportion (RFC 8985 §7, RFC 9937).
+
+use super::*;
+
+/// As a current TCP.
+fn current() -> Setup {
+    let mut setup = Setup::bytes().with(|parameters| {
+        parameters.reduces_in_proportion = true;
+        parameters.probes_tail = true;
+        parameters.pointer_only = false;
+    });
+    setup.recovery = RecoveryChoice::Pipe;
+    setup
+}
+
+fn next_wakeup(story: &Story) -> Option<(Time, Wakeup)> {
+    story.sender.deadline()
+}
+
+#[test]
+fn a_silent_tail_is_asked_for_after_two_round_trips_and_the_timeout_waits() {
+    let mut story = current().established();
+    story.write(3).send();
+    assert_eq!(next_wakeup(&story), Some((at(202), Wakeup::Probe)));
+    assert_eq!(story.expire(), TimeoutOutcome::Nothing);
+    assert_eq!(story.send(), [3], "the last one again");
+    assert_eq!(
+        story.retransmission_at(),
+        Some(at(502)),
+        "a timeout after the probe"
+    );
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [1]);
+}
+
+#[test]
+fn new_data_is_asked_with_whatever_the_window_says() {
+    let mut story = current().with_window(3000).established();
+    story.write(5).send();
+    story.at(202);
+    story.expire();
+    assert_eq!(story.send(), [4]);
+    story.at(300).sack(1, 4..5);
+    assert_eq!(story.sender.counters().retransmitted_packets, 0);
+}
+
+#[test]
+fn the_peers_window_holds_a_probe_back_to_what_was_sent() {
+    let mut story = current().with_credit(3000).established();
+    story.write(5).send();
+    story.expire();
+    assert_eq!(story.send(), [3]);
+}
+
+/// What is lost of a tail shows at the probe's acknowledgement, by time: no timeout.
+#[test]
+fn a_lost_tail_is_repaired_without_a_timeout() {
+    let mut story = current().judging(Reordering::Rack).established();
+    story.write(6).send();
+    story.at(100).ack(3);
+    story.expire();
+    assert_eq!(story.send(), [6]);
+    story.at(402).sack(3, 6..7);
+    assert_eq!(story.send(), [3], "one for the one that arrived");
+    story.at(502).sack(4, 6..7);
+    assert_eq!(story.send(), [4, 5]);
+    assert_eq!(story.at(602).ack(7).sender.counters().timeouts, 0);
+}
+
+/// RFC 8985 §6.2: one later arrival, and a quarter of the shortest round trip.
+#[test]
+fn one_later_arrival_and_time_find_a_loss() {
+    let mut story = current().judging(Reordering::Rack).established();
+    story.write(1).send();
+    story.at(10).write(1).send();
+    story.at(110).sack(1, 2..3);
+    assert_eq!(next_wakeup(&story), Some((at(125), Wakeup::Retransmission)));
+    assert_eq!(story.send(), [0; 0]);
+    story.expire();
+    assert_eq!(story.send(), [1]);
+    assert_eq!(story.sender.counters().timeouts, 0);
+}
+
+#[test]
+fn a_probe_that_repaired_the_only_loss_costs_a_reduction_and_a_needless_one_none() {
+    let reductions = |story: &Story| {
+        let heard = story.heard();
+        heard
+            .iter()
+            .filter(|heard| matches!(heard.event, CongestionEvent::Lost { .. }))
+            .count()
+    };
+    for needless in [false, true] {
+        let mut story = current().established();
+        story.write(1).send();
+        story.expire();
+        assert_eq!(story.send(), [1]);
+        story.at(450).ack(2);
+        if needless {
+            story.at(460).ack(2);
+        }
+        story.at(500).write(2).send();
+        story.at(600).ack(4);
+        assert_eq!(reductions(&story), usize::from(!needless), "{needless}");
+    }
+}
+
+#[test]
+fn what_is_being_repaired_is_not_asked_for() {
+    let mut story = current().established();
+    story.write(10).send();
+    story.at(100).sack(1, 4..7);
+    assert!(next_wakeup(&story).is_some_and(|(_, why)| why == Wakeup::Retransmission));
+}
+
+/// Ten in flight, one lost, the window cut to five: for every two segments delivered one leaves, and none bursts.
+#[test]
+fn an_episode_sends_in_proportion_to_what_is_delivered() {
+    let mut story = current().with_window(10_000).established();
+    story.write(40).send();
+    story.at(100).sack(1, 2..4);
+    story.set_window(5000);
+    let mut left = Vec::new();
+    for last in 4..=10 {
+        story.sack(1, 2..last + 1);
+        left.push(story.send().len());
+    }
+    assert_eq!(left[0], 1, "the retransmission");
+    assert!(left.iter().all(|n| *n <= 1), "{left:?}");
+    assert_eq!(
+        left.iter().sum::<usize>(),
+        5,
+        "half of nine that arrived: {left:?}"
+    );
+    story.at(200).ack(11);
+    assert!(story.sender.in_flight() <= 5);
+}
+
+/// RFC 5682, RFC 3522: the delay grew, and the first segment was not lost.
+#[test]
+fn a_needless_timeout_is_taken_back_and_what_it_took_for_lost_does_not_leave_again() {
+    let mut setup = current().with_window(5000);
+    setup.parameters.probes_tail = false;
+    let mut story = setup.judging(Reordering::Adaptive).established();
+    story.write(8).send();
+    story.at(300);
+    assert_eq!(story.sender.on_deadline(story.now), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [1]);
+    story.at(330).ack(3);
+    let heard: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    assert!(heard.contains(&CongestionEvent::Restored), "{heard:?}");
+    assert_eq!(story.send(), [6, 7], "new data, nothing again");
+    assert_eq!(story.sender.counters().retransmitted_packets, 1);
+}
