@@ -105,6 +105,7 @@ impl Transport {
                 })?)
             }
             Some(("tcp", congestion)) => Kind::Tcp(Box::new(tcp(congestion, set)?)),
+            Some(("classic-tcp", name)) => Kind::Tcp(Box::new(classic_tcp(name, set)?)),
             None if name == "mptcp" => Kind::Tcp(Box::new(mptcp(None, set)?)),
             Some(("mptcp", congestion)) => Kind::Tcp(Box::new(mptcp(Some(congestion), set)?)),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
@@ -252,7 +253,12 @@ impl Transport {
     }
 }
 
-/// The TCP with this congestion control, changed by the pairs of `set`.
+/// The TCP of published studies called `name`, changed by the pairs of `set`.
+fn classic_tcp(name: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
+    TcpParameters::classic_from_pairs(name, set).map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// The current TCP with this congestion control, changed by the pairs of `set`.
 fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
     TcpParameters::from_pairs(congestion, set).map_err(|error| blaming(set, &error.key, error.message))
 }
@@ -324,7 +330,7 @@ mod tests {
             "{error}"
         );
         let set = [("rto_floor", "1")];
-        for name in ["restp:3wh-arq", "tcp:newreno"] {
+        for name in ["restp:3wh-arq", "classic-tcp:newreno"] {
             assert_eq!(refused(name, &set).key.as_deref(), Some("rto_floor"), "{name}");
         }
         for name in ["mptcp", "mptcp:lia"] {
@@ -333,7 +339,7 @@ mod tests {
             let several = Transport::new(name, &[], Path::new("")).expect("a rival");
             assert!(several.takes_several_paths() && several.is_stream(), "{name}");
         }
-        let error = refused("tcp:newrenno", &[]);
+        let error = refused("classic-tcp:newrenno", &[]);
         assert!(
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),
             "{error}"
@@ -347,7 +353,7 @@ mod tests {
             remote: ([10, 0, 0, 2], 0).into(),
         };
         let named = |name: &str| Transport::new(name, &[], Path::new("")).expect("a transport");
-        let error = named("tcp:cubic").sealed().expect_err("refused");
+        let error = named("classic-tcp:cubic").sealed().expect_err("refused");
         assert!(error.message.contains("only ResTP"), "{error}");
         let sealed = named("restp:3wh-arq").sealed().expect("ResTP");
         let mut client = sealed.machines(path).client;
@@ -366,7 +372,7 @@ mod tests {
             remote: ([10, 0, 0, 2], 0).into(),
         };
         for (set, bytes) in [(&[][..], 0), (&[("fast-open", "on")], 100)] {
-            let transport = Transport::new("tcp:newreno", set, Path::new("")).expect("a rival");
+            let transport = Transport::new("classic-tcp:newreno", set, Path::new("")).expect("a rival");
             let mut client = transport.machines(path).client;
             let flow = client.open(Time::ZERO, path, PORT).expect("a free port");
             let request = bytes::Bytes::from(vec![7; 100]);

@@ -102,7 +102,7 @@ fn apply(end: &mut dyn Machine, now: Time, event: &Event) {
 }
 
 fn agree(lost: impl Fn(u64) -> bool + Copy) -> Vec<(u64, u64)> {
-    let (restp, tcp) = (trace("restp:3wh-arq", lost), trace("tcp:newreno", lost));
+    let (restp, tcp) = (trace("restp:3wh-arq", lost), trace("classic-tcp:newreno", lost));
     for (at, (restp, tcp)) in restp.iter().zip(&tcp).enumerate() {
         assert_eq!(restp, tcp, "after {} ms", 10 * (at + 1));
     }

@@ -25,8 +25,8 @@ pub struct Rival {
     pub paths: &'static str,
 }
 
-/// All rivals that can be run: UDP, a TCP for every congestion control that is built, one for every detail of
-/// acknowledgements, and an MPTCP for every congestion control.
+/// All rivals that can be run: UDP; a current and a classic TCP for every congestion control that is built; a classic one
+/// for every detail of acknowledgements; and an MPTCP for every congestion control.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -38,10 +38,13 @@ pub fn rivals() -> Vec<Rival> {
         window: "none",
         paths: "single",
     };
-    let tcp = TcpParameters::names().filter_map(|name| {
-        let parameters = TcpParameters::from_pairs(name, &[]).ok()?;
+    let current = TcpParameters::names().map(|name| ("tcp", name, TcpParameters::from_pairs(name, &[])));
+    let classic = TcpParameters::classic_names()
+        .map(|name| ("classic-tcp", name, TcpParameters::classic_from_pairs(name, &[])));
+    let tcp = current.chain(classic).filter_map(|(family, name, parameters)| {
+        let parameters = parameters.ok()?;
         Some(Rival {
-            name: format!("tcp:{name}"),
+            name: format!("{family}:{name}"),
             wire: "tcp",
             set_up: "three_way",
             ack: match parameters.detail {
@@ -51,6 +54,7 @@ pub fn rivals() -> Vec<Rival> {
                 Detail::Snack => "positive, snack",
             },
             recovery: match parameters.recovery {
+                RecoveryChoice::Pipe if parameters.tail_loss_probe => "pipe, rack, tail loss probe",
                 RecoveryChoice::Pipe => "pipe",
                 _ => "duplicate_ack",
             },
@@ -116,12 +120,16 @@ mod tests {
         let tcps: Vec<_> = rivals().into_iter().filter(|rival| rival.wire == "tcp").collect();
         assert!(tcps.iter().any(|rival| rival.name == "tcp:newreno"));
         for rival in tcps {
-            let name = rival.name.trim_start_matches("tcp:");
-            let parameters = TcpParameters::from_pairs(name, &[]).expect("a name of the table");
+            let (family, name) = rival.name.split_once(':').expect("family and name");
+            let parameters = match family {
+                "tcp" => TcpParameters::from_pairs(name, &[]),
+                _ => TcpParameters::classic_from_pairs(name, &[]),
+            };
+            let parameters = parameters.expect("a name of the table");
             assert_eq!(parameters.congestion.name(), rival.window, "{name}");
             let reports = parameters.detail != Detail::Pointer;
             assert_eq!(
-                (rival.recovery == "pipe", rival.ack != "positive"),
+                (rival.recovery.starts_with("pipe"), rival.ack != "positive"),
                 (reports, reports),
                 "{name}"
             );

@@ -46,7 +46,7 @@ fn highspeed_shares_equally_above_its_low_window() {
 #[track_caller]
 fn jain_is_high(settings: &[(&str, &str)]) {
     let start = file("fairness.toml")
-        .with("flow.*.transport", "[\"tcp:highspeed\"]")
+        .with("flow.*.transport", "[\"classic-tcp:highspeed\"]")
         .and_then(|scenario| scenario.with("flow.late.start", "0.5 s"));
     let scenario = settings.iter().fold(start, |scenario, (key, value)| {
         scenario.and_then(|scenario| scenario.with(key, value))
@@ -135,12 +135,12 @@ fn bbr_and_cubic_share_equally_over_small_queues_and_large_ones_are_cubics() {
     assert!((0.25..0.42).contains(&third), "{third}");
 }
 
-/// A CUBIC that repairs one loss per round trip (no selective acknowledgements: every `tcp:cubic`) is out of the race
+/// A CUBIC that repairs one loss per round trip (no selective acknowledgements: every `classic-tcp:cubic`) is out of the race
 /// after each overflow for as many round trips as it lost segments, and BBR takes what it leaves.
 #[test]
 fn cubic_without_selective_acknowledgements_gets_less_beside_bbr() {
     let set = "transport = \"restp:resilient\"\nset = { congestion = \"cubic\", loss = \"congestion\" }";
-    let blind = BESIDE_CUBIC.replace(set, "transport = \"tcp:cubic\"");
+    let blind = BESIDE_CUBIC.replace(set, "transport = \"classic-tcp:cubic\"");
     assert_ne!(blind, BESIDE_CUBIC);
     let (blind, sighted) = (share(&blind, "25 ms"), share(BESIDE_CUBIC, "25 ms"));
     assert!(blind > sighted + 0.05, "{blind} and {sighted}");

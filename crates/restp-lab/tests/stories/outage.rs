@@ -19,7 +19,7 @@ outage = ["20 s..30 s", "60 s..160 s"]
 name = "bulk"
 from = "terminal"
 to = "gateway"
-transport = "tcp:newreno"
+transport = "classic-tcp:newreno"
 traffic = { bulk = {} }
 bins = "10 s"
 "#;

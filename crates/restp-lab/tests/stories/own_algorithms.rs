@@ -140,7 +140,7 @@ fn a_composition_that_does_not_suit_the_scenario_is_refused_with_a_sentence() {
     };
     let one = || scenario("restp:default", r#"[["first"]]"#);
     assert!(said(one(), "ows").contains("did you mean \"own\""));
-    assert!(said(scenario("tcp:cubic", r#"[["first"]]"#), "own").contains("restp:default"));
+    assert!(said(scenario("classic-tcp:cubic", r#"[["first"]]"#), "own").contains("restp:default"));
     assert!(said(scenario("restp:par-arq", r#"[["first"]]"#), "own").contains("framing"));
     let several = scenario("restp:multipath", r#"[["first"], ["second"]]"#);
     assert!(said(several, "own").contains("one path"));

@@ -108,9 +108,9 @@ fn paths_that_are_none_are_refused() {
     assert!(refused(two, "backups = 1").contains("add paths"));
     let single = refused(
         "restp:geo-spread\"\nset = {",
-        "tcp:newreno\"\nset = { segment = \"1400 B\" } #",
+        "classic-tcp:newreno\"\nset = { segment = \"1400 B\" } #",
     );
-    assert!(single.contains("tcp:newreno has one path"), "{single}");
+    assert!(single.contains("classic-tcp:newreno has one path"), "{single}");
 }
 
 /// The scheduler would take the shorter path, which has room for everything.

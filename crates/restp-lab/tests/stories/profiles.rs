@@ -26,7 +26,7 @@ profile = ["published-like", "sane"]
 
 #[test]
 fn the_handshake_waits_as_the_profile_says_and_as_the_flow_says_first() {
-    for transport in ["restp:3wh-arq", "tcp:newreno"] {
+    for transport in ["restp:3wh-arq", "classic-tcp:newreno"] {
         let handshakes = |settings: &[(&str, &str)]| -> Vec<u64> {
             let all = runs(&with(
                 FLOW,

@@ -18,7 +18,7 @@ queue = { drop_tail = "250 packets" }
 name = "bulk"
 from = "a"
 to = "b"
-transport = "tcp:cubic"
+transport = "classic-tcp:cubic"
 traffic = { bulk = {} }
 
 [[flow]]

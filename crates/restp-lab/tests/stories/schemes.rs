@@ -66,7 +66,8 @@ fn with_a_fixed_window_all_schemes_complete_and_none_is_far_behind() {
 #[test]
 fn tcp_completes_with_every_scheme_and_none_is_far_behind() {
     for loss in ["0.01", "0.05"] {
-        let values = ["tcp:sack", "tcp:nak", "tcp:snack"].map(|name| goodput(name, "", loss, 30));
+        let values = ["classic-tcp:sack", "classic-tcp:nak", "classic-tcp:snack"]
+            .map(|name| goodput(name, "", loss, 30));
         assert!(spread(&values) < 0.10, "loss {loss}: {values:?}");
     }
 }

@@ -58,7 +58,7 @@ fn words<'a>(table: &'a Table, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_trace_changes_nothing_and_says_what_the_result_says() {
-    for transport in ["restp:3wh-arq", "tcp:newreno"] {
+    for transport in ["restp:3wh-arq", "classic-tcp:newreno"] {
         let settings = [("flow.a.transport", transport)];
         let (result, traces) = traced(&settings, ALL).expect("it runs");
         assert_eq!(result, runs(&with(LOSSY, &settings))[0], "{transport}");

@@ -23,7 +23,7 @@ traffic = { voip = { duration = "1 s" } }
 
 #[test]
 fn a_talk_without_losses_is_on_time_everywhere() {
-    for transport in ["udp", "restp:unrel", "restp:3wh-arq", "tcp:newreno"] {
+    for transport in ["udp", "restp:unrel", "restp:3wh-arq", "classic-tcp:newreno"] {
         let run = runs(&with(VOICE, &[("flow.voice.transport", transport)])).swap_remove(0);
         let flow = &run.flows[0];
         let (sent, lost, late) = (flow.sent_messages, flow.lost_messages, flow.late_messages);
@@ -33,7 +33,7 @@ fn a_talk_without_losses_is_on_time_everywhere() {
             (Some(0), Some(1.0)),
             "{transport}"
         );
-        let prefix = if ["restp:3wh-arq", "tcp:newreno"].contains(&transport) {
+        let prefix = if ["restp:3wh-arq", "classic-tcp:newreno"].contains(&transport) {
             2
         } else {
             0
@@ -52,7 +52,7 @@ fn a_talk_without_losses_is_on_time_everywhere() {
 fn a_raw_sink_loses_the_heads_of_frames_that_a_stream_merged() {
     let run = |framing: &str| {
         let settings = [
-            ("flow.voice.transport", "tcp:newreno"),
+            ("flow.voice.transport", "classic-tcp:newreno"),
             ("link.wire.loss.drop", "[[22]]"),
             ("flow.voice.traffic.voip.framing", framing),
         ];

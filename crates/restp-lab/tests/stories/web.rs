@@ -26,7 +26,7 @@ traffic = { web = { first = { main = 79453, embedded = [226], parse = "50 ms" } 
 /// embedded object (ResTP experiments, E2).
 #[test]
 fn the_published_page_takes_eight_round_trips() {
-    for transport in ["restp:3wh-arq", "tcp:newreno"] {
+    for transport in ["restp:3wh-arq", "classic-tcp:newreno"] {
         let run = runs(&with(PAGE, &[("flow.page.transport", transport)])).swap_remove(0);
         let flow = &run.flows[0];
         let plt = flow.plt_first_s.expect("loaded");
@@ -78,5 +78,5 @@ fn pages_depend_on_the_seed_alone() {
             .map(|run| run.flows[0].delivered_bytes)
             .collect::<Vec<u64>>()
     };
-    assert_eq!(bytes("restp:3wh-arq"), bytes("tcp:newreno"));
+    assert_eq!(bytes("restp:3wh-arq"), bytes("classic-tcp:newreno"));
 }

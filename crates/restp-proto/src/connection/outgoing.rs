@@ -51,6 +51,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         segment_bytes: composition.segment_bytes,
         reserved_bytes: composition.segment_bytes.saturating_sub(payload),
         send_buffer_bytes: composition.send_buffer_bytes,
+        send_buffer_holds_flight: false,
         numbered: is_numbered(composition, services),
         retransmits: composition.reliability.repeats(),
         has_feedback: composition.ack.is_on(),

@@ -19,7 +19,7 @@ impl TcpParameters {
             },
             recovery: RecoveryChoice::Pipe,
             multipath: Some(Scheduling::FastestRtt),
-            ..TcpParameters::new(congestion)
+            ..TcpParameters::classic(congestion)
         }
     }
 
@@ -107,7 +107,8 @@ mod tests {
         let weighted = [("scheduling", "weighted"), ("weights", "0:1")];
         let error = TcpParameters::of_several_from_pairs(None, &weighted).expect_err("refused");
         assert!(error.message.contains("3:1"), "{error}");
-        let coupled = TcpParameters::from_pairs("newreno", &[("congestion", "lia")]).expect_err("refused");
+        let coupled =
+            TcpParameters::classic_from_pairs("newreno", &[("congestion", "lia")]).expect_err("refused");
         assert_eq!(coupled.key, "congestion", "one path has no siblings");
     }
 }

@@ -27,6 +27,10 @@ impl Flags {
     pub const PSH: Flags = Flags(0x08);
     /// The acknowledgement field is in use.
     pub const ACK: Flags = Flags(0x10);
+    /// A mark of the network has arrived; in a SYN, marks are wanted (RFC 3168 §6.1).
+    pub const ECE: Flags = Flags(0x40);
+    /// The window was reduced for one.
+    pub const CWR: Flags = Flags(0x80);
 
     /// True when every bit of `flags` is set.
     pub fn has(self, flags: Flags) -> bool {

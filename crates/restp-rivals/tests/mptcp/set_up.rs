@@ -186,8 +186,14 @@ fn an_unknown_token_is_refused_and_counted() {
 fn a_peer_without_mptcp_gets_plain_tcp() {
     let data = noise(200_000);
     for (client, server) in [
-        (mptcp(None, &[]), TcpParameters::from_pairs("sack", &[]).unwrap()),
-        (TcpParameters::from_pairs("sack", &[]).unwrap(), mptcp(None, &[])),
+        (
+            mptcp(None, &[]),
+            TcpParameters::classic_from_pairs("sack", &[]).unwrap(),
+        ),
+        (
+            TcpParameters::classic_from_pairs("sack", &[]).unwrap(),
+            mptcp(None, &[]),
+        ),
     ] {
         let several = client.multipath.is_some();
         let lines = vec![(0, WIDE), (0, WIDE)];

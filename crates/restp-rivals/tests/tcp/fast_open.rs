@@ -121,7 +121,7 @@ fn data_that_the_server_does_not_take_leave_again_with_the_third_segment() {
     assert_eq!(asks(&mut refused, b"again").2, 10, "the fresh one serves");
 
     let mut unknown = knowing(cookie(), ON);
-    unknown.replace_server(TcpParameters::from_pairs("newreno", &[]).unwrap());
+    unknown.replace_server(TcpParameters::classic_from_pairs("newreno", &[]).unwrap());
     assert_eq!(
         asks(&mut unknown, b"request").2,
         30,

@@ -1,5 +1,6 @@
 //! Stories of two TCPs in virtual time: how a connection begins, loses, waits and ends (RFC 9293).
 
+mod current;
 mod fast_open;
 mod hostile;
 mod network;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, Read};
-use restp_base::machine::{Datagram, Event, Head, Input, Machine, PathAddress};
+use restp_base::machine::{Datagram, Ecn, Event, Head, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_rivals::tcp::wire::{Flags, Header};
 use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
@@ -19,6 +19,8 @@ pub enum Verdict {
     /// Arrives this much later than it would.
     Late(Duration),
     Twice,
+    /// Arrives with a mark, if the sender wants such.
+    Mark,
 }
 
 /// A segment on its way.
@@ -29,6 +31,7 @@ pub struct Seen {
     pub from: usize,
     pub header: Header,
     pub payload: Bytes,
+    pub ecn: Ecn,
 }
 
 impl Seen {
@@ -59,7 +62,8 @@ const DELAY: Duration = Duration::from_millis(10);
 impl Pair {
     /// Both ends are `newreno` changed by `set`, and both number their bytes from shortly before the wrap at 2³².
     pub fn new(set: &[(&str, &str)]) -> Self {
-        let parameters = TcpParameters::from_pairs("newreno", set).expect("keys of the documentation");
+        let parameters =
+            TcpParameters::classic_from_pairs("newreno", set).expect("keys of the documentation");
         let client = TcpConfig {
             initial_sequence: u32::MAX - 5000,
             ..TcpConfig::new(parameters)
@@ -78,6 +82,18 @@ impl Pair {
             wire: BTreeMap::new(),
             order: 0,
         }
+    }
+
+    /// Both ends are current TCPs with this congestion control, changed by `set`.
+    pub fn current(congestion: &str, set: &[(&str, &str)]) -> Self {
+        let parameters = TcpParameters::from_pairs(congestion, set).expect("keys of the documentation");
+        let mut pair = Pair::new(&[]);
+        pair.ends[0] = Tcp::new(TcpConfig {
+            initial_sequence: u32::MAX - 5000,
+            ..TcpConfig::new(parameters.clone())
+        });
+        pair.replace_server(parameters);
+        pair
     }
 
     /// The server is a TCP with other parameters.
@@ -201,13 +217,17 @@ impl Pair {
             from: side,
             header,
             payload,
+            ecn: datagram.ecn,
         };
         let verdict = (self.rule)(&seen);
         self.log.push(seen);
         datagram.path = datagram.path.reversed();
+        if verdict == Verdict::Mark && datagram.ecn != Ecn::NotEct {
+            datagram.ecn = Ecn::Ce;
+        }
         let (copies, after) = match verdict {
             Verdict::Drop => (0, Duration::ZERO),
-            Verdict::Pass => (1, Duration::ZERO),
+            Verdict::Pass | Verdict::Mark => (1, Duration::ZERO),
             Verdict::Late(after) => (1, after),
             Verdict::Twice => (2, Duration::ZERO),
         };

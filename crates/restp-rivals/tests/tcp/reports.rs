@@ -61,7 +61,7 @@ fn both_syns_name_what_both_understand() {
 fn without_agreement_losses_are_found_by_duplicates() {
     for scheme in SCHEMES {
         let mut pair = pair(scheme, &[]);
-        pair.replace_server(TcpParameters::from_pairs("newreno", &[]).expect("a TCP"));
+        pair.replace_server(TcpParameters::classic_from_pairs("newreno", &[]).expect("a TCP"));
         let flows = pair.connect();
         pair.rule = lose(&[5]);
         let data = noise(40_000);

@@ -10,6 +10,9 @@ pub struct PositiveParameters {
     pub every: u32,
     /// Longest wait of a lone packet (OP-45).
     pub delay: Duration,
+    /// In-order packets at first that are each acknowledged at once, so that the peer's window opens sooner (Linux:
+    /// quick acknowledgements). Default none.
+    pub quick: u32,
 }
 
 impl Default for PositiveParameters {
@@ -17,6 +20,7 @@ impl Default for PositiveParameters {
         PositiveParameters {
             every: 2,
             delay: Duration::from_millis(40),
+            quick: 0,
         }
     }
 }

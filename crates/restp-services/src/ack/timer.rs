@@ -11,6 +11,8 @@ pub struct AckTimer {
     schedule: Schedule,
     /// In-order packets since the last acknowledgement.
     waiting: u32,
+    /// Packets that are still acknowledged at once.
+    quick: u32,
     /// Acknowledgements owed at once; out-of-order arrivals each get their own, so that a sender can count
     /// duplicates even when several arrivals are processed together.
     owed: u32,
@@ -21,8 +23,13 @@ pub struct AckTimer {
 impl AckTimer {
     /// Nothing is waiting.
     pub fn new(schedule: Schedule, repeat: Option<RepeatParameters>) -> Self {
+        let quick = match schedule {
+            Schedule::Positive(positive) => positive.quick,
+            Schedule::None | Schedule::Delayed(_) => 0,
+        };
         AckTimer {
             schedule,
+            quick,
             waiting: 0,
             owed: 0,
             deadline: None,
@@ -36,7 +43,8 @@ impl AckTimer {
             Schedule::None => return,
             Schedule::Positive(positive) => {
                 self.waiting += 1;
-                if self.waiting >= positive.every {
+                if self.waiting >= positive.every || self.quick > 0 {
+                    self.quick = self.quick.saturating_sub(1);
                     self.owed = self.owed.max(1);
                 } else {
                     self.deadline.get_or_insert(now + positive.delay);

@@ -54,6 +54,7 @@ impl Lane {
             segment_bytes: SEGMENT as u32,
             reserved_bytes: 0,
             send_buffer_bytes: usize::MAX,
+            send_buffer_holds_flight: false,
             numbered: true,
             retransmits: true,
             has_feedback: true,

@@ -64,6 +64,8 @@ pub struct SenderParameters {
     pub reserved_bytes: u32,
     /// Bytes written and not yet sent; a write beyond waits.
     pub send_buffer_bytes: usize,
+    /// What is sent and not acknowledged takes room there, too.
+    pub send_buffer_holds_flight: bool,
     /// Segments have numbers. Without, nothing is remembered of them.
     pub numbered: bool,
     /// What is lost leaves again.
@@ -166,6 +168,9 @@ impl Sender {
 
     /// The set-up has settled the size of a full segment and what reports say.
     pub fn agree(&mut self, segment_bytes: u32, recovery: Recovery) {
+        let selective = matches!(recovery, Recovery::Pipe(_));
+        self.parameters.probes_tail &= selective;
+        self.parameters.reduces_in_proportion &= selective;
         self.parameters.segment_bytes = segment_bytes;
         self.lane.mtu = PathMtu::known(segment_bytes);
         self.lane.recovery = recovery;
@@ -200,7 +205,7 @@ impl Sender {
 
     /// Takes data to send. False: there is no room, and [`Sender::takes_writes_again`] tells when there is.
     pub fn write(&mut self, now: Time, data: Bytes) -> bool {
-        if self.queue.bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
+        if self.buffered_bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
             self.writer_waits = true;
             return false;
         }
@@ -211,10 +216,29 @@ impl Sender {
         true
     }
 
-    /// True once when a writer was refused and half the send buffer is free again.
+    /// Bytes in the send buffer.
+    fn buffered_bytes(&self) -> usize {
+        let flight = if self.parameters.send_buffer_holds_flight {
+            self.board.outstanding_bytes() as usize
+        } else {
+            0
+        };
+        self.queue.bytes() + flight
+    }
+
+    /// True once when a writer was refused and half the send buffer is free again; a third, where it holds what is in
+    /// flight, or the flight would shrink by half each time.
     pub fn takes_writes_again(&mut self) -> bool {
-        let half_empty = self.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
-        let again = self.writer_waits && half_empty;
+        if !self.writer_waits {
+            return false;
+        }
+        let size = self.parameters.send_buffer_bytes;
+        let enough = if self.parameters.send_buffer_holds_flight {
+            size / 3 * 2
+        } else {
+            size / 2
+        };
+        let again = self.buffered_bytes() <= enough;
         self.writer_waits &= !again;
         again
     }

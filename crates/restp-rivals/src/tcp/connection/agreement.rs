@@ -106,6 +106,7 @@ impl Connection {
         let nak = NakReporter::new(self.parameters.nak, SEGMENTS_MAX * unit, next);
         self.receiver.begin_bytes(next, shift, units, pieces, nak);
         self.first_received = next;
+        self.ecn.learn(self.parameters.ecn, syn.flags);
         let recovery = self.parameters.recovery_of(self.agreed.detail, theirs.nak_mode);
         self.sender.agree(self.agreed.segment_bytes, recovery);
         self.advertised = syn.window;

@@ -8,6 +8,7 @@ use crate::tcp::options::Timestamps;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
+use restp_base::machine::Ecn;
 use restp_base::sequence::{expand, truncate};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Notice;
@@ -18,6 +19,8 @@ use restp_services::sender::{Grant, PeerReport};
 pub(crate) struct Packet<'a> {
     pub(crate) header: &'a Header,
     pub(crate) payload: Bytes,
+    /// What the network says of congestion.
+    pub(crate) ecn: Ecn,
     /// Bytes of header and payload.
     pub(crate) size: usize,
 }
@@ -80,7 +83,9 @@ impl Connection {
     }
 
     fn on_segment(&mut self, now: Time, packet: Packet<'_>) -> Verdict {
-        let Packet { header, payload, .. } = packet;
+        let Packet {
+            header, payload, ecn, ..
+        } = packet;
         let flags = header.flags;
         let stretch = Stretch {
             start: expand(self.receive_next(), header.sequence),
@@ -124,6 +129,7 @@ impl Connection {
         if !self.on_feedback(now, header, bare) {
             return Verdict::Taken;
         }
+        self.ecn.on_segment(header, &stretch.payload, ecn);
         if stretch.start < stretch.end() {
             self.on_data(now, stretch);
         }
@@ -226,7 +232,7 @@ impl Connection {
                 }),
                 is_bare_repeat: bare && repeats,
                 echoed_rtt: self.echoed_rtt(now, header.options.timestamps),
-                echoes_mark: false,
+                echoes_mark: self.ecn.is_echoed(header.flags),
             };
             self.sender.on_feedback(now, &peer).is_ok()
         });

@@ -3,6 +3,7 @@
 
 mod agreement;
 mod early;
+mod ecn;
 mod intake;
 mod multipath;
 mod outlet;
@@ -18,6 +19,7 @@ use super::wire::Header;
 use crate::mptcp::subflow::Subflow;
 use agreement::Agreed;
 use bytes::Bytes;
+use ecn::EcnState;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::sequence;
@@ -51,6 +53,7 @@ pub(crate) struct Connection {
     /// The byte behind the peer's SYN.
     first_received: u64,
     agreed: Agreed,
+    ecn: EcnState,
     /// Its part in a connection of several paths.
     subflow: Option<Box<Subflow>>,
     /// What the set-up says of cookies, and whether data may travel before it is complete.
@@ -134,6 +137,7 @@ impl Connection {
                 unit: u64::from(parameters.segment_bytes),
                 clock: None,
             },
+            ecn: EcnState::default(),
             subflow: None,
             exchange: None,
             fresh_cookie: None,

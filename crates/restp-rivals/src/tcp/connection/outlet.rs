@@ -79,7 +79,13 @@ impl Connection {
         if self.acknowledge(now, &mut header, payload.as_ref().map(|_| start), room) {
             self.receiver.acknowledgement().on_sent();
         }
+        let ecn = if is_new && payload.is_some() {
+            self.mark_new_data(&mut header)
+        } else {
+            Ecn::NotEct
+        };
         self.finish_segment(header, payload.unwrap_or_default(), out);
+        out.ecn = ecn;
         true
     }
 
@@ -100,11 +106,11 @@ impl Connection {
         if self.parameters.timestamps && (!answers || self.agreed.clock.is_some()) {
             header.options.timestamps = Some(self.clock(now));
         }
-        header.flags = Flags::SYN;
+        header.flags = Flags::SYN | self.ecn.greeting(self.parameters.ecn, answers);
         let granted = self.subflow.as_ref().map(|subflow| subflow.window_bytes());
         header.window = granted.unwrap_or(self.window_bytes()).min(UNSCALED) as u16;
         if answers {
-            header.flags = Flags::SYN | Flags::ACK;
+            header.flags = header.flags | Flags::ACK;
             header.acknowledgement = truncate(self.receive_next());
             self.receiver.promise_bytes(u64::from(header.window));
             // The field says less than is granted, without a scale; the first acknowledgement says the rest, and
@@ -154,6 +160,7 @@ impl Connection {
         let multipath = self.subflow.as_mut().and_then(|subflow| subflow.sign(carried));
         let next = self.receive_next();
         header.flags = header.flags | Flags::ACK;
+        self.echo_mark(header);
         header.acknowledgement = truncate(next);
         let with_clock = self.agreed.clock.is_some();
         header.options = Options {

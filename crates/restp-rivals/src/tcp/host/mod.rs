@@ -155,6 +155,7 @@ impl Tcp {
         let packet = Packet {
             header: &header,
             payload,
+            ecn: datagram.ecn,
             size,
         };
         let bytes = packet.sequence_length();

@@ -96,6 +96,7 @@ impl Setup {
             segment_bytes: SEGMENT as u32,
             reserved_bytes: 0,
             send_buffer_bytes: 100 * SEGMENT,
+            send_buffer_holds_flight: false,
             numbered: true,
             retransmits: true,
             has_feedback: true,

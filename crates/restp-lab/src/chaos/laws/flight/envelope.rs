@@ -174,6 +174,13 @@ impl Rules {
                 kept: None,
                 ..window(CommonParams::default(), 1000)
             },
+            // Doubles by its gain of 2 / ln 2 (tcp_bbr.c).
+            Choice::Bbr1(_) => Rules {
+                initial_segments: BBR_FIRST,
+                leap: BBR_FIRST * 4,
+                kept: None,
+                ..window(CommonParams::default(), 1000)
+            },
             Choice::NewReno(common) | Choice::Reno(common) | Choice::Tahoe(common) => reno(common),
             Choice::Veno(params) => Rules {
                 kept: Some(800), // a loss without a queue behind it (Fu, Liew 2003)
