@@ -2,7 +2,7 @@
 
 use crate::network::{Pair, Seen, Verdict, noise};
 use restp_base::flow::Flow;
-use restp_base::machine::Ecn;
+use restp_base::machine::{Ecn, Event};
 use restp_base::time::{Duration, Time};
 use restp_rivals::tcp::TcpParameters;
 use restp_rivals::tcp::wire::Flags;
@@ -187,6 +187,17 @@ fn a_classic_peer_is_understood() {
         let data = noise(200_000);
         assert_eq!(pair.transfer(flows, &data, Duration::from_secs(10)), data);
     }
+}
+
+#[test]
+fn a_writer_is_woken_when_what_is_in_flight_has_left_the_send_buffer() {
+    let mut pair = Pair::current("cubic", &[("send-buffer", "20 KiB")]);
+    let (client, _) = pair.connect();
+    while pair.ends[0].write(pair.now, client, bytes::Bytes::from(noise(1000))).is_ok() {}
+    pair.run_for(ms(5));
+    pair.events[0].clear();
+    pair.run_for(ms(200));
+    assert!(pair.events[0].contains(&Event::Writable(client)), "nothing waits to be sent");
 }
 
 /// The send buffer holds what is not acknowledged: with 20 KiB of it no more than that flies.

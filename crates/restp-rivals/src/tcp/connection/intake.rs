@@ -248,6 +248,7 @@ impl Connection {
         self.numbers.release_below(first);
         self.release_mappings();
         self.release.acknowledged(first);
+        self.wake_writer(); // where the send buffer holds what is in flight
         true
     }
 
