@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-handshakes experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes experiments chaos fuzz \
   fuzz-smoke mutants soak docs deny clean
 
 help: ## list the targets
@@ -67,6 +67,9 @@ bench-path: ## measure against kernel TCP and QUIC across an emulated path (root
 
 bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
 	python3 bench/multipath.py
+
+bench-parity: ## the simulator's TCP beside the kernel's on fifteen emulated links (root); writes docs/results/kernel-parity.md
+	python3 bench/parity.py
 
 bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs/results/handshakes.md
 	python3 bench/handshakes.py

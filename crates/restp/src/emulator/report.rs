@@ -66,6 +66,8 @@ pub struct DirectionReport {
     pub reordered: u64,
     /// Packets marked as having met congestion.
     pub marked: u64,
+    /// Mean time a packet waited before it was sent.
+    pub queue_mean_ms: f64,
     /// Given out this much after they were due, in the mean. Above 1000 the processor was withheld, and a
     /// measurement should not be trusted.
     pub mean_lateness_us: f64,
@@ -88,6 +90,7 @@ impl DirectionReport {
             corrupted: counters.corrupted,
             reordered: counters.reordered,
             marked: counters.marked,
+            queue_mean_ms: counters.waited.as_secs_f64() * 1e3 / counters.sent.max(1) as f64,
             ..DirectionReport::default()
         }
     }
