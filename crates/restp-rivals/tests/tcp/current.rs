@@ -193,11 +193,17 @@ fn a_classic_peer_is_understood() {
 fn a_writer_is_woken_when_what_is_in_flight_has_left_the_send_buffer() {
     let mut pair = Pair::current("cubic", &[("send-buffer", "20 KiB")]);
     let (client, _) = pair.connect();
-    while pair.ends[0].write(pair.now, client, bytes::Bytes::from(noise(1000))).is_ok() {}
+    while pair.ends[0]
+        .write(pair.now, client, bytes::Bytes::from(noise(1000)))
+        .is_ok()
+    {}
     pair.run_for(ms(5));
     pair.events[0].clear();
     pair.run_for(ms(200));
-    assert!(pair.events[0].contains(&Event::Writable(client)), "nothing waits to be sent");
+    assert!(
+        pair.events[0].contains(&Event::Writable(client)),
+        "nothing waits to be sent"
+    );
 }
 
 /// The send buffer holds what is not acknowledged: with 20 KiB of it no more than that flies.

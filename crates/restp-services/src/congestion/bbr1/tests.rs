@@ -177,7 +177,7 @@ fn the_window_holds_twice_the_path_and_what_acknowledgements_run_ahead() {
         life.round(LINK);
     }
     let window = life.bbr.window_bytes();
-    assert!(window >= 2 * BDP && window <= 3 * BDP + 5 * SEGMENT, "{window}");
+    assert!((2 * BDP..=3 * BDP + 5 * SEGMENT).contains(&window), "{window}");
 }
 
 #[test]
