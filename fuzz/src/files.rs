@@ -1,9 +1,8 @@
 //! Arbitrary text as what `restp send` and `restp recv` read from users, files and each other.
 
-use restp::{PublicKey, SecretKey};
+use restp::{KnownHosts, PublicKey, SecretKey};
 use restp_cli::cookies;
 use restp_cli::keys::parse_list;
-use restp_cli::known_peers::KnownPeers;
 use restp_cli::transfer::{Answer, Offer, Ticket, check_name};
 
 /// The clock of the cookies, in seconds of Unix time.
@@ -40,8 +39,8 @@ pub fn run(bytes: &[u8]) {
     let kept = cookies::parse_all(&text, NOW);
     assert!((kept.cookies.values()).all(|cookie| cookie.remaining.as_nanos() > 0));
     assert!(kept.tokens.len() <= 1024 && kept.cookies.len() + kept.damaged.len() <= text.lines().count());
-    if let Err(refused) = KnownPeers::parse("known_peers".into(), bytes) {
-        assert!(refused.message().contains("known_peers, line"));
+    if let Err(refused) = KnownHosts::parse("known_peers".into(), bytes) {
+        assert!(refused.to_string().contains("known_peers, line"));
     }
     if let Err(refused) = parse_list("keys", &text) {
         assert!(refused.message().contains("keys, line"));

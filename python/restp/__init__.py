@@ -7,7 +7,7 @@ the endpoint for asyncio.
 """
 
 from restp._restp import ConnectionLost, RunError, ScenarioError, __version__
-from restp.aio import Connection, Endpoint, PlainWarning, connect, listen
+from restp.aio import Connection, Endpoint, FirstMeetingWarning, PlainWarning, connect, listen
 from restp.lab import run
 from restp.reports import ReportError, report
 from restp.results import Table
@@ -19,6 +19,7 @@ __all__ = [
     "Connection",
     "ConnectionLost",
     "Endpoint",
+    "FirstMeetingWarning",
     "FolderError",
     "PlainWarning",
     "ReportError",

@@ -15,6 +15,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from os import PathLike
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -30,6 +31,10 @@ Item = TypeVar("Item")
 
 class PlainWarning(UserWarning):
     """An endpoint was opened without a seal."""
+
+
+class FirstMeetingWarning(UserWarning):
+    """A host was met for the first time; its key is remembered."""
 
 
 class _Inlet(Generic[Item]):
@@ -196,23 +201,34 @@ async def connect(
     profile: str = "default",
     set: Mapping[str, str] | None = None,
     key: str | None = None,
+    known_hosts: str | PathLike[str] | None = None,
+    trust_anybody: bool = False,
     secret: str | None = None,
     plain: bool = False,
 ) -> Connection:
     """Open a connection to ``remote`` (``IP:PORT``, or several of one host) and wait until it is established.
 
     ``port`` is the service there. ``profile`` is a preset (``restp profiles`` lists them), ``set`` what differs from
-    it; several paths need one that has them, such as ``multipath``. With ``key`` it is the host of that public key or
-    none. ``secret`` is this host's name (``restp keygen``), a new one when absent. ``plain`` leaves the seal out,
-    and warns of that (``PlainWarning``).
+    it; several paths need one that has them, such as ``multipath``. ``secret`` is this host's key (``restp keygen``), a new
+    one when absent. ``plain`` leaves the seal out, and warns of that (``PlainWarning``).
 
-    Raises ``ConnectionLost`` when nobody answers or the service is refused.
+    Who may be there: with ``key`` the host with that public key. Otherwise the one that was met at that address before; the
+    first one there is believed, remembered in the file ``known_hosts``, or the one that ``restp send`` uses, and told
+    (``FirstMeetingWarning``). With ``trust_anybody`` whoever answers, and nothing is remembered.
+
+    Raises ``ConnectionLost`` when nobody answers, the service is refused, or another host is there than the one meant, and
+    ``ValueError`` when known hosts cannot be read.
     """
     remotes = _several(remote)
     locals_ = _several(local) if local is not None else _wildcards(remotes)
     _warn_of(plain)
-    endpoint = _restp.Endpoint(locals_, profile, _messages(set), None, secret, plain)
-    return Connection(await endpoint.connect(remotes, port, key))
+    reaches = {"key": key, "known_hosts": known_hosts, "anybody": trust_anybody}
+    endpoint = _restp.Endpoint(locals_, profile, _messages(set), None, secret, plain, reaches)
+    connection = Connection(await endpoint.connect(remotes, port))
+    for name, met, file in endpoint.met():
+        said = f"{name} was met for the first time; its key {met} is remembered in {file}"
+        warnings.warn(said, FirstMeetingWarning, stacklevel=2)
+    return connection
 
 
 async def listen(

@@ -59,7 +59,7 @@ def test_a_stream_carries_more_than_a_segment():
     async def story():
         stream = {"framing": "coalesce"}
         async with await restp.listen("127.0.0.1:0", set=stream) as endpoint:
-            async with await restp.connect(endpoint.addresses, set=stream) as connection:
+            async with await restp.connect(endpoint.addresses, set=stream, key=endpoint.key) as connection:
                 accepted = await endpoint.accept()
                 data = bytes(range(256)) * 2000
                 sending = asyncio.create_task(connection.send(data))
@@ -109,7 +109,7 @@ def test_no_message_and_no_connection_is_lost_to_waits_that_time_out():
     async def story():
         endpoint = await restp.listen("127.0.0.1:0")
         accepting = asyncio.create_task(patient(endpoint.accept))
-        connection = await restp.connect(endpoint.addresses)
+        connection = await restp.connect(endpoint.addresses, key=endpoint.key)
         accepted = await accepting
 
         async def talk():
@@ -129,7 +129,7 @@ def test_no_message_and_no_connection_is_lost_to_waits_that_time_out():
 def test_other_tasks_go_on_while_one_waits_and_a_wait_can_be_cancelled():
     async def story():
         endpoint = await restp.listen("127.0.0.1:0")
-        connection = await restp.connect(endpoint.addresses)
+        connection = await restp.connect(endpoint.addresses, key=endpoint.key)
         accepted = await endpoint.accept()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(connection.recv(), 0.05)
@@ -148,14 +148,14 @@ def test_what_cannot_be_is_said():
     async def story():
         endpoint = await restp.listen("127.0.0.1:0")
         with pytest.raises(restp.ConnectionLost, match="refused"):
-            await restp.connect(endpoint.addresses, port=9)
+            await restp.connect(endpoint.addresses, port=9, key=endpoint.key)
         with pytest.raises(ValueError, match='"nowhere" is no address; write IP:PORT'):
             await restp.connect("nowhere")
         with pytest.raises(ValueError, match='no preset "fast"'):
             await restp.connect(endpoint.addresses, profile="fast")
         with pytest.raises(ValueError, match="congestion"):
             await restp.connect(endpoint.addresses, set={"congestion": "fastest"})
-        connection = await restp.connect(endpoint.addresses)
+        connection = await restp.connect(endpoint.addresses, key=endpoint.key)
         with pytest.raises(ValueError, match="does not fit into a segment"):
             await connection.send(b"x" * 100_000)
         accepted = await endpoint.accept()
@@ -170,7 +170,44 @@ def test_what_cannot_be_is_said():
 def test_another_host_than_the_one_meant_is_not_talked_to():
     async def story():
         endpoint, other = await restp.listen("127.0.0.1:0"), await restp.listen("127.0.0.1:0")
-        with pytest.raises(restp.ConnectionLost, match="the key expected is"):
+        with pytest.raises(restp.ConnectionLost, match=f"the key expected is {other.key}.*it has {endpoint.key}"):
             await restp.connect(endpoint.addresses, key=other.key)
+
+    run(story())
+
+
+def test_who_was_met_is_remembered_and_another_is_an_error(tmp_path):
+    hosts = tmp_path / "hosts"
+
+    async def story():
+        endpoint, other = await restp.listen("127.0.0.1:0"), await restp.listen("127.0.0.1:0")
+        with pytest.warns(restp.FirstMeetingWarning, match=f"127.0.0.1 was met .* its key {endpoint.key} .*hosts"):
+            await restp.connect(endpoint.addresses, known_hosts=hosts)
+        assert hosts.read_text() == f"127.0.0.1 {endpoint.key}\n"
+        assert hosts.stat().st_mode & 0o777 == 0o600
+        again = await restp.connect(endpoint.addresses, known_hosts=str(hosts))
+        assert again.peer_key == endpoint.key
+        with pytest.raises(restp.ConnectionLost, match=f"HAS CHANGED.*{endpoint.key}.*{other.key}.*remove its line"):
+            await restp.connect(other.addresses, known_hosts=hosts)
+        anybody = await restp.connect(other.addresses, trust_anybody=True)
+        assert anybody.peer_key == other.key
+        assert hosts.read_text().count("\n") == 1
+        with pytest.raises(ValueError, match="exclude each other"):
+            await restp.connect(other.addresses, key=other.key, trust_anybody=True)
+        hosts.write_text("rubbish\n")
+        with pytest.raises(ValueError, match="line 1"):
+            await restp.connect(endpoint.addresses, known_hosts=hosts)
+
+    run(story())
+
+
+def test_the_users_file_is_that_of_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    async def story():
+        endpoint = await restp.listen("127.0.0.1:0")
+        with pytest.warns(restp.FirstMeetingWarning):
+            await restp.connect(endpoint.addresses)
+        assert (tmp_path / "restp" / "known_peers").read_text() == f"127.0.0.1 {endpoint.key}\n"
 
     run(story())

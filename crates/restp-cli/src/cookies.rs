@@ -6,8 +6,8 @@
 //! What is lost or damaged costs a round trip, nothing more: a line that means nothing is left out, and counted so that it
 //! can be mentioned. Runs that end at the same time keep what each other was given.
 
-use crate::files;
 use restp::clock::unix_seconds;
+use restp::files;
 use restp::{Cookie, KeptCookie, PublicKey, Resumption, Token};
 use restp_base::time::Duration;
 use std::collections::BTreeMap;

@@ -1,29 +1,19 @@
 //! Keys in files. A secret key is its owner's alone: a file that others may read is refused, because then it is none.
 
 use crate::failure::Failure;
-use crate::files;
+use restp::files::{self, of_user};
 use restp::{PublicKey, SecretKey};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Longest list of keys that is read: 16 000 of them.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Longest file of a secret key that is read; it has 67 bytes.
 const MAX_SECRET_BYTES: u64 = 1 << 10;
-
-/// A file of this user that lasts, below `XDG_DATA_HOME` or `.local/share` in `HOME` (XDG Base Directory Specification).
-pub fn of_user(name: &str) -> Option<PathBuf> {
-    let absolute = |name| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("restp").join(name))
-}
 
 /// A new secret key.
 ///

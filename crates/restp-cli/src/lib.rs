@@ -2,16 +2,14 @@
 //! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv,
 //! `qlog` the format of traces.
 //!
-//! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`known_peers`], [`transfer`]) can be fuzzed.
+//! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
 mod args;
 mod commands;
 pub mod cookies;
 mod failure;
-mod files;
 mod interrupt;
 pub mod keys;
-pub mod known_peers;
 mod output;
 mod plan;
 mod progress;

@@ -6,15 +6,12 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3_async_runtimes::tokio::{future_into_py, get_runtime};
 use restp::{
-    Acceptance, Composition, EndpointConfig, Fault, Identity, Local, Preset, PublicKey, SecretKey, Security,
+    Acceptance, Composition, EndpointConfig, Identity, KnownHosts, Local, Preset, SecretKey, Security, Trust,
 };
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::Notify;
-
-/// Time for a host to answer although somebody says that another one is there.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// A host's transport on real sockets. Dropped or closed it takes no new connections; those it has go on.
 #[pyclass(frozen, module = "restp._restp")]
@@ -24,14 +21,28 @@ pub struct Endpoint {
     closing: Arc<Notify>,
     addresses: Vec<String>,
     key: Option<String>,
+    known_hosts: Option<KnownHosts>,
+}
+
+/// Whom an endpoint reaches.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Reaches {
+    /// The host with this public key.
+    key: Option<String>,
+    /// Those of this file, or of the user's.
+    known_hosts: Option<PathBuf>,
+    /// Whoever answers.
+    anybody: bool,
 }
 
 #[pymethods]
 impl Endpoint {
     /// Binds `local`. `profile` is a preset and `set` what differs from it; with `serve` connections to that port are
-    /// accepted. `secret` is the name of this host, a new one when None; `plain` leaves the seal out.
+    /// accepted. `secret` is the key of this host, a new one when None; `plain` leaves the seal out. `reaches` says who may be at
+    /// the other end of a connection that it opens, nobody when None.
     #[new]
-    #[pyo3(signature = (local, profile, set, serve=None, secret=None, plain=false))]
+    #[pyo3(signature = (local, profile, set, serve=None, secret=None, plain=false, reaches=None))]
     fn new(
         local: Vec<String>,
         profile: &str,
@@ -39,6 +50,7 @@ impl Endpoint {
         serve: Option<u16>,
         secret: Option<&str>,
         plain: bool,
+        reaches: Option<Reaches>,
     ) -> PyResult<Self> {
         let locals: Vec<Local> = local
             .iter()
@@ -48,13 +60,23 @@ impl Endpoint {
         if let Some(port) = serve {
             config = config.listen(port, Acceptance::Any);
         }
-        let security = match (plain, secret) {
-            (true, _) => Security::Plain,
-            (false, None) => Security::Sealed(Identity::fresh()?),
-            (false, Some(text)) => {
-                let secret: SecretKey = text.parse().map_err(impossible)?;
-                Security::Sealed(Identity::of(secret))
-            }
+        let trust = if plain {
+            Trust::Nobody
+        } else {
+            reaches.map_or(Ok(Trust::Nobody), Reaches::trust)?
+        };
+        let known_hosts = match &trust {
+            Trust::KnownHosts(hosts) => Some(hosts.clone()),
+            _ => None,
+        };
+        let identity = secret.map_or_else(
+            || Ok(Identity::fresh()?),
+            |text| text.parse::<SecretKey>().map(Identity::of).map_err(impossible),
+        )?;
+        let security = if plain {
+            Security::Plain
+        } else {
+            Security::Sealed(Identity { trust, ..identity })
         };
         let _runtime = get_runtime().enter();
         let host = restp::Endpoint::bind_with(&locals, config, security)
@@ -62,6 +84,7 @@ impl Endpoint {
         Ok(Endpoint {
             addresses: host.local_addrs().iter().map(SocketAddr::to_string).collect(),
             key: host.public_key().map(|key| key.to_string()),
+            known_hosts,
             host: Mutex::new(Some(Arc::new(host))),
             closing: Arc::new(Notify::new()),
         })
@@ -80,37 +103,27 @@ impl Endpoint {
     }
 
     /// Opens a connection over every pair of a bound address and one of `remote` that makes sense, and waits until it is
-    /// established. With `key` it reaches the host of that name or nobody.
-    fn connect<'py>(
-        &self,
-        py: Python<'py>,
-        remote: Vec<String>,
-        port: u16,
-        key: Option<&str>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    /// established with who may be there.
+    fn connect<'py>(&self, py: Python<'py>, remote: Vec<String>, port: u16) -> PyResult<Bound<'py, PyAny>> {
         let remotes: Vec<SocketAddr> = remote.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
         let host = self.host()?;
-        if let Some(text) = key {
-            let key: PublicKey = text.parse().map_err(impossible)?;
-            remotes.iter().for_each(|remote| host.expect(*remote, key));
-        }
         future_into_py(py, async move {
-            let opened = tokio::select! {
-                opened = host.connect_to(&remotes, port) => opened.map_err(|error| error.to_string()),
-                _ = host.other_key(&remotes, GRACE) => Err("another host answers there".into()),
-            };
-            opened.map(Connection::new).map_err(|error| {
-                let fault = remotes.iter().find_map(|remote| host.fault(*remote));
-                let why = match fault {
-                    None => String::new(),
-                    Some(Fault::Unwelcome) => "; it does not serve this host's key".into(),
-                    Some(Fault::OtherKey { expected, told }) => {
-                        format!("; the key expected is {expected}, and it says it has {told}")
-                    }
-                };
-                closed(&format!("{}: {error}{why}", remote.join(", ")))
-            })
+            let opened = host.connect_to(&remotes, port).await;
+            opened
+                .map(Connection::new)
+                .map_err(|error| closed(&format!("{}: {error}", remote.join(", "))))
         })
+    }
+
+    /// The names and keys of hosts that were met for the first time since the last call, and the file that remembers them.
+    fn met(&self) -> Vec<(String, String, PathBuf)> {
+        let hosts = self.known_hosts.iter();
+        hosts
+            .flat_map(|hosts| {
+                let met = hosts.take_met().into_iter();
+                met.map(|(name, key)| (name, key.to_string(), hosts.path().to_owned()))
+            })
+            .collect()
     }
 
     /// Waits for a connection that a peer opened; None once the endpoint is closed.
@@ -142,6 +155,22 @@ impl Endpoint {
             alone.close().await;
             Ok(())
         })
+    }
+}
+
+impl Reaches {
+    fn trust(self) -> PyResult<Trust> {
+        match (self.key, self.known_hosts, self.anybody) {
+            (Some(key), None, false) => key.parse().map(Trust::Key).map_err(impossible),
+            (None, None, true) => Ok(Trust::Anybody),
+            (None, file, false) => file
+                .map_or_else(KnownHosts::of_user, KnownHosts::load)
+                .map(Trust::KnownHosts)
+                .map_err(impossible),
+            _ => Err(impossible(
+                "key, known_hosts and trust_anybody exclude each other; say one of them",
+            )),
+        }
     }
 }
 

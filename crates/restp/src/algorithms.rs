@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use restp::algorithms::*;
-//! use restp::{Acceptance, Composition, Endpoint, EndpointConfig};
+//! use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
 //!
 //! /// A segment more per round trip, a quarter less per loss.
 //! #[derive(Debug)]
@@ -47,8 +47,9 @@
 //! };
 //! let config = EndpointConfig::new(composition.check()?);
 //!
-//! let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any))?;
-//! let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+//! let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any), Trust::Nobody)?;
+//! let key = server.public_key().ok_or("sealed")?;
+//! let client = Endpoint::bind("127.0.0.1:0".parse()?, config, Trust::Key(key))?;
 //! let connection = client.connect(server.local_addr(), 7).await?;
 //! connection.send("hello".into()).await?;
 //! let accepted = server.accept().await.ok_or("closed")?;

@@ -1,15 +1,19 @@
 //! What an async user holds of one connection.
 
+#[cfg(unix)]
+use crate::known_hosts::KnownHostsError;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, PathState, Read, WriteError};
 use restp_base::machine::{Machine, PathAddress};
 use restp_proto::ValidComposition;
+use restp_seal::PublicKey;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
@@ -33,6 +37,35 @@ pub enum ConnectError {
         "no address bound here reaches any of the peer's; bind one of the same IP version, and loopback for loopback only"
     )]
     NoPath,
+    /// The host has another key than the one expected.
+    #[error("{}", other_key(.remote, .expected, .told, .known.as_deref()))]
+    OtherKey {
+        /// Its address.
+        remote: SocketAddr,
+        /// The key that it must have.
+        expected: PublicKey,
+        /// The one it says it has.
+        told: PublicKey,
+        /// The file of known hosts, if that is where the key that is expected comes from.
+        known: Option<PathBuf>,
+    },
+    /// The host does not serve this one.
+    #[error(
+        "{remote} does not serve this host's key, {own}; let it in there, or come with a key that it knows"
+    )]
+    Unwelcome {
+        /// Its address.
+        remote: SocketAddr,
+        /// The key of this host.
+        own: PublicKey,
+    },
+    /// The addresses of one connection are those of several hosts.
+    #[error("the addresses are of several hosts, with the keys {}; open a connection to each", listed(.0))]
+    SeveralHosts(Vec<PublicKey>),
+    /// It was met for the first time, and cannot be remembered.
+    #[cfg(unix)]
+    #[error(transparent)]
+    KnownHosts(#[from] KnownHostsError),
     /// The machine could not open it.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -42,6 +75,26 @@ pub enum ConnectError {
     /// The endpoint's driver has ended, with its runtime or by a fault.
     #[error("the endpoint has stopped; bind a new one")]
     Stopped,
+}
+
+/// Both keys, and the way out.
+fn other_key(remote: &SocketAddr, expected: &PublicKey, told: &PublicKey, known: Option<&Path>) -> String {
+    let keys = format!("the key expected is {expected}, and it says it has {told}");
+    match known.map(Path::display) {
+        Some(file) => format!(
+            "THE KEY OF {remote} HAS CHANGED: {keys}; somebody may be in between. If you know that the host has a new key, remove \
+             its line from {file}, or say the new key (its ticket has it); if it is one of several hosts at that address, add a \
+             line with port and key"
+        ),
+        None => format!(
+            "{remote} is not the host that is meant: {keys}; say the key that the right host shows now"
+        ),
+    }
+}
+
+fn listed(keys: &[PublicKey]) -> String {
+    let keys: Vec<_> = keys.iter().map(PublicKey::to_string).collect();
+    keys.join(" and ")
 }
 
 impl ConnectError {
@@ -87,15 +140,16 @@ pub struct PathEvent {
 /// still delivered, and what the peer still sends is dropped.
 ///
 /// ```
-/// use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
+/// use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset, Trust};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut composition = Preset::named("default").ok_or("no such preset")?.composition();
 /// composition.set("framing", "fixed")?; // one send is one receive
 /// let config = EndpointConfig::new(composition.check()?);
-/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Exact))?;
-/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Exact), Trust::Nobody)?;
+/// let key = server.public_key().ok_or("sealed")?;
+/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config, Trust::Key(key))?;
 ///
 /// let asking = client.connect(server.local_addr(), 7).await?;
 /// let answering = server.accept().await.ok_or("closed")?;
@@ -362,7 +416,7 @@ impl<M: Machine> Connection<M> {
 
 impl Connection {
     /// The key of the host at the other end, once it has proved it; `None` without a seal.
-    pub fn peer_key(&self) -> Option<restp_seal::PublicKey> {
+    pub fn peer_key(&self) -> Option<PublicKey> {
         self.shared.lock().machine.seal()?.flow_key(self.flow)
     }
 

@@ -6,22 +6,18 @@ use crate::locals::{self, Local, Locals, makes_sense};
 use crate::netlink::Changes;
 use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
-use crate::transport::{Identity, Security, Transport, random};
+use crate::transport::{Identity, Security, Transport, Trust, random};
 use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_base::observe::Observer;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
-use restp_seal::{Fault, PublicKey, SealStats, Token};
+use restp_seal::{PublicKey, SealStats, Token};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-
-/// How often it is looked whether somebody has said that a host has another key.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A host's transport on real sockets: ResTP, or any other [`Machine`].
 ///
@@ -30,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// One socket carries many connections, and each may have a composition of its own kind:
 ///
 /// ```
-/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset};
+/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset, Trust};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,9 +34,10 @@ const LOOK: Duration = Duration::from_millis(100);
 ///     let preset = Preset::named(name).ok_or("no such preset")?;
 ///     Ok(EndpointConfig::new(preset.composition().check()?))
 /// };
-/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?.listen(7, Acceptance::Any))?;
-/// let files = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?)?;
-/// let telemetry = Endpoint::bind("127.0.0.1:0".parse()?, config("unrel")?)?;
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?.listen(7, Acceptance::Any), Trust::Nobody)?;
+/// let key = server.public_key().ok_or("sealed")?;
+/// let files = Endpoint::bind("127.0.0.1:0".parse()?, config("default")?, Trust::Key(key))?;
+/// let telemetry = Endpoint::bind("127.0.0.1:0".parse()?, config("unrel")?, Trust::Key(key))?;
 ///
 /// let reliable = files.connect(server.local_addr(), 7).await?;
 /// let datagrams = telemetry.connect(server.local_addr(), 7).await?;
@@ -55,14 +52,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// # }
 /// ```
 pub struct Endpoint<M: Machine = Transport> {
-    shared: Arc<Shared<M>>,
+    pub(crate) shared: Arc<Shared<M>>,
 }
 
 impl Endpoint {
     /// A ResTP host with one socket. Port 0 lets the system choose.
     ///
-    /// Datagrams are authenticated and encrypted; the host has a name of its own, and learns those of others when it first
-    /// meets them. [`Endpoint::bind_with`] takes a name that lasts, and [`Endpoint::expect`] the names of others.
+    /// Datagrams are authenticated and encrypted under a key of its own; `trust` says whom it reaches.
+    /// [`Endpoint::bind_with`] takes a key that lasts.
     ///
     /// On real networks initial sequence numbers and cookies must not be guessed (OP-17, OP-30; RFC 6528): they are
     /// keyed with the system's randomness, whatever `config` says.
@@ -70,30 +67,31 @@ impl Endpoint {
     /// # Errors
     /// When the address cannot be bound, the system gives no randomness, or there is no tokio runtime with I/O
     /// and time around.
-    pub fn bind(local: SocketAddr, config: EndpointConfig) -> io::Result<Self> {
-        Self::bind_all(&[local], config)
+    pub fn bind(local: SocketAddr, config: EndpointConfig, trust: Trust) -> io::Result<Self> {
+        Self::bind_all(&[local], config, trust)
     }
 
     /// A ResTP host with one socket per local address.
     ///
     /// # Errors
     /// Those of [`Endpoint::bind`], or when there is no address.
-    pub fn bind_all(local: &[SocketAddr], config: EndpointConfig) -> io::Result<Self> {
+    pub fn bind_all(local: &[SocketAddr], config: EndpointConfig, trust: Trust) -> io::Result<Self> {
         let locals: Vec<Local> = local.iter().copied().map(Local::Address).collect();
-        Self::bind_locals(&locals, config)
+        Self::bind_locals(&locals, config, trust)
     }
 
     /// A ResTP host on addresses and interfaces. Where the kernel tells of changes (Linux), sockets follow the addresses
     /// of the interfaces, and so do the paths of connections made by [`Endpoint::open_to`]. Datagrams are sealed, under a
-    /// name of its own.
+    /// key of its own.
     ///
     /// # Errors
     /// Those of [`Endpoint::bind`], or when an interface has no address.
-    pub fn bind_locals(locals: &[Local], config: EndpointConfig) -> io::Result<Self> {
-        Self::bind_with(locals, config, Security::Sealed(Identity::fresh()?))
+    pub fn bind_locals(locals: &[Local], config: EndpointConfig, trust: Trust) -> io::Result<Self> {
+        let identity = Identity::fresh()?;
+        Self::bind_with(locals, config, Security::Sealed(Identity { trust, ..identity }))
     }
 
-    /// The same with a name that lasts, or without a seal.
+    /// The same with a key that lasts, or without a seal.
     ///
     /// # Errors
     /// Those of [`Endpoint::bind_locals`].
@@ -108,41 +106,6 @@ impl Endpoint {
     /// This host's name; `None` without a seal.
     pub fn public_key(&self) -> Option<PublicKey> {
         Some(self.shared.lock().machine.seal()?.public_key())
-    }
-
-    /// The host at `remote` has `key`: connections opened from now on reach it or nobody.
-    pub fn expect(&self, remote: SocketAddr, key: PublicKey) {
-        if let Some(sealed) = self.shared.lock().machine.seal_mut() {
-            sealed.expect(remote, key);
-        }
-    }
-
-    /// The key of the host at `remote`, once it has proved it and was heard from there.
-    pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
-        self.shared.lock().machine.seal()?.peer_key(remote)
-    }
-
-    /// Why the host at `remote` could not be talked to, as far as its key or ours is concerned.
-    pub fn fault(&self, remote: SocketAddr) -> Option<Fault> {
-        self.shared.lock().machine.seal()?.fault(remote)
-    }
-
-    /// Waits until somebody says that the host at one of `remotes` has another key than the one expected, and then for as
-    /// long as `grace` whether it answers all the same: anybody can say so, and only an answer of the host is proof.
-    pub async fn other_key(&self, remotes: &[SocketAddr], grace: Duration) -> Fault {
-        let told = || {
-            let mut faults = remotes.iter().filter_map(|remote| self.fault(*remote));
-            faults.find(|fault| matches!(fault, Fault::OtherKey { .. }))
-        };
-        loop {
-            if told().is_some() {
-                tokio::time::sleep(grace).await;
-            }
-            match told() {
-                Some(fault) => return fault,
-                None => tokio::time::sleep(LOOK).await,
-            }
-        }
     }
 
     /// Tokens that hosts gave, to be kept as cookies are: with both, data need not wait for a round trip.
@@ -263,23 +226,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         paths.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// Opens one connection over every pair of a bound address and one of `remotes` that makes sense
-    /// ([`Endpoint::paths_to`]), and returns at once. Addresses that an interface bound by [`Endpoint::bind_locals`] gets
-    /// later become paths as well.
-    ///
-    /// The first paths race, each 25 ms after the one before, so that a dead one delays nobody; then the others join.
-    ///
-    /// # Errors
-    /// When no local socket reaches any of `remotes`, or there are several pairs and the composition has one path.
-    pub fn open_to(&self, remotes: &[SocketAddr], port: u16) -> Result<Connection<M>, ConnectError> {
-        let connection = self.open_paths(&self.paths_to(remotes), port)?;
-        if let Some(state) = self.shared.lock().flows.get_mut(&connection.id()) {
-            state.remotes = remotes.to_vec();
-        }
-        Ok(connection)
-    }
-
-    /// The same over exactly these paths, in this order.
+    /// Opens one connection over exactly these paths, in this order, and returns at once.
     ///
     /// # Errors
     /// When there is none, a local address is not bound, or there are several and the composition has one path.
@@ -294,19 +241,9 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         Ok(connection)
     }
 
-    /// [`Endpoint::open_to`], and waits until it is established.
-    ///
-    /// # Errors
-    /// Those of [`Endpoint::open_to`], and the reason when the connection ended before it began.
-    pub async fn connect_to(&self, remotes: &[SocketAddr], port: u16) -> Result<Connection<M>, ConnectError> {
-        let connection = self.open_to(remotes, port)?;
-        connection.established().await.map_err(ConnectError::Closed)?;
-        Ok(connection)
-    }
-
     /// Opens a connection to the service `port` of the host at `remote` and returns at once: what is written now
     /// goes with the first datagrams where the composition allows it (opportunistic set-up, towards a server whose cookie this endpoint
-    /// has). [`Connection::established`] tells when both sides know of it.
+    /// has). [`Connection::established`] tells when both sides know of it, [`Endpoint::confirm`] also who the other side is.
     ///
     /// # Errors
     /// When no local socket reaches `remote` or the machine cannot open the flow.
@@ -345,16 +282,6 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         core.wake_driver();
         drop(core);
         Ok(Connection::new(self.shared.clone(), flow))
-    }
-
-    /// Opens a connection and waits until it is established.
-    ///
-    /// # Errors
-    /// Those of [`Endpoint::open`], and the reason when the connection ended before it began.
-    pub async fn connect(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
-        let connection = self.open(remote, port)?;
-        connection.established().await.map_err(ConnectError::Closed)?;
-        Ok(connection)
     }
 
     /// Waits for a connection that a peer opened. `None` when the endpoint has stopped.

@@ -9,21 +9,24 @@
 //! | `shared` | the machine behind the lock that driver and handles share |
 //! | `driver` | the loop of the simulator's host, over sockets: generic over [`Machine`](restp_base::machine::Machine) |
 //! | `transport` | ResTP with or without a seal under it |
+//! | [`known_hosts`], [`files`] | hosts that were met before, and files that several processes share |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | `dial` | connections that an endpoint opens, and who is at their other end |
 //! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
 //!
 //! ```
-//! use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
+//! use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset, Trust};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let preset = Preset::named("3wh-arq").ok_or("no such preset")?;
 //! let config = EndpointConfig::new(preset.composition().check()?);
 //!
-//! let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any))?;
+//! let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any), Trust::Nobody)?;
+//! let key = server.public_key().ok_or("sealed")?;
 //! let address = server.local_addr();
 //! let serving = tokio::spawn(async move {
 //!     while let Some(connection) = server.accept().await {
@@ -35,7 +38,7 @@
 //!     Ok::<(), restp::SendError>(())
 //! });
 //!
-//! let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+//! let client = Endpoint::bind("127.0.0.1:0".parse()?, config, Trust::Key(key))?;
 //! let connection = client.connect(address, 7).await?;
 //! connection.send("hello".into()).await?;
 //! assert_eq!(connection.recv().await, Some("hello".into()));
@@ -48,10 +51,15 @@
 pub mod algorithms;
 pub mod clock;
 pub mod connection;
+mod dial;
 mod driver;
 #[cfg(unix)]
 pub mod emulator;
 pub mod endpoint;
+#[cfg(unix)]
+pub mod files;
+#[cfg(unix)]
+pub mod known_hosts;
 mod locals;
 mod netlink;
 mod shared;
@@ -62,6 +70,8 @@ mod watch;
 
 pub use connection::{ConnectError, Connection, PathEvent, SendError};
 pub use endpoint::Endpoint;
+#[cfg(unix)]
+pub use known_hosts::{KnownHosts, KnownHostsError};
 pub use locals::{Local, LocalError};
 pub use restp_base::flow::{CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
@@ -71,4 +81,4 @@ pub use restp_proto::{Cookie, KeptCookie, PathMode};
 pub use restp_seal::{Clients, Fault, KeyError, PublicKey, Resumption, SealStats, SecretKey, Token};
 pub use socket::SocketStats;
 pub use stream::Stream;
-pub use transport::{Identity, Security, Transport};
+pub use transport::{Identity, Security, Transport, Trust};

@@ -19,15 +19,16 @@ const WRITE_BYTES: usize = 16 * 1024;
 /// dropped before, it breaks the connection off.
 ///
 /// ```
-/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset};
+/// use restp::{Acceptance, Endpoint, EndpointConfig, Preset, Trust};
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let preset = Preset::named("default").ok_or("no such preset")?;
 /// let config = EndpointConfig::new(preset.composition().check()?);
-/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any))?;
-/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config)?;
+/// let server = Endpoint::bind("127.0.0.1:0".parse()?, config.clone().listen(7, Acceptance::Any), Trust::Nobody)?;
+/// let key = server.public_key().ok_or("sealed")?;
+/// let client = Endpoint::bind("127.0.0.1:0".parse()?, config, Trust::Key(key))?;
 ///
 /// let mut sending = client.connect(server.local_addr(), 7).await?.into_stream();
 /// let mut receiving = server.accept().await.ok_or("closed")?.into_stream();

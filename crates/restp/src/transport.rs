@@ -1,13 +1,44 @@
 //! ResTP with or without a seal under it: one machine for both, chosen when an endpoint is bound.
 
+#[cfg(unix)]
+use crate::known_hosts::KnownHosts;
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
-use restp_seal::{Clients, SealConfig, Sealed, SecretKey};
+use restp_seal::{Clients, PublicKey, SealConfig, Sealed, SecretKey};
 use std::io;
+use std::net::SocketAddr;
+
+/// Who may be at the other end of a connection that a host opens.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Nobody: whom this endpoint reaches is told to it address by address ([`Endpoint::expect`](crate::Endpoint::expect)). For
+    /// hosts that only serve.
+    Nobody,
+    /// The host with this key.
+    Key(PublicKey),
+    /// The host that is known under the name of the address. Whoever is met under a new one is believed once, and remembered before
+    /// anything is written to him ([`Endpoint::connect`](crate::Endpoint::connect)).
+    #[cfg(unix)]
+    KnownHosts(KnownHosts),
+    /// Whoever answers, and nothing is remembered: somebody in between is not noticed, now or later.
+    Anybody,
+}
+
+impl Trust {
+    /// The key that the host at `remote` must have.
+    fn key_of(&self, #[cfg_attr(not(unix), expect(unused))] remote: SocketAddr) -> Option<PublicKey> {
+        match self {
+            #[cfg(unix)]
+            Trust::KnownHosts(hosts) => hosts.key_of(remote),
+            Trust::Key(key) => Some(*key),
+            Trust::Nobody | Trust::Anybody => None,
+        }
+    }
+}
 
 /// What a host shows of itself, and whom it talks to.
 #[derive(Clone, Debug)]
@@ -16,20 +47,20 @@ pub struct Identity {
     pub secret: SecretKey,
     /// Whom it serves.
     pub clients: Clients,
-    /// May it talk to hosts whose key is not known yet?
-    pub first_use: bool,
+    /// Whom it reaches when it opens a connection to an address that [`Endpoint::expect`](crate::Endpoint::expect) says nothing of.
+    pub trust: Trust,
     /// Does it accept a connection only when the host at the other end has proved its key? Otherwise one that begins with early
     /// data is accepted before that, and [`Connection::peer_key`](crate::Connection::peer_key) is `None` until then.
     pub awaits_proof: bool,
 }
 
 impl Identity {
-    /// A host with this name that serves everybody, and learns the keys of others when it first meets them.
+    /// A host with this name that serves everybody, and reaches those that it is told the keys of.
     pub fn of(secret: SecretKey) -> Self {
         Identity {
             secret,
             clients: Clients::All,
-            first_use: true,
+            trust: Trust::Nobody,
             awaits_proof: false,
         }
     }
@@ -58,8 +89,8 @@ pub enum Security {
 pub enum Transport {
     /// The engine as it is.
     Plain(Box<restp_proto::Endpoint>),
-    /// With a seal under it.
-    Sealed(Box<Sealed<restp_proto::Endpoint>>),
+    /// With a seal under it, which asks for the keys of the hosts that it trusts.
+    Sealed(Box<Sealed<restp_proto::Endpoint>>, Trust),
 }
 
 /// Payload of a segment where nothing else is said: with the seal and every header it stays below the 1500 bytes of an
@@ -75,41 +106,61 @@ impl Transport {
         let seal = SealConfig {
             clients: identity.clients,
             serves: !config.listeners.is_empty(),
-            first_use: identity.first_use,
+            first_use: !matches!(identity.trust, Trust::Nobody),
             awaits_proof: identity.awaits_proof,
             fast_aes: has_fast_aes(),
             ..SealConfig::new(identity.secret, random()?, bare_request)
         };
         let engine = restp_proto::Endpoint::new(with_room_for_seal(config));
-        Ok(Transport::Sealed(Box::new(Sealed::new(engine, seal))))
+        Ok(Transport::Sealed(
+            Box::new(Sealed::new(engine, seal)),
+            identity.trust,
+        ))
     }
 
     /// The engine, whatever is under it.
     pub fn engine(&self) -> &restp_proto::Endpoint {
         match self {
             Transport::Plain(engine) => engine,
-            Transport::Sealed(sealed) => sealed.inner(),
+            Transport::Sealed(sealed, _) => sealed.inner(),
         }
     }
 
     pub(crate) fn engine_mut(&mut self) -> &mut restp_proto::Endpoint {
         match self {
             Transport::Plain(engine) => engine,
-            Transport::Sealed(sealed) => sealed.inner_mut(),
+            Transport::Sealed(sealed, _) => sealed.inner_mut(),
         }
     }
 
     pub(crate) fn seal(&self) -> Option<&Sealed<restp_proto::Endpoint>> {
         match self {
             Transport::Plain(_) => None,
-            Transport::Sealed(sealed) => Some(sealed),
+            Transport::Sealed(sealed, _) => Some(sealed),
         }
     }
 
     pub(crate) fn seal_mut(&mut self) -> Option<&mut Sealed<restp_proto::Endpoint>> {
         match self {
             Transport::Plain(_) => None,
-            Transport::Sealed(sealed) => Some(sealed),
+            Transport::Sealed(sealed, _) => Some(sealed),
+        }
+    }
+
+    /// The key that the host at `remote` must have.
+    pub(crate) fn expected(&self, remote: SocketAddr) -> Option<PublicKey> {
+        match self {
+            Transport::Plain(_) => None,
+            Transport::Sealed(sealed, trust) => sealed.expected(remote).or_else(|| trust.key_of(remote)),
+        }
+    }
+
+    /// Where keys of hosts that are met for the first time are remembered.
+    #[cfg(unix)]
+    pub(crate) fn known_hosts(&self) -> Option<&KnownHosts> {
+        match self {
+            Transport::Sealed(_, Trust::KnownHosts(hosts)) => Some(hosts),
+            _ => None,
         }
     }
 }
@@ -153,13 +204,17 @@ macro_rules! each {
     ($self:ident, $machine:ident => $call:expr) => {
         match $self {
             Transport::Plain($machine) => $call,
-            Transport::Sealed($machine) => $call,
+            Transport::Sealed($machine, _) => $call,
         }
     };
 }
 
 impl Flow for Transport {
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
+        let expected = self.expected(path.remote);
+        if let (Some(sealed), Some(key)) = (self.seal_mut(), expected) {
+            sealed.expect(path.remote, key);
+        }
         each!(self, machine => machine.open(now, path, port))
     }
     fn add_path(
@@ -228,7 +283,10 @@ mod tests {
     /// What a sealed endpoint with the key `secret` sends first.
     fn first_word(secret: &SecretKey) -> Vec<u8> {
         let config = EndpointConfig::new(Composition::default().check().expect("valid"));
-        let security = Security::Sealed(Identity::of(secret.clone()));
+        let security = Security::Sealed(Identity {
+            trust: Trust::Key(SecretKey::from_chance([2; 32]).public()),
+            ..Identity::of(secret.clone())
+        });
         let mut transport = Transport::new(config, security).expect("chance");
         let path = PathAddress {
             local: ([127, 0, 0, 1], 1).into(),

@@ -19,7 +19,7 @@ struct Key {
 /// # Errors
 /// Exit code 2 when the file exists or cannot be written.
 pub fn execute(arguments: &Keygen, output: Output) -> Result<(), Failure> {
-    let file = arguments.file.clone().or_else(|| keys::of_user("key"));
+    let file = arguments.file.clone().or_else(|| restp::files::of_user("key"));
     let Some(file) = file else {
         return Err(Failure::input(
             "neither XDG_DATA_HOME nor HOME says where to keep a key; name a file",

@@ -16,7 +16,8 @@ use crate::transfer::{
 };
 use restp::clock::Clock;
 use restp::{
-    CloseReason, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode, Security,
+    CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode,
+    Security,
 };
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -46,8 +47,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         );
     }
     let config = EndpointConfig::new(composition);
-    let security = security(arguments)?;
     let trust = Trust::of(arguments, &addresses)?;
+    let security = security(arguments, &trust)?;
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let source = Source::open(&arguments.file).map_err(Failure::input)?;
     transfer::check_name(source.name()).map_err(Failure::input)?;
@@ -79,7 +80,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
-        let result = trust.learn(&endpoint).and(result);
+        trust.report();
         if let Some(visits) = &visits {
             visits.keep(&endpoint, result.as_ref().ok());
         }
@@ -141,13 +142,16 @@ fn asks_for_several(arguments: &Send, addresses: &[SocketAddr]) -> bool {
 }
 
 /// Sealed under this user's key, unless the user wants neither.
-fn security(arguments: &Send) -> Result<Security, Failure> {
+fn security(arguments: &Send, trust: &Trust) -> Result<Security, Failure> {
     if arguments.seal.plain {
         warn_of_plain();
         return Ok(Security::Plain);
     }
     let secret = keys::identity(arguments.seal.key.as_deref())?;
-    Ok(Security::Sealed(Identity::of(secret)))
+    Ok(Security::Sealed(Identity {
+        trust: trust.policy(),
+        ..Identity::of(secret)
+    }))
 }
 
 fn bind(
@@ -204,11 +208,14 @@ impl Plan<'_> {
             let early = endpoint
                 .open_to(&self.addresses, SERVICE_PORT)
                 .map_err(unreachable)?;
-            return self.transmit(&early, source, clock).await;
+            return self
+                .transmit_early(endpoint, &early, &self.addresses, source, clock)
+                .await;
         }
         let others = self.addresses.iter().copied().filter(|other| *other != first);
         let others: Vec<_> = others.collect();
         let early = endpoint.open(first, SERVICE_PORT).map_err(unreachable)?;
+        let there = [first];
         let elsewhere = async {
             let silent = timeout(HEAD_START, early.established()).await.is_err();
             match others.as_slice() {
@@ -217,12 +224,34 @@ impl Plan<'_> {
             }
         };
         let instead = tokio::select! {
-            outcome = self.transmit(&early, source, clock) => return outcome,
+            outcome = self.transmit_early(endpoint, &early, &there, source, clock) => return outcome,
             Some(instead) = elsewhere => instead,
         };
         early.abort();
         let again = Source::open(self.file).map_err(Failure::input)?;
         self.transmit(&instead, again, clock).await
+    }
+
+    /// The same over a connection of which is not known yet whether it reaches who is meant.
+    async fn transmit_early(
+        &self,
+        endpoint: &Endpoint,
+        early: &Connection,
+        remotes: &[SocketAddr],
+        source: Source,
+        clock: Clock,
+    ) -> Result<Outcome, Failure> {
+        let stranger = async {
+            match endpoint.confirm(early, remotes).await {
+                // Why it ended is said of the transfer.
+                Ok(()) | Err(ConnectError::Closed(_)) => std::future::pending().await,
+                Err(error) => error,
+            }
+        };
+        tokio::select! {
+            outcome = self.transmit(early, source, clock) => outcome,
+            error = stranger => Err(Failure::operation(error)),
+        }
     }
 
     /// Sends the file over a connection that is open or being opened.

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{Ended, Receiver, Running, content, dies_after, emulate, restp, says, wait_until, write};
+use crate::common::{Ended, Receiver, Running, content, dies_after, emulate, restp, says, write};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What `restp keygen FILE` printed.
 fn keygen(path: &Path) -> String {
@@ -113,9 +114,19 @@ fn begin(data: &Path, file: &Path, to: &str) -> Running {
 fn runs_at_the_same_time_remember_every_host_they_met() {
     let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = write(folder.path(), "note.txt", b"to all of them");
-    let receivers: Vec<_> = (0..4).map(|_| Receiver::start(&["--open"])).collect();
+    let receivers: Vec<_> = (1..5)
+        .map(|host| {
+            let dir = folder.path().join(format!("to-{host}"));
+            let dir = dir.to_str().unwrap();
+            let listen = format!("127.0.0.{host}:0");
+            let mut running =
+                Running::start(&["recv", "--json", "--open", "--listen", &listen, "--dir", dir]);
+            let address = running.json()["addresses"][0].as_str().unwrap().to_owned();
+            (running, address)
+        })
+        .collect();
     let runs: Vec<_> = (receivers.iter())
-        .map(|receiver| begin(data.path(), &file, &receiver.address))
+        .map(|(_, address)| begin(data.path(), &file, address))
         .collect();
     for run in runs {
         let ended = run.end();
@@ -123,9 +134,51 @@ fn runs_at_the_same_time_remember_every_host_they_met() {
         assert!(ended.stderr.contains("is remembered"), "{ended:?}");
     }
     let text = fs::read_to_string(known_peers(data.path())).unwrap();
-    for receiver in &receivers {
-        assert!(text.contains(&format!("{} ", receiver.address)), "{text}");
+    for host in 1..5 {
+        assert!(text.contains(&format!("127.0.0.{host} ")), "{text}");
     }
+}
+
+/// It takes another port, and has the key that it had.
+#[test]
+fn a_receiver_that_starts_again_is_known() {
+    let (data, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = write(folder.path(), "note.txt", b"once more");
+    for turn in 0..2 {
+        let receiver = Receiver::start(&["--open"]);
+        let ended = begin(data.path(), &file, &receiver.address).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(
+            ended.stderr.contains("for the first time"),
+            turn == 0,
+            "{ended:?}"
+        );
+    }
+    let other = folder.path().join("other.key");
+    keygen(&other);
+    let stranger = Receiver::start(&["--open", "--key", other.to_str().unwrap()]);
+    let ended = begin(data.path(), &file, &stranger.address).end();
+    says(&ended, 1, &["HAS CHANGED", "add a line with port"]);
+    assert!(stranger.names().is_empty());
+}
+
+#[test]
+fn without_a_place_to_remember_nobody_is_met_for_the_first_time() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::start(&["--open"]));
+    let file = write(folder.path(), "note.txt", b"to whom?");
+    let run = |to: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
+        command.args(["send", file.to_str().unwrap(), to]).env_clear();
+        command.output().unwrap()
+    };
+    let refused = run(&receiver.address);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        refused.status.code() == Some(2) && said.contains("XDG_DATA_HOME"),
+        "{said}"
+    );
+    assert!(receiver.names().is_empty());
+    assert!(run(&receiver.ticket).status.success(), "its ticket says all");
 }
 
 #[test]
@@ -135,16 +188,16 @@ fn another_key_that_another_run_met_meanwhile_is_loud_and_stays() {
     let receiver = Receiver::start(&["--open"]);
     let mut path = emulate(
         &receiver.address,
-        &format!("rate = \"20 Mbit/s\"\n{}", dies_after(100)),
+        &format!("rate = \"20 Mbit/s\"\n{}", dies_after(0)),
     );
     let file = write(folder.path(), "note.bin", &content(300_000));
     let run = begin(data.path(), &file, &path.address);
-    wait_until("the transfer begins", || !receiver.names().is_empty());
-    let line = format!("{} {other}\n", path.address);
-    fs::write(known_peers(data.path()), &line).unwrap();
     path.await_loss();
+    let line = format!("127.0.0.1 {other}\n");
+    fs::write(known_peers(data.path()), &line).unwrap();
     path.heal();
-    says(&run.end(), 1, &["IS IN DOUBT", &path.address, &other, "ticket"]);
+    says(&run.end(), 1, &["IS IN DOUBT", "127.0.0.1", &other, "ticket"]);
+    assert!(receiver.names().is_empty(), "nothing was said to either");
     assert_eq!(fs::read_to_string(known_peers(data.path())).unwrap(), line);
 }
 

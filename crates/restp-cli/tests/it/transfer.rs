@@ -5,7 +5,7 @@
 use crate::common::{PATIENCE, Receiver, Running, content, emulate, names, restp, wait_until, write};
 use bytes::Bytes;
 use nix::sys::signal::Signal;
-use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Preset};
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Preset, Trust};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -173,7 +173,7 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
     let address = receiver.address.parse().unwrap();
     let knock = async |composition: Composition| {
         let config = EndpointConfig::new(composition.check().unwrap());
-        let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+        let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
         let connection = endpoint.connect(address, SERVICE_PORT).await.unwrap();
         let _ = connection.send(Bytes::from(offer(2, b"a", b""))).await;
         connection
@@ -208,7 +208,7 @@ pub fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
 /// What a receiver answers to these bytes: kinds and bodies.
 pub async fn answers(address: &str, bytes: Vec<u8>) -> Vec<(u8, Vec<u8>)> {
     let config = EndpointConfig::new(Composition::default().check().unwrap());
-    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
     let connection: Connection = endpoint
         .connect(address.parse().unwrap(), SERVICE_PORT)
         .await

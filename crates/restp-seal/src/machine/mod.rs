@@ -124,6 +124,11 @@ impl<M: Machine> Sealed<M> {
         self.hosts.expect(remote, key);
     }
 
+    /// The key that the host at `remote` must have, if one was said.
+    pub fn expected(&self, remote: SocketAddr) -> Option<PublicKey> {
+        self.hosts.expected(remote)
+    }
+
     /// The key of the host at `remote`, once it has proved it and was heard from there.
     pub fn peer_key(&self, remote: SocketAddr) -> Option<PublicKey> {
         self.peers.key_at(remote)
@@ -172,7 +177,7 @@ impl<M: Machine> Sealed<M> {
         }
         if key.is_none() && !self.config.first_use {
             return Err(OpenError::Unsupported(format!(
-                "the key of {remote} is not known; give it, or allow a first use"
+                "the key of {remote} is not known, and this endpoint meets nobody for the first time: say which key is expected there"
             )));
         }
         Ok(self.peers.meet_server(key, remote))

@@ -2,7 +2,7 @@
 //! of its own, and the `ip` tool; where these are missing the test says so and shows nothing.
 #![cfg(target_os = "linux")]
 
-use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Local, PathEvent, PathState};
+use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Local, PathEvent, PathState, Trust};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -72,9 +72,10 @@ async fn an_unbound_connection_follows_the_routes() {
     let server = Endpoint::bind(
         "10.9.0.1:0".parse().expect("an address"),
         config().listen(PORT, Acceptance::Any),
+        Trust::Nobody,
     );
     let server = server.expect("bound");
-    let client = Endpoint::bind(any, config()).expect("bound");
+    let client = Endpoint::bind(any, config(), Trust::Anybody).expect("bound");
     change("add", "10.9.0.2");
     leave_from("10.9.0.2");
     let connection = within("set-up", client.connect(server.local_addr(), PORT)).await;
@@ -142,8 +143,9 @@ async fn story() {
     change("add", "10.9.0.1");
     an_unbound_connection_follows_the_routes().await;
     let any = "0.0.0.0:0".parse().expect("an address");
-    let server = Endpoint::bind(any, config().listen(PORT, Acceptance::Any)).expect("bound");
-    let client = Endpoint::bind_locals(&[Local::Interface("lo".into())], config()).expect("bound");
+    let server = Endpoint::bind(any, config().listen(PORT, Acceptance::Any), Trust::Nobody).expect("bound");
+    let client =
+        Endpoint::bind_locals(&[Local::Interface("lo".into())], config(), Trust::Anybody).expect("bound");
     let remote = SocketAddr::new(address("10.9.0.1"), server.local_addr().port());
     let connection = within("set-up", client.connect_to(&[remote], PORT))
         .await

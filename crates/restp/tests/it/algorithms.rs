@@ -5,7 +5,7 @@ use bytes::Bytes;
 use restp::algorithms::{
     Congestion, CongestionChoice, CongestionEvent, CongestionSnapshot, CustomCongestion, PathView, Rate,
 };
-use restp::{Acceptance, Composition, Endpoint, EndpointConfig};
+use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
 use std::sync::{Arc, Mutex};
 
 const DATA_BYTES: usize = 300_000;
@@ -64,8 +64,9 @@ async fn a_controller_from_outside_sees_what_happens_and_its_window_binds() {
     let segment_bytes = u64::from(composition.segment_bytes);
     let own = EndpointConfig::new(composition.check().expect("valid"));
     let peers = EndpointConfig::new(Composition::default().check().expect("valid"));
-    let server = Endpoint::bind(loopback(), peers.listen(PORT, Acceptance::Any)).expect("loopback");
-    let client = Endpoint::bind(loopback(), own).expect("loopback");
+    let server =
+        Endpoint::bind(loopback(), peers.listen(PORT, Acceptance::Any), Trust::Nobody).expect("loopback");
+    let client = Endpoint::bind(loopback(), own, Trust::Anybody).expect("loopback");
     let connection = within("connect", client.connect(server.local_addr(), PORT))
         .await
         .expect("served");

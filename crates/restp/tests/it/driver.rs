@@ -1,5 +1,6 @@
 //! The driver's generic part, shown with a toy transport over loopback: what any machine may rely on.
 
+use crate::common::connect;
 use crate::toy::{CLOSED_PORT, FAULT, SEGMENT_BYTES, Toy};
 use bytes::Bytes;
 use restp::{CloseReason, ConnectError, Endpoint, SendError};
@@ -35,7 +36,7 @@ async fn messages_cross_in_order_and_both_sides_learn_of_the_end() {
     let (server, client) = (endpoint(), endpoint());
     let address = server.local_addr();
     let sender = tokio::spawn(async move {
-        let connection = client.connect(address, PORT).await.unwrap();
+        let connection = connect(&client, address, PORT).await.unwrap();
         for number in 0..5000 {
             connection.send(message(number, SEGMENT_BYTES)).await.unwrap();
         }
@@ -60,7 +61,7 @@ async fn messages_cross_in_order_and_both_sides_learn_of_the_end() {
 #[tokio::test]
 async fn bulk_leaves_in_batches() {
     let (server, client) = (endpoint(), endpoint());
-    let connection = client.connect(server.local_addr(), PORT).await.unwrap();
+    let connection = connect(&client, server.local_addr(), PORT).await.unwrap();
     let accepted = server.accept().await.unwrap();
     let reading = tokio::spawn(async move {
         let mut count = 0;
@@ -110,7 +111,7 @@ async fn many_connections_share_two_sockets() {
     for number in 0..50 {
         let client = client.clone();
         clients.spawn(async move {
-            let connection = client.connect(address, PORT).await.unwrap();
+            let connection = connect(&client, address, PORT).await.unwrap();
             for round in 0..20 {
                 let sent = message(number * 1000 + round, 100);
                 connection.send(sent.clone()).await.unwrap();
@@ -133,7 +134,7 @@ async fn many_connections_share_two_sockets() {
 async fn a_dropped_connection_is_broken_off_and_a_finished_one_still_delivers() {
     let (server, client) = (endpoint(), endpoint());
     let address = server.local_addr();
-    drop(client.connect(address, PORT).await.unwrap());
+    drop(connect(&client, address, PORT).await.unwrap());
     let broken = within("first", server.accept()).await.unwrap();
     assert_eq!(within("reset", broken.closed()).await, CloseReason::Reset);
     assert_eq!(broken.recv().await, None);
@@ -142,7 +143,7 @@ async fn a_dropped_connection_is_broken_off_and_a_finished_one_still_delivers() 
         Err(SendError::Closed(Some(CloseReason::Reset)))
     );
 
-    let connection = client.connect(address, PORT).await.unwrap();
+    let connection = connect(&client, address, PORT).await.unwrap();
     for number in 0..500 {
         connection.send(message(number, 1000)).await.unwrap();
     }
@@ -159,7 +160,7 @@ async fn a_dropped_connection_is_broken_off_and_a_finished_one_still_delivers() 
 #[tokio::test]
 async fn a_refused_or_unanswered_connection_says_so() {
     let (server, client) = (endpoint(), endpoint());
-    let refused = within("refusal", client.connect(server.local_addr(), CLOSED_PORT)).await;
+    let refused = within("refusal", connect(&client, server.local_addr(), CLOSED_PORT)).await;
     assert!(
         matches!(refused, Err(ConnectError::Closed(CloseReason::Refused))),
         "{refused:?}"
@@ -171,7 +172,7 @@ async fn a_refused_or_unanswered_connection_says_so() {
             .local_addr()
             .unwrap()
     };
-    let silent = within("silence", client.connect(nobody, PORT)).await;
+    let silent = within("silence", connect(&client, nobody, PORT)).await;
     assert!(
         matches!(silent, Err(ConnectError::Closed(CloseReason::TimedOut(_)))),
         "{silent:?}"
@@ -196,7 +197,7 @@ async fn garbage_and_floods_are_dropped_and_counted() {
             let _ = noise.try_send_to(&[0xFF; 40], address);
         }
     });
-    let connection = within("connect", client.connect(address, PORT)).await.unwrap();
+    let connection = within("connect", connect(&client, address, PORT)).await.unwrap();
     connection.send(message(1, 10)).await.unwrap();
     let accepted = within("accept", server.accept()).await.unwrap();
     assert_eq!(within("message", accepted.recv()).await, Some(message(1, 10)));
@@ -211,7 +212,7 @@ async fn garbage_and_floods_are_dropped_and_counted() {
 #[tokio::test]
 async fn a_stream_carries_bytes_in_both_directions() {
     let (server, client) = (endpoint(), endpoint());
-    let connection = client.connect(server.local_addr(), PORT).await.unwrap();
+    let connection = connect(&client, server.local_addr(), PORT).await.unwrap();
     let mut ours = connection.into_stream();
     let accepted = server.accept().await.unwrap();
     let echo = tokio::spawn(async move {
@@ -243,7 +244,7 @@ async fn a_wildcard_socket_answers_from_the_address_it_was_asked_at() {
     let asked = SocketAddr::from(([127, 0, 0, 3], server.local_addr().port()));
     let client = Endpoint::with_machine(Toy::default(), &["0.0.0.0:0".parse().unwrap()]).unwrap();
     // The toy knows connections by address: an answer from elsewhere would find none.
-    let connection = within("connect", client.connect(asked, PORT)).await.unwrap();
+    let connection = within("connect", connect(&client, asked, PORT)).await.unwrap();
     assert!(connection.established().await.is_ok());
 }
 
@@ -256,7 +257,7 @@ fn a_runtime_that_ends_leaves_nobody_waiting() {
     let (connection, server, client) = runtime.block_on(async {
         let (server, client) = (endpoint(), endpoint());
         (
-            client.connect(server.local_addr(), PORT).await.unwrap(),
+            connect(&client, server.local_addr(), PORT).await.unwrap(),
             server,
             client,
         )
@@ -313,7 +314,7 @@ async fn one_host_is_reached_at_all_its_addresses() {
 #[tokio::test]
 async fn what_has_arrived_can_be_read_after_the_endpoint_is_closed() {
     let (server, client) = (endpoint(), endpoint());
-    let connection = client.connect(server.local_addr(), PORT).await.unwrap();
+    let connection = connect(&client, server.local_addr(), PORT).await.unwrap();
     let accepted = within("accept", server.accept()).await.unwrap();
     connection.send(message(1, 100)).await.unwrap();
     accepted.finish();
@@ -329,7 +330,7 @@ async fn what_has_arrived_can_be_read_after_the_endpoint_is_closed() {
 async fn a_fault_in_the_machine_ends_its_endpoint_and_leaves_nobody_waiting() {
     let (server, client) = (endpoint(), endpoint());
     let address = server.local_addr();
-    let connection = std::sync::Arc::new(client.connect(address, PORT).await.unwrap());
+    let connection = std::sync::Arc::new(connect(&client, address, PORT).await.unwrap());
     let reading = tokio::spawn({
         let connection = connection.clone();
         async move { connection.recv().await }

@@ -2,7 +2,7 @@
 //! machine, and how late it leaves is measured on a quiet one (`make test-long`). There assertions are on medians and counts, and
 //! a run in which the emulator itself says that it was held up is repeated.
 
-use crate::common::{Line, within};
+use crate::common::{Line, connect, within};
 use crate::toy::Toy;
 use bytes::Bytes;
 use restp::clock::Clock;
@@ -367,7 +367,7 @@ async fn a_transport_crosses_a_path_that_loses_reorders_and_duplicates() {
     let running = Line::start(server.local_addr(), keys);
     let address = running.address;
     let sending = tokio::spawn(async move {
-        let connection = client.connect(address, 7).await.expect("through the emulator");
+        let connection = connect(&client, address, 7).await.expect("through the emulator");
         for number in 0..200u32 {
             connection
                 .send(Bytes::from(vec![number as u8; 1000]))

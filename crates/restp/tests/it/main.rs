@@ -14,3 +14,4 @@ mod parity;
 mod partial;
 mod toy;
 mod transfer;
+mod trust;

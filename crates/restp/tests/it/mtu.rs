@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use restp::emulator::{Attachment, Emulator, NetConfig};
-use restp::{Acceptance, Endpoint, EndpointConfig, Preset};
+use restp::{Acceptance, Endpoint, EndpointConfig, Preset, Trust};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ async fn a_transfer_crosses_a_path_of_1280_bytes() {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let composition = Preset::named("default").expect("a preset").composition();
     let config = || EndpointConfig::new(composition.clone().check().expect("valid"));
-    let server = Endpoint::bind(loopback, config().listen(PORT, Acceptance::Any)).expect("loopback");
+    let server =
+        Endpoint::bind(loopback, config().listen(PORT, Acceptance::Any), Trust::Nobody).expect("loopback");
     let text = format!(
         "[[path]]\nname = \"tunnel\"\nlisten = \"127.0.0.1:0\"\nto = \"{}\"\nrate = \"50 Mbit/s\"\ndelay = \"2 ms\"\n\
          mtu = \"1280 B\"\n",
@@ -27,7 +28,7 @@ async fn a_transfer_crosses_a_path_of_1280_bytes() {
     let running = tokio::spawn(emulator.run(async move {
         let _ = stopped.await;
     }));
-    let client = Endpoint::bind(loopback, config()).expect("loopback");
+    let client = Endpoint::bind(loopback, config(), Trust::Anybody).expect("loopback");
     let data: Vec<u8> = (0..LENGTH).map(|at| (at / 7 % 251) as u8).collect();
     let sent = Bytes::from(data.clone());
     let sending = tokio::spawn(async move {

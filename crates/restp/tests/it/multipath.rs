@@ -4,7 +4,7 @@ use bytes::Bytes;
 use restp::emulator::{Attachment, Control, Emulator, NetConfig, Report};
 use restp::{
     Acceptance, CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Local,
-    PathAddress, PathEvent, PathState, PathStats, Preset, SendError,
+    PathAddress, PathEvent, PathState, PathStats, Preset, SendError, Trust,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,12 +30,12 @@ fn config() -> EndpointConfig {
 
 fn server(hosts: &[u8]) -> Endpoint {
     let locals: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
-    Endpoint::bind_all(&locals, config().listen(PORT, Acceptance::Any)).expect("loopback")
+    Endpoint::bind_all(&locals, config().listen(PORT, Acceptance::Any), Trust::Nobody).expect("loopback")
 }
 
 fn client(hosts: &[u8]) -> Endpoint {
     let locals: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
-    Endpoint::bind_all(&locals, config()).expect("loopback")
+    Endpoint::bind_all(&locals, config(), Trust::Anybody).expect("loopback")
 }
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -332,7 +332,8 @@ async fn a_path_is_taken_away_in_mid_transfer_and_the_last_one_is_not() {
 #[tokio::test]
 async fn an_interface_is_bound_with_every_address_it_has() {
     let server = server(&[1]);
-    let client = Endpoint::bind_locals(&[Local::Interface("lo".into())], config()).expect("loopback");
+    let client =
+        Endpoint::bind_locals(&[Local::Interface("lo".into())], config(), Trust::Anybody).expect("loopback");
     let connection = within("set-up", client.connect_to(&[server.local_addr()], PORT))
         .await
         .expect("served");
@@ -362,7 +363,7 @@ async fn what_cannot_be_opened_is_said() {
             .check()
             .expect("valid"),
     );
-    let single = Endpoint::bind(loopback(3), single).expect("loopback");
+    let single = Endpoint::bind(loopback(3), single, Trust::Anybody).expect("loopback");
     let two = [loopback(1), loopback(2)].map(|mut address| {
         address.set_port(9);
         address
@@ -370,7 +371,7 @@ async fn what_cannot_be_opened_is_said() {
     let why = single.open_to(&two, PORT).expect_err("one path").to_string();
     assert!(why.contains("one path"), "{why}");
     let nowhere = Local::Interface("nowhere0".into());
-    let why = Endpoint::bind_locals(&[nowhere], config())
+    let why = Endpoint::bind_locals(&[nowhere], config(), Trust::Anybody)
         .expect_err("no such interface")
         .to_string();
     assert!(why.contains("nowhere0"), "{why}");
@@ -383,7 +384,7 @@ async fn a_vanished_peer_is_noticed_on_every_path() {
     let mut composition: Composition = (*config().composition).clone();
     composition.set("progress-timeout", "2 s").expect("a time");
     let client = EndpointConfig::new(composition.check().expect("valid"));
-    let client = Endpoint::bind_all(&[loopback(3), loopback(4)], client).expect("loopback");
+    let client = Endpoint::bind_all(&[loopback(3), loopback(4)], client, Trust::Anybody).expect("loopback");
     let paths = pairs(&client, &lines.addresses);
     let connection = client.open_paths(&paths, PORT).expect("bound");
     within("set-up", connection.established()).await.expect("served");

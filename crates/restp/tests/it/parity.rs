@@ -1,5 +1,6 @@
 //! One engine, two drivers: the same script in the simulator and over sockets gives the same application events.
 
+use crate::common::connect;
 use bytes::Bytes;
 use restp::{Acceptance, CloseReason, Endpoint, EndpointConfig, Preset};
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
@@ -170,7 +171,7 @@ async fn real() -> [Account; 2] {
     let (client, server) = (bind(client), bind(server));
     let to = server.local_addr();
     let sending = async {
-        let connection = client.connect(to, PORT).await.expect("served");
+        let connection = connect(&client, to, PORT).await.expect("served");
         for _ in 0..FILE_BYTES / 1000 {
             connection
                 .send(Bytes::from_static(&[0; 1000]))

@@ -4,7 +4,7 @@
 use crate::common::{Line, PORT, loopback, within};
 use bytes::Bytes;
 use restp::emulator::Report;
-use restp::{Acceptance, Endpoint, EndpointConfig, FlowStats, Preset};
+use restp::{Acceptance, Endpoint, EndpointConfig, FlowStats, Preset, Trust};
 
 const FRAMES: u64 = 300;
 
@@ -27,10 +27,14 @@ struct Call {
 
 /// Speaks [`FRAMES`] numbered frames over a path with `keys`.
 async fn call(ack: &str, hold: &str, keys: &str) -> Call {
-    let listening = Endpoint::bind(loopback(), config(ack, hold).listen(PORT, Acceptance::Any));
+    let listening = Endpoint::bind(
+        loopback(),
+        config(ack, hold).listen(PORT, Acceptance::Any),
+        Trust::Nobody,
+    );
     let listening = listening.expect("loopback");
     let line = Line::start(listening.local_addr(), keys);
-    let speaking = Endpoint::bind(loopback(), config(ack, hold)).expect("loopback");
+    let speaking = Endpoint::bind(loopback(), config(ack, hold), Trust::Anybody).expect("loopback");
     let speaker = within("connect", speaking.connect(line.address, PORT))
         .await
         .expect("served");

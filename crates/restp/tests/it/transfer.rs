@@ -3,7 +3,7 @@
 use crate::common::{Line, PORT, loopback, noise, within};
 use bytes::Bytes;
 use restp::emulator::Report;
-use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset};
+use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn config(preset: &str) -> EndpointConfig {
@@ -12,7 +12,7 @@ fn config(preset: &str) -> EndpointConfig {
 }
 
 fn pair(preset: &str) -> (Endpoint, Endpoint) {
-    let bind = |config| Endpoint::bind(loopback(), config).expect("loopback can be bound");
+    let bind = |config| Endpoint::bind(loopback(), config, Trust::Anybody).expect("loopback can be bound");
     (
         bind(config(preset)),
         bind(config(preset).listen(PORT, Acceptance::Any)),

@@ -17,7 +17,7 @@ use crate::args::{Bench, Carrier, Role};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::plan;
-use restp::{Composition, Identity, Security, ValidComposition};
+use restp::{Composition, Identity, Security, Trust, ValidComposition};
 
 /// Largest UDP payload in an IPv4 packet of 1500 bytes: what a path across Ethernet carries, on loopback as well.
 const UDP_PAYLOAD: usize = 1472;
@@ -49,7 +49,13 @@ pub fn execute(arguments: &Bench, output: Output) -> Result<(), Failure> {
         if arguments.plain {
             Ok(Security::Plain)
         } else {
-            identity.map(Security::Sealed)
+            // The other end is another process of this measurement.
+            identity.map(|identity| {
+                Security::Sealed(Identity {
+                    trust: Trust::Anybody,
+                    ..identity
+                })
+            })
         }
     };
     run(async {

@@ -6,7 +6,7 @@ mod relay;
 use crate::common::{PORT, loopback, noise, within};
 use bytes::Bytes;
 use relay::{Passing, Relay, Rule, pass};
-use restp::{Acceptance, Connection, Endpoint, EndpointConfig, Identity, Local, Preset, Security};
+use restp::{Acceptance, Connection, Endpoint, EndpointConfig, Identity, Local, Preset, Security, Trust};
 use restp_base::machine::Head;
 use restp_base::random::Stream;
 use restp_proto::wire::{Flags, Header, Services};
@@ -28,11 +28,16 @@ fn config(preset: &str) -> EndpointConfig {
 }
 
 fn client(preset: &str) -> Endpoint {
-    Endpoint::bind(loopback(), config(preset)).expect("loopback")
+    Endpoint::bind(loopback(), config(preset), Trust::Anybody).expect("loopback")
 }
 
 fn server(preset: &str) -> Endpoint {
-    Endpoint::bind(loopback(), config(preset).listen(PORT, Acceptance::Any)).expect("loopback")
+    Endpoint::bind(
+        loopback(),
+        config(preset).listen(PORT, Acceptance::Any),
+        Trust::Nobody,
+    )
+    .expect("loopback")
 }
 
 /// Both ends of a connection through `relay`.
@@ -435,7 +440,7 @@ async fn a_newcomer_gets_in_while_the_flood_lasts() {
         composition.set(key, value).expect("a key");
     }
     let config = EndpointConfig::new(composition.check().expect("valid"));
-    let client = Endpoint::bind(loopback(), config).expect("loopback");
+    let client = Endpoint::bind(loopback(), config, Trust::Anybody).expect("loopback");
     let newcomer = within("connect", async {
         loop {
             if let Ok(connection) = client.connect(target, PORT).await {

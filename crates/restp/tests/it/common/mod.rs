@@ -3,6 +3,8 @@
 
 use bytes::Bytes;
 use restp::emulator::{Attachment, Control, Emulator, NetConfig, Report};
+use restp::{ConnectError, Connection, Endpoint};
+use restp_base::machine::Machine;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -19,6 +21,17 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future)
         .await
         .unwrap_or_else(|_| panic!("{what}: waited 60 s"))
+}
+
+/// Opens a connection of any machine, and waits until it is established.
+pub async fn connect<M: Machine + Send + Unpin + 'static>(
+    client: &Endpoint<M>,
+    remote: SocketAddr,
+    port: u16,
+) -> Result<Connection<M>, ConnectError> {
+    let connection = client.open(remote, port)?;
+    connection.established().await.map_err(ConnectError::Closed)?;
+    Ok(connection)
 }
 
 /// Bytes that are nowhere the same.

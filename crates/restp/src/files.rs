@@ -1,10 +1,22 @@
 //! Files that last from one run to the next, and that several runs may use at once: read from one handle after a look at
 //! what it is, and changed as a whole under a lock, so that no run undoes what another one, or the user, has written.
 
+use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A file of this user that lasts, below `XDG_DATA_HOME` or `.local/share` in `HOME` (XDG Base Directory Specification); `None`
+/// where neither is an absolute path.
+pub fn of_user(name: &str) -> Option<PathBuf> {
+    let absolute = |name| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("restp").join(name))
+}
 
 /// Opens a regular file and says what the open one is: between a look at a name and its opening, another file could take
 /// the name.
@@ -13,8 +25,11 @@ use std::path::Path;
 /// When it cannot be opened, or is no regular file.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     // A pipe without a writer would be waited for, a terminal would become ours.
-    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
     let metadata = file.metadata()?;
     let kind = metadata.file_type();
     if kind.is_file() {
@@ -107,6 +122,7 @@ pub fn update<E: From<io::Error>>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 mod tests {
     use super::*;
     use std::fs;
@@ -118,7 +134,14 @@ mod tests {
         let sentence = |path: &Path| read(path, 4).unwrap_err().to_string();
         assert!(sentence(folder.path()).contains("directory"));
         assert!(sentence(Path::new("/dev/zero")).contains("device"));
-        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            0o700.into(),
+            0,
+        )
+        .unwrap();
         assert!(sentence(&path).contains("pipe"), "and nobody waits for a writer");
         fs::remove_file(&path).unwrap();
         fs::write(&path, "four").unwrap();
