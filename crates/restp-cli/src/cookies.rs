@@ -8,12 +8,13 @@
 
 use restp::clock::unix_seconds;
 use restp::files;
-use restp::{Cookie, KeptCookie, PublicKey, Resumption, Token};
+use restp::{Cookie, KeptCookie, PublicKey, Resumption, Secret, Token};
 use restp_base::time::Duration;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Read at most: 1024 lines of either kind, as many as an endpoint keeps, of the longest kind.
 const MAX_BYTES: u64 = 1024 * (128 + 384);
@@ -73,7 +74,7 @@ impl CookieFile {
         tokens: &[(PublicKey, Token)],
     ) -> io::Result<()> {
         let cookies = cookies.iter().map(|kept| ((kept.server, kept.port), *kept));
-        let (cookies, tokens) = (cookies.collect(), tokens.iter().copied().collect());
+        let (cookies, tokens) = (cookies.collect(), tokens.iter().cloned().collect());
         files::update(&self.path, MAX_BYTES, |there| {
             // What cannot be read is worth a round trip: a new file takes its place.
             let now = unix_seconds();
@@ -83,9 +84,13 @@ impl CookieFile {
             };
             let cookies = merged(&before.cookies, &cookies, there.cookies, same_cookie);
             let tokens = merged(&before.tokens, &tokens, there.tokens, Token::eq);
-            let cookies = cookies.values().map(|kept| line(kept, now));
-            let lines = cookies.chain(tokens.iter().take(MAX_TOKENS).map(token_line));
-            Ok(lines.collect::<String>().into_bytes())
+            // Large enough from the beginning: a buffer that grew would leave secrets behind.
+            let mut text = Zeroizing::new(Vec::with_capacity(MAX_BYTES as usize));
+            let cookies = cookies.values().map(|kept| Zeroizing::new(line(kept, now)));
+            for line in cookies.chain(tokens.iter().take(MAX_TOKENS).map(token_line)) {
+                text.extend_from_slice(line.as_bytes());
+            }
+            Ok(text)
         })
     }
 
@@ -97,7 +102,7 @@ impl CookieFile {
 
 /// What is to be kept when a run began with `before` and ends with `after`, and others made `there` of it meanwhile: what
 /// the run did not touch is as they left it.
-fn merged<K: Ord + Copy, V: Copy>(
+fn merged<K: Ord + Copy, V: Clone>(
     before: &BTreeMap<K, V>,
     after: &BTreeMap<K, V>,
     mut there: BTreeMap<K, V>,
@@ -106,7 +111,7 @@ fn merged<K: Ord + Copy, V: Copy>(
     let as_before = |key: &K, value: &V| before.get(key).is_some_and(|old| same(old, value));
     there.retain(|key, value| after.contains_key(key) || !as_before(key, value));
     let changed = after.iter().filter(|(key, value)| !as_before(key, value));
-    there.extend(changed.map(|(key, value)| (*key, *value)));
+    there.extend(changed.map(|(key, value)| (*key, value.clone())));
     there
 }
 
@@ -160,16 +165,20 @@ fn parse(line: &str) -> Option<(SocketAddr, u16, Cookie, u64)> {
 }
 
 /// Key of the receiver, epoch and proof of the address of a token; key of the sender, ticket and its secret, if there is one.
-fn token_line((key, token): (&PublicKey, &Token)) -> String {
+fn token_line((key, token): (&PublicKey, &Token)) -> Zeroizing<String> {
     let hex = crate::transfer::hex;
-    let resumption = token.resumption.map_or(String::new(), |given| {
-        format!(" {} {} {}", given.client, hex(&given.ticket), hex(&given.secret))
-    });
-    format!(
-        "token {key} {} {}{resumption}\n",
+    let mut line = Zeroizing::new(String::with_capacity(MAX_TOKEN_LINE));
+    line.push_str(&format!(
+        "token {key} {} {}",
         hex(&token.epoch),
         hex(&token.address)
-    )
+    ));
+    if let Some(given) = &token.resumption {
+        line.push_str(&format!(" {} {} ", given.client, hex(&given.ticket)));
+        data_encoding::HEXLOWER.encode_append(&given.secret[..], &mut line);
+    }
+    line.push('\n');
+    line
 }
 
 fn parse_token(line: &str) -> Option<(PublicKey, Token)> {
@@ -180,7 +189,7 @@ fn parse_token(line: &str) -> Option<(PublicKey, Token)> {
         [client, ticket, secret] => Some(Resumption {
             client: client.parse().ok()?,
             ticket: bytes(ticket)?,
-            secret: bytes(secret)?,
+            secret: secret_bytes(secret)?,
         }),
         _ => return None,
     };
@@ -192,11 +201,23 @@ fn parse_token(line: &str) -> Option<(PublicKey, Token)> {
     Some((given[0].parse().ok()?, token))
 }
 
+/// The same of what nobody else may know.
+fn secret_bytes<const N: usize>(word: &str) -> Option<Secret<N>> {
+    let mut secret = Secret::blank();
+    let fits = word.len() == 2 * N;
+    let decoded = fits.then(|| data_encoding::HEXLOWER.decode_mut(word.as_bytes(), &mut *secret))?;
+    decoded.ok()?;
+    Some(secret)
+}
+
 /// As many bytes as are wanted, from hex.
 fn bytes<const N: usize>(word: &str) -> Option<[u8; N]> {
     let bytes = data_encoding::HEXLOWER.decode(word.as_bytes()).ok()?;
     bytes.try_into().ok()
 }
+
+/// Longest line of a token: two keys in base 32; epoch, proof, ticket and secret in hex.
+const MAX_TOKEN_LINE: usize = 384;
 
 /// Tokens kept at most.
 const MAX_TOKENS: usize = 1024;
@@ -244,7 +265,7 @@ mod tests {
         let resumption = Resumption {
             client: PublicKey([4; 32]),
             ticket: [5; 60],
-            secret: [6; 32],
+            secret: [6; 32].into(),
         };
         let tokens = [
             (PublicKey([3; 32]), token(1, Some(resumption))),

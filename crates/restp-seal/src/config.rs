@@ -1,6 +1,7 @@
 //! What a user sets.
 
 use crate::keys::{PublicKey, SecretKey};
+use crate::secret::Secret;
 use restp_base::machine::{Datagram, Request};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +22,7 @@ pub struct SealConfig {
     /// This host's name.
     pub secret: SecretKey,
     /// All chance comes from it: 32 bytes of the operating system for each endpoint, or of a simulation's stream.
-    pub seed: [u8; 32],
+    pub seed: Secret,
     /// Whom this host serves.
     pub clients: Clients,
     /// Does it serve anybody at all? Where it does not, requests get no answer, but for those of the hosts it talks to.
@@ -63,10 +64,14 @@ impl fmt::Debug for SealConfig {
 impl SealConfig {
     /// A host named by `secret` that serves everybody and talks to everybody. `seed` as [`SealConfig::seed`],
     /// `request` as [`SealConfig::request`].
-    pub fn new(secret: SecretKey, seed: [u8; 32], request: fn(&Datagram) -> Option<Request>) -> Self {
+    pub fn new(
+        secret: SecretKey,
+        seed: impl Into<Secret>,
+        request: fn(&Datagram) -> Option<Request>,
+    ) -> Self {
         SealConfig {
             secret,
-            seed,
+            seed: seed.into(),
             clients: Clients::All,
             serves: true,
             awaits_proof: false,

@@ -2,11 +2,13 @@
 
 use crate::curve::{POINT_BYTES, Pair};
 use crate::entropy::Entropy;
+use crate::secret::Secret;
 use data_encoding::BASE32_NOPAD;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 /// Bytes of either key.
 pub const KEY_BYTES: usize = POINT_BYTES;
@@ -56,13 +58,13 @@ impl SecretKey {
     pub const PREFIX: &str = "restp-secret1-";
 
     /// The key of these bytes.
-    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        SecretKey(Arc::new(Pair::new(bytes)))
+    pub fn from_bytes(bytes: impl Into<Secret>) -> Self {
+        SecretKey(Arc::new(Pair::new(bytes.into())))
     }
 
     /// A new key from 32 bytes of chance.
-    pub fn from_chance(seed: [u8; KEY_BYTES]) -> Self {
-        Self::from_bytes(Entropy::new(seed).array())
+    pub fn from_chance(seed: impl Into<Secret>) -> Self {
+        Self::from_bytes(Entropy::new(&seed.into()).secret())
     }
 
     /// The name that goes with it.
@@ -71,8 +73,13 @@ impl SecretKey {
     }
 
     /// The text for its file.
-    pub fn to_text(&self) -> String {
-        format!("{}{}\n", Self::PREFIX, text(self.bytes()))
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut all = Zeroizing::new(String::with_capacity(Self::PREFIX.len() + PublicKey::TEXT + 1));
+        all.push_str(Self::PREFIX);
+        BASE32_NOPAD.encode_append(self.bytes(), &mut all);
+        all[Self::PREFIX.len()..].make_ascii_lowercase();
+        all.push('\n');
+        all
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
@@ -101,7 +108,9 @@ impl FromStr for PublicKey {
 
     fn from_str(word: &str) -> Result<Self, KeyError> {
         let word = word.trim();
-        bytes(word).map(PublicKey).ok_or_else(|| mistake(word))
+        bytes(word)
+            .map(|bytes| PublicKey(*bytes))
+            .ok_or_else(|| mistake(word))
     }
 }
 
@@ -109,9 +118,14 @@ fn text(bytes: &[u8; KEY_BYTES]) -> String {
     BASE32_NOPAD.encode(bytes).to_lowercase()
 }
 
-fn bytes(word: &str) -> Option<[u8; KEY_BYTES]> {
-    let bytes = BASE32_NOPAD.decode(word.to_uppercase().as_bytes()).ok()?;
-    bytes.try_into().ok()
+fn bytes(word: &str) -> Option<Secret> {
+    let word = Zeroizing::new(word.to_ascii_uppercase());
+    let mut bytes = Secret::blank();
+    // A word of another length would need another number of bytes.
+    let fits = word.len() == PublicKey::TEXT;
+    let decoded = fits.then(|| BASE32_NOPAD.decode_mut(word.as_bytes(), &mut *bytes))?;
+    decoded.ok()?;
+    Some(bytes)
 }
 
 /// What is wrong with a word that is no key.

@@ -45,12 +45,12 @@ impl KnownHosts {
 
     /// The token that the host `key` gave.
     pub(crate) fn token(&self, key: PublicKey) -> Option<Token> {
-        self.tokens.get(&key).copied()
+        self.tokens.get(&key).cloned()
     }
 
     /// All tokens, by the key of the host that gave them.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = (PublicKey, Token)> {
-        self.tokens.iter().map(|(key, token)| (*key, *token))
+        self.tokens.iter().map(|(key, token)| (*key, token.clone()))
     }
 
     /// The ticket of the host `key` does not open any more.

@@ -9,6 +9,7 @@
 //!
 //! | Module | Holds |
 //! |---|---|
+//! | [`secret`] | bytes that are wiped |
 //! | `entropy` | chance from one seed |
 //! | `curve` | the multiplications of a handshake |
 //! | [`keys`] | public and secret keys, and their text |
@@ -46,6 +47,7 @@ pub mod replay;
 mod reset;
 pub mod resumption;
 pub mod schedule;
+pub mod secret;
 mod token;
 mod validation;
 
@@ -53,4 +55,5 @@ pub use config::{Clients, SealConfig};
 pub use keys::{KeyError, PublicKey, SecretKey};
 pub use machine::{Fault, SealStats, Sealed};
 pub use resumption::Resumption;
+pub use secret::Secret;
 pub use token::Token;

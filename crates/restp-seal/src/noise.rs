@@ -5,6 +5,7 @@
 use crate::curve::{Curve, Pair};
 use crate::entropy::Entropy;
 use crate::keys::{KEY_BYTES, PublicKey, SecretKey};
+use crate::secret::Secret;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
@@ -56,8 +57,8 @@ impl Pattern {
 
 /// Secrets of a finished handshake: to and from the responder.
 pub(crate) struct Split {
-    pub(crate) to_responder: Zeroizing<[u8; 32]>,
-    pub(crate) to_initiator: Zeroizing<[u8; 32]>,
+    pub(crate) to_responder: Secret,
+    pub(crate) to_initiator: Secret,
 }
 
 /// What an end knows of the other before the first message.
@@ -126,8 +127,8 @@ impl Handshake {
     }
 
     /// The payload of the next message; `None` when it is not genuine.
-    pub(crate) fn read(&mut self, message: &[u8]) -> Option<Vec<u8>> {
-        let mut payload = vec![0; message.len()];
+    pub(crate) fn read(&mut self, message: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let mut payload = Zeroizing::new(vec![0; message.len()]);
         let length = self.0.read_message(message, &mut payload).ok()?;
         payload.truncate(length);
         Some(payload)
@@ -143,10 +144,10 @@ impl Handshake {
         if !self.0.is_handshake_finished() {
             return None;
         }
-        let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
+        let mut raw = self.0.dangerously_get_raw_split();
         Some(Split {
-            to_responder: Zeroizing::new(to_responder),
-            to_initiator: Zeroizing::new(to_initiator),
+            to_responder: Secret::take(&mut raw.0),
+            to_initiator: Secret::take(&mut raw.1),
         })
     }
 }
@@ -158,7 +159,7 @@ fn builder<'a>(
     entropy: &mut Entropy,
 ) -> Option<Builder<'a>> {
     let primitives = Primitives {
-        seed: Zeroizing::new(entropy.array()),
+        seed: entropy.secret(),
         own: own.pair(),
     };
     let builder = Builder::with_resolver(pattern.name().parse().ok()?, Box::new(primitives));
@@ -171,13 +172,13 @@ fn builder<'a>(
 
 /// The library's primitives, but for the curve, and with chance from the given seed in the place of the system's.
 struct Primitives {
-    seed: Zeroizing<[u8; 32]>,
+    seed: Secret,
     own: Arc<Pair>,
 }
 
 impl CryptoResolver for Primitives {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Entropy::new(*self.seed)))
+        Some(Box::new(Entropy::new(&self.seed)))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         (*choice == DHChoice::Curve25519).then(|| Box::new(Curve(self.own.clone())) as Box<dyn Dh>)
@@ -198,7 +199,7 @@ mod tests {
 
     fn ends(pattern: Pattern, believed: &SecretKey) -> (Handshake, Handshake) {
         let (client, server) = (SecretKey::from_chance([1; 32]), SecretKey::from_chance([2; 32]));
-        let mut entropy = Entropy::new([3; 32]);
+        let mut entropy = Entropy::new(&[3; 32]);
         let (key, secret) = (believed.public(), believed.bytes());
         let known = match pattern {
             Pattern::Ik => Known::Key(&key),
@@ -219,10 +220,10 @@ mod tests {
             let (mut first, mut second) = (Vec::new(), Vec::new());
             client.write(b"SYN", &mut first).unwrap();
             assert_eq!(first.len(), pattern.first_overhead() + 3);
-            assert_eq!(server.read(&first).unwrap(), b"SYN");
+            assert_eq!(&server.read(&first).unwrap()[..], b"SYN");
             server.write(b"yes", &mut second).unwrap();
             assert_eq!(second.len(), pattern.second_overhead() + 3);
-            assert_eq!(client.read(&second).unwrap(), b"yes");
+            assert_eq!(&client.read(&second).unwrap()[..], b"yes");
             let told = |of| (pattern != Pattern::Resumed).then(|| SecretKey::from_chance([of; 32]).public());
             assert_eq!((server.remote(), client.remote()), (told(1), told(2)));
             let (a, b) = (client.split().unwrap(), server.split().unwrap());

@@ -5,8 +5,10 @@ use crate::keys::{KEY_BYTES, PublicKey};
 pub use crate::noise::Pattern;
 use crate::resumption::{Resumption, ResumptionTicket, SHARED_BYTES, TICKET_BYTES};
 use crate::schedule::{Suite, TAG_BYTES};
+use crate::secret::Secret;
 use crate::token::{ADDRESS_TOKEN_BYTES, AddressToken, EPOCH_BYTES, Epoch, Token};
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// Set in the first byte of everything that is sealed.
 pub const SEALED: u8 = 0x80;
@@ -250,7 +252,7 @@ pub struct Request {
     /// Of the token, for early data.
     pub epoch: Epoch,
     /// Early data is sealed with it. Only where the payload is secret.
-    pub early_secret: Option<[u8; 32]>,
+    pub early_secret: Option<Secret>,
     /// The one-time key of a request whose place this one takes, with early data that must not be taken any more.
     /// Only with [`Pattern::Ik`].
     pub instead_of: Option<[u8; KEY_BYTES]>,
@@ -284,14 +286,17 @@ impl Request {
     }
 
     /// The payload.
-    pub fn emit(&self, pdu: &[u8]) -> Vec<u8> {
+    pub fn emit(&self, pdu: &[u8]) -> Zeroizing<Vec<u8>> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.fast_aes, FAST_AES)
             | flag(self.instead_of.is_some(), INSTEAD)
             | flag(self.beside.is_some(), BESIDE);
-        let mut bytes = vec![flags];
+        // All at once: a buffer that grew would leave a copy behind.
+        let most = Self::bytes(Pattern::Ik) + KEY_BYTES + CID_BYTES + pdu.len();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+        bytes.push(flags);
         bytes.extend(self.epoch);
-        bytes.extend(self.early_secret.iter().flatten());
+        bytes.extend(self.early_secret.iter().flat_map(|secret| secret.iter()));
         bytes.extend(self.instead_of.iter().flatten());
         bytes.extend(self.beside.iter().flatten());
         bytes.extend(pdu);
@@ -309,7 +314,7 @@ impl Request {
         let request = Request {
             fast_aes: flags & FAST_AES != 0,
             epoch: *epoch,
-            early_secret,
+            early_secret: early_secret.map(Secret::from),
             instead_of,
             beside,
         };
@@ -349,15 +354,25 @@ impl Grant {
         2 + CID_BYTES + RESET_TOKEN_BYTES + EPOCH_BYTES + ADDRESS_TOKEN_BYTES + TICKET_BYTES + SHARED_BYTES;
 
     /// The payload.
-    pub fn emit(&self) -> Vec<u8> {
+    pub fn emit(&self) -> Zeroizing<Vec<u8>> {
         let flags = u8::from(self.welcome) | u8::from(self.early) << 1;
         let head = [flags, self.suite as u8];
-        let (mut ticket, mut secret) = ([0; TICKET_BYTES], [0; SHARED_BYTES]);
-        if let Some(resumption) = &self.token.resumption {
-            (ticket, secret) = (resumption.ticket, resumption.secret);
-        }
-        let token = [&self.token.epoch[..], &self.token.address, &ticket, &secret];
-        [&head[..], &self.from, &self.reset, &token.concat()].concat()
+        let (no_ticket, no_secret) = ([0; TICKET_BYTES], [0; SHARED_BYTES]);
+        let (ticket, secret) = match &self.token.resumption {
+            Some(resumption) => (&resumption.ticket, &*resumption.secret),
+            None => (&no_ticket, &no_secret),
+        };
+        let token = &self.token;
+        let all = [
+            &head[..],
+            &self.from,
+            &self.reset,
+            &token.epoch,
+            &token.address,
+            ticket,
+            secret,
+        ];
+        Zeroizing::new(all.concat())
     }
 
     /// The payload's meaning for `client`, whom it is given to.
@@ -371,7 +386,7 @@ impl Grant {
         let resumption = Resumption {
             client: *client,
             ticket: *ticket,
-            secret: secret.try_into().ok()?,
+            secret: Secret::from(<[u8; SHARED_BYTES]>::try_from(secret).ok()?),
         };
         Some(Grant {
             welcome: flags & 1 == 1,
@@ -431,7 +446,7 @@ mod tests {
             let request = Request {
                 fast_aes: true,
                 epoch: [3; 8],
-                early_secret: (pattern != Pattern::Ix).then_some([4; 32]),
+                early_secret: (pattern != Pattern::Ix).then(|| [4; 32].into()),
                 instead_of,
                 beside,
             };
@@ -449,7 +464,7 @@ mod tests {
         let resumption = Resumption {
             client,
             ticket: [9; TICKET_BYTES],
-            secret: [10; 32],
+            secret: [10; 32].into(),
         };
         for resumption in [None, Some(resumption)] {
             let grant = Grant {

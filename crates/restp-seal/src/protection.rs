@@ -4,6 +4,7 @@
 use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD};
 use crate::replay::Window;
 use crate::schedule::{Keys, PathSecrets, SPACES, Suite};
+use crate::secret::Secret;
 use restp_base::machine::{Datagram, Head, PathAddress};
 
 /// Packets that did not open, after which a session takes none (RFC 9001 §6.6 for ChaCha20-Poly1305).
@@ -37,7 +38,7 @@ struct Space {
 }
 
 impl Sealer {
-    pub(crate) fn new(suite: Suite, secret: [u8; 32], to: ConnectionId, early: bool) -> Self {
+    pub(crate) fn new(suite: Suite, secret: Secret, to: ConnectionId, early: bool) -> Self {
         Sealer {
             suite,
             secrets: PathSecrets::new(secret),
@@ -102,7 +103,7 @@ impl Sealer {
             Some(index) => index,
             None if self.spaces.len() < usize::from(SPACES) => {
                 let index = self.spaces.len() as u8;
-                let keys = Keys::new(self.suite, *self.secrets.of(index)?)?;
+                let keys = Keys::new(self.suite, self.secrets.of(index)?)?;
                 self.secrets.spend(index);
                 self.spaces.push(Space {
                     path,
@@ -130,7 +131,7 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn new(suite: Suite, secret: [u8; 32]) -> Self {
+    pub(crate) fn new(suite: Suite, secret: Secret) -> Self {
         Opener {
             suite,
             secrets: PathSecrets::new(secret),
@@ -164,7 +165,7 @@ impl Opener {
         // Computed once for a path, whoever says first that he speaks on it: what is not genuine costs no key.
         if self.spaces[usize::from(index)].is_none() {
             let secret = self.secrets.of(index).ok_or(Refusal::Forged)?;
-            let keys = Keys::new(self.suite, *secret).ok_or(Refusal::Forged)?;
+            let keys = Keys::new(self.suite, secret).ok_or(Refusal::Forged)?;
             self.secrets.spend(index);
             self.spaces[usize::from(index)] = Some(Box::new((keys, Window::default())));
         }
@@ -211,8 +212,8 @@ mod tests {
     fn ends() -> (Sealer, Opener) {
         let suite = Suite::Aes128Gcm;
         (
-            Sealer::new(suite, [1; 32], *b"connect.", false),
-            Opener::new(suite, [1; 32]),
+            Sealer::new(suite, [1; 32].into(), *b"connect.", false),
+            Opener::new(suite, [1; 32].into()),
         )
     }
 

@@ -4,8 +4,8 @@
 use crate::keys::SecretKey;
 use crate::packet::{ConnectionId, RESET_TOKEN_BYTES, ResetToken};
 use crate::schedule::expand;
+use crate::secret::Secret;
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
-use zeroize::Zeroizing;
 
 /// Shows that a host with this secret key has forgotten a session: as long as it has the key it can compute the token of each name
 /// that it ever gave to one.
@@ -13,9 +13,9 @@ pub(crate) struct Resets(Key);
 
 impl Resets {
     pub(crate) fn of(secret: &SecretKey) -> Self {
-        let mut own = Zeroizing::new([0; 32]);
+        let mut own = Secret::<32>::blank();
         expand(secret.bytes(), "reset", &[], &mut *own);
-        Resets(Key::new(HMAC_SHA256, &*own))
+        Resets(Key::new(HMAC_SHA256, &own[..]))
     }
 
     pub(crate) fn token(&self, name: &ConnectionId) -> ResetToken {

@@ -6,10 +6,10 @@
 use crate::entropy::Entropy;
 use crate::keys::{KEY_BYTES, PublicKey};
 use crate::schedule::{TAG_BYTES, expand};
+use crate::secret::Secret;
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use restp_base::time::{Duration, Time};
 use std::fmt;
-use zeroize::Zeroizing;
 
 /// Bytes of a ticket: nonce, and the client's key sealed.
 pub const TICKET_BYTES: usize = NONCE_LEN + KEY_BYTES + TAG_BYTES;
@@ -23,14 +23,14 @@ pub const SHARED_BYTES: usize = 32;
 const ROTATION: Duration = Duration::from_secs(12 * 3600);
 
 /// Lets a client come back to the server that issued it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Resumption {
     /// The client it was issued to.
     pub client: PublicKey,
     /// Shown to the host.
     pub ticket: ResumptionTicket,
     /// Never shown.
-    pub secret: [u8; SHARED_BYTES],
+    pub secret: Secret<SHARED_BYTES>,
 }
 
 impl fmt::Debug for Resumption {
@@ -48,7 +48,7 @@ pub(crate) type Period = u64;
 #[cfg_attr(test, derive(Debug))] // no secret in logs
 pub(crate) struct Opened {
     pub(crate) client: PublicKey,
-    pub(crate) secret: [u8; SHARED_BYTES],
+    pub(crate) secret: Secret<SHARED_BYTES>,
     pub(crate) period: Period,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct TicketIssuer {
 
 struct TicketKey {
     period: Period,
-    secret: Zeroizing<[u8; 32]>,
+    secret: Secret,
     key: Option<LessSafeKey>,
 }
 
@@ -123,10 +123,10 @@ impl TicketIssuer {
 
 impl TicketKey {
     fn new(period: Period, entropy: &mut Entropy) -> Self {
-        let secret = Zeroizing::new(entropy.array());
-        let mut key = Zeroizing::new([0; 32]);
+        let secret = entropy.secret();
+        let mut key = Secret::<32>::blank();
         expand(&secret, "ticket", &[], &mut *key);
-        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key)
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &key[..])
             .ok()
             .map(LessSafeKey::new);
         TicketKey { period, secret, key }
@@ -158,9 +158,9 @@ impl TicketKey {
     }
 
     /// The secret that goes with `ticket`: it need not lie in it.
-    fn shared(&self, ticket: &ResumptionTicket) -> [u8; SHARED_BYTES] {
-        let mut secret = [0; SHARED_BYTES];
-        expand(&self.secret, "resume", ticket, &mut secret);
+    fn shared(&self, ticket: &ResumptionTicket) -> Secret<SHARED_BYTES> {
+        let mut secret = Secret::blank();
+        expand(&self.secret, "resume", ticket, &mut *secret);
         secret
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     const CLIENT: PublicKey = PublicKey([7; 32]);
 
     fn issuer() -> (TicketIssuer, Entropy) {
-        let mut entropy = Entropy::new([1; 32]);
+        let mut entropy = Entropy::new(&[1; 32]);
         (TicketIssuer::new(&mut entropy), entropy)
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let (mut issuer, mut entropy) = issuer();
         let given = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
         let opened = issuer.open(Time::ZERO, &given.ticket, &mut entropy).unwrap();
-        assert_eq!((opened.client, opened.secret), (CLIENT, given.secret));
+        assert!(opened.client == CLIENT && opened.secret == given.secret);
         let again = issuer.issue(Time::ZERO, CLIENT, None, &mut entropy).unwrap();
         assert!(again.ticket != given.ticket && again.secret != given.secret);
         assert!(

@@ -2,10 +2,10 @@
 //! has keys of its own and takes a new one every 2²⁰ packets, below the limits of RFC 9001 §6.6 (2²³ for AES-GCM). What
 //! is behind is forgotten: a key that leaks later opens nothing from before.
 
+use crate::secret::Secret;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
 use std::fmt;
-use zeroize::Zeroizing;
 
 /// Bytes of the tag behind a sealed packet.
 pub const TAG_BYTES: usize = 16;
@@ -62,9 +62,9 @@ pub(crate) fn expand(secret: &[u8; 32], label: &str, context: &[u8], out: &mut [
 }
 
 /// The secret of path `space` of a direction.
-pub fn space_secret(secret: &[u8; 32], space: u8) -> [u8; 32] {
-    let mut out = [0; 32];
-    expand(secret, "path", &[space], &mut out);
+pub fn space_secret(secret: &[u8; 32], space: u8) -> Secret {
+    let mut out = Secret::blank();
+    expand(secret, "path", &[space], &mut *out);
     out
 }
 
@@ -76,18 +76,15 @@ pub(crate) enum PathSecrets {
     Parted(Box<[Option<Secret>; SPACES as usize]>),
 }
 
-/// Wiped from memory when it is dropped.
-type Secret = Zeroizing<[u8; 32]>;
-
 impl PathSecrets {
-    pub(crate) fn new(direction: [u8; 32]) -> Self {
-        PathSecrets::Whole(Zeroizing::new(direction))
+    pub(crate) fn new(direction: Secret) -> Self {
+        PathSecrets::Whole(direction)
     }
 
     /// That of path `space`, if it has not been used.
     pub(crate) fn of(&self, space: u8) -> Option<Secret> {
         match self {
-            PathSecrets::Whole(direction) => Some(Zeroizing::new(space_secret(direction, space))),
+            PathSecrets::Whole(direction) => Some(space_secret(direction, space)),
             PathSecrets::Parted(left) => left[usize::from(space % SPACES)].clone(),
         }
     }
@@ -126,7 +123,7 @@ pub struct Keys {
 
 struct Key {
     key: LessSafeKey,
-    iv: Zeroizing<[u8; 12]>,
+    iv: Secret<12>,
 }
 
 impl fmt::Debug for Keys {
@@ -137,7 +134,7 @@ impl fmt::Debug for Keys {
 
 impl Key {
     fn derive(suite: Suite, secret: &[u8; 32]) -> Option<Key> {
-        let (mut key, mut iv) = (Secret::default(), Zeroizing::new([0; 12]));
+        let (mut key, mut iv) = (Secret::<32>::blank(), Secret::blank());
         let key = &mut key[..suite.algorithm().key_len()];
         expand(secret, "key", &[suite as u8], key);
         expand(secret, "iv", &[suite as u8], &mut *iv);
@@ -170,12 +167,13 @@ impl Key {
 
 impl Keys {
     /// The keys of a path whose secret is `secret`. `None` never, as long as the suites' key lengths are right.
-    pub fn new(suite: Suite, secret: [u8; 32]) -> Option<Self> {
+    pub fn new(suite: Suite, secret: impl Into<Secret>) -> Option<Self> {
+        let secret = secret.into();
         Some(Keys {
             suite,
             generation: 0,
             key: Key::derive(suite, &secret)?,
-            secret: Zeroizing::new(secret),
+            secret,
             previous: None,
             next: None,
         })
@@ -183,7 +181,7 @@ impl Keys {
 
     /// Those of generation `generation`, without the way there.
     #[cfg(test)]
-    pub(crate) fn in_generation(suite: Suite, secret: [u8; 32], generation: u64) -> Option<Self> {
+    pub(crate) fn in_generation(suite: Suite, secret: impl Into<Secret>, generation: u64) -> Option<Self> {
         let keys = Keys::new(suite, secret)?;
         Some(Keys { generation, ..keys })
     }
@@ -233,7 +231,7 @@ impl Keys {
     }
 
     fn derive_next(&self) -> Option<(Secret, Key)> {
-        let mut secret = Secret::default();
+        let mut secret = Secret::blank();
         expand(&self.secret, "next", &[], &mut *secret);
         let key = Key::derive(self.suite, &secret)?;
         Some((secret, key))
@@ -251,6 +249,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::wiped;
 
     fn keys(suite: Suite) -> Keys {
         Keys::new(suite, [7; 32]).unwrap()
@@ -301,14 +300,14 @@ mod tests {
 
     #[test]
     fn once_a_key_is_behind_nothing_leads_back_to_it() {
-        let mut secrets = PathSecrets::new([7; 32]);
+        let mut secrets = PathSecrets::new([7; 32].into());
         let first = secrets.of(3);
         assert!(first.is_some() && secrets.are_whole());
         secrets.part(|space| space == 3);
         assert_eq!((secrets.of(3), secrets.are_whole()), (None, false));
         assert_eq!(
             secrets.of(5),
-            Some(Zeroizing::new(space_secret(&[7; 32], 5))),
+            Some(space_secret(&[7; 32], 5)),
             "unused paths can still begin"
         );
         secrets.spend(5);
@@ -317,16 +316,40 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_dropped_is_wiped() {
-        fn is_wiped(_: &impl zeroize::ZeroizeOnDrop) {}
-        let mut secrets = PathSecrets::new([7; 32]);
-        for turn in 0..2 {
-            match &secrets {
-                PathSecrets::Whole(direction) => is_wiped(direction),
-                PathSecrets::Parted(left) => left.iter().flatten().for_each(is_wiped),
-            }
-            assert_eq!(secrets.are_whole(), turn == 0);
-            secrets.part(|space| space == 3);
-        }
+        let direction = [7; 32];
+        let path = |space| space_secret(&direction, space).to_vec();
+        let mut secrets = PathSecrets::new(direction.into());
+        let wiped = wiped::during(|| secrets.part(|space| space == 3));
+        assert!(wiped.contains(&direction.to_vec()) && wiped.contains(&path(3)));
+        assert!(wiped::during(|| secrets.spend(5)).contains(&path(5)));
+        assert!(wiped::during(|| drop(secrets)).contains(&path(6)));
+    }
+
+    #[test]
+    fn a_secret_that_another_one_replaces_is_wiped() {
+        let mut keys = keys(Suite::ChaCha20Poly1305);
+        let (first, iv) = (keys.secret.to_vec(), keys.key.iv.to_vec());
+        let wiped = wiped::during(|| {
+            sealed(&mut keys, PACKETS_PER_KEY);
+        });
+        assert!(
+            wiped.contains(&first) && wiped.contains(&iv),
+            "secret and key of the first generation"
+        );
+        let (second, next) = (
+            keys.secret.to_vec(),
+            keys.derive_next().map(|(secret, _)| secret.to_vec()),
+        );
+        let wiped = wiped::during(|| {
+            let forged = [0; TAG_BYTES];
+            assert!(!keys.open(2 * PACKETS_PER_KEY, b"", &forged, &mut []));
+            drop(keys);
+        });
+        assert!(wiped.contains(&second), "of the session that is over");
+        assert!(
+            next.is_some_and(|next| wiped.contains(&next)),
+            "and what was computed ahead"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::entropy::Entropy;
 use crate::keys::PublicKey;
 use crate::resumption::{Opened, Period, Resumption, ResumptionTicket, TicketIssuer};
+use crate::secret::Secret;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
@@ -14,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
-use zeroize::Zeroizing;
 
 /// Bytes of a proof of an address.
 pub const ADDRESS_TOKEN_BYTES: usize = 16;
@@ -34,7 +34,7 @@ const REMEMBERED_OF_ONE: usize = REMEMBERED / 16;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// For the next session with the same server.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Token {
     /// When it was issued, in the server's own count.
     pub epoch: Epoch,
@@ -54,7 +54,7 @@ impl fmt::Debug for Token {
 /// Issues tokens and verifies its own.
 pub(crate) struct TokenIssuer {
     /// Of proofs of addresses.
-    key: Zeroizing<[u8; 16]>,
+    key: Secret<16>,
     tickets: TicketIssuer,
     epoch: Epoch,
     flights: BTreeSet<[u8; 32]>,
@@ -66,7 +66,7 @@ pub(crate) struct TokenIssuer {
 impl TokenIssuer {
     pub(crate) fn new(entropy: &mut Entropy) -> Self {
         TokenIssuer {
-            key: Zeroizing::new(entropy.array()),
+            key: entropy.secret(),
             clients: BTreeMap::new(),
             sources: Sources::default(),
             epoch: entropy.array(),
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_token_is_of_its_address_and_a_flight_is_taken_once_even_when_memory_ends() {
-        let mut entropy = Entropy::new([1; 32]);
+        let mut entropy = Entropy::new(&[1; 32]);
         let mut issuer = TokenIssuer::new(&mut entropy);
         let at = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
         let client = PublicKey([7; 32]);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_flights_of_one_client_or_one_source_leave_room_to_others() {
         for (same_key, same_source) in [(true, true), (true, false), (false, true)] {
-            let mut entropy = Entropy::new([1; 32]);
+            let mut entropy = Entropy::new(&[1; 32]);
             let mut issuer = TokenIssuer::new(&mut entropy);
             let epoch = issuer.epoch;
             let mut taken = 0;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_proof_of_an_address_lasts_two_minutes_at_most() {
-        let mut entropy = Entropy::new([1; 32]);
+        let mut entropy = Entropy::new(&[1; 32]);
         let issuer = TokenIssuer::new(&mut entropy);
         let here = SocketAddr::from(([10, 0, 0, 1], 5));
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);

@@ -217,7 +217,7 @@ mod tests {
     fn a_path_moves_when_its_new_address_answers_and_not_before() {
         let known = Some(host(2));
         let mut paths = ValidatedPaths::at(host(2));
-        let entropy = &mut Entropy::new([1; 32]);
+        let entropy = &mut Entropy::new(&[1; 32]);
         let p = &mut paths;
         assert_eq!(on_packet(p, 0, 0, 2, entropy), PathOrigin::Validated);
         let sent = challenge(on_packet(p, 1, 0, 9, entropy));
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn another_address_is_asked_something_else_and_ends_what_the_one_before_was_asked() {
         let mut paths = ValidatedPaths::at(host(2));
-        let entropy = &mut Entropy::new([1; 32]);
+        let entropy = &mut Entropy::new(&[1; 32]);
         let first = challenge(on_packet(&mut paths, 0, 0, 8, entropy));
         paths.keep(0, &from(8));
         let second = challenge(on_packet(&mut paths, 50, 0, 9, entropy));
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_challenge_is_not_guessed_and_every_byte_of_the_response_counts() {
         let mut paths = ValidatedPaths::at(host(2));
-        let entropy = &mut Entropy::new([1; 32]);
+        let entropy = &mut Entropy::new(&[1; 32]);
         let sent: Vec<Value> = (1..SPACES)
             .map(|space| challenge(on_packet(&mut paths, 0, space, 9, entropy)))
             .collect();
@@ -276,7 +276,7 @@ mod tests {
             0,
             0,
             9,
-            &mut Entropy::new([2; 32]),
+            &mut Entropy::new(&[2; 32]),
         ));
         assert!(!sent.contains(&other), "and each host asks something else");
         assert!(paths.on_response(host(9), [0; 8]).is_none());
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_new_path_is_nowhere_until_its_address_has_answered() {
         let mut paths = ValidatedPaths::at(host(2));
-        let entropy = &mut Entropy::new([1; 32]);
+        let entropy = &mut Entropy::new(&[1; 32]);
         let origin = on_packet(&mut paths, 0, 1, 3, entropy);
         assert!(matches!(origin, PathOrigin::Elsewhere { known: None, .. }));
         let other = challenge(on_packet(&mut paths, 0, 2, 4, entropy));

@@ -35,13 +35,13 @@ struct Kept {
 
 fn client(preset: &str, seed: u8, known: bool, kept: Option<&Kept>) -> Sealed<Endpoint> {
     let mut own = seal(1);
-    own.seed = [seed; 32];
+    own.seed = [seed; 32].into();
     let mut client = Sealed::new(Endpoint::new(config(preset, &[])), own);
     if known {
         client.expect(address(2), secret(2).public());
     }
     if let Some(kept) = kept {
-        client.keep_token(kept.token.0, kept.token.1);
+        client.keep_token(kept.token.0, kept.token.1.clone());
         if let Some(cookie) = kept.cookie {
             client.inner_mut().keep_cookie(kept.now, cookie);
         }
@@ -52,7 +52,7 @@ fn client(preset: &str, seed: u8, known: bool, kept: Option<&Kept>) -> Sealed<En
 /// Its keys, of tickets too, follow from the seed: one with another seed has started again and lost them.
 fn server(preset: &str, seed: u8) -> Serving {
     let mut own = seal(2);
-    own.seed = [seed; 32];
+    own.seed = [seed; 32].into();
     Serving {
         preset: preset.into(),
         seal: own,

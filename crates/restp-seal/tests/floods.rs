@@ -362,7 +362,7 @@ fn nothing_secret_is_told_to_a_log() {
     pair.write(0, flow, b"early");
     pair.run_for(ms(100));
     let mut seal = seal(3);
-    seal.seed = [123; 32];
+    seal.seed = [123; 32].into();
     let text = format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",
         pair.ends,

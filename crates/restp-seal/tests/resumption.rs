@@ -14,7 +14,7 @@ fn each_visit_brings_the_ticket_of_the_next() {
     let mut tickets = std::collections::BTreeSet::new();
     for visit in 1..5 {
         let (_, token) = pair.ends[0].tokens().next().expect("a token");
-        assert!(tickets.insert(token.resumption.expect("a ticket").ticket));
+        assert!(tickets.insert(token.resumption.as_ref().expect("a ticket").ticket));
         pair.come_again("3wh-arq", 100 + visit);
         let flows = pair.connect();
         assert_eq!(pair.log[0].kind(), HELLO_RESUMED);

@@ -237,7 +237,7 @@ fn a_client_that_starts_again_is_served_at_once_whether_it_remembers_the_server_
         let mut fresh = config("3wh-arq", &[]);
         fresh.initial_numbers = restp_proto::InitialNumbers::Keyed([7; 16]);
         let mut later = seal(1);
-        later.seed = [77; 32];
+        later.seed = [77; 32].into();
         pair.ends[0] = restp_seal::Sealed::new(restp_proto::Endpoint::new(fresh), later);
         if known {
             pair.know();
@@ -489,7 +489,7 @@ fn sessions_of_hosts_that_come_and_go_are_forgotten() {
         pair.run_for(ms(500));
         pair.ends[1].release(pair.now, accepted);
         let mut later = seal(1);
-        later.seed = [100 + life; 32];
+        later.seed = [100 + life; 32].into();
         pair.ends[0] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config("3wh-arq", &[])), later);
         pair.know();
         pair.events = [Vec::new(), Vec::new()];

@@ -22,7 +22,7 @@ fn secs(n: u64) -> Duration {
 /// The server has started again: it knows neither flow nor session.
 fn forget(pair: &mut Pair, preset: &str, set: &[(&str, &str)]) {
     let mut later = seal(2);
-    later.seed = [77; 32];
+    later.seed = [77; 32].into();
     let config = config(preset, set).listen(PORT, restp_proto::Acceptance::Any);
     pair.ends[1] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config), later);
     pair.events = [Vec::new(), Vec::new()];

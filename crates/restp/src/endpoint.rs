@@ -96,8 +96,8 @@ impl Endpoint {
     /// # Errors
     /// Those of [`Endpoint::bind_locals`].
     pub fn bind_with(locals: &[Local], mut config: EndpointConfig, security: Security) -> io::Result<Self> {
-        config.initial_numbers = InitialNumbers::Keyed(random()?);
-        config.cookies.key = random()?;
+        config.initial_numbers = InitialNumbers::Keyed(*random()?);
+        config.cookies.key = *random()?;
         let strangers =
             matches!(security, Security::Sealed(_)).then_some(restp_seal::packet::FIRST_OF_A_SESSION);
         Self::on_locals(Transport::new(config, security)?, locals, strangers)

@@ -6,6 +6,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// A file of this user that lasts, below `XDG_DATA_HOME` or `.local/share` in `HOME` (XDG Base Directory Specification); `None`
 /// where neither is an absolute path.
@@ -45,12 +46,14 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     }))
 }
 
-/// Everything in `file`.
+/// Everything in `file`, which may be secret: it is wiped when it is dropped.
 ///
 /// # Errors
 /// When it cannot be read, or is longer than `limit` bytes.
-pub fn contents(file: &mut File, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+pub fn contents(file: &mut File, limit: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Large enough from the beginning: a buffer that grew would leave behind what is secret.
+    let length = file.metadata()?.len().min(limit) as usize;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length + 64));
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let error = format!("it is longer than the {limit} bytes that such a file has at most");
@@ -63,7 +66,7 @@ pub fn contents(file: &mut File, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Those of [`open`] and [`contents`].
-pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path, limit: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     contents(&mut open(path)?.0, limit)
 }
 
@@ -96,7 +99,7 @@ fn folder(path: &Path) -> &Path {
 pub fn update<E: From<io::Error>>(
     path: &Path,
     limit: u64,
-    change: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>, E>,
+    change: impl FnOnce(io::Result<Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>, E>,
 ) -> Result<(), E> {
     DirBuilder::new()
         .recursive(true)
@@ -111,7 +114,7 @@ pub fn update<E: From<io::Error>>(
         .open(path.with_extension("lock"))?;
     lock.lock()?; // until it is dropped, or the process has ended
     let before = match read(path, limit) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Zeroizing::default()),
         read => read,
     };
     let after = change(before)?;
@@ -145,7 +148,7 @@ mod tests {
         assert!(sentence(&path).contains("pipe"), "and nobody waits for a writer");
         fs::remove_file(&path).unwrap();
         fs::write(&path, "four").unwrap();
-        assert_eq!(read(&path, 4).unwrap(), b"four");
+        assert_eq!(&read(&path, 4).unwrap()[..], b"four");
         fs::write(&path, "fives").unwrap();
         assert!(sentence(&path).contains("longer than the 4 bytes"));
     }
@@ -159,7 +162,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..8 {
                         update(&path, 100, |before| {
-                            before.map(|before| [before, b"x".into()].concat())
+                            before.map(|before| Zeroizing::new([&before[..], b"x"].concat()))
                         })
                         .unwrap();
                     }

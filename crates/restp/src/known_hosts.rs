@@ -188,7 +188,7 @@ impl KnownHosts {
                 .iter()
                 .map(|(name, key)| format!("{name} {key}\n"))
                 .collect();
-            Ok(text.into_bytes())
+            Ok(text.into_bytes().into())
         })
         .map_err(|failed| match failed {
             Failed::Refused(why) => why,

@@ -78,7 +78,7 @@ pub use restp_base::machine::PathAddress;
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode};
-pub use restp_seal::{Clients, Fault, KeyError, PublicKey, Resumption, SealStats, SecretKey, Token};
+pub use restp_seal::{Clients, Fault, KeyError, PublicKey, Resumption, SealStats, Secret, SecretKey, Token};
 pub use socket::SocketStats;
 pub use stream::Stream;
 pub use transport::{Identity, Security, Transport, Trust};

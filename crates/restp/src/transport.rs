@@ -8,7 +8,7 @@ use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
-use restp_seal::{Clients, PublicKey, SealConfig, Sealed, SecretKey};
+use restp_seal::{Clients, PublicKey, SealConfig, Sealed, Secret, SecretKey};
 use std::io;
 use std::net::SocketAddr;
 
@@ -165,10 +165,10 @@ impl Transport {
     }
 }
 
-/// 32 bytes of the operating system's randomness.
-pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+/// Bytes of the operating system's randomness.
+pub(crate) fn random<const N: usize>() -> io::Result<Secret<N>> {
+    let mut bytes = Secret::blank();
+    getrandom::fill(&mut *bytes).map_err(io::Error::other)?;
     Ok(bytes)
 }
 

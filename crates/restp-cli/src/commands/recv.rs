@@ -51,7 +51,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     run(async {
         let interrupt = Interrupt::watch()?;
         let endpoint = bind(&arguments.listen, config, security)?;
-        announce(&endpoint, &folder, capability, output)?;
+        announce(&endpoint, &folder, capability.clone(), output)?;
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
             places: Places::default(),

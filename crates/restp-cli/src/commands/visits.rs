@@ -46,7 +46,7 @@ impl Visits {
             endpoint.keep_cookie(*kept);
         }
         for (key, token) in &self.kept.tokens {
-            endpoint.keep_token(*key, *token);
+            endpoint.keep_token(*key, token.clone());
         }
     }
 

@@ -55,7 +55,7 @@ impl Offer {
         out.extend_from_slice(&self.bytes.to_be_bytes());
         out.extend_from_slice(&(name.len() as u16).to_be_bytes());
         out.extend_from_slice(name);
-        out.extend_from_slice(&self.capability.0);
+        out.extend_from_slice(self.capability.bytes());
         out
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let (bytes, length) = Offer::head(head)?;
         let (name, capability) = name.split_last_chunk().expect("a capability");
         assert_eq!(length, name.len());
-        let (name, capability) = (Offer::name(name.into())?, Capability(*capability));
+        let (name, capability) = (Offer::name(name.into())?, Capability::from(*capability));
         Ok(Offer {
             name,
             bytes,
@@ -203,7 +203,7 @@ mod tests {
         let offer = Offer {
             name: "a.txt".into(),
             bytes: 258,
-            capability: Capability(*b"0123456789abcdef"),
+            capability: Capability::from(*b"0123456789abcdef"),
         };
         let bytes = offer.encode();
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
         let good = Offer {
             name: "a".into(),
             bytes: 0,
-            capability: Capability::NONE,
+            capability: Capability::none(),
         }
         .encode();
         let changed = |at: usize, byte: u8| {

@@ -154,7 +154,7 @@ async fn accept(
     let head = inlet.array().await.ok_or(Rejection::Silent)?;
     let (bytes, length) = Offer::head(&head)?;
     let name = inlet.bytes(length).await.ok_or(Rejection::Silent)?;
-    let capability = Capability(inlet.array().await.ok_or(Rejection::Silent)?);
+    let capability = Capability::from(inlet.array().await.ok_or(Rejection::Silent)?);
     if wanted.is_some_and(|wanted| capability != *wanted) {
         return Err(Rejection::Uninvited);
     }

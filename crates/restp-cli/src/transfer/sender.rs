@@ -53,7 +53,7 @@ pub async fn send(
     let offer = Offer {
         name: source.name().into(),
         bytes: source.bytes(),
-        capability: capability.unwrap_or(Capability::NONE),
+        capability: capability.unwrap_or_else(Capability::none),
     };
     let verdict = verdict(connection);
     tokio::pin!(verdict);

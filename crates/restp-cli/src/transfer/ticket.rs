@@ -103,7 +103,7 @@ impl Ticket {
 
     /// What lets its holder send; none where the receiver does not ask for it.
     pub fn capability(&self) -> Option<Capability> {
-        self.capability
+        self.capability.clone()
     }
 
     /// The key of the receiver; none if it does not seal.
@@ -143,7 +143,7 @@ impl Ticket {
         };
         let capability = match count & CAPABLE {
             0 => None,
-            _ => Some(Capability(rest.take()?)),
+            _ => Some(Capability::from(rest.take()?)),
         };
         if addresses.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
@@ -180,7 +180,7 @@ impl fmt::Display for Ticket {
             content.extend_from_slice(&key.0);
         }
         if let Some(capability) = &self.capability {
-            content.extend_from_slice(&capability.0);
+            content.extend_from_slice(capability.bytes());
         }
         let sum = checksum(&content);
         content.extend_from_slice(&sum);
@@ -278,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_ticket_may_hold_a_key_and_a_capability() {
-        let (key, capability) = (PublicKey([0xA5; 32]), Capability([0x5A; 16]));
+        let (key, capability) = (PublicKey([0xA5; 32]), Capability::from([0x5A; 16]));
         let keyed = Ticket::of_paths(ticket().addresses().to_vec()).with_key(Some(key));
         let bare = keyed.clone();
-        let keyed = keyed.with_capability(Some(capability));
+        let keyed = keyed.with_capability(Some(capability.clone()));
         assert_eq!(bare.to_string().parse(), Ok(bare.clone()));
         assert_eq!((keyed.capability(), bare.capability()), (Some(capability), None));
         assert_eq!(keyed.to_string().parse(), Ok(keyed.clone()));

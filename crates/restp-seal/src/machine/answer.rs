@@ -46,8 +46,8 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.hosts.keep_token(key, grant.token);
-        let sealer = Sealer::new(grant.suite, *split.to_responder, grant.from, false).begun_on(path);
-        let opener = Opener::new(grant.suite, *split.to_initiator);
+        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false).begun_on(path);
+        let opener = Opener::new(grant.suite, split.to_initiator);
         let session = Session::new(now, peer, to, sealer, opener).ended_by(grant.reset);
         let had_forgotten = self.peers.insert(now, session);
         if had_forgotten {

@@ -91,7 +91,7 @@ impl<M: Machine> Sealed<M> {
             return None;
         }
         let prologue = packet::prologue(hello.pattern, &hello.from);
-        let (own, secret) = (&self.config.secret, ticket.as_ref().map(|ticket| &ticket.secret));
+        let (own, secret) = (&self.config.secret, ticket.as_ref().map(|ticket| &*ticket.secret));
         let mut handshake = Handshake::responder(hello.pattern, own, secret, &prologue, &mut self.entropy)?;
         let Some(payload) = handshake.read(hello.message) else {
             return self.on_unreadable(path, hello);
@@ -194,7 +194,7 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.stats.resumed += u64::from(asking.since.is_some());
-        let early_secret = asking.asked.early_secret.filter(|_| grant.early);
+        let early_secret = asking.asked.early_secret.take().filter(|_| grant.early);
         let opener = |secret| Opener::new(Suite::ChaCha20Poly1305, secret);
         let flight = FirstFlight {
             hash: arrival.hash,
@@ -211,8 +211,8 @@ impl<M: Machine> Sealed<M> {
             proved: arrival.proved,
         };
         let pdu = unfinished.pdu.clone();
-        let sealer = Sealer::new(grant.suite, *split.to_initiator, hello.from, false);
-        let opener = Opener::new(grant.suite, *split.to_responder);
+        let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);
+        let opener = Opener::new(grant.suite, split.to_responder);
         let session = Session::new(now, peer, grant.from, sealer, opener).begun_by_peer(flight, unfinished);
         self.peers.insert(now, session);
         self.admit(now, grant.from, path, pdu);

@@ -21,6 +21,7 @@ use crate::known_hosts::KnownHosts;
 use crate::limits::RateLimiter;
 use crate::peers::{Limits, PeerId, Peers};
 use crate::reset::Resets;
+use crate::secret::Secret;
 use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
@@ -72,8 +73,10 @@ impl<M> fmt::Debug for Sealed<M> {
 
 impl<M: Machine> Sealed<M> {
     /// Seals what `inner` sends.
-    pub fn new(inner: M, config: SealConfig) -> Self {
-        let mut entropy = Entropy::new(config.seed);
+    pub fn new(inner: M, mut config: SealConfig) -> Self {
+        let mut entropy = Entropy::new(&config.seed);
+        config.seed = Secret::blank(); // whoever had it later would know all one-time keys
+
         let limits = Limits {
             half_open: config.max_half_open,
             sessions: config.max_sessions,

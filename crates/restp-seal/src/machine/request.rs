@@ -7,6 +7,8 @@ use crate::packet::{self, ConnectionId, Request};
 use crate::peers::{ClientHandshake, PeerId, Waiting};
 use crate::protection::Sealer;
 use crate::schedule::Suite;
+use crate::secret::Secret;
+use crate::token::{AddressToken, Epoch};
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::time::Time;
 
@@ -35,28 +37,31 @@ impl<M: Machine> Sealed<M> {
     ) -> Option<&mut ClientHandshake> {
         let key = self.peers.key(peer);
         let token = key.and_then(|key| self.hosts.token(key));
-        let resumption = token.and_then(|token| token.resumption);
+        let resumption = token.as_ref().and_then(|token| token.resumption.as_ref());
         let resumption = resumption.filter(|resumption| resumption.client == self.own);
-        let known = match (&key, &resumption) {
+        let known = match (&key, resumption) {
             (None, _) => Known::Nothing,
             (Some(key), None) => Known::Key(key),
             (Some(_), Some(resumption)) => Known::Secret(&resumption.secret),
         };
         let pattern = known.pattern();
         let name: ConnectionId = self.entropy.array();
-        let secret: Option<[u8; 32]> = (pattern != Pattern::Ix).then(|| self.entropy.array());
+        let secret: Option<Secret> = (pattern != Pattern::Ix).then(|| self.entropy.secret());
         let prologue = packet::prologue(pattern, &name);
         let mut noise = Handshake::initiator(&self.config.secret, known, &prologue, &mut self.entropy)?;
         let present = self.peers.session_of(peer).map(|session| session.to());
         let payload = Request {
             fast_aes: self.config.fast_aes,
-            epoch: token.unwrap_or_default().epoch,
-            early_secret: secret,
+            epoch: token.as_ref().map_or_else(Epoch::default, |token| token.epoch),
+            beside: present.filter(|_| secret.is_some()),
+            early_secret: secret.clone(),
             instead_of,
-            beside: secret.and(present),
         };
-        let mut bytes = packet::hello_header(pattern, &name, &token.unwrap_or_default().address);
-        if let Some(resumption) = &resumption {
+        let address = token
+            .as_ref()
+            .map_or_else(AddressToken::default, |token| token.address);
+        let mut bytes = packet::hello_header(pattern, &name, &address);
+        if let Some(resumption) = resumption {
             bytes.extend_from_slice(&resumption.ticket);
         }
         noise.write(&payload.emit(&pdu), &mut bytes)?;

@@ -389,8 +389,14 @@ mod tests {
 
     fn session() -> Session {
         let suite = Suite::Aes128Gcm;
-        let sealer = Sealer::new(suite, [1; 32], *b"to.peer.", false);
-        Session::new(Time::ZERO, 1, *b"to.here.", sealer, Opener::new(suite, [2; 32]))
+        let sealer = Sealer::new(suite, [1; 32].into(), *b"to.peer.", false);
+        Session::new(
+            Time::ZERO,
+            1,
+            *b"to.here.",
+            sealer,
+            Opener::new(suite, [2; 32].into()),
+        )
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! nothing of it stays.
 
 use crate::common::*;
-use crate::identity::{IMPOSTOR, first_word, in_the_name_of};
 use restp_base::flow::Flow;
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::{Duration, Time};

@@ -1,47 +1,11 @@
 //! Who somebody says he is counts for nothing until he has proved it: no flow is his, none of others ends or waits for him.
 
 use crate::common::*;
-use restp_base::flow::{CloseReason, Flow};
+use restp_base::flow::{CloseReason, Flow, FlowId};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
-use restp_proto::{Acceptance, Endpoint};
-use restp_seal::{PublicKey, SealConfig, Sealed};
-
-/// Where the key of the asking host lies in a request of IX: behind kind, name, token and one-time key.
-const TOLD: usize = 1 + 8 + 16 + 32;
-
-pub const IMPOSTOR: u8 = 66;
-
-/// `request`, as if the host with `key` had made it. IX has nothing that would tell.
-pub fn in_the_name_of(key: PublicKey, request: &[u8]) -> Vec<u8> {
-    assert_eq!(request[0], HELLO_IX);
-    let mut bytes = request.to_vec();
-    bytes[TOLD..TOLD + 32].copy_from_slice(&key.0);
-    bytes
-}
-
-/// What a stranger at the address of end `side` says first, from the port that this one would take.
-pub fn first_word(preset: &str, side: usize) -> Vec<u8> {
-    first_word_from(FIRST_PORT, preset, side)
-}
-
-fn first_word_from(port: u16, preset: &str, side: usize) -> Vec<u8> {
-    let mut config = config(preset, &[]);
-    config.first_port = Some(port);
-    let mut host = Sealed::new(Endpoint::new(config), seal(IMPOSTOR));
-    host.open(restp_base::time::Time::ZERO, path(side), PORT)
-        .expect("a port");
-    let mut out = Datagram::empty();
-    assert!(host.poll_transmit(restp_base::time::Time::ZERO, &mut out));
-    out.to_vec()
-}
-
-fn serving(seal: SealConfig) -> Sealed<Endpoint> {
-    Sealed::new(
-        Endpoint::new(config("3wh-arq", &[]).listen(PORT, Acceptance::Any)),
-        seal,
-    )
-}
+use restp_proto::Endpoint;
+use restp_seal::Sealed;
 
 /// A flow to a pinned host reaches it, now that it is there, and its key is told.
 fn reaches_the_true_host(pair: &mut Pair) {
@@ -49,23 +13,24 @@ fn reaches_the_true_host(pair: &mut Pair) {
     pair.events = [Vec::new(), Vec::new()];
     let flows = pair.connect();
     assert_eq!(pair.ends[0].flow_key(flows.0), Some(secret(2).public()));
-    assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+    pair.assert_talk(flows);
+}
+
+/// A dial to the true host, whose key is known, does not reach who is there: the flow.
+fn reaches_nobody(pair: &mut Pair) -> FlowId {
+    pair.know_as(secret(2).public());
+    let (flow, connected) = pair.dial(Duration::from_secs(5));
+    assert!(!connected && pair.accepted().is_none());
+    assert_eq!(pair.ends[0].flow_key(flow), None);
+    flow
 }
 
 #[test]
 fn a_pinned_dial_does_not_reach_who_was_met_at_the_address_before() {
     let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(IMPOSTOR));
     let (old, _) = pair.connect();
-    pair.know_as(secret(2).public());
-    pair.events = [Vec::new(), Vec::new()];
-    let flow = pair.open();
-    pair.run_for(Duration::from_secs(5));
-    assert!(!pair.events[0].contains(&Event::Connected(flow)));
-    assert_eq!(pair.accepted(), None);
-    assert_eq!(
-        (pair.ends[0].flow_key(flow), pair.ends[0].flow_key(old)),
-        (None, None)
-    );
+    let flow = reaches_nobody(&mut pair);
+    assert_eq!(pair.ends[0].flow_key(old), None);
     assert_eq!(
         pair.closed(0),
         Some(&CloseReason::Aborted),
@@ -78,20 +43,8 @@ fn a_pinned_dial_does_not_reach_who_was_met_at_the_address_before() {
 #[test]
 fn a_pinned_dial_does_not_reach_who_came_from_the_address_before() {
     let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(IMPOSTOR));
-    pair.ends[0] = serving(seal(1));
-    pair.ends[1].open(pair.now, path(1), PORT).expect("a port");
-    pair.run_for(ms(100));
-    assert!(
-        pair.events[0]
-            .iter()
-            .any(|event| matches!(event, Event::Accepted(_)))
-    );
-    pair.know_as(secret(2).public());
-    pair.events = [Vec::new(), Vec::new()];
-    let flow = pair.open();
-    pair.run_for(Duration::from_secs(5));
-    assert!(!pair.events[0].contains(&Event::Connected(flow)));
-    assert_eq!(pair.accepted(), None);
+    pair.visit_client();
+    let flow = reaches_nobody(&mut pair);
     pair.ends[0].abort(pair.now, flow);
     reaches_the_true_host(&mut pair);
 }
@@ -101,23 +54,15 @@ fn a_pinned_dial_does_not_reach_who_came_from_the_address_before() {
 fn a_dial_to_a_host_that_has_forgotten_its_visit_reaches_it() {
     for pinned in [true, false] {
         let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
-        pair.ends[0] = serving(seal(1));
-        let visit = pair.ends[1].open(pair.now, path(1), PORT).expect("a port");
-        pair.run_for(ms(100));
-        assert!(pair.events[1].contains(&Event::Connected(visit)));
+        pair.visit_client();
         pair.restart("3wh-arq", 77);
         if pinned {
             pair.know();
         }
-        pair.events = [Vec::new(), Vec::new()];
-        let flow = pair.open();
-        pair.run_for(Duration::from_secs(20));
-        assert!(
-            pair.events[0].contains(&Event::Connected(flow)),
-            "pinned: {pinned}"
-        );
+        let (flow, connected) = pair.dial(Duration::from_secs(20));
+        assert!(connected, "pinned: {pinned}");
         let flows = (flow, pair.accepted().expect("accepted"));
-        assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+        pair.assert_talk(flows);
         assert_eq!(pair.ends[0].flow_key(flow), Some(secret(2).public()));
     }
 }
@@ -137,13 +82,11 @@ fn a_key_that_is_only_said_is_the_key_of_no_flow() {
         pair.run_for(Duration::from_secs(500));
         pair.ends[0] = Sealed::new(Endpoint::new(config("opt-arq", &[])), seal(77));
         pair.ends[0].inner_mut().keep_cookie(pair.now, cookie);
-        pair.events = [Vec::new(), Vec::new()];
         pair.rule = Box::new(|seen| match seen.kind() {
             HELLO_IX => Verdict::As(in_the_name_of(secret(1).public(), &seen.bytes)),
             _ => Verdict::Pass,
         });
-        pair.open();
-        pair.run_for(Duration::from_secs(3));
+        pair.dial(Duration::from_secs(3));
         match pair.accepted() {
             Some(flow) if !awaits_proof => assert_eq!(pair.ends[1].flow_key(flow), None),
             told => assert!(awaits_proof && told.is_none(), "{told:?}"),
@@ -217,8 +160,7 @@ fn a_request_from_the_address_of_a_host_does_not_keep_from_dialling_it() {
         let known = in_the_name_of(secret(2).public(), &first_word("default", 1));
         pair.inject(0, path(0), &known);
         let flows = (flow, pair.accepted().expect("accepted"));
-        assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
-        assert!(pair.transfer(1, flows, &noise(20_000), Duration::from_secs(5)));
+        pair.assert_talk(flows);
     }
 }
 
@@ -275,5 +217,5 @@ fn who_asks_where_somebody_else_says_to_be_is_heard_when_he_has_proved_it() {
     assert_eq!(pair.ends[1].flow_key(flows.1), Some(secret(1).public()));
     let stats = pair.ends[0].stats(flows.0).expect("open");
     assert_eq!(stats.handshake, Some(ms(40)));
-    assert!(pair.transfer(0, flows, &noise(20_000), Duration::from_secs(5)));
+    pair.assert_talk(flows);
 }

@@ -70,9 +70,9 @@ fn packets_of_one_connection_are_nothing_in_another() {
     let spoils: Vec<Vec<u8>> = first.log.iter().map(|seen| seen.bytes.clone()).collect();
     // The same hosts and ports, but chance is another.
     let mut client = seal(1);
-    client.seed = [99; 32];
+    client.seed = [99; 32].into();
     let mut server = seal(2);
-    server.seed = [98; 32];
+    server.seed = [98; 32].into();
     let mut second = Pair::of("3wh-arq", &[], client, server);
     second.know();
     let flows = second.connect();
@@ -122,7 +122,7 @@ fn a_recorded_connection_played_again_delivers_nothing() {
     // A server that has forgotten everything begins a handshake at most.
     let config = config("3wh-arq", &[]).listen(PORT, restp_proto::Acceptance::Any);
     let mut later = seal(2);
-    later.seed = [98; 32];
+    later.seed = [98; 32].into();
     pair.ends[1] = restp_seal::Sealed::new(restp_proto::Endpoint::new(config), later);
     for bytes in &recorded {
         pair.inject(1, path(1), bytes);
@@ -148,7 +148,7 @@ fn a_recorded_request_played_again_does_not_turn_the_server_away_from_its_client
         assert_eq!(recorded[0], if known { HELLO_IK } else { HELLO_IX });
         // The server has forgotten the handshake, not who is there; and the client has nothing to send.
         let mut later = seal(1);
-        later.seed = [77; 32];
+        later.seed = [77; 32].into();
         let (mut pair, (flow, accepted)) = meet(later);
         pair.inject(1, path(1), &recorded);
         pair.run_for(ms(100));

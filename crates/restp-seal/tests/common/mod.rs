@@ -154,6 +154,23 @@ impl Pair {
         self.ends[0].open(self.now, path(0), PORT).expect("a free port")
     }
 
+    /// Forgets what was told so far, opens a flow and runs for `span`: the flow, and whether it is established.
+    pub fn dial(&mut self, span: Duration) -> (FlowId, bool) {
+        self.events = [Vec::new(), Vec::new()];
+        let flow = self.open();
+        self.run_for(span);
+        (flow, self.events[0].contains(&Event::Connected(flow)))
+    }
+
+    /// The server came to the client, which serves, with a flow of its own.
+    pub fn visit_client(&mut self) -> FlowId {
+        self.ends[0] = serving("3wh-arq", seal(1));
+        let visit = self.ends[1].open(self.now, path(1), PORT).expect("a port");
+        self.run_for(ms(100));
+        assert!(self.events[1].contains(&Event::Connected(visit)));
+        visit
+    }
+
     /// Opens a flow and runs until both sides know of it.
     pub fn connect(&mut self) -> (FlowId, FlowId) {
         let flow = self.open();
@@ -293,7 +310,7 @@ impl Pair {
         }
         let tokens: Vec<_> = self.ends[0].tokens().collect();
         let mut later = seal(1);
-        later.seed = [seed; 32];
+        later.seed = [seed; 32].into();
         self.ends[0] = Sealed::new(Endpoint::new(config(preset, &[])), later);
         self.know();
         for (key, token) in tokens {
@@ -305,14 +322,20 @@ impl Pair {
     /// The server begins anew with nothing but its key, with chance from `seed`.
     pub fn restart(&mut self, preset: &str, seed: u8) {
         let mut later = seal(2);
-        later.seed = [seed; 32];
+        later.seed = [seed; 32].into();
         self.serve(preset, later);
     }
 
     /// The server begins anew as `seal` says.
     pub fn serve(&mut self, preset: &str, seal: SealConfig) {
-        let config = config(preset, &[]).listen(PORT, Acceptance::Any);
-        self.ends[1] = Sealed::new(Endpoint::new(config), seal);
+        self.ends[1] = serving(preset, seal);
+    }
+
+    /// Data goes both ways.
+    pub fn assert_talk(&mut self, flows: (FlowId, FlowId)) {
+        for from in [0, 1] {
+            assert!(self.transfer(from, flows, &noise(20_000), Duration::from_secs(5)));
+        }
     }
 
     /// What the client has sent so far of kind `kind`.
@@ -352,6 +375,43 @@ impl Pair {
         }
         got == data
     }
+}
+
+/// A host that serves.
+pub fn serving(preset: &str, seal: SealConfig) -> Sealed<Endpoint> {
+    Sealed::new(
+        Endpoint::new(config(preset, &[]).listen(PORT, Acceptance::Any)),
+        seal,
+    )
+}
+
+/// Where the key of the asking host lies in a request of IX: behind kind, name, token and one-time key.
+const TOLD: usize = 1 + 8 + 16 + 32;
+
+pub const IMPOSTOR: u8 = 66;
+
+/// `request`, as if the host with `key` had made it. IX has nothing that would tell.
+pub fn in_the_name_of(key: PublicKey, request: &[u8]) -> Vec<u8> {
+    assert_eq!(request[0], HELLO_IX);
+    let mut bytes = request.to_vec();
+    bytes[TOLD..TOLD + 32].copy_from_slice(&key.0);
+    bytes
+}
+
+/// What a stranger at the address of end `side` says first, from the port that this one would take.
+pub fn first_word(preset: &str, side: usize) -> Vec<u8> {
+    first_word_from(FIRST_PORT, preset, side)
+}
+
+/// The same from another port.
+pub fn first_word_from(port: u16, preset: &str, side: usize) -> Vec<u8> {
+    let mut config = config(preset, &[]);
+    config.first_port = Some(port);
+    let mut host = Sealed::new(Endpoint::new(config), seal(IMPOSTOR));
+    host.open(Time::ZERO, path(side), PORT).expect("a port");
+    let mut out = Datagram::empty();
+    assert!(host.poll_transmit(Time::ZERO, &mut out));
+    out.to_vec()
 }
 
 pub fn contiguous(path: PathAddress, bytes: Vec<u8>) -> Datagram {
