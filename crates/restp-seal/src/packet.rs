@@ -7,7 +7,6 @@ use crate::resumption::{Resumption, ResumptionTicket, SHARED_BYTES, TICKET_BYTES
 use crate::schedule::{Suite, TAG_BYTES};
 use crate::secret::Secret;
 use crate::token::{ADDRESS_TOKEN_BYTES, AddressToken, EPOCH_BYTES, Epoch, Token};
-use std::fmt;
 use zeroize::Zeroizing;
 
 /// Set in the first byte of everything that is sealed.
@@ -245,7 +244,7 @@ pub const fn answer_message_bytes(pattern: Pattern) -> usize {
 }
 
 /// Payload of the first message; a PDU may follow.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// This processor has instructions for AES.
     pub fast_aes: bool,
@@ -265,16 +264,6 @@ pub struct Request {
 const FAST_AES: u8 = 1;
 const INSTEAD: u8 = 2;
 const BESIDE: u8 = 4;
-
-impl fmt::Debug for Request {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("fast_aes", &self.fast_aes)
-            .field("epoch", &self.epoch)
-            .finish_non_exhaustive()
-    }
-}
 
 impl Request {
     /// Length without the PDU.

@@ -194,9 +194,23 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// As often as the receiver starts again in the middle: it knows nothing of the transfer then, and gets the file from its
+    /// beginning.
+    async fn deliver(&self, endpoint: &Arc<Endpoint>, mut source: Source) -> Result<Outcome, Failure> {
+        loop {
+            let forgotten = endpoint.seal_stats().resets;
+            let result = self.attempt(endpoint, source).await;
+            if result.is_ok() || endpoint.seal_stats().resets == forgotten {
+                return result;
+            }
+            crate::output::note("the receiver has started again; sending the file from its beginning");
+            source = Source::open(self.file).map_err(Failure::input)?;
+        }
+    }
+
     /// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other
     /// addresses are tried, and the first that stands gets it from the beginning. Several paths race by themselves.
-    async fn deliver(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
+    async fn attempt(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
         let clock = Clock::start();
         let is_known = |address: &&SocketAddr| self.visits.is_some_and(|visits| visits.knows(**address));
         let Some(&first) = self.addresses.iter().find(is_known) else {

@@ -97,23 +97,37 @@ fn silence(stderr: &str) -> f64 {
 
 /// It has the key and the port of the one that is gone, but knows nothing of the connection.
 #[test]
-fn a_receiver_that_starts_again_is_no_reason_to_wait() {
+fn a_receiver_that_starts_again_gets_the_file_from_its_beginning() {
     let keys = tempfile::tempdir().unwrap();
     let key = keys.path().join("own.key").to_str().unwrap().to_owned();
     assert_eq!(restp(&["keygen", &key]).code, Some(0));
     for profile in ["default", "resilient"] {
-        let options = ["--timeout", "2 s", "--profile", profile];
-        let transfer = begin(&["--key", &key], &options, SLOW, LONG);
+        let options = [&FOR_EVER[..], &["--profile", profile]].concat();
+        let line = format!("rate = \"20 Mbit/s\"\n{}", dies_after(100));
+        let mut transfer = begin(&["--key", &key], &options, &line, 1 << 20);
+        transfer.path.await_loss(); // in the middle
         let Receiver { running, address, .. } = transfer.receiver;
         running.signal(Signal::SIGKILL);
         running.end();
-        let dir = keys.path().to_str().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let mut again = Running::start(&[
-            "recv", "--json", "--listen", &address, "--dir", dir, "--key", &key,
+            "recv",
+            "--json",
+            "--once",
+            "--listen",
+            &address,
+            "--dir",
+            dir.path().to_str().unwrap(),
+            "--key",
+            &key,
         ]);
         again.json();
+        transfer.path.heal();
         let sent = transfer.sender.end();
-        assert_eq!(sent.code, Some(1), "{sent:?}");
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        assert!(sent.stderr.contains("has started again"), "{sent:?}");
+        assert_eq!(again.end().code, Some(0));
+        assert_eq!(common::names(dir.path()).len(), 1);
     }
 }
 

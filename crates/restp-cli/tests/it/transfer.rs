@@ -12,7 +12,7 @@ use std::fs;
 use tokio::time::timeout;
 
 /// As in docs/protocol/file-transfer.md.
-const SERVICE_PORT: u16 = 7070;
+pub const SERVICE_PORT: u16 = 7070;
 
 fn check_result(result: &Value, content: &[u8]) {
     let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();

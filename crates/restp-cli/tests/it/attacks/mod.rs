@@ -1,8 +1,14 @@
 //! Senders that nobody invited, with programs of their own (`docs/protocol/threats.md`).
 
-use crate::common::{FOR_EVER, Receiver, restp, says, write};
-use crate::transfer::{answers, offer};
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::{FOR_EVER, PATIENCE, Receiver, restp, says, wait_until, write};
+use crate::transfer::{SERVICE_PORT, answers, offer};
+use bytes::Bytes;
+use restp::{Composition, Endpoint, EndpointConfig, Trust};
 use std::fs;
+use std::time::Duration;
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn who_does_not_have_the_ticket_sends_nothing() {
@@ -27,6 +33,65 @@ async fn who_does_not_have_the_ticket_sends_nothing() {
     let invited = send(&[&receiver.ticket, "--address", &receiver.address]);
     assert_eq!(invited.code, Some(0), "{invited:?}");
     assert_eq!(receiver.names(), ["note.txt"]);
+}
+
+/// One host with one key, at this address.
+fn host(at: [u8; 4]) -> Endpoint {
+    let config = EndpointConfig::new(Composition::default().check().unwrap());
+    Endpoint::bind((at, 0).into(), config, Trust::Anybody).unwrap()
+}
+
+/// He connects and says nothing, as often as he is let in: half of the places are his, and no more.
+#[tokio::test]
+async fn who_connects_again_and_again_leaves_places_to_others() {
+    let receiver = Receiver::start(&[&["--open"], &FOR_EVER[..]].concat());
+    let address = receiver.address.parse().unwrap();
+    let greedy = host([127, 0, 0, 2]);
+    let mut held = Vec::new();
+    for _ in 0..32 {
+        held.push(greedy.connect(address, SERVICE_PORT).await.unwrap());
+    }
+    // The receiver accepts them in their order.
+    let one_more = greedy.connect(address, SERVICE_PORT).await.unwrap();
+    let refused = timeout(PATIENCE, one_more.recv())
+        .await
+        .unwrap()
+        .expect("an answer");
+    for connection in &held {
+        let told = timeout(Duration::ZERO, connection.recv()).await;
+        assert!(told.is_err(), "it has its place: {told:?}");
+    }
+    assert!(String::from_utf8_lossy(&refused).contains("busy"), "{refused:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "note.txt", b"between us");
+    let sent = restp(&[&["send", file.to_str().unwrap(), &receiver.ticket], &FOR_EVER[..]].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.names(), ["note.txt"]);
+}
+
+/// A byte now and then keeps a connection alive, and not its place. A slow machine only drips more slowly.
+#[tokio::test]
+async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
+    let receiver = Receiver::start(&["--open", "--timeout", "1 s"]);
+    let connection = host([127, 0, 0, 2])
+        .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
+        .await
+        .unwrap();
+    let mut head = Bytes::from(offer(2, b"drops", &[0; 1 << 20]));
+    let content = head.split_off(36);
+    connection.send(head).await.unwrap();
+    let mut drops = content.chunks(1);
+    let told = loop {
+        tokio::select! {
+            told = connection.recv() => break told,
+            () = tokio::time::sleep(Duration::from_millis(100)) => {
+                let drop = drops.next().expect("he is broken off before the end");
+                let _ = connection.send(Bytes::copy_from_slice(drop)).await;
+            }
+        }
+    };
+    assert!(told.is_some(), "he is told");
+    wait_until("what had arrived is removed", || receiver.names().is_empty());
 }
 
 #[test]
