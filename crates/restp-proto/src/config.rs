@@ -66,6 +66,9 @@ pub struct EndpointConfig {
     pub max_early: usize,
     /// How cookies are made (OP-30).
     pub cookies: CookieParameters,
+    /// What arrives comes from where it says: below there is a seal, which lets no packet through twice and has asked each new
+    /// address. Then retransmissions, too, show that a peer has moved; otherwise they may be copies.
+    pub addresses_proved: bool,
 }
 
 impl EndpointConfig {
@@ -81,6 +84,7 @@ impl EndpointConfig {
             max_half_open: 1_024,
             max_early: 1_024,
             cookies: CookieParameters::default(),
+            addresses_proved: false,
         }
     }
 

@@ -418,6 +418,9 @@ impl Machine for Endpoint {
                 for index in self.table.of_local(local) {
                     if let Some(connection) = self.table.at(index) {
                         connection.on_path_notice(now, local, up);
+                        if up && self.config.addresses_proved {
+                            connection.acknowledge_now();
+                        }
                     }
                     self.touch(index);
                 }

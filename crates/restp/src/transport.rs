@@ -111,7 +111,7 @@ impl Transport {
             fast_aes: has_fast_aes(),
             ..SealConfig::new(identity.secret, random()?, bare_request)
         };
-        let engine = restp_proto::Endpoint::new(with_room_for_seal(config));
+        let engine = restp_proto::Endpoint::new(under_seal(config));
         Ok(Transport::Sealed(
             Box::new(Sealed::new(engine, seal)),
             identity.trust,
@@ -172,8 +172,9 @@ pub(crate) fn random<const N: usize>() -> io::Result<Secret<N>> {
     Ok(bytes)
 }
 
-/// Makes segments of the default size a little smaller; sizes that somebody chose stay.
-fn with_room_for_seal(mut config: EndpointConfig) -> EndpointConfig {
+/// What a seal below changes: addresses are proved, and segments of the default size a little smaller; sizes that somebody chose stay.
+fn under_seal(mut config: EndpointConfig) -> EndpointConfig {
+    config.addresses_proved = true;
     let default = Composition::default().segment_bytes;
     let shrink = |composition: &mut Composition| {
         if composition.segment_bytes == default {

@@ -340,13 +340,18 @@ impl Connection {
         }
     }
 
-    /// A packet of this path came from another address. True when its numbers prove that it is the peer's: then that is
-    /// where the peer is now.
-    pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header) -> bool {
+    /// A packet of this path came from another address. True when its numbers prove that it is the peer's, or if the address is
+    /// `proved`, which a retransmission may be first to show: then that is where the peer is now, and it is told at once what
+    /// has arrived, since acknowledgements went to the old address.
+    pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header, proved: bool) -> bool {
         let expected = self.receiver.next().unwrap_or_default();
-        let credible = self.fits(header, expected.saturating_sub(1), self.receiver.edge());
+        let credible = self.fits(header, expected.saturating_sub(1), self.receiver.edge())
+            || proved && self.repeats_from_elsewhere(header);
         if credible {
             self.address = address;
+        }
+        if credible && proved {
+            self.receiver.acknowledgement().on_urgent_once();
         }
         credible
     }

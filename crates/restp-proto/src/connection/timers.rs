@@ -117,6 +117,13 @@ impl Connection {
         }
     }
 
+    /// Lets the peer hear from this end, where it is now: nothing else may be due for long.
+    pub(crate) fn acknowledge_now(&mut self) {
+        if self.state == State::Established {
+            self.receiver.acknowledgement().on_urgent_once();
+        }
+    }
+
     /// How long silence of the peer is borne.
     fn patience(&self) -> Duration {
         if self.composition.loss_handling.probes() {

@@ -62,6 +62,13 @@ impl Session {
     pub(super) fn on_deadline(&mut self, now: Time) {
         each!(self, inner => inner.on_deadline(now));
     }
+    /// Lets the peer of a flow with one path hear from it; those with several ask by themselves.
+    pub(super) fn acknowledge_now(&mut self) {
+        if let Session::One(connection) = self {
+            connection.acknowledge_now();
+        }
+    }
+
     pub(super) fn on_path_notice(&mut self, now: Time, local: SocketAddr, up: bool) {
         match self {
             Session::One(connection) => connection.on_path_notice(now, up),

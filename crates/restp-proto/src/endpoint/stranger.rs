@@ -163,7 +163,7 @@ impl Endpoint {
         let Some(path_of) = session.path(ordinal_index) else {
             return false;
         };
-        let moved = path_of.moves_to(path, packet.header);
+        let moved = path_of.moves_to(path, packet.header, self.config.addresses_proved);
         if moved {
             self.stats.rebound += 1;
             self.table.remove_key(index, &old);

@@ -158,3 +158,18 @@ fn an_address_of_a_path_has_a_key_when_the_host_has_answered_there() {
     pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.ends[0].peer_key(address(9)), Some(secret(2).public()));
 }
+
+/// All that is outstanding has arrived, so the client has nothing but retransmissions to show where it is.
+#[test]
+fn a_client_is_followed_whose_acknowledgements_went_to_its_old_address() {
+    let mut pair = Pair::new("default", &[]);
+    let flows = pair.connect();
+    assert!(pair.transfer(0, flows, &noise(100_000), Duration::from_secs(5)));
+    pair.run_for(ms(500));
+    pair.write(0, flows.0, &noise(10_000));
+    pair.run_for(ms(1));
+    pair.rebind_to(9);
+    pair.run_for(ms(1000));
+    assert_eq!(pair.read_all(1, flows.1).len(), 10_000);
+    assert!(pair.transfer(0, flows, &noise(100_000), Duration::from_secs(1)));
+}

@@ -98,6 +98,7 @@ pub fn config(preset: &str, set: &[(&str, &str)]) -> EndpointConfig {
     config.initial_numbers = InitialNumbers::Keyed([5; 16]);
     config.first_port = Some(FIRST_PORT);
     config.cookies.key = [6; 16];
+    config.addresses_proved = true;
     config
 }
 
