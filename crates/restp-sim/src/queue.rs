@@ -16,10 +16,10 @@ use std::hint::select_unpredictable;
 /// The next event of every source.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    /// A complete binary tree from its leaves up: those first, then the nodes above them, level by level. A node holds the
-    /// smaller of its children. Siblings are `n` and `n ^ 1`, their parent is `leaves + n / 2`, and what the last two are
-    /// the children of is nobody's child: `first`.
-    nodes: Vec<u128>,
+    /// A complete tree in which each node has four children, from its leaves up: those first, then the nodes above them,
+    /// level by level, siblings in fours. A node holds the smallest of its children. The parent of node `n` is
+    /// `leaves + n / 4`; and what the last four are the children of is nobody's child: `first`.
+    fours: Vec<[u128; 4]>,
     first: u128,
     sources: usize,
     ties: Ties,
@@ -64,7 +64,7 @@ impl Agenda {
     /// No events, from sources `0 .. sources`.
     pub(crate) fn new(sources: usize, ties: Ties) -> Self {
         let mut agenda = Agenda {
-            nodes: Vec::new(),
+            fours: Vec::new(),
             first: IDLE,
             sources: 0,
             ties,
@@ -82,13 +82,14 @@ impl Agenda {
             self.sources < 1 << SOURCE_BITS,
             "a network of at most 4 million directions and hosts"
         );
-        let (old, leaves) = (self.leaves(), self.sources.next_power_of_two());
+        let old = self.leaves();
+        let leaves = 4usize.pow(self.sources.next_power_of_two().ilog2().div_ceil(2));
         if leaves > old {
             let events = match old {
                 1 => vec![self.first],
-                _ => self.nodes[..old].to_vec(),
+                _ => self.fours[..old / 4].concat(),
             };
-            self.nodes = vec![IDLE; 2 * leaves - 2];
+            self.fours = vec![[IDLE; 4]; leaves / 3];
             for (source, key) in events.into_iter().enumerate() {
                 self.replay(source, key);
             }
@@ -101,20 +102,21 @@ impl Agenda {
         let key = self.key(source, at);
         let (leaves, mut node) = (self.leaves(), source);
         debug_assert!(
-            self.nodes.get(node).is_none_or(|held| *held == IDLE),
+            self.fours.get(node / 4).is_none_or(|four| four[node % 4] == IDLE),
             "source {source} has an event already"
         );
-        let nodes = self.nodes.as_mut_slice();
-        while let Some(place) = nodes.get_mut(node) {
+        let fours = self.fours.as_mut_slice();
+        while let Some(four) = fours.get_mut(node / 4) {
             #[cfg(test)]
             {
                 self.matches += 1;
             }
+            let place = &mut four[node % 4];
             if key >= *place {
                 return;
             }
             *place = key;
-            node = leaves + node / 2;
+            node = leaves + node / 4;
         }
         self.first = self.first.min(key);
     }
@@ -137,21 +139,21 @@ impl Agenda {
     }
 
     fn leaves(&self) -> usize {
-        self.nodes.len() / 2 + 1
+        3 * self.fours.len() + 1
     }
 
     fn replay(&mut self, source: usize, key: u128) {
         let (leaves, mut node, mut winner) = (self.leaves(), source, key);
-        let nodes = self.nodes.as_mut_slice();
-        while let Some(place) = nodes.get_mut(node) {
+        let fours = self.fours.as_mut_slice();
+        while let Some(four) = fours.get_mut(node / 4) {
             #[cfg(test)]
             {
                 self.matches += 1;
             }
-            *place = winner;
-            let rival = nodes[node ^ 1];
-            winner = select_unpredictable(rival < winner, rival, winner);
-            node = leaves + node / 2;
+            four[node % 4] = winner;
+            let [a, b, c, d] = *four;
+            winner = smaller(smaller(a, b), smaller(c, d));
+            node = leaves + node / 4;
         }
         self.first = winner;
     }
@@ -161,6 +163,11 @@ impl Agenda {
         let rank = self.ties.rank(source, at) & !(SOURCES - 1);
         u128::from(at.as_nanos()) << 64 | u128::from(rank | source as u64)
     }
+}
+
+#[inline]
+fn smaller(a: u128, b: u128) -> u128 {
+    select_unpredictable(a < b, a, b)
 }
 
 #[cfg(test)]
@@ -200,9 +207,9 @@ mod tests {
 
     /// Packets on lines of one delay: each is taken at the end of one and put behind the others on the next.
     #[test]
-    fn a_hop_costs_two_matches_more_where_there_are_twice_the_sources() {
-        for levels in [4, 8, 12] {
-            let sources = 1 << levels;
+    fn a_hop_costs_two_matches_more_where_there_are_four_times_the_sources() {
+        for levels in [2, 4, 6] {
+            let sources = 4usize.pow(levels as u32);
             let mut agenda = Agenda::new(sources, TIES);
             (0..sources).for_each(|source| agenda.add(source, Time::from_nanos(source as u64)));
             agenda.matches = 0;
