@@ -14,9 +14,31 @@ pub const fn cube_root(n: u64) -> u64 {
     low
 }
 
+/// `a · b / c` without overflow on the way; the largest integer where the quotient is larger. `c` is not zero.
+#[inline]
+pub const fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    // 64-bit arithmetic while it fits: this runs for every packet.
+    if let Some(product) = a.checked_mul(b) {
+        return product / c;
+    }
+    let wide = a as u128 * b as u128 / c as u128;
+    if wide > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        wide as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_are_exact_and_quotients_saturate() {
+        assert_eq!(mul_div(7, 3, 2), 10);
+        assert_eq!(mul_div(u64::MAX, 3, 4), u64::MAX / 4 * 3 + 2);
+        assert_eq!(mul_div(u64::MAX, 3, 2), u64::MAX);
+    }
 
     #[test]
     fn cube_roots_are_exact_at_and_beside_cubes() {

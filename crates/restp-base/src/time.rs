@@ -1,5 +1,6 @@
 //! Virtual time: integer nanoseconds since the start of a run. Nothing here reads a clock.
 
+use crate::numeric::mul_div;
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
@@ -86,12 +87,7 @@ impl Duration {
     }
     /// `self · numerator / denominator` without overflow on the way.
     pub const fn scaled(self, numerator: u64, denominator: u64) -> Duration {
-        let wide = self.0 as u128 * numerator as u128 / denominator as u128;
-        Duration(if wide > u64::MAX as u128 {
-            u64::MAX
-        } else {
-            wide as u64
-        })
+        Duration(mul_div(self.0, numerator, denominator))
     }
 }
 

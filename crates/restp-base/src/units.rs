@@ -1,6 +1,7 @@
 //! Rates, and quantities as people write them: `"10 Mbit/s"`, `"45 ms"`, `"64 KiB"`, `"100 packets"`.
 //! A unit is always required; this is the only place that converts between them.
 
+use crate::numeric::mul_div;
 use crate::time::Duration;
 use std::fmt;
 use thiserror::Error;
@@ -36,24 +37,14 @@ impl Rate {
     }
     /// Whole bytes that pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
-        let bytes = self.0 as u128 * span.as_nanos() as u128 / 8_000_000_000;
-        if bytes > u64::MAX as u128 {
-            u64::MAX
-        } else {
-            bytes as u64
-        }
+        mul_div(self.0, span.as_nanos(), 8_000_000_000)
     }
     /// The rate that carries `bytes` in `span`; the largest rate for an empty span.
     pub const fn of(bytes: u64, span: Duration) -> Rate {
         if span.is_zero() {
             return Rate(u64::MAX);
         }
-        let bps = bytes as u128 * 8_000_000_000 / span.as_nanos() as u128;
-        Rate(if bps > u64::MAX as u128 {
-            u64::MAX
-        } else {
-            bps as u64
-        })
+        Rate(mul_div(bytes, 8_000_000_000, span.as_nanos()))
     }
 }
 

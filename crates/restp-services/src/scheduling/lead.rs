@@ -4,6 +4,7 @@
 //! lost, or is late with, the faster ones then send when its turn comes, and nothing ever waits for it.
 
 use super::Candidate;
+use restp_base::numeric::mul_div;
 
 /// Up to this many round trips of the fastest path a slower one takes its turn: it holds up little, and with queues on both
 /// it is not clear which of two is the slower.
@@ -18,9 +19,8 @@ pub fn lead_segments(chosen: &Candidate, paths: &[Candidate], segment_bytes: u64
     }
     let answered = chosen.smoothed_rtt * 5 / 4 + chosen.rtt_variation * 4;
     let ahead = |fast: &Candidate| {
-        let bytes = u128::from(fast.in_flight_bytes) * u128::from(answered.as_nanos())
-            / u128::from(fast.smoothed_rtt.as_nanos().max(1));
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        let round_trip = fast.smoothed_rtt.as_nanos().max(1);
+        mul_div(fast.in_flight_bytes, answered.as_nanos(), round_trip)
     };
     let faster = paths
         .iter()

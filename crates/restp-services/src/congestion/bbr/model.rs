@@ -3,6 +3,7 @@
 
 use super::filter::RecentMax;
 use crate::recovery::{LostSegment, RateSample};
+use restp_base::numeric::mul_div;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 
@@ -207,8 +208,7 @@ impl LowerBounds {
 /// `share` of `value`, without overflow.
 pub(in crate::congestion) fn part(value: u64, share: (u64, u64)) -> u64 {
     let (numerator, denominator) = share;
-    let product = u128::from(value) * u128::from(numerator) / u128::from(denominator);
-    u64::try_from(product).unwrap_or(u64::MAX)
+    mul_div(value, numerator, denominator)
 }
 
 /// Beta of a bound.
