@@ -11,6 +11,7 @@
 //! | [`names`] | "did you mean": the known name nearest to a misspelt one |
 //! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
 //! | [`sources`] | how much each address holds of something shared |
+//! | [`wakes`] | who is woken when |
 //! | [`machine`] | seam between a protocol and the world |
 //! | [`flow`] | seam between a protocol and an application |
 //! | [`observe`] | what a driver shows of both to somebody who only looks |
@@ -27,3 +28,4 @@ pub mod sequence;
 pub mod sources;
 pub mod time;
 pub mod units;
+pub mod wakes;

@@ -6,6 +6,7 @@ use restp_base::flow::FlowId;
 use restp_base::machine::Wakeup;
 use restp_base::sources::Sources;
 use restp_base::time::Time;
+use restp_base::wakes::Wakes;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -51,7 +52,7 @@ pub(super) struct Table {
     /// Slot and ordinal of the path.
     by_key: BTreeMap<Key, (u32, u8)>,
     by_token: BTreeMap<[u8; 4], u32>,
-    wakes: BTreeSet<(Time, u32)>,
+    wakes: Wakes<u32>,
     /// The association that was found last: most datagrams are for the same one as the one before.
     last: Option<(Key, (u32, u8))>,
     half_open: BTreeSet<u32>,
@@ -281,17 +282,17 @@ impl Table {
     fn wakes_at(&mut self, index: u32, at: Time, why: Wakeup) {
         let slot = &mut self.slots[index as usize];
         if slot.wakes_at != Time::MAX {
-            self.wakes.remove(&(slot.wakes_at, index));
+            self.wakes.remove(slot.wakes_at, index);
         }
         (slot.wakes_at, slot.wakes_why) = (at, why);
         if at != Time::MAX {
-            self.wakes.insert((at, index));
+            self.wakes.insert(at, index);
         }
     }
 
     /// The next association to wake at or before `now`.
     pub(super) fn wake(&mut self, now: Time) -> Option<u32> {
-        let (at, index) = *self.wakes.first()?;
+        let (at, index) = self.wakes.first()?;
         if at > now {
             return None;
         }
@@ -300,7 +301,7 @@ impl Table {
     }
     /// When the next one wakes, and why.
     pub(super) fn next_wake(&self) -> Option<(Time, Wakeup)> {
-        let (at, index) = *self.wakes.first()?;
+        let (at, index) = self.wakes.first()?;
         let slot = self.slots.get(index as usize)?;
         Some((at, slot.wakes_why))
     }

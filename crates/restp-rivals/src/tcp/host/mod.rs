@@ -21,6 +21,7 @@ use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::random::Stream;
 use restp_base::time::Time;
+use restp_base::wakes::Wakes;
 use restp_services::connection_management::{CookieCache, CookieMint, CookieParameters, KeptCookie};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -85,7 +86,7 @@ pub struct Tcp {
     /// Cookies of servers.
     kept: CookieCache,
     half_open: BTreeSet<FlowId>,
-    wakes: BTreeSet<(Time, FlowId)>,
+    wakes: Wakes<FlowId>,
     /// Connections that may have something to send.
     turns: VecDeque<FlowId>,
     turn_left: u32,
@@ -112,7 +113,7 @@ impl Tcp {
             mint: CookieMint::new(config.cookies),
             kept: CookieCache::default(),
             half_open: BTreeSet::new(),
-            wakes: BTreeSet::new(),
+            wakes: Wakes::default(),
             turns: VecDeque::new(),
             turn_left: TURN,
             resets: VecDeque::new(),
@@ -231,7 +232,7 @@ impl Machine for Tcp {
     }
 
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        let &(at, flow) = self.wakes.first()?;
+        let (at, flow) = self.wakes.first()?;
         let deadline = self.slots.get(&flow).and_then(|slot| slot.held.deadline());
         Some((at, deadline.map_or(Wakeup::Expiry, |(_, why)| why)))
     }

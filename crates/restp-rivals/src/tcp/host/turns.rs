@@ -92,9 +92,9 @@ impl Tcp {
         };
         if slot.wakes_at.is_none_or(|earlier| at < earlier) {
             if let Some(later) = slot.wakes_at.replace(at) {
-                self.wakes.remove(&(later, flow));
+                self.wakes.remove(later, flow);
             }
-            self.wakes.insert((at, flow));
+            self.wakes.insert(at, flow);
         }
     }
 
@@ -103,7 +103,7 @@ impl Tcp {
             return;
         };
         if let Some(at) = slot.wakes_at {
-            self.wakes.remove(&(at, flow));
+            self.wakes.remove(at, flow);
         }
         if let Some(several) = slot.held.several() {
             self.by_token.remove(&own_token(several.local_key()));
@@ -111,10 +111,10 @@ impl Tcp {
     }
 
     pub(super) fn on_deadlines(&mut self, now: Time) {
-        while let Some(&(at, flow)) = self.wakes.first()
+        while let Some((at, flow)) = self.wakes.first()
             && at <= now
         {
-            self.wakes.pop_first();
+            self.wakes.remove(at, flow);
             if let Some(slot) = self.slots.get_mut(&flow) {
                 slot.wakes_at = None;
                 slot.held.on_deadline(now);
