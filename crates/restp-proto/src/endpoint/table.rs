@@ -18,6 +18,21 @@ pub(super) struct Key {
     pub(super) remote: SocketAddr,
 }
 
+/// Keys whose place is remembered.
+const RECENT: usize = 16;
+
+impl Key {
+    /// Where it is remembered: the bits in which paths and peers differ most.
+    fn bits(&self) -> usize {
+        let last = match self.remote.ip() {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => address.octets()[15],
+        };
+        let ports = self.ports.local ^ self.ports.remote ^ self.remote.port();
+        usize::from(ports ^ u16::from(last)) % RECENT
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
     generation: u32,
@@ -53,8 +68,8 @@ pub(super) struct Table {
     by_key: BTreeMap<Key, (u32, u8)>,
     by_token: BTreeMap<[u8; 4], u32>,
     wakes: Wakes<u32>,
-    /// The association that was found last: most datagrams are for the same one as the one before.
-    last: Option<(Key, (u32, u8))>,
+    /// What was found lately, each by a few bits of its key: most datagrams are for one of those.
+    recent: [Option<(Key, (u32, u8))>; RECENT],
     half_open: BTreeSet<u32>,
     /// Whose those are, and whose all are that were asked for.
     half_open_of: Sources,
@@ -82,13 +97,14 @@ impl Table {
 
     /// Where the packet of `key` belongs: slot, and ordinal of the path.
     pub(super) fn find(&mut self, key: &Key) -> Option<(u32, u8)> {
-        if let Some((last, index)) = self.last
-            && last == *key
+        let recent = &mut self.recent[key.bits()];
+        if let Some((known, found)) = recent
+            && known == key
         {
-            return Some(index);
+            return Some(*found);
         }
         let found = *self.by_key.get(key)?;
-        self.last = Some((*key, found));
+        *recent = Some((*key, found));
         Some(found)
     }
     pub(super) fn contains(&self, key: &Key) -> bool {
@@ -177,7 +193,7 @@ impl Table {
     pub(super) fn add_key(&mut self, index: u32, key: Key, ordinal: u8) {
         self.by_key.insert(key, (index, ordinal));
         self.slots[index as usize].keys.push(key);
-        self.last = None;
+        self.recent[key.bits()] = None;
     }
     /// A path of `index` is gone, or is found elsewhere.
     pub(super) fn remove_key(&mut self, index: u32, key: &Key) {
@@ -185,7 +201,7 @@ impl Table {
             self.by_key.remove(key);
         }
         self.slots[index as usize].keys.retain(|own| own != key);
-        self.last = None;
+        self.recent[key.bits()] = None;
     }
     /// Is any path of `index` found?
     pub(super) fn has_path(&self, index: u32) -> bool {
