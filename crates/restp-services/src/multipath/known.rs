@@ -4,35 +4,7 @@
 use super::Path;
 use crate::scheduling::Candidate;
 use restp_base::machine::Wakeup;
-use restp_base::time::{Duration, Time};
-
-/// Where a path stands that is up: the least is the best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Standing {
-    health: u8,
-    is_backup: bool,
-    smoothed_rtt: Option<Duration>,
-}
-
-impl Standing {
-    /// Asks the path; none: it is not up.
-    pub(super) fn of<P: Path>(path: &P) -> Option<Self> {
-        let (health, is_backup) = path.standing()?;
-        Some(Standing {
-            health,
-            is_backup,
-            smoothed_rtt: path.sender().smoothed_rtt(),
-        })
-    }
-    /// Nobody doubts it.
-    pub(super) fn works(&self) -> bool {
-        self.health == 0
-    }
-    /// It carries data, or could.
-    pub(super) fn carries(&self) -> bool {
-        self.works() && !self.is_backup
-    }
-}
+use restp_base::time::Time;
 
 /// What a scheduler saw of it.
 #[derive(Debug)]
@@ -49,9 +21,7 @@ struct Seen {
 pub(super) struct Known {
     /// When it last had nothing to send.
     empty_at: Option<Time>,
-    standing: Option<Option<Standing>>,
     deadline: Option<Option<(Time, Wakeup)>>,
-    segment_bytes: Option<Option<u32>>,
     /// For data, or for copies.
     rank: Option<(bool, Option<u8>)>,
     seen: Option<Seen>,
@@ -67,6 +37,10 @@ impl Known {
     pub(super) fn ends_turn(&mut self, now: Time) {
         self.empty_at = Some(now);
     }
+    /// It had nothing to send since it was touched.
+    pub(super) fn had_turn(&self) -> bool {
+        self.empty_at.is_some()
+    }
     /// It may have something to send.
     pub(super) fn has_turn(&self, now: Time) -> bool {
         self.empty_at.is_none_or(|at| at != now && self.is_due(now))
@@ -77,21 +51,12 @@ impl Known {
             .is_none_or(|deadline| deadline.is_some_and(|(at, _)| at <= now))
     }
 
-    pub(super) fn standing(&self) -> Option<Option<Standing>> {
-        self.standing
-    }
     pub(super) fn deadline(&self) -> Option<Option<(Time, Wakeup)>> {
         self.deadline
     }
-    pub(super) fn segment_bytes(&self) -> Option<Option<u32>> {
-        self.segment_bytes
-    }
-
-    /// Asks for everything that does not depend on a segment.
-    pub(super) fn keep<P: Path>(&mut self, path: &P, judged: bool) {
-        self.deadline.get_or_insert_with(|| path.deadline(judged));
-        self.standing.get_or_insert_with(|| Standing::of(path));
-        self.segment_bytes.get_or_insert_with(|| path.segment_bytes());
+    /// Asks for the deadline once.
+    pub(super) fn keep<P: Path>(&mut self, path: &P, judged: bool) -> Option<(Time, Wakeup)> {
+        *self.deadline.get_or_insert_with(|| path.deadline(judged))
     }
 
     /// May data use it, or `copies`?

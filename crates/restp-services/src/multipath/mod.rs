@@ -8,12 +8,13 @@
 //! | [`Multipath`] | how far has the connection come, who sends next, when to come back? | here |
 //! | [`DataSender`] | which path takes what, what is given to another one, when is a shut window probed, how do the data end? | `sender/` |
 //! | [`DataReceiver`] | what becomes of data of any path, and how much more may come? | `receiver` |
-//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known` |
+//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey` |
 
 mod known;
 mod paths;
 mod receiver;
 mod sender;
+mod survey;
 
 pub use paths::Paths;
 pub use receiver::DataReceiver;
@@ -433,7 +434,7 @@ impl<P: Path> Multipath<P> {
     /// The earliest deadline of the paths and of what they share, and why.
     pub fn deadline(&self) -> Option<(Time, Wakeup)> {
         // Nothing can be asked or ended without a path that is up.
-        let works = self.is_established() && self.paths.any_up();
+        let works = self.is_established() && self.paths.up() > 0;
         let ends = || self.paths.iter().any(|path| !path.is_over());
         let breaks_at = self.breaks_at.filter(|_| ends());
         let shared = self

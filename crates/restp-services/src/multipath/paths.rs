@@ -1,6 +1,7 @@
 //! The paths of one connection, by their ordinals, and what is asked of all of them (ResTP §3.3; OP-54).
 
-use super::known::{Known, Standing};
+use super::known::Known;
+use super::survey::{Overview, Survey};
 use super::{Path, Shared};
 use crate::connection_management::Notice;
 use crate::scheduling::{Candidate, Scheduling};
@@ -8,6 +9,7 @@ use restp_base::flow::PathState;
 use restp_base::machine::{Datagram, Wakeup};
 use restp_base::time::Time;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::ops::{Index, IndexMut};
 
 /// Paths that data may use now.
@@ -20,6 +22,10 @@ pub struct Paths<P> {
     list: Vec<P>,
     /// What is remembered of each.
     known: Vec<Known>,
+    /// Where they stand.
+    survey: RefCell<Survey>,
+    /// The earliest deadline, before which nobody has anything to send; none where one was touched since.
+    earliest: Option<Option<(Time, Wakeup)>>,
     /// What the application was last told of each.
     told: Vec<Option<PathState>>,
     /// Whose turn it is to be asked for a packet.
@@ -37,8 +43,21 @@ impl<P> Index<usize> for Paths<P> {
 
 impl<P> IndexMut<usize> for Paths<P> {
     fn index_mut(&mut self, ordinal: usize) -> &mut P {
-        self.known[ordinal].forget();
+        self.touch(ordinal);
         &mut self.list[ordinal]
+    }
+}
+
+impl<P> Paths<P> {
+    /// The path may answer differently from now on.
+    fn touch(&mut self, ordinal: usize) {
+        self.known[ordinal].forget();
+        self.survey.get_mut().touch(ordinal);
+        self.earliest = None;
+    }
+    /// Something has changed that every path may answer differently for.
+    pub(super) fn forget(&mut self) {
+        (0..self.list.len()).for_each(|ordinal| self.touch(ordinal));
     }
 }
 
@@ -47,6 +66,8 @@ impl<P: Path> Paths<P> {
         Paths {
             list: Vec::new(),
             known: Vec::new(),
+            survey: RefCell::default(),
+            earliest: None,
             told: Vec::new(),
             turn: 0,
             coupled,
@@ -72,23 +93,17 @@ impl<P: Path> Paths<P> {
     }
     /// The path with this ordinal.
     pub fn get_mut(&mut self, ordinal: usize) -> Option<&mut P> {
-        self.known.get_mut(ordinal)?.forget();
-        self.list.get_mut(ordinal)
+        (ordinal < self.list.len()).then(|| &mut self[ordinal])
     }
-    /// Something has changed that every path may answer differently for.
-    pub(super) fn forget(&mut self) {
-        self.known.iter_mut().for_each(Known::forget);
-    }
-
     /// The path gets the ordinal, which is the next or that of a path that is gone.
     pub fn put(&mut self, ordinal: usize, path: P) {
         if ordinal < self.list.len() {
-            (self.list[ordinal], self.told[ordinal]) = (path, None);
-            self.known[ordinal].forget();
+            (self[ordinal], self.told[ordinal]) = (path, None);
         } else {
             self.list.push(path);
             self.told.push(None);
             self.known.push(Known::default());
+            self.touch(ordinal);
         }
     }
 
@@ -96,12 +111,18 @@ impl<P: Path> Paths<P> {
     pub(super) fn take(&mut self, ordinal: usize) -> P {
         self.told.swap_remove(ordinal);
         self.known.swap_remove(ordinal);
-        self.list.swap_remove(ordinal)
+        let path = self.list.swap_remove(ordinal);
+        self.forget();
+        path
     }
 
     /// Writes the next packet that a path has to say for itself: the one that sent last goes on, then those behind it.
     /// Only those are asked that were touched since they last had nothing to send, or whose time has come.
     pub(super) fn poll_own(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> Option<usize> {
+        let waits = |earliest: Option<(Time, Wakeup)>| earliest.is_none_or(|(at, _)| at > now);
+        if self.earliest.is_some_and(waits) {
+            return None;
+        }
         let count = self.list.len();
         let mut all = (self.turn..count).chain(0..self.turn.min(count));
         let sent =
@@ -119,35 +140,40 @@ impl<P: Path> Paths<P> {
         sent
     }
 
-    /// Where the path stands.
-    fn standing(&self, ordinal: usize) -> Option<Standing> {
-        let known = self.known[ordinal].standing();
-        known.unwrap_or_else(|| Standing::of(&self.list[ordinal]))
-    }
-    /// Where each path stands that is up, by its ordinal.
-    fn standings(&self) -> impl Iterator<Item = (usize, Standing)> {
-        (0..self.list.len()).filter_map(|ordinal| Some((ordinal, self.standing(ordinal)?)))
+    /// What follows from where each of them stands.
+    fn overview(&self) -> Overview {
+        self.survey.borrow_mut().update(&self.list).overview()
     }
     /// How many are up.
     pub(super) fn up(&self) -> usize {
-        self.standings().count()
+        self.overview().up
     }
-    /// One is up.
-    pub(super) fn any_up(&self) -> bool {
-        self.standings().next().is_some()
+    /// Payload bytes of a segment that any of them may have to carry; none where no path counts.
+    pub(super) fn segment_bytes(&self) -> Option<u32> {
+        self.overview().segment_bytes
+    }
+    /// The path that works best, no backup if that can be, then with the least round-trip time.
+    pub fn best(&self) -> Option<usize> {
+        self.overview().best
     }
 
     /// The earliest deadline, and why. `judged`: silence counts.
     pub(super) fn deadline(&self, judged: bool) -> Option<(Time, Wakeup)> {
-        let all = self.known.iter().zip(&self.list);
-        let all = all.filter_map(|(known, path)| known.deadline().unwrap_or_else(|| path.deadline(judged)));
-        all.min()
+        self.earliest.unwrap_or_else(|| {
+            let all = self.known.iter().zip(&self.list);
+            let all =
+                all.filter_map(|(known, path)| known.deadline().unwrap_or_else(|| path.deadline(judged)));
+            all.min()
+        })
     }
-    /// Nobody has anything to send: keeps every deadline until the path is touched.
+    /// Nobody has anything to send: keeps every answer until a path is touched.
     pub(super) fn keep(&mut self, judged: bool) {
-        for (known, path) in self.known.iter_mut().zip(&self.list) {
-            known.keep(path, judged);
+        if self.earliest.is_some() {
+            return;
         }
+        let all = self.known.iter_mut().zip(&self.list);
+        let earliest = all.filter_map(|(known, path)| known.keep(path, judged)).min();
+        self.earliest = self.known.iter().all(Known::had_turn).then_some(earliest);
     }
     /// The path was touched since its deadline was kept, or that has come.
     pub fn is_due(&self, ordinal: usize, now: Time) -> bool {
@@ -162,13 +188,6 @@ impl<P: Path> Paths<P> {
     pub(super) fn clear_backlog(&mut self) {
         (0..self.list.len()).for_each(|ordinal| self.set_backlog(ordinal, false));
     }
-    /// Payload bytes of a segment that any of them may have to carry; none where no path counts.
-    pub(super) fn segment_bytes(&self) -> Option<u32> {
-        let all = self.known.iter().zip(&self.list);
-        let all =
-            all.filter_map(|(known, path)| known.segment_bytes().unwrap_or_else(|| path.segment_bytes()));
-        all.min()
-    }
 
     /// What the application is to be told of a path: it came up, or changed since.
     pub(super) fn tell(&mut self, ordinal: usize, state: PathState) -> Option<Notice> {
@@ -180,16 +199,11 @@ impl<P: Path> Paths<P> {
         })
     }
 
-    /// The path that works best, no backup if that can be, then with the least round-trip time.
-    pub fn best(&self) -> Option<usize> {
-        let best = self.standings().min_by_key(|(_, standing)| *standing);
-        best.map(|(ordinal, _)| ordinal)
-    }
-
     /// Is there a path beside `ordinal` that works, be it a backup?
     pub fn works_beside(&self, ordinal: usize) -> bool {
-        self.standings()
-            .any(|(other, standing)| other != ordinal && standing.works())
+        let mut survey = self.survey.borrow_mut();
+        let mut standings = survey.update(&self.list).standings();
+        standings.any(|(other, standing)| other != ordinal && standing.works())
     }
 
     /// The path `ordinal` learns of the others, where its congestion control looks at them: those that carry data, or
@@ -200,9 +214,8 @@ impl<P: Path> Paths<P> {
         }
         let mut siblings = std::mem::take(self[ordinal].sender_mut().siblings());
         siblings.clear();
-        let carry = self
-            .standings()
-            .filter(|(other, standing)| *other != ordinal && standing.carries());
+        let standings = self.survey.get_mut().update(&self.list).standings();
+        let carry = standings.filter(|(other, standing)| *other != ordinal && standing.carries());
         siblings.extend(carry.filter_map(|(other, _)| self.list[other].sender().as_sibling()));
         *self[ordinal].sender_mut().siblings() = siblings;
     }
@@ -219,17 +232,17 @@ impl<P: Path> Paths<P> {
         let Some(best) = all.filter_map(|(known, path)| known.rank(path, copies)).min() else {
             return Candidates::new();
         };
-        let all = self.known.iter_mut().zip(&mut self.list).enumerate();
-        let usable = all.filter_map(|(ordinal, (known, path))| {
-            if known.rank(path, copies) != Some(best) {
-                return None;
+        let mut candidates = Candidates::new();
+        for (ordinal, (known, path)) in self.known.iter_mut().zip(&mut self.list).enumerate() {
+            if known.rank(path, copies) == Some(best) {
+                candidates.push(known.candidate(path, now, bytes, |path, has_room| {
+                    self.earliest = None;
+                    let weight = scheduling.map_or(1, |shares| shares.weight(path.share(ordinal)));
+                    path.sender()
+                        .candidate(ordinal, weight, has_room, P::UNMEASURED_RTT)
+                }));
             }
-            Some(known.candidate(path, now, bytes, |path, has_room| {
-                let weight = scheduling.map_or(1, |shares| shares.weight(path.share(ordinal)));
-                path.sender()
-                    .candidate(ordinal, weight, has_room, P::UNMEASURED_RTT)
-            }))
-        });
-        usable.collect()
+        }
+        candidates
     }
 }
