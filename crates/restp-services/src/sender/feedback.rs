@@ -46,6 +46,9 @@ impl Sender {
             .other_lanes()
             .map(|id| (id, self.on(id, Sender::before_feedback)));
         let others: SmallVec<[_; 4]> = others.collect();
+        if self.board.is_empty() && others.is_empty() {
+            return self.on_idle_report(now, peer, outstanding);
+        }
         let was_idle = self.board.is_empty();
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         if let Some(grant) = peer.grant {
@@ -53,7 +56,7 @@ impl Sender {
         }
         self.on_tail_answer(now, peer, &feedback);
         if was_idle {
-            self.on_progress(now, &feedback); // nothing was out that the report could speak of
+            self.on_progress(now, &feedback);
         } else {
             self.buffer.release_below(self.board.first());
             self.weigh(peer, &mut feedback);
@@ -69,6 +72,26 @@ impl Sender {
                     sender.on_mark(now, outstanding);
                 }
             });
+        }
+        Ok(())
+    }
+
+    /// Nothing is out that the report could speak of, as with every packet of a peer that only sends.
+    fn on_idle_report(
+        &mut self,
+        now: Time,
+        peer: &PeerReport<'_>,
+        outstanding: u64,
+    ) -> Result<(), FalseReport> {
+        self.board.check(peer.report)?;
+        if let Some(grant) = peer.grant {
+            self.on_grant(grant);
+        }
+        self.lane.rto.stop();
+        self.on_quiet(now);
+        self.probing.end_window_probe();
+        if peer.echoes_mark {
+            self.on_mark(now, outstanding);
         }
         Ok(())
     }
@@ -232,15 +255,20 @@ impl Sender {
             self.lane.gate.on_progress();
         }
         if quiet {
-            if self.lane.outage.state.is_unprobed() {
-                self.lane.outage.state.give_up(); // the timer has stopped, so nothing would ever ask
-            }
-            self.lane.redundancy.forget();
-            self.lane.idle_since = Some(now);
+            self.on_quiet(now);
         }
         if self.board.is_empty() {
             self.probing.end_window_probe();
         }
+    }
+
+    /// Nothing of the lane in hand waits for an answer, and its timer has stopped.
+    fn on_quiet(&mut self, now: Time) {
+        if self.lane.outage.state.is_unprobed() {
+            self.lane.outage.state.give_up(); // nothing would ever ask
+        }
+        self.lane.redundancy.forget();
+        self.lane.idle_since = Some(now);
     }
 
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as

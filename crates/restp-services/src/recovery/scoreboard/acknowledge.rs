@@ -38,8 +38,11 @@ impl Scoreboard {
         Ok(feedback)
     }
 
-    /// Is the report possible?
-    fn check(&self, report: &AckReport) -> Result<(), FalseReport> {
+    /// Is the report possible? Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Scoreboard::acknowledge`].
+    pub fn check(&self, report: &AckReport) -> Result<(), FalseReport> {
         let (pointer, next) = (report.cumulative, self.next());
         let mut highest = pointer.max(report.lost.end);
         for range in &report.received {
