@@ -324,7 +324,7 @@ impl Header {
     }
 
     /// The residual rule for a sender.
-    #[inline]
+    #[inline(always)]
     fn check_tail(&self) -> Result<(), EmitError> {
         let error = self.services.error;
         let (nak, sak) = (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK));
@@ -341,7 +341,7 @@ impl Header {
 }
 
 impl Tail {
-    #[inline]
+    #[inline(always)]
     fn words(&self) -> usize {
         match self {
             Tail::None => 0,
@@ -364,7 +364,7 @@ fn zeros(length: usize) -> Head {
 }
 
 /// Words of the ARQ pair or of the bare sequence number, as announced.
-#[inline]
+#[inline(always)]
 fn number_words(base: &Base) -> usize {
     match (arq::announced(base), sequence::announced(base)) {
         (true, _) => 2,
