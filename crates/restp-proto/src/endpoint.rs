@@ -141,6 +141,7 @@ impl Endpoint {
             header,
             payload,
             bytes,
+            is_slice: datagram.head.is_empty(),
             is_damaged,
             ecn: datagram.ecn,
         };

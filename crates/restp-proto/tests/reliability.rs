@@ -2,8 +2,10 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::*;
 use restp_base::flow::{CloseReason, Flow};
+use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::random::Stream;
 use restp_base::sequence;
 use restp_base::time::Duration;
@@ -417,4 +419,38 @@ fn a_reader_that_empties_a_shut_window_causes_one_update_and_no_duplicates() {
     }
     let stats = pair.ends[0].stats(flows.0).unwrap();
     assert_eq!((stats.retransmitted_packets, stats.lost_packets), (0, 0));
+}
+
+/// A driver receives many packets in one buffer. Its peer decides for how long one of them has to wait.
+#[test]
+fn a_segment_that_waits_for_others_keeps_no_receive_buffer_alive() {
+    for preset in ["default", "multipath"] {
+        let mut pair = Pair::new(preset, &[]);
+        let (flow, accepted) = pair.connect();
+        pair.rule = lose_all_data();
+        for _ in 0..2 {
+            pair.write(0, flow, &noise(1000));
+            pair.run_for(Duration::from_millis(1));
+        }
+        let data: Vec<Vec<u8>> = pair
+            .log
+            .iter()
+            .filter(|seen| seen.is_data())
+            .map(Seen::bytes)
+            .collect();
+        let mut memory = vec![0; 1 << 16];
+        memory[..data[1].len()].copy_from_slice(&data[1]);
+        let buffer = Bytes::from(memory);
+        let memory_bytes = |pair: &Pair| pair.ends[1].stats(accepted).expect("it is open").memory_bytes;
+        let before = memory_bytes(&pair);
+        let mut datagram = Datagram {
+            path: pair.path(1),
+            body: buffer.slice(..data[1].len()),
+            ..Datagram::empty()
+        };
+        pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
+        drop(datagram);
+        assert!(memory_bytes(&pair) >= before + 1000, "{preset}: it is held");
+        assert!(buffer.is_unique(), "{preset}: and the buffer is free");
+    }
 }

@@ -2,7 +2,7 @@
 //! window, data, the end (ResTP §3.1.13; OP-55).
 
 use super::Association;
-use crate::connection::{Packet, Said};
+use crate::connection::{Packet, Said, kept};
 use crate::wire::Flags;
 use bytes::Bytes;
 use restp_base::flow::PathState;
@@ -26,7 +26,7 @@ impl Association {
             self.shared.counters().rejected_packets += 1;
             return self.shared.paths_mut()[ordinal].connection.acknowledge_soon();
         }
-        let window = packet.header.window;
+        let (window, is_slice) = (packet.header.window, packet.is_slice);
         let breaks_off = packet.header.flags.has(Flags::RST);
         self.shared.paths_mut().introduce(ordinal);
         let (mut said, arrived) = self.shared.paths_mut()[ordinal]
@@ -45,7 +45,7 @@ impl Association {
         if let Some(number) = said.data {
             arrived
                 .into_iter()
-                .for_each(|payload| self.on_data(now, number, payload));
+                .for_each(|payload| self.on_data(now, number, payload, is_slice));
         }
         self.on_said(now, ordinal, said);
         self.on_answers(now, ordinal);
@@ -80,11 +80,12 @@ impl Association {
     }
 
     /// A segment of the association.
-    fn on_data(&mut self, now: Time, number: u32, payload: Bytes) {
+    fn on_data(&mut self, now: Time, number: u32, payload: Bytes, is_slice: bool) {
         let Some(next) = self.shared.receiver().next() else {
             return;
         };
         let number = sequence::expand(next, number);
+        let payload = kept(payload, is_slice && number > next);
         if self.shared.on_data(now, number, payload) == Ok(true) {
             self.shared.acknowledge_soon();
         }

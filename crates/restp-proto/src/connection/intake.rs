@@ -18,11 +18,22 @@ use restp_services::sender::{Grant, PeerReport};
 pub(crate) struct Packet<'a> {
     pub(crate) header: &'a Header,
     pub(crate) payload: Bytes,
+    /// The payload is a part of the buffer that it was received in, perhaps with others.
+    pub(crate) is_slice: bool,
     /// Bytes of all of it.
     pub(crate) bytes: usize,
     /// The payload is not what was sent, by its check sum.
     pub(crate) is_damaged: bool,
     pub(crate) ecn: Ecn,
+}
+
+/// A segment that has to wait must not keep a whole receive buffer alive: its sender decides for how long.
+pub(crate) fn kept(payload: Bytes, is_slice: bool) -> Bytes {
+    if is_slice {
+        Bytes::copy_from_slice(&payload)
+    } else {
+        payload
+    }
 }
 
 impl Connection {
@@ -150,7 +161,8 @@ impl Connection {
             header.flags == Flags::ACK && credible && !is_encoded(header) && self.subflow.is_none();
         match header.sequence.filter(|_| placed_later) {
             Some(number) if !packet.payload.is_empty() && self.unplaced.len() < MAX_UNPLACED => {
-                self.unplaced.push((number, packet.payload));
+                self.unplaced
+                    .push((number, kept(packet.payload, packet.is_slice)));
             }
             _ => self.counters.rejected_packets += 1,
         }
@@ -208,7 +220,7 @@ impl Connection {
             Some(number) => {
                 self.liveness.on_heard(now);
                 self.counters.early_segments += 1;
-                self.on_segment(now, number, Some(packet.payload));
+                self.on_data(now, number, packet.payload, packet.is_slice);
             }
             None => self.counters.rejected_packets += 1,
         }
@@ -239,7 +251,11 @@ impl Connection {
 
     fn on_established(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let Packet {
-            header, payload, ecn, ..
+            header,
+            payload,
+            is_slice,
+            ecn,
+            ..
         } = packet;
         self.liveness.on_heard(now);
         if !self.subflow.as_ref().is_some_and(|subflow| subflow.failed) {
@@ -271,7 +287,7 @@ impl Connection {
         match header.sequence {
             Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),
             Some(number) if fin => self.on_segment(now, number, None),
-            Some(number) if !payload.is_empty() => self.on_segment(now, number, Some(payload)),
+            Some(number) if !payload.is_empty() => self.on_data(now, number, payload, is_slice),
             Some(number) => self.on_bare(number),
             None if fin => self.on_unnumbered_fin(),
             None => self.on_datagram(payload, header.flags),

@@ -1,5 +1,6 @@
 //! What arrives for the application: numbered segments, datagrams, the end (ResTP §3.5.7).
 
+use super::intake::kept;
 use super::{Connection, acknowledgement};
 use crate::composition::Composition;
 use crate::wire::Flags;
@@ -9,7 +10,7 @@ use restp_base::time::Time;
 use restp_services::ack::AckTimer;
 use restp_services::connection_management::Notice;
 use restp_services::flow_control::{FlowControl, WindowParameters};
-use restp_services::ordering::Arrival;
+use restp_services::ordering::{Arrival, Ordering};
 use restp_services::receiver::{Contradiction, Receiver, UNADVERTISED_WINDOW};
 
 /// The receiver that a composition asks for.
@@ -35,6 +36,13 @@ pub(super) fn begin(receiver: &mut Receiver, next: u64, composition: &Compositio
 }
 
 impl Connection {
+    /// A numbered segment as it was received.
+    pub(super) fn on_data(&mut self, now: Time, number: u32, payload: Bytes, is_slice: bool) {
+        let next = self.receiver.next().unwrap_or_default();
+        let waits = sequence::expand(next, number) > next && self.composition.ordering != Ordering::Unordered;
+        self.on_segment(now, number, Some(kept(payload, is_slice && waits)));
+    }
+
     /// A numbered segment, or (without payload) the FIN.
     pub(super) fn on_segment(&mut self, now: Time, number: u32, payload: Option<Bytes>) {
         let Some(next) = self.receiver.next() else {

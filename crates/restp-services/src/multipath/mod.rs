@@ -315,7 +315,8 @@ impl<P: Path> Multipath<P> {
         believed
     }
 
-    /// Data of some path, by their number. `Ok(true)` when the peer's data are complete with them.
+    /// Data of some path, by their number; see [`crate::receiver::Receiver::on_segment`]. `Ok(true)` when the peer's data are
+    /// complete with them.
     ///
     /// # Errors
     /// When they contradict what is known of the end; that is counted.

@@ -99,7 +99,8 @@ impl Reassembly {
     }
 
     /// Takes the segment `number`; `None` is a number without payload (FIN). What may be handed up now is
-    /// appended to `ready`. `edge` is the first number outside the window.
+    /// appended to `ready`. `edge` is the first number outside the window. A payload above [`next`](Reassembly::next) is
+    /// held as it is: whoever received it in a larger buffer copies it out before.
     pub fn insert(
         &mut self,
         now: Time,
@@ -133,7 +134,7 @@ impl Reassembly {
             }
             Some(payload) => {
                 self.held_bytes += payload.len();
-                Slot::Held(compact(payload), since)
+                Slot::Held(payload, since)
             }
             None => Slot::Empty(since),
         };
@@ -223,16 +224,6 @@ impl Reassembly {
             Slot::Held(_, since) | Slot::Empty(since) => Some(since),
             Slot::Missing => None,
         }
-    }
-}
-
-/// A held payload must not keep a large receive buffer alive for one segment's sake: whoever holds data out of
-/// order decides how long, so its memory is copied out. In-order data is handed on without a copy.
-fn compact(payload: Bytes) -> Bytes {
-    if payload.is_unique() {
-        payload
-    } else {
-        Bytes::copy_from_slice(&payload)
     }
 }
 

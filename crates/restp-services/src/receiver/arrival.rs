@@ -10,7 +10,8 @@ use restp_base::time::{Duration, Time};
 pub struct Contradiction;
 
 impl Receiver {
-    /// Takes the segment `number`; without payload it is the FIN. `rtt` is the smoothed round trip, once there is one.
+    /// Takes the segment `number`; without payload it is the FIN. One above [`next`](Receiver::next) may be held for long, with
+    /// the memory that its payload is a part of. `rtt` is the smoothed round trip, once there is one.
     /// `lost_for_good`: its sender retransmits nothing.
     ///
     /// # Errors
