@@ -166,8 +166,9 @@ impl Pipe {
         if evidence.report.cumulative < board.first() {
             return findings; // late: what it names may be repaired
         }
+        // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
+        findings.ended = self.episode.end(board);
         if feedback.advanced > 0 {
-            findings.ended = self.episode.end(board);
             self.named.remove_below(board.first());
             self.asked.remove_below(board.first());
         }

@@ -41,14 +41,11 @@ impl Sender {
     /// # Errors
     /// When it cannot be true. Nothing is changed then, and nothing else in the packet is to be believed.
     pub fn on_feedback(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
-        let outstanding = self.before_feedback();
-        let others = self
-            .other_lanes()
-            .map(|id| (id, self.on(id, Sender::before_feedback)));
-        let others: SmallVec<[_; 4]> = others.collect();
-        if self.board.is_empty() && others.is_empty() {
-            return self.on_idle_report(now, peer, outstanding);
+        if self.board.is_empty() && !self.has_several_lanes() {
+            return self.on_idle_report(now, peer);
         }
+        let lanes = self.lanes().map(|id| (id, self.on(id, Sender::before_feedback)));
+        let lanes: SmallVec<[_; 4]> = lanes.collect();
         let was_idle = self.board.is_empty();
         let mut feedback = self.board.acknowledge(now, peer.report)?;
         if let Some(grant) = peer.grant {
@@ -60,15 +57,13 @@ impl Sender {
         } else {
             self.buffer.release_below(self.board.first());
             self.weigh(peer, &mut feedback);
-            self.judge(now, peer, &feedback, outstanding);
         }
-        if peer.echoes_mark {
-            self.on_mark(now, outstanding);
-        }
-        for (id, outstanding) in others {
+        for (id, outstanding) in lanes {
             self.on(id, |sender| {
-                sender.judge(now, peer, &feedback, outstanding);
-                if peer.echoes_mark {
+                if !was_idle {
+                    sender.judge(now, peer, &feedback, outstanding);
+                }
+                if peer.echoes_mark && sender.was_reported() {
                     sender.on_mark(now, outstanding);
                 }
             });
@@ -77,16 +72,13 @@ impl Sender {
     }
 
     /// Nothing is out that the report could speak of, as with every packet of a peer that only sends.
-    fn on_idle_report(
-        &mut self,
-        now: Time,
-        peer: &PeerReport<'_>,
-        outstanding: u64,
-    ) -> Result<(), FalseReport> {
+    fn on_idle_report(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
+        let outstanding = self.before_feedback();
         self.board.check(peer.report)?;
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }
+        self.on_tail_answer(now, peer, &Feedback::default());
         self.lane.rto.stop();
         self.on_quiet(now);
         self.probing.end_window_probe();
@@ -94,6 +86,11 @@ impl Sender {
             self.on_mark(now, outstanding);
         }
         Ok(())
+    }
+
+    /// Did the last report speak of the lane in hand? It says nothing of those it brought no news of.
+    fn was_reported(&self) -> bool {
+        !self.has_several_lanes() || self.board.lane(self.board.in_hand()).news().delivered > 0
     }
 
     /// What the packet that brought the report makes of the feedback.
@@ -214,7 +211,7 @@ impl Sender {
     fn note_findings(&mut self, findings: &Findings) {
         self.counters.lost_packets += findings.lost;
         if findings.urgent {
-            self.lane.gate.retransmit_at_once();
+            self.lane.gate.retransmit_at_once(true);
         }
     }
 
@@ -231,8 +228,12 @@ impl Sender {
         }
     }
 
-    /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51).
+    /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51). With
+    /// several lanes only news of this one answers: the report may have come for any.
     fn silence(&mut self, now: Time, feedback: &Feedback) -> Option<Silence> {
+        if self.has_several_lanes() && !feedback.is_progress() {
+            return None;
+        }
         let acknowledged = if !feedback.is_progress() {
             Acknowledged::Nothing
         } else if self.board.has_last_arrived() {

@@ -33,8 +33,8 @@ impl Gate {
         self.one_at_a_time
     }
 
-    pub(super) fn retransmit_at_once(&mut self) {
-        self.retransmits_at_once = true;
+    pub(super) fn retransmit_at_once(&mut self, at_once: bool) {
+        self.retransmits_at_once = at_once;
     }
     pub(super) fn takes_retransmission_at_once(&mut self) -> bool {
         std::mem::take(&mut self.retransmits_at_once)

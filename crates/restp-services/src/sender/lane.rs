@@ -42,6 +42,8 @@ pub(super) struct Lane {
     pub(super) marks: Marks,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
     pub(super) answered_at: Time,
+    /// The timer ran out too often.
+    pub(super) failed_at: Option<Time>,
     /// Everything that left here was acknowledged, and nothing has left since.
     pub(super) idle_since: Option<Time>,
 }
@@ -70,6 +72,7 @@ impl Lane {
             outage: Outage::default(),
             marks: Marks::default(),
             answered_at: now,
+            failed_at: None,
             idle_since: None,
         }
     }

@@ -25,33 +25,43 @@ impl Sender {
         Some(id)
     }
 
-    /// Asks for the lane `id`: what may leave by it, what is known of it, what became of it.
+    /// Asks for the lane `id`: what may leave by it, what is known of it, what became of it. The lane that was in hand is so
+    /// again afterwards, so a question may hold others.
     pub fn on<R>(&mut self, id: LaneId, ask: impl FnOnce(&mut Sender) -> R) -> R {
-        let Some(index) = id.index().checked_sub(1) else {
-            return ask(self);
-        };
-        debug_assert_eq!(self.board.in_hand(), LaneId::FIRST, "one lane at a time");
-        self.swap(index, id);
+        let before = self.board.in_hand();
+        self.take_in_hand(id);
         let answer = ask(self);
-        self.swap(index, LaneId::FIRST);
+        self.take_in_hand(before);
         answer
     }
 
-    fn swap(&mut self, index: usize, in_hand: LaneId) {
-        std::mem::swap(&mut self.lane, &mut self.others[index]);
-        self.board.take_in_hand(in_hand);
+    fn take_in_hand(&mut self, id: LaneId) {
+        self.swap_with(self.board.in_hand());
+        self.swap_with(id);
+        self.board.take_in_hand(id);
     }
 
-    /// The lanes besides the first.
-    pub(super) fn other_lanes(&self) -> impl Iterator<Item = LaneId> + use<> {
-        (1..=self.others.len()).map(LaneId::nth)
+    /// The first lane and the lane `id` change places.
+    fn swap_with(&mut self, id: LaneId) {
+        if let Some(index) = id.index().checked_sub(1) {
+            std::mem::swap(&mut self.lane, &mut self.others[index]);
+        }
     }
 
-    /// Asks each lane in turn, the first one first.
+    /// Every lane, the first one first.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = LaneId> + use<> {
+        (0..=self.others.len()).map(LaneId::nth)
+    }
+
+    /// Asks each lane in turn.
     pub(super) fn each_lane(&mut self, mut ask: impl FnMut(&mut Sender)) {
-        ask(self);
-        for id in self.other_lanes() {
+        for id in self.lanes() {
             self.on(id, &mut ask);
         }
+    }
+
+    /// Several paths share the numbers.
+    pub(super) fn has_several_lanes(&self) -> bool {
+        !self.others.is_empty()
     }
 }

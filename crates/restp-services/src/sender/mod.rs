@@ -269,10 +269,16 @@ impl Sender {
         self.board.give_up(number)
     }
 
-    /// The peer has discarded what it had reported of `range` (RFC 2018 §8): that is in flight again. Returns how many
-    /// segments that are.
-    pub fn renege(&mut self, range: &Range<u64>) -> u64 {
-        self.board.renege(range)
+    /// The peer has discarded what it had reported of `range` (RFC 2018 §8): that is in flight again, and a timer watches it
+    /// (RFC 9260 §6.3.2 (R4)). Returns how many segments that are.
+    pub fn renege(&mut self, now: Time, range: &Range<u64>) -> u64 {
+        let discarded = self.board.renege(range);
+        self.each_lane(|sender| {
+            if sender.established && !sender.board.is_quiet() {
+                sender.lane.rto.start(now, &sender.lane.rtt);
+            }
+        });
+        discarded
     }
 
     /// Can `frame` be sent at all with payloads of `limit` bytes?

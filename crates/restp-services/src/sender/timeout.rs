@@ -51,11 +51,10 @@ impl Sender {
 
     /// Acts on every deadline that has come. Early calls do no harm.
     pub fn on_deadline(&mut self, now: Time) -> TimeoutOutcome {
-        let mut outcome = self.on_lane_deadline(now);
-        for id in self.other_lanes() {
-            outcome = outcome.and(self.on(id, |sender| sender.on_lane_deadline(now)));
-        }
-        outcome
+        let each = self
+            .lanes()
+            .map(|id| self.on(id, |sender| sender.on_lane_deadline(now)));
+        each.fold(TimeoutOutcome::Nothing, TimeoutOutcome::and)
     }
 
     fn on_lane_deadline(&mut self, now: Time) -> TimeoutOutcome {
@@ -119,13 +118,7 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
-        self.lane.redundancy.forget();
-        self.lane.tail.forget();
-        self.lane.reduction.end();
-        self.counters.timeouts += 1;
-        let lost = self.lane.recovery.on_timeout(&mut self.board);
-        self.counters.lost_packets += lost;
-        self.counters.timed_out_packets += lost;
+        self.count_timeout();
         self.lane.gate.on_timeout();
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
@@ -138,15 +131,29 @@ impl Sender {
     }
 
     /// The timer has run out too often. With several lanes this one is dead: what it carried leaves again by others, and
-    /// only probes leave here. The sender gives up when all are.
+    /// only probes leave here. The sender gives up when all are, or have been since anything was acknowledged.
     fn on_last_attempt(&mut self, now: Time) -> TimeoutOutcome {
-        let dead = |lane: &Lane| lane.outage.state.is_active();
+        self.lane.failed_at = Some(now);
+        let progress = self.progress.at;
+        let has_failed = |lane: &Lane| lane.failed_at.is_some_and(|at| at > progress);
+        let dead = |lane: &Lane| lane.outage.state.is_active() || has_failed(lane);
         if self.others.iter().all(dead) {
             return TimeoutOutcome::GivesUp(now.since(self.progress.at));
         }
-        self.board.mark_all_lost();
+        self.count_timeout();
         self.take_for_dead(now);
         TimeoutOutcome::Lost
+    }
+
+    /// Everything that left by the lane in hand is lost.
+    fn count_timeout(&mut self) {
+        self.lane.redundancy.forget();
+        self.lane.tail.forget();
+        self.lane.reduction.end();
+        self.counters.timeouts += 1;
+        let lost = self.lane.recovery.on_timeout(&mut self.board);
+        self.counters.lost_packets += lost;
+        self.counters.timed_out_packets += lost;
     }
 
     /// From now on only probes leave by the lane in hand, until something is answered; they do not back off.

@@ -149,6 +149,7 @@ impl Sender {
     #[inline]
     fn next_retransmission(&mut self, now: Time) -> Option<Segment> {
         if self.board.lost() == 0 || !self.parameters.retransmits {
+            self.lane.gate.retransmit_at_once(false); // it came late, or left by another lane
             return None;
         }
         self.retransmit_lowest(now)
@@ -260,7 +261,11 @@ impl Sender {
         }
         let in_flight = self.board.in_flight_bytes();
         self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
-        if self.established {
+        // With several lanes what this one waited for may have left again by another.
+        let alone = self.has_several_lanes() && self.board.in_flight() == 1;
+        if self.established && alone {
+            self.lane.rto.restart(now, &self.lane.rtt);
+        } else if self.established {
             self.lane.rto.start(now, &self.lane.rtt);
         }
         self.lane.reduction.on_sent(bytes);
@@ -287,6 +292,8 @@ impl Sender {
         if self.parameters.has_feedback && gap > self.timeout() {
             self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
         }
-        self.progress.at = now;
+        if self.board.is_empty() {
+            self.progress.at = now;
+        }
     }
 }

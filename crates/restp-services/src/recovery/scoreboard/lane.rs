@@ -276,12 +276,12 @@ impl Scoreboard {
         lowest.into_iter().flatten().min().unwrap_or(self.next())
     }
 
-    /// The highest number that left by the lane in hand last.
+    /// The highest number that left by the lane in hand last. With several lanes, of those whose arrival would be news.
     pub fn last_in_hand(&self) -> Option<u64> {
-        let index = self
-            .entries
-            .iter()
-            .rposition(|entry| entry.lane == self.in_hand)?;
+        let open = |fate| matches!(fate, Fate::InFlight | Fate::Lost);
+        let is_news = |entry: &Entry| self.lanes.len() == 1 || open(entry.fate);
+        let mut entries = self.entries.iter();
+        let index = entries.rposition(|entry| entry.lane == self.in_hand && is_news(entry))?;
         Some(self.first + index as u64)
     }
 

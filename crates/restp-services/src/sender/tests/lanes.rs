@@ -242,6 +242,153 @@ fn an_episode_ends_when_its_own_lane_is_through() {
     }
 }
 
+/// RFC 9260 §6.3.2: a timer watches what is outstanding by its own lane, from when that left.
+#[test]
+fn a_timer_begins_afresh_where_another_lane_took_over_what_it_watched() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [1, 2, 3, 4]);
+    story.at(100).sack(1, 2..5);
+    assert_eq!(story.send(), [1]);
+    story.at(390).write(1);
+    let timer = |story: &mut Story| story.sender.on(second, |sender| sender.lane.rto.deadline());
+    let running = timer(&mut story).expect("since the loss was found");
+    assert_eq!(send_on(&mut story, second), [5]);
+    assert!(timer(&mut story).expect("it watches 5") > running + ms(200));
+}
+
+/// RFC 9260 §6.3.2 (R4).
+#[test]
+fn what_the_peer_discarded_of_a_lane_at_rest_has_a_timer() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    story.write(2);
+    assert_eq!(send_on(&mut story, second), [2, 3]);
+    story.at(50).sack(1, 2..4);
+    assert_eq!(story.sender.renege(at(60), &(2..4)), 2);
+    story.at(90).ack(2);
+    assert!(story.retransmission_at().is_some(), "the first lane is through");
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [2, 3]);
+}
+
+#[test]
+fn a_loss_after_one_that_another_lane_repaired_is_an_episode_of_its_own() {
+    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
+    for (begin, at_ms) in [(1, 100), (5, 300)] {
+        story.write(4);
+        assert_eq!(send_on(&mut story, second), Vec::from_iter(begin..begin + 4));
+        story.at(at_ms).sack(begin, begin + 1..begin + 4);
+        assert_eq!(losses(&script), [(LOST, 4 * SEGMENT as u64)]);
+        assert_eq!(story.send(), [begin]);
+        story.at(at_ms + 50).ack(begin + 4);
+    }
+}
+
+#[test]
+fn what_arrives_by_another_lane_does_not_revive_a_dead_one() {
+    let (mut story, second, _) = two_lanes([SEGMENT as u64, 100 * SEGMENT as u64]);
+    story.write(3);
+    assert_eq!(send_on(&mut story, second), [1, 2, 3]);
+    story.sender.on(second, |sender| sender.probe_only(at(0)));
+    story.write(20);
+    for number in 4..20 {
+        assert_eq!(story.send(), [number]);
+        story.at(200 * number);
+        story.sender.on_deadline(story.now);
+        send_on(&mut story, second);
+        story.sack(1, 4..number + 1);
+    }
+    assert!(story.sender.on(second, |sender| sender.is_in_outage()));
+    story.at(4100).sack(1, 3..20); // the probe was the last of its lane
+    assert!(!story.sender.on(second, |sender| sender.is_in_outage()));
+}
+
+/// Nothing is ever answered. What a dead lane carried goes to the other, and back.
+#[test]
+fn a_sender_whose_lanes_have_all_failed_gives_up() {
+    let (mut story, second, _) = two_lanes([4 * SEGMENT as u64; 2]);
+    story.write(1);
+    let mut timeouts = 0;
+    loop {
+        send_on(&mut story, second);
+        story.send();
+        if let TimeoutOutcome::GivesUp(silence) = story.expire() {
+            assert_eq!(silence, story.now.since(at(0)));
+            break;
+        }
+        timeouts += 1;
+        assert!(timeouts < 1000, "for ever");
+    }
+}
+
+/// An idle lane that takes up work is no sign of life.
+#[test]
+fn only_acknowledgements_and_the_first_segment_outstanding_are_progress() {
+    let (mut story, second, _) = two_lanes([SEGMENT as u64; 2]);
+    story.write(1);
+    send_on(&mut story, second);
+    story.at(100).ack(2);
+    story.at(1000).write(2);
+    assert_eq!(story.send(), [2]);
+    story.at(5000);
+    assert_eq!(send_on(&mut story, second), [3]);
+    assert_eq!(story.sender.progress_at(), at(1000));
+}
+
+#[test]
+fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
+    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(2);
+    assert_eq!(story.send(), [1, 2]);
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [3]);
+    let mut report = AckReport::pointer(1);
+    report.received.push(3..4);
+    story
+        .at(50)
+        .hear(&report, |peer| peer.echoes_mark = true)
+        .expect("possible");
+    let marks = |script: &Arc<Mutex<Script>>| {
+        let heard = &script.lock().unwrap().heard;
+        let is_mark = |heard: &&Heard| matches!(heard.event, CongestionEvent::Marked { .. });
+        heard.iter().filter(is_mark).count()
+    };
+    assert_eq!((marks(&story.script), marks(&script)), (0, 1));
+}
+
+/// Reports and timers are of all lanes, whichever is in hand, and a question may hold others.
+#[test]
+fn questions_may_be_nested() {
+    let (mut story, second, _) = two_lanes([3 * SEGMENT as u64, 2 * SEGMENT as u64]);
+    let (third, _) = self::second(&mut story, SEGMENT as u64);
+    story.write(10);
+    story.send();
+    send_on(&mut story, second);
+    send_on(&mut story, third);
+    let flights = story.sender.on(second, |sender| {
+        let others = [LaneId::FIRST, third, second].map(|id| sender.on(id, |sender| sender.in_flight()));
+        (others, sender.in_flight())
+    });
+    assert_eq!(flights, ([3, 1, 2], 2));
+    let report = AckReport::pointer(7);
+    let peer = PeerReport {
+        report: &report,
+        grant: None,
+        is_bare_repeat: true,
+        echoed_rtt: None,
+        echoes_mark: false,
+    };
+    let now = at(50);
+    let heard = story.sender.on(third, |sender| sender.on_feedback(now, &peer));
+    heard.expect("possible");
+    for (id, rtt) in [(LaneId::FIRST, 93_750), (second, 50_000), (third, 50_000)] {
+        let smoothed = story.sender.on(id, |sender| sender.smoothed_rtt());
+        assert_eq!(smoothed, Some(Duration::from_micros(rtt)), "once for each");
+    }
+}
+
 #[test]
 fn lanes_are_for_what_leaves_again() {
     let setup = Setup::segments().with(|parameters| parameters.retransmits = false);
@@ -263,7 +410,7 @@ fn what_is_given_up_is_not_sent_again_and_what_the_peer_discarded_is_in_flight_a
     assert!(story.sender.give_up(1) && !story.sender.give_up(1));
     assert_eq!(send_on(&mut story, second), [] as [u64; 0]);
     assert_eq!(story.sender.in_flight(), 0);
-    assert_eq!(story.sender.renege(&(4..6)), 2);
+    assert_eq!(story.sender.renege(story.now, &(4..6)), 2);
     assert_eq!(story.sender.in_flight(), 2);
     story.at(1000);
     assert_eq!(story.expire(), TimeoutOutcome::Lost);
