@@ -262,8 +262,11 @@ impl Connection {
             self.liveness.wait_for_silence(); // one that is taken for dead is asked however much it says: only answers count
         }
         let syn = header.flags.has(Flags::SYN);
-        if syn && self.exchange.is_none() {
-            self.receiver.acknowledgement().on_urgent(); // a late repeat: the peer does not know yet that we know
+        let asks = payload.is_empty() && !header.flags.has(Flags::ACK);
+        if syn && (asks || self.exchange.is_none()) {
+            // A late repeat: the peer does not know yet that we know. Or it has started again, and refuses what this says,
+            // whatever its number is (RFC 9293 §3.10.7.4).
+            self.receiver.acknowledgement().on_urgent();
             return Said::default();
         }
         if header.probe && !payload.is_empty() {
