@@ -45,11 +45,11 @@ impl Connection {
         self.check_handshake(now);
         self.receiver.acknowledgement().on_deadline(now);
         self.check_wait(now);
+        if self.state == State::Established && self.hold_deadline().is_some_and(|at| at <= now) {
+            self.skip_holes(now); // which may have been all that the end waited for
+        }
         if self.state != State::Established {
             return;
-        }
-        if self.hold_deadline().is_some_and(|at| at <= now) {
-            self.skip_holes(now);
         }
         if let TimeoutOutcome::GivesUp(waited) = self.sender.on_deadline(now) {
             return self.end(CloseReason::TimedOut(waited), State::resetting(now));
