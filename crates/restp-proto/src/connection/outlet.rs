@@ -40,9 +40,10 @@ fn poll_early(c: &mut Connection, now: Time, due: bool, out: &mut Datagram) -> b
         return false;
     };
     let sent = c.sender.next_number() - c.origin;
-    let beside = exchange
-        .may_send(sent, due)
-        .then(|| pdu::cookie_bytes(c, c.sender.next_number()));
+    // The first segment doubles as SYN or SYN-ACK, and leaves room for the cookie.
+    let cookie = exchange.cookie().filter(|_| sent == 0);
+    let cookie_bytes = cookie.map_or(0, |cookie| cookie.as_bytes().len());
+    let beside = exchange.may_send(sent, due).then_some(cookie_bytes);
     let segment = c.sender.next_early(now, exchange.may_send(0, due), beside);
     segment.is_some_and(|segment| c.send_segment(now, segment, out))
 }

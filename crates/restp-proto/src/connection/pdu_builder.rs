@@ -46,15 +46,6 @@ fn opens(c: &Connection, number: u64) -> bool {
     number == c.origin && matches!(c.state, State::SynSent(_) | State::SynReceived(_))
 }
 
-/// Bytes of cookie in the header of the segment `number`, for which its payload makes room.
-pub(super) fn cookie_bytes(c: &Connection, number: u64) -> usize {
-    let cookie = c
-        .exchange
-        .filter(|_| opens(c, number))
-        .and_then(|exchange| exchange.cookie());
-    cookie.map_or(0, |cookie| cookie.as_bytes().len())
-}
-
 /// A numbered segment; without payload, the FIN.
 pub(super) fn segment(
     c: &mut Connection,
