@@ -1,9 +1,11 @@
 //! Every flow ends once, finished unless a fault explains another reason; nothing is read after the end.
 
 use super::evidence::{Evidence, Fault};
-use crate::chaos::liveness;
-use crate::chaos::trace::{End, What};
+use crate::chaos::trace::{End, Record, What};
+use crate::chaos::{Side, liveness};
 use restp_base::flow::CloseReason;
+use restp_base::time::{Duration, Time};
+use restp_proto::wire::Flags;
 use std::collections::BTreeSet;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
@@ -53,6 +55,57 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     }
 }
 
+/// The other end has finished, and no word of it has arrived since: the network lost what this end asked for the whole time,
+/// or the answers. Nobody acknowledges the last acknowledgement (RFC 9293 §3.6), and who has finished opens no other path.
+fn last_words_are_lost(evidence: &Evidence<'_>, end: usize, waited: Duration) -> bool {
+    let trace = evidence.trace;
+    let closed = |of: usize| {
+        let is_it = |record: &Record| matches!(record.what, What::Closed { end, .. } if end == of);
+        trace.records.iter().position(is_it)
+    };
+    let peer = trace.counterpart(end).filter(|peer| evidence.finishes(*peer));
+    let (Some(finished), Some(over)) = (peer.and_then(closed), closed(end)) else {
+        return false;
+    };
+    if finished > over {
+        return false;
+    }
+    let End {
+        side, conversation, ..
+    } = trace.ends[end];
+    // What refuses or breaks off a path that was never answered says nothing of what was sent.
+    let words = |by: Side| {
+        trace.records[..over]
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, record)| match record.what {
+                What::Sent { packet, from, .. } if from == by => {
+                    let pdu = evidence.pdu(packet)?;
+                    let speaks =
+                        pdu.header.acknowledgement.is_some() && pdu.conversation == Some(conversation);
+                    speaks.then_some((index, record.at, packet, pdu))
+                }
+                _ => None,
+            })
+    };
+    let answered_paths = |by: Side| -> BTreeSet<Option<usize>> {
+        let answers = words(by).filter(|(.., pdu)| !pdu.header.flags.has(Flags::RST));
+        answers.map(|(.., pdu)| pdu.strand).collect()
+    };
+    let said = |by: Side| -> Vec<(Time, u64)> {
+        let paths = answered_paths(by);
+        let since = words(by).filter(|(index, .., pdu)| *index > finished && paths.contains(&pdu.strand));
+        since.map(|(_, at, packet, _)| (at, packet)).collect()
+    };
+    let (ours, theirs) = (said(side), said(side.other()));
+    let half = trace.records[over].at - waited / 2;
+    let late = |(at, _): &(Time, u64)| *at > half;
+    let arrives = |(_, packet): &(Time, u64)| evidence.arrives(*packet);
+    let asked = ours.iter().any(late);
+    let heard = ours.iter().any(|word| late(word) && arrives(word));
+    asked && (!heard || theirs.iter().any(late)) && !theirs.iter().any(arrives)
+}
+
 /// Does the case explain why a flow ended like this?
 fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bool {
     let trace = evidence.trace;
@@ -74,6 +127,7 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
     match reason {
         CloseReason::Finished => true,
         CloseReason::Aborted => broken_off(Some(end)),
+        CloseReason::TimedOut(waited) if last_words_are_lost(evidence, end, *waited) => true,
         // One side gives up and says so, or says so in vain.
         CloseReason::TimedOut(_) | CloseReason::Reset | CloseReason::Refused => {
             again

@@ -5,8 +5,8 @@ use crate::chaos::{Case, CaseError, Fault as CaseFault, Side};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::sequence;
-use restp_proto::composition::ValidComposition;
-use restp_proto::wire::{ErrorControl, Header, Mapping};
+use restp_proto::composition::{ValidComposition, accept};
+use restp_proto::wire::{ErrorControl, Header, Mapping, Services};
 use restp_services::path_management::PathMode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -73,6 +73,7 @@ impl Pdu {
 pub struct Evidence<'a> {
     pub case: &'a Case,
     pub trace: &'a Trace,
+    /// The client's, and what its request makes of the server's: not everything in that is the server's own choice.
     pub compositions: [ValidComposition; 2],
     /// By number; copies look at what they are copies of.
     pdus: BTreeMap<u64, Pdu>,
@@ -84,10 +85,12 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     pub fn new(case: &'a Case, trace: &'a Trace) -> Result<Self, CaseError> {
+        let [client, server] = case.compositions()?;
+        let server = accept(Services::of(&client), &server).unwrap_or(server);
         let mut evidence = Evidence {
             case,
             trace,
-            compositions: case.compositions()?,
+            compositions: [client, server],
             pdus: BTreeMap::new(),
             copies: BTreeMap::new(),
             flipped: BTreeSet::new(),
