@@ -62,7 +62,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "flight",
-        says: "no more is in flight than the congestion window can be at most: the first one, what its algorithm may add for what was acknowledged, less what it takes away for losses; on each path for itself, and what another path carried before may leave once at any time",
+        says: "no more is in flight than the congestion window can be at most: the first one, what its algorithm may add for what was acknowledged, less what it takes away for losses; an open loop sends no faster than its rate; on each path for itself, and what another path carried before may leave once at any time",
         check: flight::check,
     },
     Law {

@@ -4,14 +4,21 @@
 //! No algorithm grows faster than slow start, which adds what is acknowledged (RFC 5681 §3.1), but BIC as its paper prints it. Each loss episode leaves
 //! the share of the window that the algorithm's own paper names, and a timeout one segment.
 
+use super::measured::Measured;
+use restp_base::time::{Duration, Time};
 use restp_proto::composition::Composition;
-use restp_services::congestion::{BicProfile, CommonParams, CongestionChoice, Growth};
+use restp_services::congestion::{
+    BicProfile, CommonParams, CongestionChoice, Growth, WestwoodParams, WestwoodPlusParams,
+};
 use restp_services::loss_handling::LossHandling;
 use restp_services::path_management::BASE_BYTES;
 
 /// Segments of BBR's first window (RFC 6928). It leaps to a multiple when the first round shows a wide path
 /// (docs/services/congestion.md).
 const BBR_FIRST: u64 = 10;
+
+/// Hybla's slow start counts ρ up to this, as Linux does.
+const LARGEST_EXPONENT: f64 = 16.0;
 
 /// An upper bound of one sender's congestion window.
 #[derive(Clone, Debug)]
@@ -25,6 +32,8 @@ pub struct Envelope {
     /// Acknowledged in avoidance since the window last grew.
     credit: u64,
     acked: u64,
+    /// What the sender has measured on its path.
+    measured: Measured,
 }
 
 /// How a window changes.
@@ -44,11 +53,15 @@ struct Rules {
     leap: u64,
     /// Nothing changes it.
     fixed: bool,
+    /// Reductions lead to what the path delivers in its shortest round trip (TC §2.3.6, §2.3.7).
+    estimates: bool,
+    /// Growth counts in round trips of this length (Caini, Firrincieli 2004).
+    reference: Option<Duration>,
 }
 
 impl Envelope {
-    /// The first window of a sender with this composition. None: nothing bounds its flight.
-    pub fn new(composition: &Composition) -> Option<Self> {
+    /// The first window of a sender with this composition, whose connection begins. None: nothing bounds its flight.
+    pub fn new(composition: &Composition, began: Time) -> Option<Self> {
         let mut rules = Rules::of(&composition.congestion)?;
         if composition.loss_handling != LossHandling::Congestion {
             rules.kept = None;
@@ -66,8 +79,14 @@ impl Envelope {
             threshold: rules.threshold,
             credit: 0,
             acked: 0,
+            measured: Measured::new(began),
             rules,
         })
+    }
+
+    /// The sender's clock leaps.
+    pub fn leap(&mut self, by: Duration) {
+        self.measured.leap(by);
     }
 
     /// Bytes that may be in flight.
@@ -81,10 +100,19 @@ impl Envelope {
         self.window.saturating_add(ahead)
     }
 
-    /// One acknowledgement newly covers `bytes`.
-    pub fn on_acked(&mut self, bytes: u64) {
+    /// One acknowledgement newly covers `bytes`. `rtt`: see [`Measured::on_ack`].
+    pub fn on_acked(&mut self, at: Time, bytes: u64, rtt: Option<Duration>) {
+        if self.rules.estimates {
+            // A duplicate stands for a segment. An episode that has cut the window ends at the threshold.
+            self.measured.on_ack(at, bytes.max(self.segment), rtt);
+            self.window = self.window.max(self.measured.product(at));
+        }
         if self.rules.fixed || bytes == 0 {
             return;
+        }
+        if let Some(reference) = self.rules.reference {
+            self.measured.on_ack(at, bytes, rtt);
+            return self.grow_by_rho(rho(self.measured.shortest(at), reference), bytes);
         }
         self.acked += bytes;
         let segments = self.rules.leap;
@@ -110,29 +138,68 @@ impl Envelope {
         }
     }
 
+    /// The window begins ρ times as wide, grows by 2^ρ − 1 for what is acknowledged up to the threshold, which is as much
+    /// wider, and by ρ² segments per window beyond it.
+    fn grow_by_rho(&mut self, rho: f64, bytes: u64) {
+        if std::mem::replace(&mut self.acked, bytes) == 0 {
+            self.window = (self.window as f64 * rho) as u64;
+            self.threshold = (self.threshold as f64 * rho) as u64;
+        }
+        let worth = if self.rules.by_acks {
+            bytes.max(self.segment)
+        } else {
+            bytes
+        } as f64;
+        let (segment, gain) = (self.segment as f64, rho.min(LARGEST_EXPONENT).exp2() - 1.0);
+        let room = self.threshold.saturating_sub(self.window) as f64;
+        let slow_start = (worth * gain).min(room);
+        let left = (worth - slow_start / gain) * rho * rho;
+        let after = |window: f64| window + segment * left / window;
+        // A window of two segments, the least beyond a threshold, takes steps so much larger that it may overtake.
+        let window = after(self.window as f64 + slow_start).max(after(2.0 * segment));
+        self.window = window.ceil() as u64;
+    }
+
     /// A loss episode began, and the network had lost the segment (RFC 5681 §3.1 (4): two segments remain).
-    pub fn on_loss(&mut self) {
+    pub fn on_loss(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
-            self.threshold = self.remaining(kept);
-            self.window = self.window.min(self.threshold);
+            self.threshold = self.remaining(kept, at);
+            let lowered = self.window.min(self.threshold);
+            self.window = if self.rules.estimates {
+                self.threshold
+            } else {
+                lowered
+            };
             self.credit = 0;
         }
     }
 
     /// The retransmission timer ran out for a segment that the network had lost (RFC 5681 §3.1).
-    pub fn on_timeout(&mut self) {
+    pub fn on_timeout(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
             if self.window > self.segment {
-                self.threshold = self.remaining(kept);
+                self.threshold = self.remaining(kept, at);
             }
             self.window = self.segment;
             self.credit = 0;
         }
     }
 
-    fn remaining(&self, kept: u64) -> u64 {
-        (self.window / 1000 * kept + self.window % 1000 * kept / 1000).max(2 * self.segment)
+    fn remaining(&self, kept: u64, at: Time) -> u64 {
+        let share = self.window / 1000 * kept + self.window % 1000 * kept / 1000;
+        let left = if self.rules.estimates {
+            self.measured.product(at)
+        } else {
+            share
+        };
+        left.max(2 * self.segment)
     }
+}
+
+/// Hybla's ρ: how many times as long as that of the reference path the round trip is, 60 s at most.
+fn rho(rtt: Duration, reference: Duration) -> f64 {
+    let rho = rtt.as_nanos() as f64 / reference.as_nanos().max(1) as f64;
+    rho.clamp(1.0, 2400.0)
 }
 
 impl Rules {
@@ -148,20 +215,25 @@ impl Rules {
             kept: Some(kept),
             leap: 0,
             fixed: false,
+            estimates: false,
+            reference: None,
         };
         let reno = |common: CommonParams| Rules {
             linear: common.growth == Growth::Bytes,
             ..window(common, 500) // RFC 5681 (4)
         };
         Some(match choice.clone() {
-            // Hybla counts in round trips of its own, and what comes from outside by rules of its own. Westwood ends an episode
-            // with a window as large as its estimate of the bandwidth (TC §2.3.6), and acknowledgements that come close
-            // together make that as high as they like.
-            Choice::Rate(_)
-            | Choice::Hybla(_)
-            | Choice::Custom(_)
-            | Choice::Westwood(_)
-            | Choice::WestwoodPlus(_) => return None,
+            // An open loop has its pace. What comes from outside has rules of its own, and no case can name it.
+            Choice::Rate(_) | Choice::Custom(_) => return None,
+            Choice::Hybla(params) => Rules {
+                reference: Some(params.reference_rtt),
+                ..reno(params.common)
+            },
+            Choice::Westwood(WestwoodParams { common, .. })
+            | Choice::WestwoodPlus(WestwoodPlusParams { common, .. }) => Rules {
+                estimates: true,
+                ..reno(common)
+            },
             Choice::None(limit) => Rules {
                 initial_segments: limit.flight_limit_segments,
                 fixed: true,

@@ -3,35 +3,75 @@
 //! ([`Envelope`]). The engine's books are not asked.
 //!
 //! New data may only leave while both agree. Of the segments that are repeated, the first after each acknowledgement may
-//! leave whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)). Without congestion control everything that the
+//! leave whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)). An open loop has no window, but a rate ([`Pace`]). Without congestion control everything that the
 //! pointer has not passed counts, unless blocks or holes say what has left (OP-50).
 
 mod envelope;
+mod measured;
 mod outstanding;
+mod pace;
 
 use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::Side;
 use crate::chaos::trace::What;
 use envelope::Envelope;
 use outstanding::{Cause, Conclusions, Outstanding, Retransmission};
-use restp_base::time::Time;
+use pace::Pace;
+use restp_base::time::{Duration, Time};
 use restp_proto::composition::ValidComposition;
 use restp_proto::wire::Flags;
 use restp_services::ack::Detail;
 use restp_services::congestion::CongestionChoice;
 use restp_services::recovery::{FastRecovery, RecoveryChoice};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One direction of one connection.
 struct Flight {
     outstanding: Outstanding,
-    envelope: Envelope,
+    limit: Limit,
     /// Losses below this number are answered.
     recover: u64,
     /// A segment may leave once more whatever the window says.
     urgent: bool,
     /// A packet of the set-up has left.
     asked: bool,
+}
+
+/// What limits what a sender sends.
+#[derive(Clone)]
+enum Limit {
+    /// What is in flight.
+    Window(Box<Envelope>),
+    /// What leaves in a time.
+    Pace(Pace),
+}
+
+impl Limit {
+    /// None: nothing does that a trace could tell.
+    fn of(composition: &ValidComposition, began: Time) -> Option<Self> {
+        if !composition.ack.is_on() {
+            return None;
+        }
+        let window = |envelope| Limit::Window(Box::new(envelope));
+        let envelope = Envelope::new(composition, began).map(window);
+        envelope.or_else(|| Pace::new(composition).map(Limit::Pace))
+    }
+
+    fn window(&mut self) -> Option<&mut Envelope> {
+        match self {
+            Limit::Window(envelope) => Some(envelope),
+            Limit::Pace(_) => None,
+        }
+    }
+
+    /// The sender's clock leaps.
+    fn leap(&mut self, by: Duration) {
+        match self {
+            Limit::Window(envelope) => envelope.leap(by),
+            Limit::Pace(pace) => pace.leap(),
+        }
+    }
 }
 
 /// What a sender's composition means for its flight.
@@ -51,19 +91,15 @@ struct Terms {
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
-    let envelopes = Side::BOTH.map(|side| {
-        let composition = evidence.composition(side);
-        Envelope::new(composition).filter(|_| composition.ack.is_on())
-    });
     let mut carriers: BTreeMap<((Side, usize), u32), BTreeSet<usize>> = BTreeMap::new();
     let mut flights: BTreeMap<(Side, usize), Flight> = BTreeMap::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         let (side, packet) = match &record.what {
             What::Sent { packet, from, .. } => (*from, *packet),
             What::Delivered { packet, to, .. } => (*to, *packet),
-            What::Jumped { side, .. } => {
+            What::Jumped { side, by } => {
                 let of_side = flights.iter_mut().filter(|((of, _), _)| of == side);
-                of_side.for_each(|(_, flight)| flight.outstanding.expire());
+                of_side.for_each(|(_, flight)| flight.leap(*by));
                 continue;
             }
             _ => continue,
@@ -77,12 +113,13 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         let Some((pdu, strand)) = pdu.and_then(|pdu| Some((pdu, pdu.strand?))) else {
             continue;
         };
-        let Some(envelope) = &envelopes[side.index()] else {
-            continue;
+        let flight = match flights.entry((side, strand)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match Limit::of(evidence.composition(side), record.at) {
+                Some(limit) => new.insert(Flight::new(limit, &terms[side.index()])),
+                None => continue,
+            },
         };
-        let flight = flights
-            .entry((side, strand))
-            .or_insert_with(|| Flight::new(envelope, &terms[side.index()]));
         if !sent {
             flight.hear(record.at, pdu);
             continue;
@@ -120,6 +157,9 @@ impl Terms {
                 shows: composition.reliability.repeats() && !composition.pacing,
                 forgets: !composition.reliability.repeats(),
                 departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
+                measures: !composition.reliability.encodes()
+                    && !composition.loss_handling.probes()
+                    && matches!(composition.ack.detail, Detail::Pointer | Detail::Sack { .. }),
                 starts_over: composition.recovery == RecoveryChoice::DuplicateAck
                     && composition.congestion.fast_recovery() == FastRecovery::None,
             },
@@ -132,14 +172,20 @@ impl Terms {
 }
 
 impl Flight {
-    fn new(envelope: &Envelope, terms: &Terms) -> Self {
+    fn new(limit: Limit, terms: &Terms) -> Self {
         Flight {
             outstanding: Outstanding::new(terms.conclusions),
-            envelope: envelope.clone(),
+            limit,
             recover: 0,
             urgent: false,
             asked: false,
         }
+    }
+
+    /// The sender's clock leaps.
+    fn leap(&mut self, by: Duration) {
+        self.outstanding.expire();
+        self.limit.leap(by);
     }
 
     /// A packet leaves. `reinjected`: it may leave at any time, and takes no room.
@@ -169,7 +215,7 @@ impl Flight {
             .outstanding
             .send(at, (number, packet), pdu, reinjected || probe);
         if let Some(again) = again {
-            self.on_retransmission(&again, terms.cuts && !evidence.arrives(again.packet));
+            self.on_retransmission(at, &again, terms.cuts && !evidence.arrives(again.packet));
             if std::mem::take(&mut self.urgent) || again.cause != Cause::Feedback {
                 return Ok(());
             }
@@ -177,28 +223,35 @@ impl Flight {
         if reinjected || probe {
             return Ok(());
         }
-        self.judge(pdu.payload.len() as u64, terms)
+        self.judge(at, pdu.payload.len() as u64, terms)
     }
 
     /// A segment leaves once more. If the network had `lost` it, the algorithm has answered that, unless it is part of an
     /// episode that it has answered before.
-    fn on_retransmission(&mut self, again: &Retransmission, lost: bool) {
+    fn on_retransmission(&mut self, at: Time, again: &Retransmission, lost: bool) {
         let answered = again.number < self.recover || self.outstanding.first() < Some(self.recover);
-        match again.cause {
-            Cause::Feedback if answered => return,
-            Cause::Feedback if lost => self.envelope.on_loss(),
-            Cause::Timeout if lost => self.envelope.on_timeout(),
-            Cause::Feedback | Cause::Timeout | Cause::Unknown => {}
+        match (again.cause, self.limit.window()) {
+            (Cause::Feedback, _) if answered => return,
+            (Cause::Feedback, Some(envelope)) if lost => envelope.on_loss(at),
+            (Cause::Timeout, Some(envelope)) if lost => envelope.on_timeout(at),
+            _ => {}
         }
         self.recover = self.outstanding.next();
     }
 
-    fn judge(&self, size: u64, terms: &Terms) -> Result<(), String> {
+    fn judge(&mut self, at: Time, size: u64, terms: &Terms) -> Result<(), String> {
         let bytes = match terms.strict {
             true => self.outstanding.unacknowledged(),
             false => self.outstanding.in_flight(),
         };
-        let most = self.envelope.bytes();
+        let most = match &mut self.limit {
+            Limit::Window(envelope) => envelope.bytes(),
+            Limit::Pace(pace) => {
+                let allowed = pace.sends(at, size);
+                let why = || format!("sends {size} bytes sooner than its rate allows");
+                return allowed.then_some(()).ok_or_else(why);
+            }
+        };
         if bytes <= size || bytes <= most.saturating_add(terms.extra) {
             return Ok(());
         }
@@ -209,8 +262,10 @@ impl Flight {
     }
 
     fn hear(&mut self, at: Time, pdu: &Pdu) {
-        let acked = self.outstanding.hear(at, pdu);
-        self.envelope.on_acked(acked);
+        let news = self.outstanding.hear(at, pdu);
+        if let Some(envelope) = self.limit.window() {
+            envelope.on_acked(at, news.bytes, news.rtt);
+        }
         self.urgent = true;
     }
 }

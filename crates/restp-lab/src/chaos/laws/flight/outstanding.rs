@@ -23,6 +23,8 @@ struct Segment {
     packet: u64,
     /// It left before the set-up was complete.
     early: bool,
+    /// When it left, if it left once.
+    once: Option<Time>,
 }
 
 /// What a sender may conclude from what it hears, and when.
@@ -38,6 +40,17 @@ pub struct Conclusions {
     pub departs: bool,
     /// The third duplicate condemns everything that has left (Tahoe, TC §2.3.1).
     pub starts_over: bool,
+    /// Reports name what has arrived and nothing else, and no silence makes them count for less.
+    pub measures: bool,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct News {
+    /// Bytes that it newly acknowledges.
+    pub bytes: u64,
+    /// The longest round trip that it can have measured, where it surely measured one.
+    pub rtt: Option<Duration>,
 }
 
 /// The segments of one direction of one connection.
@@ -137,6 +150,7 @@ impl Outstanding {
             order: self.transmissions,
             packet,
             early: before.map_or(!self.heard, |before| before.early),
+            once: before.is_none().then_some(at),
         };
         self.segments.insert(number, segment);
         again
@@ -183,16 +197,17 @@ impl Outstanding {
         sum.saturating_sub(self.departed * largest)
     }
 
-    /// A packet of the peer arrives. Returns the bytes it newly acknowledges.
-    pub fn hear(&mut self, at: Time, pdu: &Pdu) -> u64 {
+    /// A packet of the peer arrives.
+    pub fn hear(&mut self, at: Time, pdu: &Pdu) -> News {
         let header = &pdu.header;
         let (Some(near), Some(wire)) = (self.near, header.acknowledgement) else {
-            return 0;
+            return News::default();
         };
         if header.flags.has(Flags::RST) {
-            return 0;
+            return News::default();
         }
         self.heard = true;
+        let timely = at.since(self.since) < self.conclusions.timeout;
         let Conclusions { timeout, shows, .. } = self.conclusions;
         if !shows && !self.segments.is_empty() && at.since(self.since) >= timeout {
             self.expire();
@@ -210,6 +225,23 @@ impl Outstanding {
                 .is_some_and(|segment| segment.order > forgotten)
         };
         let restarts = passed.iter().any(awaited);
+        // A hole that was passed or filled makes no sample, and Karn's rule leaves out what left again.
+        let follows = passed
+            .first()
+            .is_some_and(|first| passed.len() as u64 == pointer - first);
+        let measures = self.conclusions.measures && timely && follows;
+        let ages = passed.iter().map(|number| {
+            let segment = self.segments.get(number).filter(|segment| {
+                !segment.early && segment.order > self.expired && segment.order > self.condemned
+            });
+            segment
+                .and_then(|segment| segment.once)
+                .map(|left| at.since(left))
+        });
+        let oldest = ages
+            .collect::<Option<Vec<_>>>()
+            .and_then(|ages| ages.into_iter().max());
+        let rtt = oldest.filter(|_| measures && header.tail == Tail::None);
         let mut acked: u64 = passed.iter().map(|number| self.arrived(*number)).sum();
         let ranges: Vec<_> = match &header.tail {
             Tail::Sack(blocks) => sack::ranges(blocks, pointer).collect(),
@@ -239,7 +271,7 @@ impl Outstanding {
         if self.segments.is_empty() {
             self.departed = 0;
         }
-        acked
+        News { bytes: acked, rtt }
     }
 
     fn arrived(&mut self, number: u64) -> u64 {

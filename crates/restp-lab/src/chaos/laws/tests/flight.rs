@@ -113,6 +113,42 @@ fn a_window_that_a_timeout_leaves_as_it_was_is_seen() {
     assert_eq!(judged_as(&silent("congestion"), &silent("corruption")), "flight");
 }
 
+/// Caini, Firrincieli 2004: on a path of 10 ms a reference of 25 ms makes Hybla NewReno, one of 1 ms lets it grow by 2^10 − 1
+/// segments for each that arrives.
+#[test]
+fn a_hybla_that_counts_in_other_round_trips_is_seen() {
+    let hybla = |reference| bulk(&[("congestion", "hybla"), ("reference-rtt", reference)]);
+    assert_eq!(judged_as(&hybla("25 ms"), &hybla("1 ms")), "flight");
+}
+
+/// TC §2.3.6: a loss leaves what the path delivers in its shortest round trip, which is 12 500 bytes here. Half of what slow start
+/// has put into its queue is more.
+#[test]
+fn a_westwood_that_leaves_the_queue_full_after_a_loss_is_seen() {
+    for westwood in ["westwood", "westwood+"] {
+        let lossy = |congestion| {
+            let choices = [
+                ("congestion", congestion),
+                ("ack", "positive+sack"),
+                ("recovery", "pipe"),
+            ];
+            with_outage(&choices, [100, 102])
+        };
+        assert_eq!(
+            judged_as(&lossy(westwood), &lossy("reno")),
+            "flight",
+            "{westwood}"
+        );
+    }
+}
+
+/// ResTP §3.5.9.
+#[test]
+fn an_open_loop_that_sends_faster_than_its_rate_is_seen() {
+    let rate = |rate| bulk(&[("congestion", "rate"), ("pacing", "on"), ("rate", rate)]);
+    assert_eq!(judged_as(&rate("4 Mbit/s"), &rate("5 Mbit/s")), "flight");
+}
+
 /// The trace is changed into one in which only the first segments are ever acknowledged: what the sender goes on sending
 /// overruns any window, whatever model it comes from.
 #[test]
