@@ -150,3 +150,74 @@ fn a_path_that_traffic_cannot_be_pinned_to_is_refused() {
     let said = refused("mptcp:lia\"\nset = { segment = \"1400 B\" } #", "2");
     assert!(said.contains("mptcp:lia chooses the path"), "{said}");
 }
+
+/// Messages over two links, each of which is filled for a while by a transfer of somebody else's: first the shorter one,
+/// then the other.
+const CROSS_TRAFFIC: &str = r#"
+id = "redundant"
+duration = "24 s"
+runs = 5
+
+[[link]]
+name = "a"
+between = ["source", "sink"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { drop_tail = "100 packets" }
+
+[[link]]
+name = "b"
+between = ["source", "sink"]
+rate = "10 Mbit/s"
+delay = "12 ms"
+queue = { drop_tail = "100 packets" }
+
+[[flow]]
+name = "messages"
+from = "source"
+to = "sink"
+start = "2 s"
+transport = "restp:multipath"
+set = { scheduling = "redundant", ack-every = "1 packets" }
+paths = [["a"], ["b"]]
+traffic = { cbr = { bytes = 200, interval = "20 ms", count = 1000 } }
+
+[[flow]]
+name = "on-a"
+from = "source"
+to = "sink"
+transport = "tcp:cubic"
+paths = [["a"]]
+start = "4 s"
+start_spread = "1 s"
+traffic = { file = { bytes = 8000000 } }
+
+[[flow]]
+name = "on-b"
+from = "source"
+to = "sink"
+transport = "tcp:cubic"
+paths = [["b"]]
+start = "14 s"
+start_spread = "1 s"
+traffic = { file = { bytes = 8000000 } }
+"#;
+
+/// A queue of 100 packets is 120 ms long. A copy of each message leaves on the other link, where there is none: 99 of 100
+/// messages take no longer than the longer link takes, and a millisecond.
+#[test]
+fn redundant_messages_wait_in_no_queue_that_others_fill() {
+    let slowest = |text: &str| -> Vec<f64> {
+        let each = runs(&with(text, &[])).into_iter();
+        each.map(|run| run.flows[0].latency_p99_ms.expect("messages arrive"))
+            .collect()
+    };
+    let redundant = slowest(CROSS_TRAFFIC);
+    assert_eq!(redundant.len(), 5);
+    assert!(redundant.iter().all(|ms| *ms <= 13.0), "{redundant:?}");
+    let alone = slowest(&CROSS_TRAFFIC.replace("[[\"a\"], [\"b\"]]", "[[\"a\"]]"));
+    assert!(
+        alone.iter().all(|ms| *ms > 100.0),
+        "queues have to hurt one path, or nothing is shown: {alone:?}"
+    );
+}
