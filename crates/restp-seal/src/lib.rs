@@ -19,6 +19,7 @@
 //! | `noise` | the two messages of a handshake |
 //! | [`schedule`] | from a shared secret to the key of each packet |
 //! | [`resumption`] | a handshake that stands on an earlier one |
+//! | [`gate`] | a tag in proofs of addresses, for filters before a socket |
 //! | `token` | proof of an address, and early data once |
 //! | [`packet`] | the bytes |
 //! | `reset` | a session that is not known any more |
@@ -35,6 +36,7 @@ mod arena;
 pub mod config;
 mod curve;
 mod entropy;
+pub mod gate;
 pub mod keys;
 mod known_hosts;
 mod limits;

@@ -1,6 +1,7 @@
 //! The bytes of sealed datagrams (`docs/protocol/sealed.md`). The first has its high bit set, which no PDU of version 0
 //! has: plain and sealed traffic cannot be taken for each other.
 
+use crate::gate::TOKEN_AT;
 use crate::keys::{KEY_BYTES, PublicKey};
 pub use crate::noise::Pattern;
 use crate::resumption::{Resumption, ResumptionTicket, SHARED_BYTES, TICKET_BYTES};
@@ -49,7 +50,7 @@ pub const DATA_HEADER: usize = 1 + CID_BYTES + NUMBER_BYTES;
 /// What sealing adds to a datagram.
 pub const OVERHEAD: usize = DATA_HEADER + TAG_BYTES;
 
-const HELLO_HEADER: usize = 1 + CID_BYTES + ADDRESS_TOKEN_BYTES;
+const HELLO_HEADER: usize = TOKEN_AT + ADDRESS_TOKEN_BYTES;
 
 /// A sealed datagram, or one of two in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -208,7 +209,7 @@ pub fn hello_header(pattern: Pattern, from: &ConnectionId, token: &AddressToken)
 
 /// Puts another proof of the address into a request.
 pub fn set_token(hello: &mut [u8], token: &AddressToken) {
-    if let Some(place) = hello.get_mut(1 + CID_BYTES..HELLO_HEADER) {
+    if let Some(place) = hello.get_mut(TOKEN_AT..HELLO_HEADER) {
         place.copy_from_slice(token);
     }
 }
@@ -392,6 +393,7 @@ impl Grant {
     }
 }
 
+const _: () = assert!(TOKEN_AT == 1 + CID_BYTES, "the token follows the connection id");
 const _: () = assert!(KEY_BYTES == 32, "the secrets of the library have this length");
 
 #[cfg(test)]

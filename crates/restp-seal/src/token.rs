@@ -4,12 +4,13 @@
 //! are no longer early: no flight is accepted twice, however long an attacker kept it, in bounded memory and without a clock.
 
 use crate::entropy::Entropy;
+use crate::gate::{Gate, TAG_BYTES, period};
 use crate::keys::PublicKey;
 use crate::resumption::{Opened, Period, Resumption, ResumptionTicket, TicketIssuer};
 use crate::secret::Secret;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use restp_base::sources::Sources;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of a proof of an address.
 pub const ADDRESS_TOKEN_BYTES: usize = 16;
-/// A keyed hash of the client's address (RFC 9000 §8.1.1); zeros stand for none.
+/// Keyed hashes of the client's address (RFC 9000 §8.1.1), the tag for the gate first; zeros stand for none.
 pub type AddressToken = [u8; ADDRESS_TOKEN_BYTES];
 /// Bytes that name an epoch.
 pub const EPOCH_BYTES: usize = 8;
@@ -29,9 +30,6 @@ pub type Epoch = [u8; EPOCH_BYTES];
 const REMEMBERED: usize = 16_384;
 /// Those of one client, and of one source, at most: its early data waits for the session from there on, and that of others goes on.
 const REMEMBERED_OF_ONE: usize = REMEMBERED / 16;
-
-/// A proof of an address is of such a span of time, and valid in the next one.
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// For the next session with the same server.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -55,6 +53,7 @@ impl fmt::Debug for Token {
 pub(crate) struct TokenIssuer {
     /// Of proofs of addresses.
     key: Secret<16>,
+    gate: Gate,
     tickets: TicketIssuer,
     epoch: Epoch,
     flights: BTreeSet<[u8; 32]>,
@@ -65,8 +64,10 @@ pub(crate) struct TokenIssuer {
 
 impl TokenIssuer {
     pub(crate) fn new(entropy: &mut Entropy) -> Self {
+        let key: Secret<16> = entropy.secret();
         TokenIssuer {
-            key: entropy.secret(),
+            gate: Gate::new(key.clone()),
+            key,
             clients: BTreeMap::new(),
             sources: Sources::default(),
             epoch: entropy.array(),
@@ -93,19 +94,27 @@ impl TokenIssuer {
 
     /// Proof that who shows it within a minute or two receives at `address`.
     pub(crate) fn address_token(&self, now: Time, address: SocketAddr) -> AddressToken {
-        self.token_of(now.as_nanos() / MINUTE.as_nanos(), address)
+        self.token_of(period(now), address)
     }
 
-    /// SipHash-2-4 with 128 bits (J.-P. Aumasson, D. J. Bernstein, 2012): nobody makes one without the key.
-    fn token_of(&self, minute: u64, address: SocketAddr) -> AddressToken {
+    /// What the sockets of this host tell proofs by.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The tag, and behind it SipHash-2-4 with 128 bits (J.-P. Aumasson, D. J. Bernstein, 2012) without its first bytes: nobody
+    /// makes one without the key.
+    fn token_of(&self, period: u64, address: SocketAddr) -> AddressToken {
         let mut hash = SipHasher24::new_with_key(&self.key);
-        hash.write(&minute.to_be_bytes());
+        hash.write(&period.to_be_bytes());
         match address.ip().to_canonical() {
             IpAddr::V4(ip) => hash.write(&ip.octets()),
             IpAddr::V6(ip) => hash.write(&ip.octets()),
         }
         hash.write(&address.port().to_be_bytes());
-        hash.finish128().as_bytes()
+        let mut token = hash.finish128().as_bytes();
+        token[..TAG_BYTES].copy_from_slice(&self.gate.tag(period, address));
+        token
     }
 
     /// What a resumption ticket of an earlier token says.
@@ -120,9 +129,9 @@ impl TokenIssuer {
 
     /// Does `token` prove `address`?
     pub(crate) fn proves(&self, now: Time, address: SocketAddr, token: &AddressToken) -> bool {
-        let minute = now.as_nanos() / MINUTE.as_nanos();
-        let is = |minute| verify_slices_are_equal(&self.token_of(minute, address), token).is_ok();
-        is(minute) || minute > 0 && is(minute - 1)
+        let present = period(now);
+        let is = |period| verify_slices_are_equal(&self.token_of(period, address), token).is_ok();
+        is(present) || present > 0 && is(present - 1)
     }
 
     /// Is early data of the flight with the ephemeral key `flight` accepted, which `client` sent from `source`? To be asked once
@@ -154,6 +163,7 @@ impl TokenIssuer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use restp_base::time::Duration;
 
     #[test]
     fn a_token_is_of_its_address_and_a_flight_is_taken_once_even_when_memory_ends() {

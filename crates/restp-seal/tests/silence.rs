@@ -186,3 +186,40 @@ fn keys_that_have_served_for_two_minutes_are_replaced_by_a_new_exchange() {
         .collect();
     assert_eq!(names.len(), asked.len() + 1);
 }
+
+/// A host in a flood hears each source for a quarter of a second now and then.
+#[test]
+fn a_request_is_repeated_often_enough_to_meet_a_turn_and_is_little_all_together() {
+    for known in [true, false] {
+        for turn in 0..11 {
+            let (from, to) = (ms(250 * turn), ms(250 * (turn + 1)));
+            let mut pair = Pair::of("3wh-arq", &[("handshake-rto", "3 s")], seal(1), seal(2));
+            if known {
+                pair.know();
+            }
+            let begin = pair.now;
+            pair.rule = Box::new(move |seen| {
+                let after = seen.at.since(begin);
+                let is_request = matches!(seen.kind(), HELLO_IK | HELLO_IX);
+                if is_request && (after < from || after >= to) {
+                    Verdict::Drop
+                } else {
+                    Verdict::Pass
+                }
+            });
+            pair.open();
+            pair.run_for(to + ms(50));
+            // The first half second has one.
+            assert_eq!(pair.accepted().is_some(), turn != 1, "turn {turn}");
+        }
+        let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+        pair.rule = Box::new(|_| Verdict::Drop);
+        pair.open();
+        pair.run_for(Duration::from_secs(4));
+        let bytes: usize = pair.log.iter().map(|seen| seen.bytes.len()).sum();
+        assert!(bytes <= 14_600, "an initial window: {bytes}");
+        let sent = pair.log.len();
+        pair.run_for(Duration::from_secs(30));
+        assert!(pair.log.len() <= sent + 4, "then as the machine repeats it");
+    }
+}

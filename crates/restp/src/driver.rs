@@ -12,6 +12,7 @@ use crate::socket::{Inbox, Outbox, Screen, Socket, SocketStats, ecn_of};
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::observe::Seen;
 use restp_base::time::{Duration, Time};
+use restp_seal::gate::Gate;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,7 +38,7 @@ pub(crate) struct Driver<M: Machine> {
     inbox: Inbox,
     /// The sockets this wake-up works with; they change with the addresses of this host.
     sockets: Arc<[Arc<Socket>]>,
-    strangers: Option<u8>,
+    gate: Option<Gate>,
     ports: Vec<Port>,
     /// Reused for every datagram out.
     datagram: Datagram,
@@ -59,10 +60,10 @@ struct Port {
 }
 
 impl Port {
-    fn new(socket: Arc<Socket>, strangers: Option<u8>) -> Self {
+    fn new(socket: Arc<Socket>, gate: Option<Gate>) -> Self {
         Port {
             socket,
-            screen: Screen::new(strangers),
+            screen: Screen::new(gate),
             outbox: Outbox::new(),
             blocked: false,
         }
@@ -81,17 +82,17 @@ enum Sending {
 }
 
 impl<M: Machine> Driver<M> {
-    /// `strangers`: the first byte of a datagram below which it is one of theirs, if the machine tells them so.
-    pub(crate) fn new(shared: Arc<Shared<M>>, strangers: Option<u8>) -> Self {
+    /// `gate`: what tells strangers from others, if the machine does.
+    pub(crate) fn new(shared: Arc<Shared<M>>, gate: Option<Gate>) -> Self {
         let (clock, sockets) = {
             let core = shared.lock();
             (core.clock(), core.sockets.clone())
         };
         Driver {
             ports: (sockets.iter().cloned())
-                .map(|socket| Port::new(socket, strangers))
+                .map(|socket| Port::new(socket, gate.clone()))
                 .collect(),
-            strangers,
+            gate,
             sockets,
             shared,
             clock,
@@ -132,8 +133,8 @@ impl<M: Machine> Driver<M> {
                     .any(|socket| Arc::ptr_eq(socket, &port.socket))
             };
             self.ports = before.into_iter().filter(current).collect();
-            let strangers = self.strangers;
-            (self.ports).extend(added.into_iter().map(|socket| Port::new(socket, strangers)));
+            let gate = &self.gate;
+            (self.ports).extend(added.into_iter().map(|socket| Port::new(socket, gate.clone())));
         }
         if core
             .machine
@@ -177,7 +178,10 @@ impl<M: Machine> Driver<M> {
                     self.datagram.ecn = ecn;
                     self.datagram.head.clear();
                     self.datagram.body = bytes.split_to(meta.stride.min(bytes.len()));
-                    screen.see(&self.datagram.body);
+                    if !screen.admits(&self.datagram.body, path.remote) {
+                        self.stats.receive_drops += 1;
+                        continue;
+                    }
                     self.stats.received_datagrams += 1;
                     core.show(Seen::Received(&self.datagram));
                     core.machine.handle(self.now, Input::Datagram(&mut self.datagram));

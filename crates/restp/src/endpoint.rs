@@ -11,6 +11,7 @@ use crate::watch;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_base::observe::Observer;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
+use restp_seal::gate::Gate;
 use restp_seal::{PublicKey, SealStats, Token};
 use std::fmt;
 use std::future::poll_fn;
@@ -98,9 +99,9 @@ impl Endpoint {
     pub fn bind_with(locals: &[Local], mut config: EndpointConfig, security: Security) -> io::Result<Self> {
         config.initial_numbers = InitialNumbers::Keyed(*random()?);
         config.cookies.key = *random()?;
-        let strangers =
-            matches!(security, Security::Sealed(_)).then_some(restp_seal::packet::FIRST_OF_A_SESSION);
-        Self::on_locals(Transport::new(config, security)?, locals, strangers)
+        let transport = Transport::new(config, security)?;
+        let gate = transport.seal().map(|sealed| sealed.gate().clone());
+        Self::on_locals(transport, locals, gate)
     }
 
     /// This host's name; `None` without a seal.
@@ -163,13 +164,13 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         Self::on_locals(machine, &locals, None)
     }
 
-    fn on_locals(machine: M, wanted: &[Local], strangers: Option<u8>) -> io::Result<Self> {
+    fn on_locals(machine: M, wanted: &[Local], gate: Option<Gate>) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         // Subscribed before the first look, so that nothing falls between.
         let changes = Changes::subscribe();
         let present = locals::present().unwrap_or_default();
         let shared = Shared::new(machine, Locals::bind(wanted, &present)?);
-        runtime.spawn(Driver::new(shared.clone(), strangers));
+        runtime.spawn(Driver::new(shared.clone(), gate));
         match changes {
             Ok(changes) => drop(runtime.spawn(watch::follow(shared.clone(), changes))),
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),

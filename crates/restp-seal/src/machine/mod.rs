@@ -16,6 +16,7 @@ pub use stats::SealStats;
 use crate::arena::Arena;
 use crate::config::SealConfig;
 use crate::entropy::Entropy;
+use crate::gate::Gate;
 use crate::keys::PublicKey;
 use crate::known_hosts::KnownHosts;
 use crate::limits::RateLimiter;
@@ -115,6 +116,11 @@ impl<M: Machine> Sealed<M> {
     /// This host's name.
     pub fn public_key(&self) -> PublicKey {
         self.own
+    }
+
+    /// What the sockets of this host tell proofs of addresses by, with the same clock.
+    pub fn gate(&self) -> &Gate {
+        self.issuer.gate()
     }
 
     /// What was counted.

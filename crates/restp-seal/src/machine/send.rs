@@ -2,7 +2,7 @@
 
 use super::Sealed;
 use crate::packet::{ConnectionId, OVERHEAD};
-use crate::peers::{NoRoute, PeerId, REPEAT, Unsealed};
+use crate::peers::{FIRST_PROBE, NoRoute, PeerId, REPEAT, Unsealed};
 use restp_base::machine::{Datagram, Machine, PathAddress, Request};
 use restp_base::time::{Duration, Time};
 
@@ -98,6 +98,7 @@ impl<M: Machine> Sealed<M> {
             return false;
         };
         handshake.write(plain, out);
+        self.peers.timers.begin(peer, now + FIRST_PROBE);
         true
     }
 

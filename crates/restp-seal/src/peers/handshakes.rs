@@ -29,6 +29,13 @@ const TOKENS_PER_SECOND: u32 = 100;
 pub(crate) const REPEAT: Duration = Duration::from_secs(1);
 const MAX_REPEATS: u32 = 5;
 
+/// A request that the machine repeats by and by is repeated here as well, for its first three seconds: a host in a flood lets
+/// each source in for a quarter of a second at a time. All of them together are less than what may be sent at first anyway
+/// (RFC 6928 §2).
+pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
+const PROBE: Duration = Duration::from_millis(200);
+const MAX_PROBES: u32 = 13;
+
 /// A handshake begun here.
 pub(crate) struct ClientHandshake {
     /// Chosen here, and how the session will be addressed.
@@ -54,6 +61,8 @@ pub(crate) struct Waiting {
     overtaking: Vec<Datagram>,
     /// Times the request was sent again by itself.
     repeats: u32,
+    /// The same beside what the machine repeats.
+    probes: u32,
     /// With another token.
     tokens: RateLimiter,
 }
@@ -96,7 +105,11 @@ impl ClientHandshake {
 
     /// Counts one more repeat: the wait until the next.
     fn repeat(&mut self) -> Option<Duration> {
-        if !self.is_repeated_here() || self.is_exhausted() {
+        if !self.is_repeated_here() {
+            self.waiting.probes += 1;
+            return (self.waiting.probes <= MAX_PROBES).then_some(PROBE);
+        }
+        if self.is_exhausted() {
             return None;
         }
         self.waiting.repeats += 1;

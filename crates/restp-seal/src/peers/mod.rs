@@ -13,7 +13,7 @@ mod timers;
 
 pub(crate) use addresses::{Visit, Visitor};
 pub(crate) use capacity::Limits;
-pub(crate) use handshakes::{ClientHandshake, ClientHandshakes, REPEAT, Waiting};
+pub(crate) use handshakes::{ClientHandshake, ClientHandshakes, FIRST_PROBE, REPEAT, Waiting};
 pub(crate) use routes::NoRoute;
 pub(crate) use session::{Asking, FirstFlight, FlightHash, PeerId, Session, Unfinished, Unsealed, datagram};
 

@@ -23,6 +23,13 @@ impl Timers {
         self.in_order.extend(at.map(|at| (at, peer)));
     }
 
+    /// The timer of `peer` ends at `at`, if it has none.
+    pub(crate) fn begin(&mut self, peer: PeerId, at: Time) {
+        if !self.of.contains_key(&peer) {
+            self.set(peer, Some(at));
+        }
+    }
+
     /// When the next timer ends.
     pub(crate) fn next(&self) -> Option<Time> {
         self.in_order.first().map(|(at, _)| *at)

@@ -1,0 +1,119 @@
+//! A screen before a socket: while strangers send more than can be answered, only some of it comes in. Strangers are told by
+//! the first byte, those who have shown that they receive at their address by a tag in their requests
+//! (docs/protocol/sealed.md); both take turns, each in a ring of their own, so that a newcomer needs one turn among all who may be
+//! invented, and from then on one among those that are there. What is no part of any sealed conversation stays outside.
+//!
+//! Each datagram is judged behind the socket, and where the system takes such programs the kernel judges it before
+//! (`program.rs`): the answer is the same. As long as there is no flood nothing is kept out.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod program;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use restp_base::time::Time;
+use restp_seal::gate::{Gate, GateKeys};
+use restp_seal::packet::{FIRST_OF_A_SESSION, SEALED};
+use ring::Ring;
+use std::net::SocketAddr;
+
+/// The screen of one socket.
+#[derive(Debug)]
+pub(crate) struct Screen(Option<Watch>);
+
+#[derive(Debug)]
+struct Watch {
+    gate: Gate,
+    keys: GateKeys,
+    tagged: Ring,
+    others: Ring,
+    /// There was a flood: what is not sealed is kept out from then on.
+    was_needed: bool,
+    /// The kernel takes programs.
+    delegates: bool,
+}
+
+impl Screen {
+    /// One that lets all in until it is too much; without a gate whatever comes.
+    pub(crate) fn new(gate: Option<Gate>) -> Self {
+        Screen(gate.map(|gate| Watch {
+            keys: gate.keys(Time::ZERO),
+            gate,
+            tagged: Ring::new(),
+            others: Ring::new(),
+            was_needed: false,
+            delegates: true,
+        }))
+    }
+
+    /// `datagram` came from `source`. Does it come in?
+    pub(crate) fn admits(&mut self, datagram: &[u8], source: SocketAddr) -> bool {
+        let Some(watch) = &mut self.0 else {
+            return true;
+        };
+        match datagram.first() {
+            Some(FIRST_OF_A_SESSION..) => true,
+            Some(SEALED..) => watch.admits(datagram, source),
+            // It is judged like the others until it has been too much once.
+            _ => !watch.was_needed && watch.admits(&[], source),
+        }
+    }
+
+    /// Gives the turn to the next when it is over, and tells the kernel whose it is.
+    pub(crate) fn turn(&mut self, now: Time, socket: &tokio::net::UdpSocket) {
+        if let Some(watch) = &mut self.0
+            && watch.turn(now)
+            && watch.delegates
+            && let Err(error) = watch.delegate(socket)
+        {
+            tracing::debug!(%error, "strangers are not screened by the kernel here");
+            watch.delegates = false;
+        }
+    }
+
+    /// When to look after it, though nothing comes: a flood may be over.
+    pub(crate) fn wakes(&self) -> Option<Time> {
+        let watch = self.0.as_ref()?;
+        [watch.tagged.ends(), watch.others.ends()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+impl Watch {
+    fn admits(&mut self, datagram: &[u8], source: SocketAddr) -> bool {
+        let knock = self.keys.judge(datagram, source);
+        let ring = if knock.tagged {
+            &mut self.tagged
+        } else {
+            &mut self.others
+        };
+        ring.admits(knock.hash)
+    }
+
+    /// True when others come in from now on.
+    fn turn(&mut self, now: Time) -> bool {
+        let turned = [self.tagged.turn(now), self.others.turn(now)];
+        let aged = !self.keys.are_of(now);
+        if aged {
+            self.keys = self.gate.keys(now);
+        }
+        let is_open = self.tagged.is_open() && self.others.is_open();
+        self.was_needed |= !is_open;
+        turned.contains(&true) || aged && !is_open
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn delegate(&self, socket: &tokio::net::UdpSocket) -> std::io::Result<()> {
+        let steps = program::program(&self.keys, self.tagged.arc(), self.others.arc());
+        let filter: Vec<socket2::SockFilter> = steps.into_iter().map(Into::into).collect();
+        socket2::SockRef::from(socket).attach_filter(&filter)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn delegate(&self, _: &tokio::net::UdpSocket) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
