@@ -23,6 +23,7 @@
 //! | `token` | proof of an address, and early data once |
 //! | [`packet`] | the bytes |
 //! | `reset` | a session that is not known any more |
+//! | `path_room` | keys of paths that nobody has shown to have, and room for those of others |
 //! | `protection` | sealing and opening between two hosts, path by path |
 //! | `validation` | where the paths of a peer are |
 //! | `known_hosts` | who hosts at addresses must be, and what they gave |
@@ -43,6 +44,7 @@ mod limits;
 pub mod machine;
 mod noise;
 pub mod packet;
+mod path_room;
 mod peers;
 mod protection;
 pub mod replay;

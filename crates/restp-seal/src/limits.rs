@@ -1,7 +1,9 @@
 //! How much is done for addresses that are not validated: handshakes computed for them, and bytes sent to them (RFC 9000
 //! §8.1, §21.2). Beyond these limits a request is answered from nothing but a keyed hash, or not at all.
 
-use restp_base::time::Time;
+use restp_base::sources::Sources;
+use restp_base::time::{Duration, Time};
+use std::net::IpAddr;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -67,6 +69,39 @@ impl AmplificationLimit {
     }
 }
 
+/// Requests that open nothing, of one source that has proved its address, within a second: he pays less for them than this host.
+const FAILURES_OF_ONE: usize = 16;
+/// From so many of all on, each source has one.
+const FAILURES: usize = 500;
+
+/// Requests that were computed with for nothing, of sources that have proved their address.
+#[derive(Default)]
+pub(crate) struct Failures {
+    of: Sources,
+    all: usize,
+    since: Time,
+}
+
+impl Failures {
+    /// Has `source` had its share of this second?
+    pub(crate) fn are_too_many(&mut self, now: Time, source: IpAddr) -> bool {
+        if now.since(self.since) >= Duration::from_secs(1) {
+            *self = Failures {
+                since: now,
+                ..Failures::default()
+            };
+        }
+        let most = if self.all < FAILURES { FAILURES_OF_ONE } else { 1 };
+        self.of.count(source) >= most
+    }
+
+    /// One more of `source`.
+    pub(crate) fn note(&mut self, source: IpAddr) {
+        self.of.enter(source);
+        self.all += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +116,28 @@ mod tests {
         assert_eq!(taken(&mut rate, 50), 5);
         assert_eq!(taken(&mut rate, 60_000), 100, "what was not used is gone");
         assert!(!RateLimiter::default().take(at(0), 0));
+    }
+
+    #[test]
+    fn who_fails_again_and_again_waits_and_others_do_not() {
+        let mut failures = Failures::default();
+        let source = |n: usize| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+        let computed = |failures: &mut Failures, at: u64, source: IpAddr| {
+            let takes = !failures.are_too_many(Time::from_nanos(at * 1_000_000), source);
+            (0..u32::from(takes)).for_each(|_| failures.note(source));
+            takes
+        };
+        let one = (0..1_000)
+            .filter(|at| computed(&mut failures, *at, source(0)))
+            .count();
+        assert_eq!(one, FAILURES_OF_ONE);
+        assert!(computed(&mut failures, 1_000, source(0)), "a second later");
+        let many = (0..10_000).filter(|n| computed(&mut failures, 1_000, source(n % 1_000)));
+        assert!((FAILURES..=FAILURES + 1_000).contains(&many.count()));
+        assert!(
+            computed(&mut failures, 1_999, source(5_000)),
+            "who is new has one"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! neither loses packets to the window of numbers nor shares a nonce.
 
 use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD};
+use crate::path_room::PathRoom;
 use crate::replay::Window;
 use crate::schedule::{Keys, PathSecrets, SPACES, Suite};
 use crate::secret::Secret;
@@ -17,6 +18,8 @@ pub(crate) enum Refusal {
     Forged,
     /// It was here before, or is too old to tell.
     Replayed,
+    /// It begins a path, and there is no room for more.
+    Crowded,
 }
 
 /// Seals what leaves.
@@ -140,17 +143,34 @@ impl Opener {
         }
     }
 
-    /// Decrypts `sealed`, tag included, into `opened`, which is shorter by the tag.
+    /// Paths on which something genuine has come.
+    pub(crate) fn paths(&self) -> usize {
+        self.spaces.iter().flatten().count()
+    }
+
+    /// Is path `space` one of them?
+    pub(crate) fn has_path(&self, space: u8) -> bool {
+        self.spaces[usize::from(space % SPACES)].is_some()
+    }
+
+    /// Decrypts `sealed`, tag included, into `opened`, which is shorter by the tag; a packet in session `id`. Keys of paths that
+    /// are new are kept in `room`.
     pub(crate) fn open(
         &mut self,
+        id: ConnectionId,
         header: &DataHeader,
         sealed: &[u8],
         opened: &mut [u8],
+        room: &mut PathRoom,
     ) -> Result<(), Refusal> {
         if self.forgeries >= MAX_FORGERIES {
             return Err(Refusal::Forged);
         }
-        let opened = self.open_in_space(header, sealed, opened);
+        let opened = if self.has_path(header.space) {
+            self.open_in_space(header, sealed, opened)
+        } else {
+            self.open_first(id, header, sealed, opened, room)
+        };
         self.forgeries += u64::from(opened == Err(Refusal::Forged));
         opened
     }
@@ -161,15 +181,7 @@ impl Opener {
         sealed: &[u8],
         opened: &mut [u8],
     ) -> Result<(), Refusal> {
-        let index = header.space % SPACES;
-        // Computed once for a path, whoever says first that he speaks on it: what is not genuine costs no key.
-        if self.spaces[usize::from(index)].is_none() {
-            let secret = self.secrets.of(index).ok_or(Refusal::Forged)?;
-            let keys = Keys::new(self.suite, secret).ok_or(Refusal::Forged)?;
-            self.secrets.spend(index);
-            self.spaces[usize::from(index)] = Some(Box::new((keys, Window::default())));
-        }
-        let space = self.spaces[usize::from(index)].as_deref_mut();
+        let space = self.spaces[usize::from(header.space % SPACES)].as_deref_mut();
         let (keys, window) = space.ok_or(Refusal::Forged)?;
         if !window.is_new(header.number) {
             return Err(Refusal::Replayed);
@@ -184,12 +196,42 @@ impl Opener {
         }
         Ok(())
     }
+
+    /// The first packet of a path, as it says. Only a genuine one makes it a path.
+    fn open_first(
+        &mut self,
+        id: ConnectionId,
+        header: &DataHeader,
+        sealed: &[u8],
+        opened: &mut [u8],
+        room: &mut PathRoom,
+    ) -> Result<(), Refusal> {
+        let index = header.space % SPACES;
+        let whose = (id, header.early, index);
+        let compute = || Keys::new(self.suite, self.secrets.of(index)?);
+        let keys = room.of(whose, compute).ok_or(Refusal::Forged)?;
+        if !keys.open(header.number, &header.emit(), sealed, opened) {
+            return Err(Refusal::Forged);
+        }
+        let keys = room.take(&whose).ok_or(Refusal::Forged)?;
+        let parts = keys.generation() > 0 && self.secrets.are_whole();
+        let mut window = Window::default();
+        window.note(header.number);
+        self.secrets.spend(index);
+        self.spaces[usize::from(index)] = Some(Box::new((keys, window)));
+        if parts {
+            self.secrets
+                .part(|space| self.spaces[usize::from(space)].is_some());
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packet::Packet;
+    use crate::path_room::MAX_PENDING;
     use crate::schedule::TAG_BYTES;
     use std::net::SocketAddr;
 
@@ -218,12 +260,16 @@ mod tests {
     }
 
     fn opened(opener: &mut Opener, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+        opened_with(&mut PathRoom::new(64), opener, bytes)
+    }
+
+    fn opened_with(pending: &mut PathRoom, opener: &mut Opener, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         let Some(Packet::Data(header)) = Packet::parse(bytes) else {
             panic!("a packet");
         };
         let sealed = &bytes[DATA_HEADER..];
         let mut opened = vec![0; sealed.len() - TAG_BYTES];
-        opener.open(&header, sealed, &mut opened)?;
+        opener.open(*b"session.", &header, sealed, &mut opened, pending)?;
         Ok(opened)
     }
 
@@ -334,48 +380,56 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forged_on_a_path_computes_its_keys_once() {
+    fn what_is_forged_on_a_path_computes_its_keys_once_and_takes_no_place_of_a_path() {
         let (mut sealer, mut opener) = ends();
+        let mut pending = PathRoom::new(64);
         let mut out = Head::new();
         sealer.seal(&datagram(2, "x"), &mut out).unwrap();
         let mut forged = out.to_vec();
         *forged.last_mut().unwrap() ^= 1;
         for turn in 0..100 {
-            assert_eq!(opened(&mut opener, &forged), Err(Refusal::Forged));
+            let refused = opened_with(&mut pending, &mut opener, &forged);
+            assert_eq!(refused, Err(Refusal::Forged));
             assert_eq!(
-                (opener.secrets.of(0).is_some(), opener.forgeries),
-                (true, turn + 1)
+                (opener.forgeries, opener.paths(), pending.len()),
+                (turn + 1, 0, 1)
             );
-            let kept = opener.spaces.iter().flatten().count();
-            assert_eq!(kept, 1, "for the next packet of this path");
         }
-        assert!(opened(&mut opener, &out).is_ok());
+        assert!(opened_with(&mut pending, &mut opener, &out).is_ok());
+        assert_eq!((opener.paths(), pending.len()), (1, 0), "it is a path now");
     }
 
     #[test]
-    fn what_is_forged_on_every_path_keeps_what_its_peer_may_have() {
+    fn what_is_forged_on_every_path_of_every_session_keeps_a_bounded_number_of_keys() {
+        let mut pending = PathRoom::new(64);
         let (mut sealer, mut opener) = ends();
-        for turn in 0..3 {
+        for session in 0..200_u64 {
+            let (_, mut other) = ends();
             for space in 0..=u8::MAX {
                 let header = DataHeader {
                     to: *b"connect.",
-                    early: false,
+                    early: space % 2 == 0,
                     space,
-                    number: turn << 20,
+                    number: u64::from(space) << 20,
                 };
-                let refused = opener.open(&header, &[7; TAG_BYTES], &mut []);
-                assert_eq!(refused, Err(Refusal::Forged));
+                let opener = if session == 0 { &mut opener } else { &mut other };
+                let refused = opener.open(
+                    session.to_be_bytes(),
+                    &header,
+                    &[7; TAG_BYTES],
+                    &mut [],
+                    &mut pending,
+                );
+                assert_eq!((refused, opener.paths()), (Err(Refusal::Forged), 0));
             }
-            let kept = opener.spaces.iter().flatten().count();
-            assert_eq!(kept, usize::from(SPACES));
+            assert!(pending.len() <= MAX_PENDING);
         }
+        assert_eq!(pending.len(), MAX_PENDING);
         for host in 0..SPACES {
             let mut out = Head::new();
             sealer.seal(&datagram(host, "x"), &mut out).unwrap();
-            assert!(
-                opened(&mut opener, &out).is_ok(),
-                "path {host} is as good as before"
-            );
+            let opened = opened_with(&mut pending, &mut opener, &out);
+            assert!(opened.is_ok(), "path {host} is as good as before");
         }
     }
 }

@@ -125,6 +125,49 @@ fn requests_that_open_nothing_are_computed_with_a_bounded_number_of_times() {
     assert!(pair.transfer(0, flows, &noise(50_000), Duration::from_secs(5)));
 }
 
+/// Whoever had shown his address was computed with without end.
+#[test]
+fn who_shows_his_address_and_asks_in_vain_is_computed_with_seldom() {
+    let mut pair = server(1024);
+    let mut rubbish = hello_header(Pattern::Ik, b"somebody", &[0; 16]);
+    rubbish.extend((0..200).map(|n| n as u8));
+    let proofs: Vec<_> = (0..500_u32)
+        .map(|n| {
+            let source = std::net::SocketAddr::from((Ipv4Addr::from(NET + n), 9));
+            let token = pair.ends[1].token_for(pair.now, source, secret(1).public());
+            token.address
+        })
+        .collect();
+    let mut computed = Vec::new();
+    for sources in [1, 500_u32] {
+        pair.run_for(Duration::from_secs(1));
+        let before = pair.ends[1].seal_stats();
+        for n in 0..20_000_u32 {
+            set_token(&mut rubbish, &proofs[(n % sources) as usize]);
+            rubbish[25..29].copy_from_slice(&n.to_be_bytes());
+            ask(&mut pair, NET + n % sources, &rubbish);
+            if n % 20 == 0 {
+                pair.run_for(ms(1)); // 20 000 a second
+            }
+        }
+        let stats = pair.ends[1].seal_stats();
+        assert_eq!(
+            (stats.retries, stats.for_others + stats.crowded - before.crowded),
+            (0, 20_000 + before.for_others)
+        );
+        computed.push(stats.for_others - before.for_others);
+        pair.open();
+        pair.run_for(ms(100));
+        let flow = pair.accepted().expect("others are served");
+        pair.ends[1].abort(pair.now, flow);
+        pair.events = [Vec::new(), Vec::new()];
+    }
+    assert!(
+        computed[0] <= 2 * 16 && computed[1] <= 2 * 1_000,
+        "{computed:?} in a second"
+    );
+}
+
 #[test]
 fn tickets_are_opened_at_any_rate_and_computed_with_at_a_bounded_one() {
     let mut pair = warm("3wh-arq");

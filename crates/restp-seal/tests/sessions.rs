@@ -143,12 +143,12 @@ fn a_host_that_is_not_who_it_should_be_is_not_talked_to() {
     let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
     pair.ends[0].expect(address(2), secret(7).public());
     pair.open();
-    pair.run_for(ms(30));
+    pair.run_for(ms(50));
     let expected = Fault::OtherKey {
         expected: secret(7).public(),
         told: secret(2).public(),
     };
-    assert_eq!(pair.ends[0].fault(address(2)), Some(expected), "told at once");
+    assert_eq!(pair.ends[0].fault(address(2)), Some(expected), "told soon");
     pair.run_for(Duration::from_secs(200));
     assert_eq!(pair.closed(0), Some(&CloseReason::Refused));
     assert_eq!(pair.ends[0].fault(address(2)), Some(expected));
@@ -199,10 +199,9 @@ fn only_listed_clients_are_served_and_others_are_told() {
         } else {
             assert_eq!(pair.closed(0), Some(&CloseReason::Refused));
             assert_eq!(pair.ends[0].fault(address(2)), Some(Fault::Unwelcome));
-            assert_eq!(
-                (pair.ends[1].sessions(), pair.ends[1].seal_stats().unwelcome),
-                (0, 1)
-            );
+            // One that only says a key is remembered like one that is on the list.
+            let told = (pair.ends[1].sessions(), pair.ends[1].seal_stats().unwelcome);
+            assert_eq!(told, (usize::from(!known), 1));
         }
     }
 }

@@ -68,8 +68,9 @@ impl<M: Machine> Sealed<M> {
             self.stats.unserved += 1;
             return None;
         }
-        let crowded = self.peers.is_crowded(path.remote.ip(), arrival.proved);
-        if arrival.proved && crowded {
+        let source = path.remote.ip();
+        let crowded = self.peers.is_crowded(source, arrival.proved);
+        if arrival.proved && (crowded || self.failures.are_too_many(now, source)) {
             self.stats.crowded += 1;
             return None;
         }
@@ -83,8 +84,7 @@ impl<M: Machine> Sealed<M> {
         let busy = crowded || self.peers.is_busy();
         if !arrival.proved && (busy || !self.affords(now, hello.pattern)) {
             self.stats.retries += 1;
-            let token = self.issuer.address_token(now, path.remote);
-            return self.say_to(path, &packet::retry(&hello.from, &token));
+            return self.say_retry(now, path, hello);
         }
         if !self.peers.make_room(now) {
             self.stats.overflowed += 1;
@@ -94,7 +94,7 @@ impl<M: Machine> Sealed<M> {
         let (own, secret) = (&self.config.secret, ticket.as_ref().map(|ticket| &*ticket.secret));
         let mut handshake = Handshake::responder(hello.pattern, own, secret, &prologue, &mut self.entropy)?;
         let Some(payload) = handshake.read(hello.message) else {
-            return self.on_unreadable(path, hello);
+            return self.on_unreadable(now, arrival);
         };
         let key = (ticket.as_ref().map(|ticket| ticket.client)).or_else(|| handshake.remote());
         let (Some(key), Some((asked, pdu))) = (key, Payload::parse(hello.pattern, &payload)) else {
@@ -121,7 +121,11 @@ impl<M: Machine> Sealed<M> {
     }
 
     /// The first message is not for this host's key, or not genuine.
-    fn on_unreadable<T>(&mut self, path: PathAddress, hello: &Hello<'_>) -> Option<T> {
+    fn on_unreadable<T>(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<T> {
+        let Arrival { path, hello, .. } = *arrival;
+        if arrival.proved {
+            self.failures.note(path.remote.ip());
+        }
         match hello.pattern {
             // Who serves nobody tells its key to nobody either.
             _ if !self.config.serves => {
@@ -130,6 +134,10 @@ impl<M: Machine> Sealed<M> {
             }
             Pattern::Ik => {
                 self.stats.for_others += 1;
+                // Its key is told to nobody who may be invented.
+                if !arrival.proved {
+                    return self.say_retry(now, path, hello);
+                }
                 self.say_to(path, &packet::foreign(&hello.from, &self.own))
             }
             Pattern::Ix => {
@@ -147,6 +155,12 @@ impl<M: Machine> Sealed<M> {
     /// May this be a request of a host that this one talks to, which has lost the session? It would know the key.
     fn is_of_a_server(&self, pattern: Pattern, path: PathAddress) -> bool {
         pattern == Pattern::Ik && self.peers.expected_at(path.remote).is_some()
+    }
+
+    /// Asks who asked along `path` to prove that it receives there.
+    fn say_retry<T>(&mut self, now: Time, path: PathAddress, hello: &Hello<'_>) -> Option<T> {
+        let token = self.issuer.address_token(now, path.remote);
+        self.say_to(path, &packet::retry(&hello.from, &token))
     }
 
     /// Says `bytes` to who asked along `path`, and nothing more comes of it.
@@ -168,10 +182,12 @@ impl<M: Machine> Sealed<M> {
     /// Answers who asks, and serves it if it is welcome.
     fn answer(&mut self, now: Time, arrival: &Arrival<'_>, mut asking: Request) {
         let Arrival { path, hello, .. } = *arrival;
-        let welcome = match &self.config.clients {
-            Clients::All => true,
-            Clients::Only(keys) => keys.contains(&asking.key),
+        let (welcome, listed) = match &self.config.clients {
+            Clients::All => (true, false),
+            Clients::Only(keys) => (keys.contains(&asking.key), true),
         };
+        // Anybody may say a key: whether it is on the list shows in nothing that comes back before it is proved.
+        let hides = listed && hello.pattern == Pattern::Ix;
         let visitor = Visitor {
             remote: path.remote,
             length: arrival.length,
@@ -180,8 +196,12 @@ impl<M: Machine> Sealed<M> {
             authentic: hello.pattern != Pattern::Ix,
             beside: asking.asked.beside,
         };
-        let visit = welcome.then(|| self.peers.visited_by(&visitor));
-        let at_once = visit.as_ref().is_some_and(|visit| visit.at_once);
+        let visit = (welcome || hides).then(|| self.peers.visited_by(&visitor));
+        let at_once = !hides && visit.as_ref().is_some_and(|visit| visit.at_once);
+        self.stats.unwelcome += u64::from(!welcome);
+        if !welcome && arrival.proved {
+            self.failures.note(path.remote.ip());
+        }
         let grant = self.grant(now, path, hello, &asking, (welcome, at_once));
         let mut answer = packet::answer_header(&hello.from);
         let written = asking.handshake.write(&grant.emit(), &mut answer);
@@ -189,7 +209,6 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         let Some(Visit { peer, goes_on, .. }) = visit else {
-            self.stats.unwelcome += 1;
             self.queue.push_back(datagram(path, &answer));
             return;
         };
@@ -209,6 +228,7 @@ impl<M: Machine> Sealed<M> {
             answer,
             pdu: if at_once { asking.pdu } else { Bytes::new() },
             proved: arrival.proved,
+            welcome,
         };
         let pdu = unfinished.pdu.clone();
         let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);

@@ -19,7 +19,7 @@ use crate::entropy::Entropy;
 use crate::gate::Gate;
 use crate::keys::PublicKey;
 use crate::known_hosts::KnownHosts;
-use crate::limits::RateLimiter;
+use crate::limits::{Failures, RateLimiter};
 use crate::peers::{Limits, PeerId, Peers};
 use crate::reset::Resets;
 use crate::secret::Secret;
@@ -43,6 +43,8 @@ pub struct Sealed<M> {
     unproved: RateLimiter,
     /// The same with a ticket.
     unproved_resumed: RateLimiter,
+    /// Of addresses that prove themselves.
+    failures: Failures,
     resets: Resets,
     resets_said: RateLimiter,
     peers: Peers,
@@ -89,6 +91,7 @@ impl<M: Machine> Sealed<M> {
             entropy,
             unproved: RateLimiter::default(),
             unproved_resumed: RateLimiter::default(),
+            failures: Failures::default(),
             resets: Resets::of(&config.secret),
             resets_said: RateLimiter::default(),
             config,

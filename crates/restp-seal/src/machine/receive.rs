@@ -15,13 +15,16 @@ impl<M: Machine> Sealed<M> {
             datagram.body = datagram.to_vec().into();
             datagram.head.clear();
         }
+        // Most are packets, genuine or not; a clone would cost each of them a counter.
+        if let Some(Packet::Data(header)) = Packet::parse(&datagram.body) {
+            return self.on_data(now, &header, datagram);
+        }
         let bytes = datagram.body.clone();
         if bytes.first().is_none_or(|first| first & packet::SEALED == 0) {
             self.stats.plain += 1;
             return;
         }
         match Packet::parse(&bytes) {
-            Some(Packet::Data(header)) => self.on_data(now, &header, datagram),
             Some(Packet::Hello(hello)) => self.on_hello(now, datagram.path, bytes.len(), &hello),
             Some(Packet::Answer { to, rest }) => self.on_answer(now, datagram, to, rest),
             Some(Packet::Retry { to, .. } | Packet::Foreign { to, .. } | Packet::Stale { to })
@@ -33,14 +36,14 @@ impl<M: Machine> Sealed<M> {
             Some(Packet::Foreign { to, key }) => self.on_foreign(to, key),
             Some(Packet::Stale { to }) => self.on_stale(to),
             Some(Packet::Reset { of, token }) => self.on_reset(now, datagram.path, &of, &token),
-            None => self.stats.malformed += 1,
+            Some(Packet::Data(_)) | None => self.stats.malformed += 1,
         }
     }
 
     pub(super) fn on_data(&mut self, now: Time, header: &DataHeader, datagram: &mut Datagram) {
         let id = self.peers.receiver(header, datagram.path.remote);
-        let session = id.and_then(|id| Some((id, self.peers.session_mut(&id)?)));
-        let Some((id, session)) = session else {
+        let session = id.and_then(|id| Some((id, self.peers.opening(&id)?)));
+        let Some((id, (session, room))) = session else {
             let overtakes = !header.early && self.peers.handshakes.keep(&header.to, datagram);
             if !overtakes {
                 self.stats.unknown += 1;
@@ -52,10 +55,11 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         let (peer, length) = (session.peer(), datagram.body.len());
+        let (finishes, unwelcome) = (!header.early && !session.is_finished(), session.is_unwelcome());
         let sealed = &datagram.body[DATA_HEADER..];
         let mut opened = self.arena.place(sealed.len() - TAG_BYTES);
         let from = (datagram.path.remote, length);
-        match session.open(now, header, sealed, from, &mut opened) {
+        match session.open(now, header, sealed, from, (&mut opened, room)) {
             Ok(()) => {}
             Err(Refusal::Forged) => {
                 self.stats.forged += 1;
@@ -65,8 +69,15 @@ impl<M: Machine> Sealed<M> {
                 self.stats.replayed += 1;
                 return;
             }
+            Err(Refusal::Crowded) => {
+                self.stats.overflowed += 1;
+                return;
+            }
         }
-        let finishes = !header.early && !session.is_finished();
+        // A client that is not on the list has shown that it is who it said.
+        if unwelcome {
+            return self.peers.remove(&id);
+        }
         datagram.body = opened.freeze();
         if let Some(control) = Control::parse(&datagram.body) {
             return self.on_control(now, id, datagram.path, control);
@@ -92,5 +103,58 @@ impl<M: Machine> Sealed<M> {
         if placed {
             self.hand_over(now, &id, datagram);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clients, SealConfig, SecretKey};
+    use restp_base::flow::Flow;
+    use restp_base::machine::{Event, Input, PathAddress};
+    use restp_proto::wire::bare_request;
+    use restp_proto::{Acceptance, Composition, Endpoint, EndpointConfig};
+
+    fn host(of: u8, clients: Clients) -> Sealed<Endpoint> {
+        let composition = Composition::default().check().expect("valid");
+        let engine = Endpoint::new(EndpointConfig::new(composition).listen(7, Acceptance::Any));
+        let seal = SealConfig::new(SecretKey::from_chance([of; 32]), [of; 32], bare_request);
+        Sealed::new(engine, SealConfig { clients, ..seal })
+    }
+
+    /// Is the client accepted, which goes on whatever it is told? It `leaves` the list behind the answer: that could be all
+    /// that tells it from one that never was there.
+    fn is_accepted(leaves: bool) -> bool {
+        let mut client = host(1, Clients::All);
+        let mut server = host(2, Clients::Only([client.public_key()].into()));
+        let path = PathAddress {
+            local: ([10, 0, 0, 1], 1).into(),
+            remote: ([10, 0, 0, 2], 1).into(),
+        };
+        client.open(Time::ZERO, path, 7).expect("a port");
+        let mut out = Datagram::empty();
+        for turn in 0..6 {
+            let (from, to) = if turn % 2 == 0 {
+                (&mut client, &mut server)
+            } else {
+                (&mut server, &mut client)
+            };
+            while from.poll_transmit(Time::ZERO, &mut out) {
+                out.path = out.path.reversed();
+                to.handle(Time::ZERO, Input::Datagram(&mut out));
+            }
+            if turn == 0 && leaves {
+                server.peers.take_from_list();
+            }
+        }
+        assert_eq!((server.sessions(), server.half_open()), (usize::from(!leaves), 0));
+        let mut events = std::iter::from_fn(|| server.poll_event());
+        events.any(|event| matches!(event, Event::Accepted(_)))
+    }
+
+    #[test]
+    fn who_is_not_on_the_list_gets_in_with_no_packet() {
+        assert!(is_accepted(false));
+        assert!(!is_accepted(true));
     }
 }

@@ -39,9 +39,9 @@ pub struct SealStats {
     pub unwelcome: u64,
     /// Peers that were asked to prove their address first.
     pub retries: u64,
-    /// Requests dropped because their source has too many unfinished handshakes.
+    /// Requests dropped because their source has too many unfinished handshakes, or sent too many that opened nothing.
     pub crowded: u64,
-    /// Requests dropped because all sessions are in use.
+    /// Requests dropped because all sessions are in use, and packets because as many further paths are.
     pub overflowed: u64,
     /// Datagrams not sent because an address that is not proved would get more than three times what came from it.
     pub withheld: u64,

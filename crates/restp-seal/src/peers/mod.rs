@@ -20,6 +20,7 @@ pub(crate) use session::{Asking, FirstFlight, FlightHash, PeerId, Session, Unfin
 use crate::keys::PublicKey;
 use crate::known_hosts::Fault;
 use crate::packet::{ConnectionId, DataHeader};
+use crate::path_room::PathRoom;
 use capacity::FORGOTTEN;
 use flows::Flows;
 use restp_base::flow::FlowId;
@@ -62,6 +63,7 @@ pub(crate) struct Peers {
     /// Peers with flows that lost an address, and which.
     displaced: Vec<(PeerId, SocketAddr)>,
     sessions: Sessions,
+    room: PathRoom,
     /// Handshakes begun here, and when to look after them.
     pub(crate) handshakes: ClientHandshakes,
     pub(crate) timers: Timers,
@@ -78,6 +80,7 @@ impl Peers {
             routes: Routes::default(),
             displaced: Vec::new(),
             sessions: Sessions::default(),
+            room: PathRoom::new(limits.sessions),
             handshakes: ClientHandshakes::default(),
             timers: Timers::default(),
         }
@@ -259,6 +262,11 @@ impl Peers {
         }
     }
 
+    /// Session `id`, and the room for paths of all.
+    pub(crate) fn opening(&mut self, id: &ConnectionId) -> Option<(&mut Session, &mut PathRoom)> {
+        Some((self.sessions.get_mut(id)?, &mut self.room))
+    }
+
     /// The session that began with this message.
     pub(crate) fn session_of_flight(&self, hash: &FlightHash) -> Option<ConnectionId> {
         self.sessions.of_flight(hash)
@@ -348,10 +356,18 @@ impl Peers {
         self.flows.believe(owner, id)
     }
 
-    fn remove(&mut self, id: &ConnectionId) {
+    /// As if no client that has a session to finish were on the list.
+    #[cfg(test)]
+    pub(crate) fn take_from_list(&mut self) {
+        self.sessions.all_mut().for_each(Session::take_from_list);
+    }
+
+    /// Ends session `id`.
+    pub(crate) fn remove(&mut self, id: &ConnectionId) {
         let Some(session) = self.sessions.remove(id) else {
             return;
         };
+        self.room.leave(*id, session.source(), session.further_paths());
         if let Some(peer) = self.peers.get_mut(&session.peer()) {
             peer.sessions -= 1;
             peer.session = peer.session.filter(|other| other != id);

@@ -3,6 +3,7 @@
 
 use crate::limits::AmplificationLimit;
 use crate::packet::{ConnectionId, DataHeader, OVERHEAD, ResetToken};
+use crate::path_room::PathRoom;
 use crate::protection::{Opener, Refusal, Sealer};
 use crate::schedule::PACKETS_PER_KEY;
 use crate::validation::{Control, ValidatedPaths};
@@ -80,6 +81,8 @@ pub(crate) struct Unfinished {
     pub(crate) pdu: Bytes,
     /// The request proved its address.
     pub(crate) proved: bool,
+    /// The peer is served when it has shown who it is.
+    pub(crate) welcome: bool,
 }
 
 /// A way along which a request came.
@@ -156,6 +159,18 @@ impl Session {
 
     pub(crate) fn is_finished(&self) -> bool {
         self.unfinished.is_none()
+    }
+
+    /// Is its peer told that it is not served?
+    pub(crate) fn is_unwelcome(&self) -> bool {
+        self.unfinished
+            .as_ref()
+            .is_some_and(|unfinished| !unfinished.welcome)
+    }
+
+    #[cfg(test)]
+    pub(super) fn take_from_list(&mut self) {
+        self.unfinished.iter_mut().for_each(|one| one.welcome = false);
     }
 
     /// Does everything go in another session until this one is finished?
@@ -271,6 +286,16 @@ impl Session {
         Ok(Some(datagram(path, &unfinished.answer)))
     }
 
+    /// Paths on which its peer has been heard, but for the first.
+    pub(super) fn further_paths(&self) -> usize {
+        self.opener.paths().saturating_sub(1)
+    }
+
+    /// Who began it; none where that was this side.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.flight.as_ref().map(|flight| flight.from.ip())
+    }
+
     /// Opens `sealed`, a packet that came from `remote` in a datagram of `length` bytes.
     pub(crate) fn open(
         &mut self,
@@ -278,14 +303,21 @@ impl Session {
         header: &DataHeader,
         sealed: &[u8],
         (remote, length): (SocketAddr, usize),
-        opened: &mut [u8],
+        (opened, room): (&mut [u8], &mut PathRoom),
     ) -> Result<(), Refusal> {
+        let id = self.id;
         if header.early {
             let early = self.flight.as_mut().and_then(|flight| flight.early.as_mut());
             let (_, opener) = early.ok_or(Refusal::Forged)?;
-            opener.open(header, sealed, opened)?;
+            opener.open(id, header, sealed, opened, room)?;
         } else {
-            self.opener.open(header, sealed, opened)?;
+            let further = self.opener.paths() > 0 && !self.opener.has_path(header.space);
+            let source = self.source().filter(|_| further);
+            if source.is_some_and(|source| !room.is_left(source)) {
+                return Err(Refusal::Crowded);
+            }
+            self.opener.open(id, header, sealed, opened, room)?;
+            source.inspect(|source| room.enter(*source));
             self.heard = now;
             self.unanswered = None;
         }

@@ -42,6 +42,11 @@ impl Sessions {
         self.by_id.get_mut(id)
     }
 
+    #[cfg(test)]
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.by_id.values_mut()
+    }
+
     /// The one that began with this message.
     pub(super) fn of_flight(&self, hash: &FlightHash) -> Option<ConnectionId> {
         self.by_flight.get(hash).copied()

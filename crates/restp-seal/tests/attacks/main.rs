@@ -1,6 +1,7 @@
 //! What an attacker can do, each with its outcome: at most the network he already is. Nobody reads, ends, moves or names what is
 //! not his.
 
+mod asking;
 mod claims;
 #[path = "../common/mod.rs"]
 mod common;
