@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice experiments chaos fuzz \
   fuzz-smoke mutants soak docs deny clean
 
 help: ## list the targets
@@ -76,6 +76,9 @@ bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs
 
 bench-cost: ## instructions per data packet at any size; needs valgrind; writes docs/results/cost.md; COST="--against PROGRAM REVISION"
 	python3 bench/cost.py $(COST)
+
+bench-notice: ## how soon a new address and a receiver that starts again are noticed (root); writes docs/results/notice.md
+	python3 bench/notice.py
 
 fuzz: ## coverage-guided fuzzing, 20 minutes of one core for each target; fuzz/run.sh TARGET SECONDS for one
 	./fuzz/run.sh
