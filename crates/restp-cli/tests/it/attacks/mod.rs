@@ -5,7 +5,7 @@
 use crate::common::{FOR_EVER, PATIENCE, Receiver, restp, says, wait_until, write};
 use crate::transfer::{SERVICE_PORT, answers, offer};
 use bytes::Bytes;
-use restp::{Composition, Endpoint, EndpointConfig, Trust};
+use restp::{CloseReason, Composition, Endpoint, EndpointConfig, Trust};
 use std::fs;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -80,17 +80,17 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
     let mut head = Bytes::from(offer(2, b"drops", &[0; 1 << 20]));
     let content = head.split_off(36);
     connection.send(head).await.unwrap();
-    let mut drops = content.chunks(1);
-    let told = loop {
-        tokio::select! {
-            told = connection.recv() => break told,
-            () = tokio::time::sleep(Duration::from_millis(100)) => {
-                let drop = drops.next().expect("he is broken off before the end");
-                let _ = connection.send(Bytes::copy_from_slice(drop)).await;
-            }
+    assert!(connection.recv().await.is_some(), "the offer is accepted");
+    let dripping = async {
+        for drop in content.chunks(1) {
+            let _ = connection.send(Bytes::copy_from_slice(drop)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    assert!(told.is_some(), "he is told");
+    tokio::select! {
+        ended = timeout(PATIENCE, connection.closed()) => assert_eq!(ended, Ok(CloseReason::Reset)),
+        () = dripping => panic!("he is broken off before the end"),
+    }
     wait_until("what had arrived is removed", || receiver.names().is_empty());
 }
 
