@@ -68,6 +68,8 @@ pub struct Datagram {
     pub ecn: Ecn,
     /// As sent: the lower layer may cut it into pieces rather than drop it, should it be too large for the path.
     pub may_fragment: bool,
+    /// Who sent it, where a layer below knows: nobody else has the same number. 0 where nobody can tell.
+    pub peer: u128,
     /// First part of the bytes.
     pub head: Head,
     /// The rest of the bytes.
@@ -90,6 +92,7 @@ impl Datagram {
             path: PathAddress::UNSET,
             ecn: Ecn::NotEct,
             may_fragment: false,
+            peer: 0,
             head: Head::new(),
             body: Bytes::new(),
         }

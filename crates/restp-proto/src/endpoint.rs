@@ -144,6 +144,7 @@ impl Endpoint {
             is_slice: datagram.head.is_empty(),
             is_damaged,
             ecn: datagram.ecn,
+            peer: datagram.peer,
         };
         match self.table.find(&key) {
             Some((index, ordinal)) => {

@@ -91,22 +91,29 @@ impl Association {
     /// The pair is neither used nor dialled any more; what it carries goes over another. False when it is none of this
     /// association, or no other works.
     pub(crate) fn remove_line(&mut self, now: Time, address: PathAddress) -> bool {
-        let Some(line) = self.lines.iter().position(|line| line.address == address) else {
-            return false;
+        // A path that the peer dialled has no line here.
+        let line = self.lines.iter().position(|line| line.address == address);
+        let is_it = |member: &Member| match line {
+            Some(_) => member.line == line && !member.vacant,
+            None => member.connection.address() == address && !member.vacant,
         };
-        let of_line = |member: &Member| member.line == Some(line) && !member.vacant;
-        let ordinal = self.shared.paths().iter().position(of_line);
+        let ordinal = self.shared.paths().iter().position(is_it);
+        if line.is_none() && ordinal.is_none() {
+            return false;
+        }
         let mut others = self.shared.paths().iter().enumerate();
         if !others.any(|(index, member)| Some(index) != ordinal && member.works()) {
             return false;
         }
-        self.lines.remove(line);
-        for member in self.shared.paths_mut().iter_mut() {
-            member.line = match member.line {
-                Some(own) if own == line => None, // not dialled again
-                Some(own) => Some(own - usize::from(own > line)),
-                None => None,
-            };
+        if let Some(line) = line {
+            self.lines.remove(line);
+            for member in self.shared.paths_mut().iter_mut() {
+                member.line = match member.line {
+                    Some(own) if own == line => None, // not dialled again
+                    Some(own) => Some(own - usize::from(own > line)),
+                    None => None,
+                };
+            }
         }
         if let Some(ordinal) = ordinal {
             self.shared.paths_mut()[ordinal].connection.abort(now);

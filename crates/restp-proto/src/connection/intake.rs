@@ -25,6 +25,8 @@ pub(crate) struct Packet<'a> {
     /// The payload is not what was sent, by its check sum.
     pub(crate) is_damaged: bool,
     pub(crate) ecn: Ecn,
+    /// Who sent it, as in [`Datagram::peer`](restp_base::machine::Datagram::peer).
+    pub(crate) peer: u128,
 }
 
 /// A segment that has to wait must not keep a whole receive buffer alive: its sender decides for how long.
@@ -39,6 +41,7 @@ pub(crate) fn kept(payload: Bytes, is_slice: bool) -> Bytes {
 impl Connection {
     /// Takes a packet of this association. Returns what it says to one of several paths.
     pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Said {
+        self.peer.get_or_insert(packet.peer);
         self.counters.received_packets += 1;
         self.counters.received_bytes += packet.bytes as u64;
         let header = packet.header;
@@ -362,10 +365,13 @@ impl Connection {
     /// A packet of this path came from another address. True when its numbers prove that it is the peer's, or if the address is
     /// `proved`, which a retransmission may be first to show: then that is where the peer is now, and it is told at once what
     /// has arrived, since acknowledgements went to the old address.
-    pub(crate) fn moves_to(&mut self, address: PathAddress, header: &Header, proved: bool) -> bool {
-        let expected = self.receiver.next().unwrap_or_default();
-        let credible = self.fits(header, expected.saturating_sub(1), self.receiver.edge())
-            || proved && self.repeats_from_elsewhere(header);
+    pub(crate) fn moves_to(&mut self, address: PathAddress, packet: &Packet<'_>, proved: bool) -> bool {
+        let is_open = matches!(
+            self.state,
+            State::SynReceived(_) | State::Established | State::TimeWait { .. }
+        );
+        let (behind, acked) = if proved { (TRAIL, TRAIL) } else { (1, 0) };
+        let credible = is_open && self.is_of_peer(packet, behind, acked);
         if credible {
             self.address = address;
         }
@@ -375,22 +381,24 @@ impl Connection {
         credible
     }
 
-    /// The same for one that repeats what is here: it may be a copy and moves nothing, but a peer that has moved is not to be
-    /// refused for it.
-    pub(crate) fn repeats_from_elsewhere(&self, header: &Header) -> bool {
-        let (expected, edge) = (self.receiver.next().unwrap_or_default(), self.receiver.edge());
-        self.fits(header, (2 * expected).saturating_sub(edge), edge)
+    /// The same for one that is behind: it may be a copy and moves nothing, but a peer that has moved is not refused for it.
+    pub(crate) fn trails(&self, packet: &Packet<'_>) -> bool {
+        self.is_of_peer(packet, TRAIL, TRAIL)
     }
 
-    /// Is the number of the packet one of `lowest..=highest`, and does it acknowledge what is outstanding?
-    fn fits(&self, header: &Header, lowest: u64, highest: u64) -> bool {
+    /// Is the number of the packet one that may come, or one of the `behind` before them, and does it acknowledge what is
+    /// outstanding, or was `acked` at most so far before it?
+    fn is_of_peer(&self, packet: &Packet<'_>, behind: u64, acked: u64) -> bool {
+        let header = packet.header;
         let (first, next) = (self.sender.first(), self.sender.next_number());
         let Some(expected) = self.receiver.next() else {
             return false;
         };
-        let within = |number: u32| (lowest..=highest).contains(&sequence::expand(expected, number));
-        let answers = |number: u32| (first..=next).contains(&sequence::expand(first, number));
-        self.state == State::Established
+        let numbers = expected.saturating_sub(behind)..=self.receiver.edge();
+        let answers = first.saturating_sub(acked)..=next;
+        let within = |number: u32| numbers.contains(&sequence::expand(expected, number));
+        let answers = |number: u32| answers.contains(&sequence::expand(first, number));
+        self.peer == Some(packet.peer)
             && self.services.agree(&header.services)
             && !header.flags.has(Flags::SYN)
             && !header.flags.has(Flags::RST)
@@ -398,6 +406,9 @@ impl Connection {
             && header.acknowledgement.is_some_and(answers)
     }
 }
+
+/// So far back may the numbers lie of a packet that was overtaken while its sender moved.
+const TRAIL: u64 = 1 << 16;
 
 /// Segments of a server that wait for its SYN-ACK: about its first window.
 const MAX_UNPLACED: usize = 10;

@@ -61,6 +61,8 @@ pub(crate) struct Connection {
     ports: Ports,
     state: State,
     address: PathAddress,
+    /// Who is at the other end, as far as the layer below knows; nobody has been heard yet: none.
+    peer: Option<u128>,
     /// The number after that of our SYN.
     origin: u64,
     sender: Sender,
@@ -145,12 +147,14 @@ impl Connection {
             let state = State::Established;
             let mut connection = Self::new(now, composition, services, address, ports, isn, state);
             connection.opened_here = false;
+            connection.peer = Some(syn.peer);
             connection.notices.push_back(Notice::Accepted);
             return connection;
         }
         let state = State::SynReceived(Handshake::start(now, composition.handshake));
         let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         (connection.opened_here, connection.announced) = (false, false);
+        connection.peer = Some(syn.peer);
         connection.learn_peer_number(syn);
         connection.ecn.agreed = connection.composition.ecn && header.flags.has(Flags::ECE | Flags::CWR);
         let code = header.fec.and_then(|fec| FecCode::from_kind(fec.kind));
@@ -177,6 +181,7 @@ impl Connection {
             ports,
             state,
             address,
+            peer: None,
             origin: first,
             sender: outgoing::sender(now, &composition, services, first),
             advertised: 0,

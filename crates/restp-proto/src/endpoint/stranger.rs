@@ -7,7 +7,7 @@ use super::table::Key;
 use crate::association::Association;
 use crate::composition::{ValidComposition, accept};
 use crate::config::Acceptance;
-use crate::connection::{Connection, Packet};
+use crate::connection::{Connection, Packet, Ports};
 use crate::wire::{ErrorControl, Fec, Flags, Header, MpJoin, MpSetup, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
@@ -26,6 +26,9 @@ fn offered(header: &Header, several_paths: bool) -> Services {
     }
     header.services.on_one_path()
 }
+
+/// Paths between two ports that are looked at for one that has moved.
+const MOST_BETWEEN: usize = 64;
 
 /// What tells the first flight of `packet` from another; data that doubles as SYN carries the number after it (OP-17).
 fn flight(packet: &Packet<'_>, cookie: Cookie) -> Flight {
@@ -151,9 +154,9 @@ impl Endpoint {
     }
 
     /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
-    /// numbers are those of that path (RFC 9000 §9.3 calls it rebinding). False: it is a stranger's.
+    /// numbers are those of that path, and so is its sender (RFC 9000 §9.3 calls it rebinding). False: it is a stranger's.
     fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
-        let Some((old, index, ordinal)) = self.table.only_between(key.ports) else {
+        let Some((old, index, ordinal)) = self.only_between(key.ports, packet) else {
             return false;
         };
         let ordinal_index = usize::from(ordinal);
@@ -163,7 +166,7 @@ impl Endpoint {
         let Some(path_of) = session.path(ordinal_index) else {
             return false;
         };
-        let moved = path_of.moves_to(path, packet.header, self.config.addresses_proved);
+        let moved = path_of.moves_to(path, packet, self.config.addresses_proved);
         if moved {
             self.stats.rebound += 1;
             self.table.remove_key(index, &old);
@@ -176,11 +179,23 @@ impl Endpoint {
                 session.handle(now, ordinal_index, packet);
             }
             self.touch(index);
-        } else if path_of.repeats_from_elsewhere(packet.header) {
-            self.stats.unserved += 1;
-            return true;
+        } else {
+            self.stats.unserved += 1; // it is behind
         }
-        moved
+        true
+    }
+
+    /// The one path between `ports` that `packet` may be of, by its sender and its numbers, if there is exactly one.
+    fn only_between(&mut self, ports: Ports, packet: &Packet<'_>) -> Option<(Key, u32, u8)> {
+        let between: Vec<_> = self.table.between(ports).take(MOST_BETWEEN).collect();
+        let mut fitting = between.into_iter().filter(|(_, index, ordinal)| {
+            let path = self
+                .table
+                .at(*index)
+                .and_then(|session| session.path((*ordinal).into()));
+            path.is_some_and(|path| path.trails(packet))
+        });
+        fitting.next().filter(|_| fitting.next().is_none())
     }
 
     /// How far the set-up of a request goes, by the cookie it shows.

@@ -218,18 +218,15 @@ impl Table {
     pub(super) fn by_token(&self, token: [u8; 4]) -> Option<u32> {
         self.by_token.get(&token).copied()
     }
-    /// The one path between `ports`, if there is exactly one.
-    pub(super) fn only_between(&self, ports: Ports) -> Option<(Key, u32, u8)> {
+    /// The paths between `ports`.
+    pub(super) fn between(&self, ports: Ports) -> impl Iterator<Item = (Key, u32, u8)> {
         let lowest = Key {
             ports,
             remote: SocketAddr::from(([0, 0, 0, 0], 0)),
         };
-        let mut between = self
-            .by_key
-            .range(lowest..)
-            .take_while(|(key, _)| key.ports == ports);
-        let (key, (index, ordinal)) = between.next()?;
-        between.next().is_none().then_some((*key, *index, *ordinal))
+        let all = self.by_key.range(lowest..);
+        let between = all.take_while(move |(key, _)| key.ports == ports);
+        between.map(|(key, (index, ordinal))| (*key, *index, *ordinal))
     }
 
     /// The application has let `index` go.

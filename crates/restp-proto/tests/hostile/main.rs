@@ -9,6 +9,7 @@ mod encoded;
 mod ends;
 mod floods;
 mod joins;
+mod moves;
 mod numbers;
 mod packets;
 mod paths;

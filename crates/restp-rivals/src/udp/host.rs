@@ -148,6 +148,7 @@ impl Machine for Udp {
             *out = Datagram {
                 path: flow.path,
                 ecn: Ecn::NotEct,
+                peer: 0,
                 may_fragment: true, // as the system sends a datagram that is too large for the path (RFC 1122 §3.3.2)
                 head: Head::from_slice(&header.emit()),
                 body: message,

@@ -240,6 +240,7 @@ mod tests {
             path,
             ecn: Ecn::Ect0,
             may_fragment: false,
+            peer: 0,
             head: Head::from_slice(head),
             body: Bytes::from_static(body),
         }
