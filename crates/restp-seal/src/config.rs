@@ -1,6 +1,7 @@
 //! What a user sets.
 
 use crate::keys::{PublicKey, SecretKey};
+use crate::schedule::PACKETS_PER_KEY;
 use crate::secret::Secret;
 use restp_base::machine::{Datagram, Request};
 use std::collections::BTreeSet;
@@ -44,6 +45,9 @@ pub struct SealConfig {
     pub max_unproved_resumed_per_second: u32,
     /// Sessions at once; when all are in use further requests are dropped and counted.
     pub max_sessions: usize,
+    /// Packets of one path that one key seals. Both ends must count alike, so anything but [`PACKETS_PER_KEY`] talks only to
+    /// its like: it is for tests, which see keys change before a million packets have passed.
+    pub packets_per_key: u64,
     /// What a datagram of the machine asks for, if it may be taken twice without harm. Such ones (a SYN) travel in the first
     /// message of a handshake; others wait for the session, or are early data. Those that ask for a path of a flow there is are
     /// taken from addresses that have not answered, too.
@@ -81,6 +85,7 @@ impl SealConfig {
             max_unproved_per_second: 500,
             max_unproved_resumed_per_second: 2_000,
             max_sessions: 65_536,
+            packets_per_key: PACKETS_PER_KEY,
             request,
         }
     }

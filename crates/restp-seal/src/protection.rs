@@ -4,7 +4,7 @@
 use crate::packet::{ConnectionId, DATA_HEADER, DataHeader, NUMBERS, OVERHEAD};
 use crate::path_room::PathRoom;
 use crate::replay::Window;
-use crate::schedule::{Keys, PathSecrets, SPACES, Suite};
+use crate::schedule::{Keys, PACKETS_PER_KEY, PathSecrets, SPACES, Suite};
 use crate::secret::Secret;
 use restp_base::machine::{Datagram, Head, PathAddress};
 
@@ -25,6 +25,7 @@ pub(crate) enum Refusal {
 /// Seals what leaves.
 pub(crate) struct Sealer {
     suite: Suite,
+    packets_per_key: u64,
     secrets: PathSecrets,
     to: ConnectionId,
     early: bool,
@@ -44,6 +45,7 @@ impl Sealer {
     pub(crate) fn new(suite: Suite, secret: Secret, to: ConnectionId, early: bool) -> Self {
         Sealer {
             suite,
+            packets_per_key: PACKETS_PER_KEY,
             secrets: PathSecrets::new(secret),
             to,
             early,
@@ -58,9 +60,15 @@ impl Sealer {
         self
     }
 
-    /// Packets sealed so far.
-    pub(crate) fn packets(&self) -> u64 {
-        self.uses
+    /// The same, where each key seals `packets` packets.
+    pub(crate) fn lasting(mut self, packets: u64) -> Self {
+        self.packets_per_key = packets;
+        self
+    }
+
+    /// Have as many packets been sealed as one key seals?
+    pub(crate) fn is_worn(&self) -> bool {
+        self.uses >= self.packets_per_key
     }
 
     /// What its peer calls the session.
@@ -106,7 +114,7 @@ impl Sealer {
             Some(index) => index,
             None if self.spaces.len() < usize::from(SPACES) => {
                 let index = self.spaces.len() as u8;
-                let keys = Keys::new(self.suite, self.secrets.of(index)?)?;
+                let keys = Keys::new(self.suite, self.secrets.of(index)?)?.lasting(self.packets_per_key);
                 self.secrets.spend(index);
                 self.spaces.push(Space {
                     path,
@@ -128,6 +136,7 @@ impl Sealer {
 /// Opens what arrives.
 pub(crate) struct Opener {
     suite: Suite,
+    packets_per_key: u64,
     secrets: PathSecrets,
     spaces: [Option<Box<(Keys, Window)>>; SPACES as usize],
     forgeries: u64,
@@ -137,10 +146,17 @@ impl Opener {
     pub(crate) fn new(suite: Suite, secret: Secret) -> Self {
         Opener {
             suite,
+            packets_per_key: PACKETS_PER_KEY,
             secrets: PathSecrets::new(secret),
             spaces: Default::default(),
             forgeries: 0,
         }
+    }
+
+    /// The same, where each key seals `packets` packets.
+    pub(crate) fn lasting(mut self, packets: u64) -> Self {
+        self.packets_per_key = packets;
+        self
     }
 
     /// Paths on which something genuine has come.
@@ -208,7 +224,7 @@ impl Opener {
     ) -> Result<(), Refusal> {
         let index = header.space % SPACES;
         let whose = (id, header.early, index);
-        let compute = || Keys::new(self.suite, self.secrets.of(index)?);
+        let compute = || Some(Keys::new(self.suite, self.secrets.of(index)?)?.lasting(self.packets_per_key));
         let keys = room.of(whose, compute).ok_or(Refusal::Forged)?;
         if !keys.open(header.number, &header.emit(), sealed, opened) {
             return Err(Refusal::Forged);
@@ -332,7 +348,7 @@ mod tests {
     fn the_numbers_of_a_path_end_and_do_not_begin_again() {
         let (mut sealer, _) = ends();
         sealer.seal(&datagram(2, "x"), &mut Head::new()).unwrap();
-        let generation = (NUMBERS - 1) / crate::schedule::PACKETS_PER_KEY;
+        let generation = (NUMBERS - 1) / PACKETS_PER_KEY;
         let keys = Keys::in_generation(Suite::Aes128Gcm, [1; 32], generation).unwrap();
         (sealer.spaces[0].next, sealer.spaces[0].keys) = (NUMBERS - 1, keys);
         let mut last = Head::new();
@@ -371,7 +387,7 @@ mod tests {
         };
         let (whole, first) = exchange(&mut sealer, 2);
         assert!(whole && sealer.secrets.are_whole() && first.is_some());
-        sealer.spaces[0].next = crate::schedule::PACKETS_PER_KEY;
+        sealer.spaces[0].next = PACKETS_PER_KEY;
         assert_eq!(exchange(&mut sealer, 2), (false, None));
         assert_eq!((sealer.secrets.are_whole(), sealer.secrets.of(0)), (false, None));
         // Paths that were not used yet can begin all the same, and nothing leads back to them either.

@@ -112,6 +112,7 @@ impl PathSecrets {
 /// The keys of one path in one direction.
 pub struct Keys {
     suite: Suite,
+    packets_per_key: u64,
     generation: u64,
     secret: Secret,
     key: Key,
@@ -171,12 +172,19 @@ impl Keys {
         let secret = secret.into();
         Some(Keys {
             suite,
+            packets_per_key: PACKETS_PER_KEY,
             generation: 0,
             key: Key::derive(suite, &secret)?,
             secret,
             previous: None,
             next: None,
         })
+    }
+
+    /// The same, where each key seals `packets` packets.
+    pub(crate) fn lasting(mut self, packets: u64) -> Self {
+        self.packets_per_key = packets;
+        self
     }
 
     /// Those of generation `generation`, without the way there.
@@ -194,7 +202,7 @@ impl Keys {
     /// Encrypts `bytes` in place as packet `number`, and returns the tag that also covers `header`. Each number is used
     /// once, in rising order.
     pub fn seal(&mut self, number: u64, header: &[u8], bytes: &mut [u8]) -> Option<[u8; TAG_BYTES]> {
-        while self.generation < number / PACKETS_PER_KEY {
+        while self.generation < number / self.packets_per_key {
             self.advance()?;
             self.previous = None;
         }
@@ -210,7 +218,7 @@ impl Keys {
     /// Decrypts `sealed`, whose last [`TAG_BYTES`] are the tag, into `opened`, which is as long without it. True when packet
     /// `number` with `header` is genuine; otherwise what is in `opened` is nobody's.
     pub fn open(&mut self, number: u64, header: &[u8], sealed: &[u8], opened: &mut [u8]) -> bool {
-        let wanted = number / PACKETS_PER_KEY;
+        let wanted = number / self.packets_per_key;
         if wanted == self.generation {
             return self.key.open(number, header, sealed, opened);
         }

@@ -6,7 +6,6 @@ use crate::known_hosts::Fault;
 use crate::noise::Pattern;
 use crate::packet::{self, ConnectionId, Packet, ResetToken};
 use crate::peers::{Session, datagram};
-use crate::protection::{Opener, Sealer};
 use crate::token::AddressToken;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Input, Machine, PathAddress};
@@ -46,8 +45,8 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.hosts.keep_token(key, grant.token);
-        let sealer = Sealer::new(grant.suite, split.to_responder, grant.from, false).begun_on(path);
-        let opener = Opener::new(grant.suite, split.to_initiator);
+        let sealer = self.sealer(grant.suite, split.to_responder, grant.from).begun_on(path);
+        let opener = self.opener(grant.suite, split.to_initiator);
         let session = Session::new(now, peer, to, sealer, opener).ended_by(grant.reset);
         let had_forgotten = self.peers.insert(now, session);
         if had_forgotten {

@@ -8,7 +8,6 @@ use crate::limits::AmplificationLimit;
 use crate::noise::{Handshake, Pattern};
 use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
 use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, Visitor, datagram};
-use crate::protection::{Opener, Sealer};
 use crate::resumption::Period;
 use crate::schedule::Suite;
 use crate::token::EPOCH_BYTES;
@@ -90,6 +89,8 @@ impl<M: Machine> Sealed<M> {
             self.stats.overflowed += 1;
             return None;
         }
+        self.stats.computed += 1;
+        self.stats.computed_unproved += u64::from(!arrival.proved);
         let prologue = packet::prologue(hello.pattern, &hello.from);
         let (own, secret) = (&self.config.secret, ticket.as_ref().map(|ticket| &*ticket.secret));
         let mut handshake = Handshake::responder(hello.pattern, own, secret, &prologue, &mut self.entropy)?;
@@ -214,7 +215,7 @@ impl<M: Machine> Sealed<M> {
         };
         self.stats.resumed += u64::from(asking.since.is_some());
         let early_secret = asking.asked.early_secret.take().filter(|_| grant.early);
-        let opener = |secret| Opener::new(Suite::ChaCha20Poly1305, secret);
+        let opener = |secret| self.opener(Suite::ChaCha20Poly1305, secret);
         let flight = FirstFlight {
             hash: arrival.hash,
             from: path.remote,
@@ -231,8 +232,8 @@ impl<M: Machine> Sealed<M> {
             welcome,
         };
         let pdu = unfinished.pdu.clone();
-        let sealer = Sealer::new(grant.suite, split.to_initiator, hello.from, false);
-        let opener = Opener::new(grant.suite, split.to_responder);
+        let sealer = self.sealer(grant.suite, split.to_initiator, hello.from);
+        let opener = self.opener(grant.suite, split.to_responder);
         let session = Session::new(now, peer, grant.from, sealer, opener).begun_by_peer(flight, unfinished);
         self.peers.insert(now, session);
         self.admit(now, grant.from, path, pdu);

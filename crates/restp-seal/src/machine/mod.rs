@@ -20,8 +20,11 @@ use crate::gate::Gate;
 use crate::keys::PublicKey;
 use crate::known_hosts::KnownHosts;
 use crate::limits::{Failures, RateLimiter};
+use crate::packet::ConnectionId;
 use crate::peers::{Limits, PeerId, Peers};
+use crate::protection::{Opener, Sealer};
 use crate::reset::Resets;
+use crate::schedule::Suite;
 use crate::secret::Secret;
 use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
@@ -193,6 +196,16 @@ impl<M: Machine> Sealed<M> {
             )));
         }
         Ok(self.peers.meet_server(key, remote))
+    }
+
+    /// What seals for a peer that calls the session `to`.
+    fn sealer(&self, suite: Suite, secret: Secret, to: ConnectionId) -> Sealer {
+        Sealer::new(suite, secret, to, false).lasting(self.config.packets_per_key)
+    }
+
+    /// What opens the peer's packets.
+    fn opener(&self, suite: Suite, secret: Secret) -> Opener {
+        Opener::new(suite, secret).lasting(self.config.packets_per_key)
     }
 
     /// Breaks off what was opened to `peer`, which cannot be talked to.

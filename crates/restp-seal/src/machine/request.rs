@@ -67,7 +67,8 @@ impl<M: Machine> Sealed<M> {
         noise.write(&payload.emit(&pdu), &mut bytes)?;
         let early = secret
             .filter(|_| token.is_some() && instead_of.is_none())
-            .map(|secret| Sealer::new(Suite::ChaCha20Poly1305, secret, name, true));
+            .map(|secret| Sealer::new(Suite::ChaCha20Poly1305, secret, name, true))
+            .map(|sealer| sealer.lasting(self.config.packets_per_key));
         let handshake = ClientHandshake {
             name,
             path,

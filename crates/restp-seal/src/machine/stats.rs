@@ -49,6 +49,10 @@ pub struct SealStats {
     pub early: u64,
     /// First flights whose early data was not taken: it came before, or with an old token.
     pub early_refused: u64,
+    /// Requests whose first message was computed with.
+    pub computed: u64,
+    /// Of these, requests whose token did not prove their address.
+    pub computed_unproved: u64,
     /// Sessions of which their host said that it has forgotten them.
     pub resets: u64,
     /// Datagrams in requests that may not be taken twice.

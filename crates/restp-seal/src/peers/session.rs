@@ -5,7 +5,6 @@ use crate::limits::AmplificationLimit;
 use crate::packet::{ConnectionId, DataHeader, OVERHEAD, ResetToken};
 use crate::path_room::PathRoom;
 use crate::protection::{Opener, Refusal, Sealer};
-use crate::schedule::PACKETS_PER_KEY;
 use crate::validation::{Control, ValidatedPaths};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use bytes::Bytes;
@@ -202,7 +201,7 @@ impl Session {
     /// been answered for long? Yes once in each [`UNANSWERED`].
     pub(crate) fn asks(&mut self, now: Time) -> bool {
         let silent = (self.unanswered).is_some_and(|since| now.since(since) >= UNANSWERED);
-        let worn = self.age(now) >= WORN || self.sealer.packets() >= PACKETS_PER_KEY;
+        let worn = self.age(now) >= WORN || self.sealer.is_worn();
         let asks = (silent || worn) && self.was_not_asked_for(now, UNANSWERED);
         if asks {
             self.asked = Some(now);
@@ -417,7 +416,7 @@ pub(crate) fn datagram(path: PathAddress, bytes: &[u8]) -> Datagram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Suite;
+    use crate::schedule::{PACKETS_PER_KEY, Suite};
 
     fn session() -> Session {
         let suite = Suite::Aes128Gcm;
