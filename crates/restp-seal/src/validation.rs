@@ -89,11 +89,6 @@ impl ValidatedPaths {
         paths
     }
 
-    /// Path `space` comes from `remote`, which has answered.
-    pub(crate) fn put(&mut self, space: u8, remote: SocketAddr) {
-        self.known[usize::from(space % SPACES)] = Some(remote);
-    }
-
     /// A genuine packet of path `space` came from `remote`; `is_validated` tells whether the peer has answered there on
     /// another path or in another session, a new challenge is drawn from `entropy`.
     pub(crate) fn on_packet(

@@ -293,6 +293,7 @@ fn each_law_is_noticed_when_it_is_broken() {
                 let sent = Passed {
                     host: 1,
                     sent: true,
+                    remote: address(1),
                     bytes,
                 };
                 world.passed.insert(1, sent);

@@ -9,6 +9,7 @@ use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::wire::Services;
+use std::net::SocketAddr;
 
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,26 @@ pub enum Choice {
     Lose(usize),
     /// The next timer.
     Tick,
+    /// An attacker's move.
+    Attack(Attack),
+}
+
+/// What an attacker does. He sees everything; what he sends to a side comes before what is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attack {
+    /// The first, or the last, that was ever sent to this side comes again.
+    Replay(usize, bool),
+    /// The first packet on its way to this side comes from the attacker's address, too.
+    Elsewhere(usize),
+    /// The first packet on its way to this side is another in this byte, from the front or from the back.
+    Change(usize, isize),
+    /// What begins with this byte is invented for this side, in the name of the session or handshake spoken of last.
+    Invent(usize, u8),
+}
+
+/// The attacker's address.
+pub fn attacker() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 66], 6_666))
 }
 
 /// A datagram as a host had it.
@@ -27,6 +48,8 @@ pub struct Passed {
     /// 0 the client, 1 the server.
     pub host: usize,
     pub sent: bool,
+    /// Where to, or from where.
+    pub remote: SocketAddr,
     pub bytes: Vec<u8>,
 }
 
@@ -45,6 +68,11 @@ pub struct World<M> {
     pub ending: bool,
     /// The client speaks before it is answered.
     early: bool,
+    /// Moves that the attacker has left, and what he may invent for each side.
+    pub attacks: usize,
+    pub inventions: [&'static [u8]; 2],
+    /// The server sees the client here.
+    seen_as: Option<SocketAddr>,
     path: PathAddress,
     agreed: fn(&M, FlowId) -> Option<Services>,
 }
@@ -71,6 +99,9 @@ impl<M: Machine> World<M> {
             closed: [None, None],
             ending: true,
             early: false,
+            attacks: 0,
+            inventions: [&[], &[]],
+            seen_as: None,
             path,
             agreed,
         }
@@ -118,6 +149,7 @@ impl<M: Machine> World<M> {
         self.passed.push(Passed {
             host: side,
             sent: false,
+            remote: datagram.path.remote,
             bytes: datagram.to_vec(),
         });
         self.ends[side].handle(self.now, Input::Datagram(&mut datagram));
@@ -135,7 +167,86 @@ impl<M: Machine> World<M> {
         if self.deadline().is_some() {
             all.push(Choice::Tick);
         }
+        if self.attacks > 0 {
+            (0..2).for_each(|side| all.extend(self.attacks_on(side).map(Choice::Attack)));
+        }
         all
+    }
+
+    fn attacks_on(&self, side: usize) -> impl Iterator<Item = Attack> {
+        let sent = self.sent_to(side).count();
+        let replays = [false, true].into_iter().take(sent.min(2));
+        let waits = usize::from(!self.wire[side].is_empty());
+        let changes = [
+            Attack::Elsewhere(side),
+            Attack::Change(side, 3),
+            Attack::Change(side, -1),
+        ];
+        let inventions = self.inventions[side].iter().filter(move |_| sent > 0);
+        (replays.map(move |last| Attack::Replay(side, last)))
+            .chain(changes.into_iter().take(3 * waits))
+            .chain(inventions.map(move |kind| Attack::Invent(side, *kind)))
+    }
+
+    /// What was ever sent to `side`; not what went to the attacker: who carries that on is a router.
+    fn sent_to(&self, side: usize) -> impl DoubleEndedIterator<Item = &Passed> {
+        let sent = self.passed.iter();
+        sent.filter(move |passed| passed.sent && passed.host != side && passed.remote != attacker())
+    }
+
+    /// A datagram as it comes to `side` from its peer.
+    fn arriving(&self, side: usize, bytes: Vec<u8>) -> Datagram {
+        let mut path = if side == 0 {
+            self.path
+        } else {
+            self.path.reversed()
+        };
+        if let Some(outside) = self.seen_as.filter(|_| side == 1) {
+            path.remote = outside;
+        }
+        contiguous(path, bytes)
+    }
+
+    fn attack(&mut self, attack: Attack) {
+        self.attacks -= 1;
+        match attack {
+            Attack::Replay(side, last) => {
+                let mut sent: Vec<Vec<u8>> = self.sent_to(side).map(|sent| sent.bytes.clone()).collect();
+                let bytes = if last { sent.pop() } else { sent.drain(..).next() };
+                let bytes = bytes.expect("offered");
+                let again = self.arriving(side, bytes);
+                self.give(side, again);
+            }
+            Attack::Elsewhere(side) => {
+                let mut copy = self.wire[side][0].clone();
+                copy.path.remote = attacker();
+                self.give(side, copy);
+            }
+            Attack::Change(side, at) => {
+                let mut bytes = self.wire[side].remove(0).to_vec();
+                let place = at.rem_euclid(bytes.len() as isize) as usize;
+                bytes[place] ^= 1;
+                let changed = self.arriving(side, bytes);
+                self.give(side, changed);
+            }
+            Attack::Invent(side, kind) => {
+                let named = self.passed.iter().rfind(|passed| passed.sent);
+                let name = named.expect("offered").bytes[1..9].to_vec();
+                let rest: &[u8] = match kind {
+                    0x86 => &[],
+                    0x84 => &[7; 32],
+                    0x83 | 0x87 => &[7; 16],
+                    _ => &[7; 200],
+                };
+                let invented = self.arriving(side, [&[kind][..], &name, rest].concat());
+                self.give(side, invented);
+            }
+        }
+    }
+
+    /// A translator shows the client at `outside` from now on.
+    pub fn relocate(&mut self, outside: SocketAddr) {
+        self.seen_as = Some(outside);
     }
 
     pub fn take(&mut self, choice: Choice) {
@@ -149,6 +260,7 @@ impl<M: Machine> World<M> {
                 self.give(side, copy);
             }
             Choice::Lose(side) => drop(self.wire[side].remove(0)),
+            Choice::Attack(attack) => self.attack(attack),
             Choice::Tick => {
                 self.now = self.now.max(self.deadline().expect("offered"));
                 for end in &mut self.ends {
@@ -173,11 +285,17 @@ impl<M: Machine> World<M> {
                 self.on(side, event);
             }
             while self.ends[side].poll_transmit(self.now, &mut out) {
-                let bytes = out.to_vec();
-                self.wire[1 - side].push(contiguous(out.path.reversed(), bytes.clone()));
+                let (bytes, remote) = (out.to_vec(), out.path.remote);
+                // What goes to the attacker, or to an address that a translator has given away, reaches nobody.
+                let client = self.seen_as.unwrap_or(self.path.local);
+                if side == 0 || remote == client {
+                    let arriving = self.arriving(1 - side, bytes.clone());
+                    self.wire[1 - side].push(arriving);
+                }
                 self.passed.push(Passed {
                     host: side,
                     sent: true,
+                    remote,
                     bytes,
                 });
             }

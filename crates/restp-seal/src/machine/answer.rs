@@ -45,7 +45,9 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.hosts.keep_token(key, grant.token);
-        let sealer = self.sealer(grant.suite, split.to_responder, grant.from).begun_on(path);
+        let sealer = self
+            .sealer(grant.suite, split.to_responder, grant.from)
+            .begun_on(path);
         let opener = self.opener(grant.suite, split.to_initiator);
         let session = Session::new(now, peer, to, sealer, opener).ended_by(grant.reset);
         let had_forgotten = self.peers.insert(now, session);

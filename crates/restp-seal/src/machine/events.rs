@@ -13,6 +13,7 @@ impl<M: Machine> Sealed<M> {
     /// address before it have left, and do not hear it.
     pub(super) fn hand_over(&mut self, now: Time, id: &ConnectionId, datagram: &mut Datagram) {
         self.part_displaced(now);
+        datagram.peer = self.peers.number_of(id);
         self.inner.handle(now, Input::Datagram(datagram));
         self.collect(Some(id));
     }
@@ -55,9 +56,9 @@ impl<M: Machine> Sealed<M> {
         Some(event)
     }
 
-    /// The peer of session `id` has shown from `remote` who it is.
-    pub(super) fn on_proof(&mut self, now: Time, id: &ConnectionId, remote: SocketAddr) {
-        let certain = self.peers.finish(now, id, remote);
+    /// The peer of session `id` has shown who it is.
+    pub(super) fn on_proof(&mut self, now: Time, id: &ConnectionId) {
+        let certain = self.peers.finish(now, id);
         if self.config.awaits_proof {
             self.events.extend(certain.into_iter().map(Event::Accepted));
         }

@@ -11,6 +11,7 @@ use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, 
 use crate::resumption::Period;
 use crate::schedule::Suite;
 use crate::token::EPOCH_BYTES;
+use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_base::time::Time;
@@ -40,8 +41,8 @@ struct Request {
 
 impl<M: Machine> Sealed<M> {
     pub(super) fn on_hello(&mut self, now: Time, path: PathAddress, length: usize, hello: &Hello<'_>) {
-        // Of all of it: a request that was changed on its way is not the one that comes after it.
-        let hash = digest(hello.message);
+        // Of all but the token: a request that was changed on its way is not the one that comes after it.
+        let hash = digest(&hello.from, hello.message);
         if let Some(id) = self.peers.session_of_flight(&hash) {
             self.stats.repeated_requests += 1;
             return self.on_repeated(now, id, path, length);
@@ -298,7 +299,9 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         let (peer, authentic) = (session.peer(), session.is_authentic());
-        if let Some(pdu) = session.on_repeated(path, length) {
+        let pdu = session.on_repeated(path, length);
+        self.peers.ask(&id);
+        if let Some(pdu) = pdu {
             let is_there = self.peers.credit(peer, path.remote, length);
             let may_be_heard = is_there && (authentic || self.peers.proved_key(peer).is_none());
             self.admit(now, id, path, if may_be_heard { pdu } else { Bytes::new() });
@@ -310,8 +313,13 @@ impl<M: Machine> Sealed<M> {
     fn admit(&mut self, now: Time, id: ConnectionId, path: PathAddress, pdu: Bytes) {
         let session = self.peers.session_mut(&id);
         if let Some(session) = session.filter(|session| pdu.is_empty() || session.is_beside()) {
+            let peer = session.peer();
             match session.answer(path) {
-                Ok(answer) => self.queue.extend(answer),
+                Ok(answer) => {
+                    let length = answer.as_ref().map_or(0, Datagram::len);
+                    self.peers.charge(peer, path.remote, length);
+                    self.queue.extend(answer);
+                }
                 Err(_) => self.stats.withheld += 1,
             }
         }
@@ -331,9 +339,12 @@ impl<M: Machine> Sealed<M> {
     }
 }
 
-/// SHA-256 of a first message.
-fn digest(message: &[u8]) -> FlightHash {
+/// SHA-256 of a first message and of how the answer to it is to be addressed.
+fn digest(from: &ConnectionId, message: &[u8]) -> FlightHash {
+    let mut context = Context::new(&SHA256);
+    context.update(from);
+    context.update(message);
     let mut bytes = [0; 32];
-    bytes.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, message).as_ref());
+    bytes.copy_from_slice(context.finish().as_ref());
     bytes
 }

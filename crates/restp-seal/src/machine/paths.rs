@@ -73,9 +73,12 @@ impl<M: Machine> Sealed<M> {
 
     /// Seals `control` for the peer of session `id` and sends it along `path`.
     fn say(&mut self, id: ConnectionId, path: PathAddress, control: Control) {
-        let session = self.peers.session_mut(&id);
-        if let Some(sealed) = session.and_then(|session| session.seal_control(path, control)) {
-            self.peers.charge(path.remote, sealed.len());
+        let Some(session) = self.peers.session_mut(&id) else {
+            return;
+        };
+        let peer = session.peer();
+        if let Some(sealed) = session.seal_control(path, control) {
+            self.peers.charge(peer, path.remote, sealed.len());
             self.queue.push_back(sealed);
         }
     }

@@ -97,7 +97,7 @@ impl<M: Machine> Sealed<M> {
             return;
         }
         if finishes {
-            self.on_proof(now, &id, remote);
+            self.on_proof(now, &id);
         }
         self.stats.opened += 1;
         if placed {

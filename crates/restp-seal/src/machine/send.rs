@@ -60,8 +60,15 @@ impl<M: Machine> Sealed<M> {
         let Some(session) = self.peers.session_mut(id) else {
             return false;
         };
+        let peer = session.peer();
         match session.seal(now, plain, out) {
-            Ok(second) => self.queue.extend(second),
+            Ok(second) => {
+                // The packet is counted; an answer before it is not yet.
+                let sent = out.len() + second.as_ref().map_or(0, Datagram::len);
+                let answer = sent.saturating_sub(plain.len() + OVERHEAD);
+                self.peers.charge(peer, plain.path.remote, answer);
+                self.queue.extend(second);
+            }
             Err(Unsealed::Withheld) => {
                 self.stats.withheld += 1;
                 return false;

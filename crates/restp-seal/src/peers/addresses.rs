@@ -81,9 +81,9 @@ impl Peers {
         self.routes.take(remote, bytes)
     }
 
-    /// Counts `bytes` for `remote` that answer more than they are.
-    pub(crate) fn charge(&mut self, remote: SocketAddr, bytes: usize) {
-        self.routes.charge(remote, bytes);
+    /// Counts `bytes` for `peer` at `remote` that are sent whatever its limit says.
+    pub(crate) fn charge(&mut self, peer: PeerId, remote: SocketAddr, bytes: usize) {
+        self.routes.charge(remote, peer, bytes);
     }
 
     /// `length` bytes came from `remote`, to its credit. False when it is not an address of `peer`.

@@ -120,6 +120,13 @@ impl Peers {
         self.peers.get(&peer)?.key
     }
 
+    /// The peer of session `id` as a number that it has under any address and in any session: half of its key.
+    pub(crate) fn number_of(&self, id: &ConnectionId) -> u128 {
+        let key = self.sessions.get(id).and_then(|session| self.key(session.peer()));
+        let half = key.as_ref().and_then(|key| key.0.first_chunk());
+        half.map_or(0, |half| u128::from_be_bytes(*half))
+    }
+
     /// The key of `peer`, once it has proved it.
     pub(crate) fn proved_key(&self, peer: PeerId) -> Option<PublicKey> {
         let peer = self.peers.get(&peer)?;
@@ -298,14 +305,33 @@ impl Peers {
         let (id, owner, finished) = (session.id(), session.peer(), session.is_finished());
         if let Some(peer) = self.peers.get_mut(&owner) {
             peer.sessions += 1;
-            peer.pending = peer.pending.filter(|_| finished).or((!finished).then_some(id));
         }
         self.sessions.insert(now, session);
+        if !finished {
+            self.ask(&id);
+        }
         let before = finished.then(|| self.replace(now, owner, id)).flatten();
         self.forget(now, FORGOTTEN);
         before
             .and_then(|id| self.sessions.get(&id))
             .is_some_and(Session::is_forgotten)
+    }
+
+    /// The peer of session `id`, which is not finished, asks for it now: it is answered there. What anybody can have invented
+    /// does not take the place of what only the peer can have made.
+    pub(crate) fn ask(&mut self, id: &ConnectionId) {
+        let Some(session) = self.sessions.get(id).filter(|session| !session.is_finished()) else {
+            return;
+        };
+        let (owner, authentic) = (session.peer(), session.is_authentic());
+        let pending = self
+            .peers
+            .get(&owner)
+            .and_then(|peer| self.sessions.get(&peer.pending?));
+        let stays = !authentic && pending.is_some_and(Session::is_authentic);
+        if let Some(peer) = self.peers.get_mut(&owner).filter(|_| !stays) {
+            peer.pending = Some(*id);
+        }
     }
 
     /// What leaves for `peer` is sealed in session `id` from now on. The one before is kept for what is on its way, and the one
@@ -334,10 +360,9 @@ impl Peers {
         Some((owner, self.sessions.get_mut(&id)?))
     }
 
-    /// The peer of session `id` has shown from `remote` that it has the answer, and so its key. Flows of which that was not
-    /// certain.
-    pub(crate) fn finish(&mut self, now: Time, id: &ConnectionId, remote: SocketAddr) -> Vec<FlowId> {
-        let address = self.sessions.finish(id, remote);
+    /// The peer of session `id` has shown that it has the answer, and so its key. Flows of which that was not certain.
+    pub(crate) fn finish(&mut self, now: Time, id: &ConnectionId) -> Vec<FlowId> {
+        let address = self.sessions.finish(id);
         let Some(owner) = self.sessions.get(id).map(Session::peer) else {
             return Vec::new();
         };

@@ -121,9 +121,10 @@ impl Routes {
         }
     }
 
-    /// Counts `bytes` that answer more than they are.
-    pub(super) fn charge(&mut self, remote: SocketAddr, bytes: usize) {
+    /// Counts `bytes` for `peer` that are sent whatever its limit says.
+    pub(super) fn charge(&mut self, remote: SocketAddr, peer: PeerId, bytes: usize) {
         let route = self.by_address.get_mut(&remote);
+        let route = route.filter(|route| route.peer == peer);
         if let Some(claim) = route.and_then(|route| route.claim.as_mut()) {
             claim.charge(bytes);
         }

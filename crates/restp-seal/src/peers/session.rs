@@ -325,10 +325,10 @@ impl Session {
         };
         if let Some(asking) = unfinished.asking(remote) {
             asking.on_received(length);
-            // It can only have been made with an answer that went there: the path is there, whoever asked first.
-            if !header.early {
-                self.paths.put(header.space, remote);
-            }
+        }
+        if !header.early && unfinished.asking.len() > 1 {
+            // The answer went to several places, and who got it at one of them may write any other on his envelope.
+            self.paths = ValidatedPaths::default();
         }
         Ok(())
     }
@@ -370,12 +370,11 @@ impl Unfinished {
         asking.is_some_and(|asking| asking.limit.as_mut().is_none_or(|limit| limit.take(bytes)))
     }
 
-    /// Where the answer came to the peer, which spoke from `remote` then: there if it went there, or else where alone it went.
-    pub(super) fn answered(&self, remote: SocketAddr) -> Option<SocketAddr> {
-        let mut all = self.asking.iter().map(|asking| asking.path.remote);
-        match self.asking.len() {
-            1 => all.next(),
-            _ => all.find(|asking| *asking == remote),
+    /// Where the answer came to the peer, if it went to one place alone.
+    pub(super) fn answered(&self) -> Option<SocketAddr> {
+        match &self.asking[..] {
+            [asking] => Some(asking.path.remote),
+            _ => None,
         }
     }
 

@@ -74,12 +74,12 @@ impl Sessions {
         self.by_id.insert(id, session);
     }
 
-    /// The peer of `id` has shown from `remote` that it has the answer: where that came to it.
-    pub(super) fn finish(&mut self, id: &ConnectionId, remote: SocketAddr) -> Option<SocketAddr> {
+    /// The peer of `id` has shown that it has the answer: where that came to it, if that is certain.
+    pub(super) fn finish(&mut self, id: &ConnectionId) -> Option<SocketAddr> {
         let unfinished = self.by_id.get_mut(id).and_then(Session::finish)?;
         (self.half_open).leave(id, unfinished.source(), unfinished.proved);
         self.finished.push_back(*id);
-        unfinished.answered(remote)
+        unfinished.answered()
     }
 
     pub(super) fn remove(&mut self, id: &ConnectionId) -> Option<Session> {

@@ -1,6 +1,7 @@
 //! Somebody who sees a request and cannot stop it: what he says in the server's name before the server does.
 
 use crate::common::*;
+use restp_base::machine::PathAddress;
 use restp_base::time::Duration;
 
 fn asked() -> (Pair, Vec<u8>) {
@@ -60,4 +61,37 @@ fn what_is_said_from_elsewhere_in_the_name_of_the_server_is_not_heard() {
     assert_eq!(pair.ends[0].fault(address(2)), None);
     pair.run_for(ms(100));
     assert!(pair.accepted().is_some());
+}
+
+/// Who is beside the path sends a genuine answer from an address of his own, and the packet behind it.
+#[test]
+fn an_answer_that_comes_from_elsewhere_takes_no_address() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.open();
+    pair.run_for(ms(50));
+    let answer = pair
+        .log
+        .iter()
+        .find(|seen| seen.kind() == ANSWER)
+        .expect("an answer");
+    let bytes = answer.bytes.clone();
+    let elsewhere = PathAddress {
+        local: address(1),
+        remote: address(9),
+    };
+    pair.inject(0, elsewhere, &bytes);
+    let stats = pair.ends[0].seal_stats();
+    assert_eq!(
+        (stats.misplaced, stats.opened),
+        (1, 0),
+        "the packet behind it is nobody's"
+    );
+    assert_eq!(pair.ends[0].peer_key(address(9)), None);
 }
