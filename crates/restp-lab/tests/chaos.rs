@@ -25,6 +25,10 @@ fn laws_hold_for_random_compositions_networks_and_faults() {
     chaos::run(1, RUNS, each).expect("threads");
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(
+        4 * summary.sealed > summary.runs,
+        "many runs are sealed: {summary:?}"
+    );
+    assert!(
         2 * summary.finished > summary.ends,
         "most flows finish, or nothing is tried: {summary:?}"
     );

@@ -154,9 +154,10 @@ fn describe(summary: &Summary) -> String {
         })
         .collect();
     format!(
-        "{} runs, {} broke a law; {} packets, {} of them lost; {} of {} ends finished, faults explain the others\n\
+        "{} runs, {} of them sealed, {} broke a law; {} packets, {} of them lost; {} of {} ends finished, faults explain the others\n\
          runs with each choice\n{}",
         summary.runs,
+        summary.sealed,
         summary.violations,
         summary.packets,
         summary.dropped,

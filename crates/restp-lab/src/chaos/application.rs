@@ -133,6 +133,17 @@ impl<'a> Application<'a> {
             .map(|(_, flow)| *flow)
     }
 
+    /// The end of a flow.
+    pub fn end(&self, flow: FlowId) -> Option<usize> {
+        let found = self.flows.iter().find(|(_, of)| *of == flow);
+        found.map(|(end, _)| *end)
+    }
+
+    /// Every end of the present machine, with its flow.
+    pub fn flows(&self) -> &[(usize, FlowId)] {
+        &self.flows
+    }
+
     /// When it wants to act next.
     pub fn next(&self, now: Time) -> Time {
         let writes = self

@@ -4,6 +4,7 @@
 use super::faults::Fault;
 use super::network::Hop;
 use super::paths::{self, Further};
+use super::seal::{self, Seal};
 use super::swarm::{self, Choices};
 use super::traffic::Traffic;
 use super::{Side, faults, network, traffic};
@@ -47,6 +48,9 @@ pub struct Case {
     /// The others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<Further>,
+    /// The seal under both ends, and who attacks it; none: both are plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Seal>,
     /// What breaks.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -75,6 +79,9 @@ pub enum CaseError {
     /// Paths that cannot be, or that this composition cannot use.
     #[error("further: {0}")]
     Paths(String),
+    /// A seal that cannot be.
+    #[error("seal: {0}")]
+    Seal(String),
     /// A fault beyond the network or after the healing.
     #[error("fault {number}: {why}")]
     Fault {
@@ -124,12 +131,24 @@ impl Case {
             server: swarm::choices(&server),
             hops,
             further,
+            seal: seal::draw(&mut stream("seal")),
             faults,
         };
         if several {
             paths::draw_faults(&mut stream("faults/paths"), &mut case);
+        } else if case.seal.is_some() {
+            paths::draw_moves(&mut stream("faults/moves"), &mut case);
         }
         case
+    }
+
+    /// The same without a seal, and without moves of an only path: nobody looks for a plain flow elsewhere.
+    #[must_use]
+    pub fn plain(mut self) -> Case {
+        if self.seal.take().is_some() && self.further.is_empty() {
+            self.faults.retain(|fault| !matches!(fault, Fault::Rebind { .. }));
+        }
+        self
     }
 
     /// Reads a case from TOML.
@@ -172,6 +191,9 @@ impl Case {
         let [client, _] = self.compositions()?;
         (0..self.paths()).try_for_each(|path| network::check(self.path(path)).map_err(CaseError::Network))?;
         paths::check(self, client.paths != PathMode::Single).map_err(CaseError::Paths)?;
+        (self.seal.as_ref())
+            .map_or(Ok(()), Seal::check)
+            .map_err(CaseError::Seal)?;
         let hops = self.hops_of(self.paths() - 1).end;
         for (index, fault) in self.faults.iter().enumerate() {
             fault

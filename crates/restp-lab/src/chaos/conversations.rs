@@ -97,7 +97,14 @@ impl Conversations {
         if let Some(owner) = newest.filter(|owner| self.answers(header, owner.strand)) {
             self.answered.insert(key, owner);
         }
-        self.answered.get(&key).copied().or(newest)
+        let here = self.answered.get(&key).copied();
+        here.or_else(|| self.answered_last(port)).or(newest)
+    }
+
+    /// The connection that the server answered last at this port of the client, wherever that was: the client may have moved.
+    fn answered_last(&self, port: u16) -> Option<Owner> {
+        let of_port = self.answered.iter().filter(|((of, _), _)| *of == port);
+        of_port.map(|(_, owner)| *owner).max_by_key(|owner| owner.strand)
     }
 
     /// Is it a SYN-ACK, with a number of this connection where it has one? It acknowledges the SYN, or early data with it.

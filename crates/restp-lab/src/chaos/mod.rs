@@ -10,36 +10,48 @@
 //! |---|---|
 //! | `case` | everything a run depends on, as data |
 //! | `swarm`, `network`, `paths`, `traffic`, `faults` | the parts of a case, and how each is drawn |
-//! | `stage`, `host`, `application`, `conversations` | the run |
+//! | `seal`, `adversary` | the seal under both ends, and who attacks it |
+//! | `stage`, `host`, `application`, `guests`, `conversations` | the run |
+//! | `seat`, `tap`, `watch`, `ledger` | a machine, what passes between its engine and its seal, and who said it |
 //! | `trace` | what a run leaves behind |
 //! | [`laws`], `liveness` | what must hold |
 //! | `shrink` | the smallest case that breaks the same law |
 
+mod adversary;
 mod application;
 mod case;
 mod conversations;
 mod faults;
+mod guests;
 mod host;
 pub mod laws;
+mod ledger;
 mod liveness;
 mod network;
 mod paths;
+mod seal;
+mod seat;
 mod shrink;
 mod stage;
 mod summary;
 mod swarm;
+mod tap;
 mod trace;
 mod traffic;
+mod watch;
 
+pub(crate) use adversary::LIE;
 pub use case::{Case, CaseError};
 pub use conversations::Owner;
 pub use faults::Fault;
 pub use laws::{LAWS, Law, Violation};
+pub use ledger::Party;
 pub use network::Hop;
 pub use paths::Further;
+pub use seal::{Attack, Seal};
 pub use stage::Maker;
 pub use summary::Summary;
-pub use trace::{End, Ending, Record, Trace, What};
+pub use trace::{End, Ending, Record, Trace, What, Work};
 pub use traffic::Traffic;
 
 use crate::run::in_order;
@@ -119,7 +131,7 @@ pub fn judge(case: &Case) -> Outcome {
     judge_with(case, &endpoint)
 }
 
-/// As [`judge`], with machines of one's own.
+/// As [`judge`], with machines of one's own where both ends are plain.
 pub fn judge_with(case: &Case, make: Maker<'_>) -> Outcome {
     let played = catch_unwind(AssertUnwindSafe(|| stage::play(case, make)));
     let (violation, summary) = match played {

@@ -67,6 +67,16 @@ pub fn draw_faults(draw: &mut Stream, case: &mut Case) {
     }
 }
 
+/// Adds what befalls the address of a client with one path: only under the seal does a flow go on elsewhere.
+pub fn draw_moves(draw: &mut Stream, case: &mut Case) {
+    if draw.chance(0.4) {
+        for _ in 0..1 + draw.below(3) {
+            let at_ms = draw.below(case.heal_ms);
+            case.faults.push(Fault::Rebind { path: 0, at_ms });
+        }
+    }
+}
+
 /// What befalls `path`, which `lives` on.
 fn fate(draw: &mut Stream, case: &Case, path: usize, lives: bool) -> Vec<Fault> {
     let heal_ms = case.heal_ms;

@@ -2,7 +2,7 @@
 
 use super::network::Hop;
 use super::stage::Maker;
-use super::{Case, Fault, Traffic, Violation, judge_with, paths};
+use super::{Case, Fault, Seal, Traffic, Violation, judge_with, paths};
 
 /// Most plays of one shrinking.
 const PLAYS: u32 = 500;
@@ -45,6 +45,23 @@ fn candidates(case: &Case) -> Vec<Case> {
         add(&|case| {
             case.faults.remove(index);
         });
+    }
+    add(&|case| *case = case.clone().plain());
+    let attacks = case.seal.as_ref().map_or(0, |seal| seal.attacks.len());
+    for index in 0..attacks {
+        let without = |seal: &mut Seal| {
+            seal.attacks.remove(index);
+        };
+        add(&|case| case.seal.as_mut().map_or((), without));
+    }
+    for plainer in [
+        |seal: &mut Seal| seal.pinned = true,
+        |seal: &mut Seal| seal.keeps = false,
+        |seal: &mut Seal| seal.awaits_proof = false,
+        |seal: &mut Seal| seal.fast_aes = true,
+        |seal: &mut Seal| seal.unproved_per_second = 50,
+    ] {
+        add(&|case| case.seal.as_mut().map_or((), plainer));
     }
     add(&|case| case.opens_ms.truncate(1));
     add(&|case| case.server_writes = Traffic::Nothing);

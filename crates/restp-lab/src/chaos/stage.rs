@@ -1,16 +1,20 @@
 //! Plays a case: two hosts and the network between them, until nothing is left to happen or the time is up.
 
+use super::adversary::{self, Adversary, Fate, Injection};
 use super::conversations::{Conversations, FIRST_PORT, Owner};
 use super::host::{self, Host};
+use super::ledger::{Ledger, Party, Saying};
 use super::trace::{Ending, Trace, What};
 use super::{Case, CaseError, Side, liveness, network, paths};
 use crate::host::IP_HEADER_BYTES;
 use crate::traffic::PORT;
-use restp_base::machine::{Datagram, Machine, PathAddress};
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Ecn, Machine, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::Time;
 use restp_proto::composition::ValidComposition;
 use restp_proto::{Acceptance, EndpointConfig, InitialNumbers};
+use restp_seal::packet::Packet;
 use restp_services::path_management::PathMode;
 use restp_sim::trace::{Step, TraceEvent};
 use restp_sim::{Happening, HostId, Way, World};
@@ -34,6 +38,7 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
     let configs = configurations(case, &compositions);
     let mut trace = Trace::default();
     let mut wire = Wire::new(case, compositions[0].paths != PathMode::Single)?;
+    trace.wire = wire.sealed().map(|_| Vec::new());
     let [client, server] = configs;
     let mut hosts = [
         Host::new(case, Side::Client, client, make),
@@ -42,11 +47,15 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
     for (host, id) in hosts.iter().zip(wire.hosts[0]) {
         wire.world.wake_at(id, host.next(Time::ZERO));
     }
+    wire.watch_attackers();
     let last = case.healed_at() + liveness::patience(case, &compositions);
     trace.ending = run(&mut hosts, &mut wire, &mut trace, case.healed_at());
     if trace.ending == Ending::TimeUp {
         wire.heal();
         trace.ending = run(&mut hosts, &mut wire, &mut trace, last);
+    }
+    for host in &mut hosts {
+        host.finish(wire.world.now(), &mut trace);
     }
     trace.in_flight = wire.world.totals().in_flight;
     trace.remembered = (0..trace.ends.len())
@@ -65,16 +74,32 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
         if at_instant > STUCK {
             return Ending::Stuck;
         }
-        if trace.records.len() > STORM {
+        if trace.records.len() > STORM || trace.packets().len() > STORM {
             return Ending::Storm;
         }
         let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
+        if id == wire.attackers {
+            wire.note(now, trace);
+            for injection in wire.attack(now) {
+                let to = injection.to;
+                arrived.path = injection.path;
+                arrived.head.clear();
+                arrived.body = injection.bytes.into();
+                arrived.ecn = Ecn::NotEct;
+                hosts[to.index()].arrival(now, &mut arrived, wire, trace);
+                if !settle(&mut hosts[to.index()], now, to, None, wire, trace) {
+                    return Ending::Stuck;
+                }
+            }
+            wire.watch_attackers();
+            continue;
+        }
         let (path, to) = (id.index() / 2, Side::BOTH[id.index() % 2]);
         let host = &mut hosts[to.index()];
         let packet = wire.note(now, trace);
         let cause = match (happening, packet) {
             (Happening::Arrival { .. }, Some(packet)) if !wire.translate(now, path, to, &mut arrived) => {
-                trace.add(now, What::Dropped { packet });
+                trace.add_packet(now, What::Dropped { packet });
                 continue;
             }
             (Happening::Arrival { .. }, Some(packet)) => {
@@ -85,28 +110,46 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
                     path,
                     datagram,
                 };
-                trace.add(now, delivered);
-                host.arrival(now, &mut arrived);
-                wire.owner_of(packet).map(|owner| owner.conversation)
+                trace.add_packet(now, delivered);
+                arrived.path = arrived.path.reversed();
+                host.arrival(now, &mut arrived, wire, trace);
+                let plain = wire.sealed().is_none();
+                wire.owner_of(packet)
+                    .filter(|_| plain)
+                    .map(|owner| owner.conversation)
             }
             _ => {
-                if host.wake(now, trace) && to == Side::Client {
+                if host.wake(now, wire, trace) && to == Side::Client {
                     wire.conversations.first =
                         trace.ends.iter().filter(|end| end.side == Side::Client).count();
                 }
                 None
             }
         };
-        if !host.settle(now, cause, wire, trace) {
+        if !settle(host, now, to, cause, wire, trace) {
             return Ending::Stuck;
         }
-        let next = host.next(now);
-        wire.world.wake_at(wire.hosts[0][to.index()], next);
     }
     wire.note(until, trace);
     let quiet = wire.world.totals().in_flight == 0
         && hosts.iter().all(|host| host.next(wire.world.now()) == Time::MAX);
     if quiet { Ending::Quiet } else { Ending::TimeUp }
+}
+
+/// Everything that follows at `to`, until it sleeps; `false`: there is no end to it.
+fn settle(
+    host: &mut Host<'_>,
+    now: Time,
+    to: Side,
+    cause: Option<usize>,
+    wire: &mut Wire<'_>,
+    trace: &mut Trace,
+) -> bool {
+    let settled = host.settle(now, cause, wire, trace);
+    let next = host.next(now);
+    wire.world.wake_at(wire.hosts[0][to.index()], next);
+    wire.watch_attackers();
+    settled
 }
 
 /// Both machines: the client opens, the server listens. Numbers begin somewhere, and elsewhere after a restart.
@@ -139,6 +182,11 @@ pub struct Wire<'a> {
     steps: Arc<Mutex<VecDeque<Noted>>>,
     owners: Vec<Option<Owner>>,
     conversations: Conversations,
+    /// Under the seal: who said what, and everybody else.
+    ledger: Ledger,
+    adversary: Option<Adversary<'a>>,
+    /// Wakes the attackers.
+    attackers: HostId,
 }
 
 /// A step of a packet, as the network's trace tells it.
@@ -178,6 +226,9 @@ impl<'a> Wire<'a> {
         }
         Ok(Wire {
             case,
+            attackers: world.attach(from),
+            ledger: Ledger::default(),
+            adversary: Adversary::new(case),
             world,
             hosts,
             out: Box::new(Datagram::empty()),
@@ -187,8 +238,16 @@ impl<'a> Wire<'a> {
         })
     }
 
+    /// Who sealed what, where the ends are sealed.
+    pub fn sealed(&self) -> Option<&Ledger> {
+        self.adversary.as_ref().map(|_| &self.ledger)
+    }
+
     /// Sends what is in `out`. Returns the pair of addresses if the lower layer refuses it.
     pub fn send(&mut self, now: Time, from: Side, trace: &mut Trace) -> Option<PathAddress> {
+        if self.adversary.is_some() && !self.passes_attackers(now, from, trace) {
+            return None;
+        }
         let datagram = self.out.clone();
         let Some(path) = host::path_of(self.case, from, datagram.path) else {
             let PathAddress { local, remote } = datagram.path;
@@ -199,8 +258,10 @@ impl<'a> Wire<'a> {
         if from == Side::Client {
             self.out.path.local.set_port(paths::binding(self.case, path, now));
         }
-        let opened = trace.ends.iter().filter(|end| end.side == Side::Client).count();
-        let owner = self.conversations.owner(from, path, &datagram, opened);
+        let owner = match self.adversary {
+            None => self.owner(from, path, &datagram, trace),
+            Some(_) => None,
+        };
         let wire_bytes = (IP_HEADER_BYTES + datagram.len()) as u32;
         let hosts = self.hosts[path];
         let [from_host, to_host] = [hosts[from.index()], hosts[from.other().index()]];
@@ -212,8 +273,10 @@ impl<'a> Wire<'a> {
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front();
         if let Some(Noted::Sent(packet)) = first {
-            self.remember(packet, owner);
-            trace.add(
+            if self.adversary.is_none() {
+                self.remember(packet, owner);
+            }
+            trace.add_packet(
                 now,
                 What::Sent {
                     packet,
@@ -226,6 +289,89 @@ impl<'a> Wire<'a> {
         }
         self.note(now, trace);
         paths::refuses(self.case, from, path, now).then_some(datagram.path)
+    }
+
+    fn owner(&mut self, from: Side, path: usize, datagram: &Datagram, trace: &Trace) -> Option<Owner> {
+        let opened = trace.ends.iter().filter(|end| end.side == Side::Client).count();
+        self.conversations.owner(from, path, datagram, opened)
+    }
+
+    /// The engine of `from` sends a PDU into its seal.
+    pub fn say(&mut self, now: Time, from: Side, datagram: &Datagram, trace: &mut Trace) {
+        let pdu = Bytes::from(datagram.to_vec());
+        let path = host::path_of(self.case, from, datagram.path);
+        let packet = self.ledger.say(Party::Side(from), pdu, path.is_some());
+        if let (Some(packet), Some(path)) = (packet, path) {
+            let owner = self.owner(from, path, datagram, trace);
+            self.remember(packet, owner);
+            let datagram = datagram.clone();
+            trace.add(
+                now,
+                What::Sent {
+                    packet,
+                    from,
+                    path,
+                    owner,
+                    datagram,
+                },
+            );
+        }
+    }
+
+    /// A seal hands a PDU up: who said it.
+    pub fn hear(&mut self, from: Side, pdu: &[u8]) -> Option<Saying> {
+        self.ledger.hear(from, pdu)
+    }
+
+    /// A sealed datagram is about to leave: what attackers make of it. False when it goes no further.
+    fn passes_attackers(&mut self, now: Time, from: Side, trace: &mut Trace) -> bool {
+        let Some(adversary) = &mut self.adversary else {
+            return true;
+        };
+        let bytes = self.out.to_vec();
+        let path = self.out.path;
+        if let (Side::Server, Some(Packet::Retry { token, .. })) = (from, Packet::parse(&bytes)) {
+            self.ledger.ask(path.remote, token);
+        }
+        self.ledger.make(Party::Side(from), &bytes);
+        let went = What::Went {
+            from,
+            to: path.remote,
+            bytes: bytes.len(),
+            reaches: adversary::reaches(self.case, from, path, now)
+                .filter(|_| from == Side::Client || carries_keys(&bytes)),
+        };
+        trace.add(now, went);
+        let Some(number) = host::path_of(self.case, from, path) else {
+            adversary.receive(now, path.remote, &bytes, &mut self.ledger);
+            return false;
+        };
+        let mut seen = host::address(from.other(), number);
+        if from == Side::Client {
+            seen.remote.set_port(paths::binding(self.case, number, now));
+        }
+        match adversary.on_passing(now, from, seen, &bytes) {
+            Fate::Passes => true,
+            Fate::Vanishes => false,
+            Fate::Becomes(bytes) => {
+                self.out.head.clear();
+                self.out.body = bytes.into();
+                true
+            }
+        }
+    }
+
+    /// What comes from attackers now.
+    fn attack(&mut self, now: Time) -> Vec<Injection> {
+        let ledger = &mut self.ledger;
+        (self.adversary.as_mut()).map_or_else(Vec::new, |adversary| adversary.act(now, ledger))
+    }
+
+    /// Wakes the attackers when they want to act.
+    fn watch_attackers(&mut self) {
+        if let Some(adversary) = &self.adversary {
+            self.world.wake_at(self.attackers, adversary.next());
+        }
     }
 
     /// The translator of `path` knows the address that a packet for the client was sent to; the client sees its own.
@@ -246,11 +392,13 @@ impl<'a> Wire<'a> {
             match step {
                 Noted::Sent(_) => {}
                 Noted::Copied { packet, of } => {
-                    self.remember(packet, self.owner_of(of));
-                    trace.add(now, What::Copied { packet, of });
+                    if self.adversary.is_none() {
+                        self.remember(packet, self.owner_of(of));
+                    }
+                    trace.add_packet(now, What::Copied { packet, of });
                 }
-                Noted::Flipped(packet) => trace.add(now, What::Flipped { packet }),
-                Noted::Dropped(packet) => trace.add(now, What::Dropped { packet }),
+                Noted::Flipped(packet) => trace.add_packet(now, What::Flipped { packet }),
+                Noted::Dropped(packet) => trace.add_packet(now, What::Dropped { packet }),
                 Noted::Delivered(packet) => delivered = Some(packet),
             }
         }
@@ -265,7 +413,7 @@ impl<'a> Wire<'a> {
         self.owners[index] = owner;
     }
 
-    fn owner_of(&self, packet: u64) -> Option<Owner> {
+    pub fn owner_of(&self, packet: u64) -> Option<Owner> {
         self.owners.get(packet as usize).copied().flatten()
     }
 
@@ -283,6 +431,14 @@ impl<'a> Wire<'a> {
             }
         }
     }
+}
+
+/// May it be an answer, or a packet of a session? Whoever gets something else gets no keys.
+fn carries_keys(sealed: &[u8]) -> bool {
+    !matches!(
+        Packet::parse(sealed),
+        Some(Packet::Retry { .. } | Packet::Foreign { .. } | Packet::Stale { .. } | Packet::Reset { .. })
+    )
 }
 
 fn noted(event: &TraceEvent<'_>) -> Option<Noted> {

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// Runs.
     pub runs: u64,
+    /// Of these, runs with both ends under the seal.
+    pub sealed: u64,
     /// Runs that broke a law.
     pub violations: u64,
     /// Packets sent.
@@ -32,6 +34,7 @@ impl Summary {
     pub fn of(case: &Case, trace: &Trace) -> Self {
         let mut summary = Summary {
             runs: 1,
+            sealed: u64::from(case.seal.is_some()),
             ends: trace.ends.len() as u64,
             ..Summary::default()
         };
@@ -58,6 +61,7 @@ impl Summary {
     /// Adds other runs.
     pub fn add(&mut self, other: &Summary) {
         self.runs += other.runs;
+        self.sealed += other.sealed;
         self.violations += other.violations;
         self.packets += other.packets;
         self.dropped += other.dropped;

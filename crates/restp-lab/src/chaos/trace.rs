@@ -2,10 +2,12 @@
 
 use super::Side;
 use super::conversations::Owner;
+use super::ledger::Party;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
+use std::net::SocketAddr;
 
 /// One run.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,9 @@ pub struct Trace {
     pub wakeups: u64,
     /// Packets still on their way.
     pub in_flight: u64,
+    /// Under the seal: what the network did with sealed datagrams. `records` has the PDUs in them then, sent by one engine and
+    /// handed to the other.
+    pub wire: Option<Vec<Record>>,
 }
 
 /// One application's end of one conversation.
@@ -171,12 +176,107 @@ pub enum What {
         /// How much.
         bytes: u64,
     },
+    /// A seal handed up a PDU that the engine at the other end had not sent.
+    Strange {
+        /// To whom.
+        to: Side,
+        /// Who had said it, if anybody.
+        party: Option<Party>,
+        /// It asks for a flow or for a path, and may come with a first message that proves nothing.
+        request: bool,
+    },
+    /// A seal handed up a PDU that came as early data.
+    Early {
+        /// Its number.
+        packet: u64,
+    },
+    /// A seal told whose key the other end of a flow has.
+    Told {
+        /// The end.
+        end: usize,
+        /// Whose.
+        party: Party,
+    },
+    /// A PDU ended a flow.
+    EndedBy {
+        /// The end.
+        end: usize,
+        /// Who had said it, if anybody.
+        party: Option<Party>,
+    },
+    /// The server read what came in a flow that no client of the case had opened.
+    Guest {
+        /// Whose key is told as that of the other end.
+        told: Option<Party>,
+        /// The data.
+        data: Bytes,
+    },
+    /// A sealed datagram came, whoever sent it.
+    Came {
+        /// To whom.
+        to: Side,
+        /// The address on its envelope.
+        from: SocketAddr,
+        /// Its size.
+        bytes: usize,
+        /// Who sealed it, if it is a packet of a session as it was sealed.
+        sealed: Option<Party>,
+        /// It is a request with the proof that was asked for at this address.
+        proof: bool,
+    },
+    /// A sealed datagram left.
+    Went {
+        /// Whose.
+        from: Side,
+        /// Where to.
+        to: SocketAddr,
+        /// Its size.
+        bytes: usize,
+        /// Who gets what is sent there, if it may carry keys.
+        reaches: Option<Party>,
+    },
+    /// What a seal did in one life of its machine.
+    Worked(Work),
+}
+
+/// What a seal did in one life of its machine, and what it held at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// How long it lived.
+    pub life: Duration,
+    /// Requests that came.
+    pub requests: u64,
+    /// Packets that came.
+    pub packets: u64,
+    /// Handshakes that were computed.
+    pub computed: u64,
+    /// Of these, for addresses that proved nothing.
+    pub unproved: u64,
+    /// Packets that were decrypted, in vain or not.
+    pub tried: u64,
+    /// Unfinished handshakes, at most.
+    pub half_open: usize,
+    /// Sessions, at most.
+    pub sessions: usize,
 }
 
 impl Trace {
     /// Adds what happened.
     pub fn add(&mut self, at: Time, what: What) {
         self.records.push(Record { at, what });
+    }
+
+    /// Adds what happened to a packet on the wire.
+    pub fn add_packet(&mut self, at: Time, what: What) {
+        match &mut self.wire {
+            Some(wire) => wire.push(Record { at, what }),
+            None => self.add(at, what),
+        }
+    }
+
+    /// What the network did, packet by packet.
+    pub fn packets(&self) -> &[Record] {
+        self.wire.as_deref().unwrap_or(&self.records)
     }
 
     /// Adds an end and says which number it has.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let mut under_way = BTreeMap::new();
     let mut flipped = BTreeSet::new();
-    for (index, record) in evidence.trace.records.iter().enumerate() {
+    for (index, record) in evidence.trace.packets().iter().enumerate() {
         match &record.what {
             What::Sent {
                 packet,

@@ -1,8 +1,9 @@
 //! Every flow ends once, finished unless a fault explains another reason; nothing is read after the end.
 
 use super::evidence::{Evidence, Fault};
+use crate::chaos::paths::at;
 use crate::chaos::trace::{End, Record, What};
-use crate::chaos::{Side, liveness};
+use crate::chaos::{Fault as CaseFault, Side, liveness};
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
 use restp_proto::wire::Flags;
@@ -132,6 +133,7 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
         CloseReason::TimedOut(_) | CloseReason::Reset | CloseReason::Refused => {
             again
                 || broken_off(None)
+                || is_out_of_reach(evidence, end)
                 || trace.broken(conversation)
                 || gives_up(side)
                 || gives_up(side.other())
@@ -139,4 +141,34 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
                 || (!reliable && *reason == CloseReason::Reset)
         }
     }
+}
+
+/// Had the client's only address changed since it last said something? Nobody finds it then before it speaks again.
+fn is_out_of_reach(evidence: &Evidence<'_>, end: usize) -> bool {
+    let (case, trace) = (evidence.case, evidence.trace);
+    let conversation = trace.ends[end].conversation;
+    let closes = |record: &Record| matches!(record.what, What::Closed { end: of, .. } if of == end);
+    let over = trace
+        .records
+        .iter()
+        .find(|record| closes(record))
+        .map_or(Time::MAX, |record| record.at);
+    let speaks = |record: &&Record| {
+        let owner = match record.what {
+            What::Sent {
+                from: Side::Client,
+                owner,
+                ..
+            } => owner,
+            _ => None,
+        };
+        record.at <= over && owner.is_some_and(|owner| owner.conversation == conversation)
+    };
+    let last = trace
+        .records
+        .iter()
+        .rfind(speaks)
+        .map_or(Time::ZERO, |record| record.at);
+    let moves = |fault: &CaseFault| matches!(fault, CaseFault::Rebind { at_ms, .. } if (last..=over).contains(&at(*at_ms)));
+    case.paths() == 1 && case.faults.iter().any(moves)
 }

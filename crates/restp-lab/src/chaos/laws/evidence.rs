@@ -194,7 +194,16 @@ impl<'a> Evidence<'a> {
             | What::Aborted { end }
             | What::Closed { end, .. }
             | What::Holds { end, .. } => Some(self.trace.ends[*end].conversation),
-            What::Restarted { .. } | What::Jumped { .. } | What::Unexpected { .. } => None,
+            What::Early { packet } => self.pdu(*packet)?.conversation,
+            What::Told { end, .. } | What::EndedBy { end, .. } => Some(self.trace.ends[*end].conversation),
+            What::Restarted { .. }
+            | What::Jumped { .. }
+            | What::Unexpected { .. }
+            | What::Strange { .. }
+            | What::Guest { .. }
+            | What::Came { .. }
+            | What::Went { .. }
+            | What::Worked(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::trace::What;
-use crate::chaos::{Side, liveness, network};
+use crate::chaos::{Attack, Fault as CaseFault, Side, liveness, network};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::sequence;
@@ -56,6 +56,16 @@ struct Terms {
 fn arrivals(evidence: &Evidence<'_>) -> Result<(), Fault> {
     if evidence.several_paths() {
         return Ok(()); // they are for flows without holes
+    }
+    let moves = |fault: &CaseFault| matches!(fault, CaseFault::Rebind { .. });
+    let elsewhere = |attack: &Attack| matches!(attack, Attack::Replay { elsewhere: true, .. });
+    let copied = evidence
+        .case
+        .seal
+        .as_ref()
+        .is_some_and(|seal| seal.attacks.iter().any(elsewhere));
+    if copied || evidence.case.faults.iter().any(moves) {
+        return Ok(()); // what comes from an address that is not known yet may be dropped
     }
     let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
     // Who does not read has no room, and who is impatient is gone before a hole has been held long enough.
@@ -224,12 +234,13 @@ impl Reader<'_> {
 /// In a run in which no packet was lost, late or hit, no machine restarted, every reader read and nobody is impatient.
 fn lossless(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let (trace, case) = (evidence.trace, evidence.case);
+    let attacked = case.seal.as_ref().is_some_and(|seal| !seal.attacks.is_empty());
     let lost = trace
-        .records
+        .packets()
         .iter()
         .any(|record| matches!(record.what, What::Dropped { .. }));
     let gives_up = |side: &Side| liveness::may_give_up(case, *side, evidence.composition(*side));
-    if lost || !case.faults.is_empty() || Side::BOTH.iter().any(gives_up) {
+    if lost || attacked || !case.faults.is_empty() || Side::BOTH.iter().any(gives_up) {
         return Ok(());
     }
     for (reader, end) in trace.ends.iter().enumerate() {

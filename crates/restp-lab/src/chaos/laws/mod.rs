@@ -3,23 +3,28 @@
 
 mod complete;
 mod conservation;
+mod early;
 mod encoded;
 mod endings;
+mod envelopes;
 mod evidence;
 mod flight;
 mod holes;
+mod identity;
 mod memory;
 mod numbers;
 mod once;
 mod order;
+mod origin;
 mod progress;
 mod shared_window;
 mod stall;
 mod window;
 mod wire;
+mod work;
 
-use super::Case;
 use super::trace::{Trace, What};
+use super::{Case, Party};
 use evidence::{Evidence, Fault};
 use serde::Serialize;
 use std::fmt;
@@ -104,6 +109,31 @@ pub static LAWS: &[Law] = &[
         name: "endings",
         says: "every flow ends once, and finished unless a fault explains another reason",
         check: endings::check,
+    },
+    Law {
+        name: "origin",
+        says: "a seal hands up what the other end, or a client with a key of its own, has sealed for it, and nothing else; what ends a flow was sent by its peer",
+        check: origin::check,
+    },
+    Law {
+        name: "identity",
+        says: "the key that is told is that of the host whose bytes are read, and where a key is expected it is that one",
+        check: identity::check,
+    },
+    Law {
+        name: "early",
+        says: "early data is taken at most once, in all lives of a server, and in the life that took it not again as other data",
+        check: early::check,
+    },
+    Law {
+        name: "envelopes",
+        says: "until somebody has proved that he is at an address, it gets at most three times the bytes that came from there; who dials sends nowhere else",
+        check: envelopes::check,
+    },
+    Law {
+        name: "work",
+        says: "what a seal computes for addresses that prove nothing, and what it holds, is bounded",
+        check: work::check,
     },
 ];
 
@@ -194,6 +224,29 @@ fn describe(evidence: &Evidence<'_>, what: &What) -> String {
         What::Aborted { end } => format!("{} breaks off", side(end)),
         What::Closed { end, reason } => format!("{} is told: {reason}", side(end)),
         What::Holds { end, bytes } => format!("{} holds {bytes} bytes", side(end)),
+        What::Strange { to, party, .. } => format!("the seal of {to} hands up what {} said", name(*party)),
+        What::Early { packet } => format!("packet {packet} was early data"),
+        What::Told { end, party } => format!("{} is told that it talks to {}", side(end), name(Some(*party))),
+        What::EndedBy { end, party } => format!("what {} said ends the flow of {}", name(*party), side(end)),
+        What::Guest { told, data } => {
+            format!(
+                "the server reads {} bytes of a guest, told as {}",
+                data.len(),
+                name(*told)
+            )
+        }
+        What::Came { to, from, bytes, .. } => format!("{bytes} bytes come to {to} from {from}"),
+        What::Went { from, to, bytes, .. } => format!("{from} sends {bytes} bytes to {to}"),
+        What::Worked(work) => format!("{work:?}"),
+    }
+}
+
+fn name(party: Option<Party>) -> String {
+    match party {
+        Some(Party::Side(side)) => side.to_string(),
+        Some(Party::Liar) => "a liar".into(),
+        Some(Party::Impostor) => "an impostor".into(),
+        None => "nobody".into(),
     }
 }
 

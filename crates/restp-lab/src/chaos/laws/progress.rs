@@ -32,7 +32,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     }
     let holder = Side::BOTH.iter().zip(trace.held).find(|(_, held)| *held > 0);
     if let Some((side, held)) = holder {
-        return Err(Fault::whole(format!(
+        return Err(fault(format!(
             "{side} still holds {held} flows that no application knows"
         )));
     }

@@ -12,6 +12,7 @@ use restp_proto::wire::{ErrorControl, Header};
 use std::collections::BTreeSet;
 
 mod flight;
+mod sealed;
 mod unfaithful;
 
 /// A transfer both ways without faults, over `choices`.
@@ -28,7 +29,7 @@ fn case(choices: &[(&str, &str)]) -> Case {
         every_us: 1_000,
     };
     let mut case = Case::draw(1);
-    (case.faults, case.opens_ms) = (Vec::new(), vec![0]);
+    (case.faults, case.opens_ms, case.seal) = (Vec::new(), vec![0], None);
     case.hops = vec![crate::chaos::Hop {
         rates_bps: [10_000_000; 2],
         delay_us: 5_000,

@@ -1,0 +1,202 @@
+//! Laws of sealed runs.
+
+use super::*;
+use crate::chaos::seal::{Attack, Seal};
+use crate::chaos::trace::{Record, Work};
+use crate::chaos::{Fault, Party};
+use restp_base::time::Time;
+use std::net::SocketAddr;
+
+/// A transfer both ways under the seal, and nobody attacks.
+fn sealed() -> Case {
+    Case {
+        seal: Some(Seal {
+            pinned: true,
+            keeps: true,
+            awaits_proof: false,
+            fast_aes: true,
+            unproved_per_second: 50,
+            attacks: Vec::new(),
+        }),
+        ..reliable()
+    }
+}
+
+/// Puts something on record at the end of the first packet.
+fn add(what: What) -> impl FnOnce(&mut Trace) {
+    move |trace| {
+        let sent = |record: &Record| matches!(record.what, What::Sent { .. });
+        let place = trace.records.iter().position(sent).expect("a packet");
+        let at = trace.records[place].at;
+        trace.records.insert(place + 1, Record { at, what });
+    }
+}
+
+#[test]
+fn what_a_seal_may_not_do_breaks_the_law_it_is_about() {
+    let strange = |to, party| What::Strange {
+        to,
+        party,
+        request: false,
+    };
+    breaks("origin", &sealed(), add(strange(Side::Server, None)));
+    breaks("origin", &sealed(), add(strange(Side::Client, Some(Party::Liar))));
+    breaks(
+        "origin",
+        &sealed(),
+        add(strange(Side::Server, Some(Party::Side(Side::Server)))),
+    );
+    let party = Some(Party::Liar);
+    breaks("origin", &sealed(), |trace| {
+        add(What::EndedBy { end: 0, party })(trace)
+    });
+    for party in [Party::Liar, Party::Impostor, Party::Side(Side::Client)] {
+        breaks("identity", &sealed(), |trace| {
+            add(What::Told { end: 0, party })(trace)
+        });
+    }
+    let guest = |told, data: &'static [u8]| What::Guest {
+        told,
+        data: Bytes::from_static(data),
+    };
+    breaks(
+        "identity",
+        &sealed(),
+        add(guest(Some(Party::Side(Side::Client)), &[])),
+    );
+    breaks(
+        "identity",
+        &sealed(),
+        add(guest(Some(Party::Liar), b"of the client")),
+    );
+}
+
+#[test]
+fn early_data_that_is_taken_twice_is_seen() {
+    breaks("early", &sealed(), |trace| {
+        add(What::Early { packet: 0 })(trace);
+        add(What::Early { packet: 0 })(trace);
+    });
+    breaks("early", &sealed(), add(What::Early { packet: 0 }));
+    let restarted = |trace: &mut Trace| {
+        trace.records.push(Record {
+            at: Time::ZERO,
+            what: What::Early { packet: 9_999 },
+        });
+        trace.records.push(Record {
+            at: Time::ZERO,
+            what: What::Restarted { side: Side::Server },
+        });
+        trace.records.push(Record {
+            at: Time::ZERO,
+            what: What::Early { packet: 9_999 },
+        });
+    };
+    breaks("early", &sealed(), restarted);
+}
+
+#[test]
+fn what_goes_to_addresses_of_nobody_is_seen() {
+    let to: SocketAddr = ([10, 7, 7, 7], 7).into();
+    let went = |from, bytes| What::Went {
+        from,
+        to,
+        bytes,
+        reaches: None,
+    };
+    breaks("envelopes", &sealed(), add(went(Side::Server, 1)));
+    breaks("envelopes", &sealed(), add(went(Side::Client, 1)));
+    breaks("envelopes", &sealed(), |trace| {
+        add(went(Side::Server, 301))(trace);
+        let came = What::Came {
+            to: Side::Server,
+            from: to,
+            bytes: 100,
+            sealed: Some(Party::Liar),
+            proof: false,
+        };
+        add(came)(trace);
+    });
+}
+
+#[test]
+fn work_beyond_its_bounds_is_seen() {
+    type Excess = fn(&mut Work);
+    let excesses: [Excess; 5] = [
+        |work| work.unproved = 1_000_000,
+        |work| work.computed = work.requests + 1,
+        |work| work.tried = work.packets + work.requests + 1,
+        |work| work.half_open = 33,
+        |work| work.sessions = 97,
+    ];
+    for excess in excesses {
+        breaks("work", &sealed(), |trace| {
+            first(trace, |what| match what {
+                What::Worked(work) => {
+                    excess(work);
+                    true
+                }
+                _ => false,
+            })
+        });
+    }
+}
+
+/// Every attack acts, and none of them keeps a transfer with time from its end.
+#[test]
+fn attackers_attack_and_the_transfer_ends() {
+    let (from, rate) = (Side::Client, 0.3);
+    let replay = |elsewhere| Attack::Replay {
+        from,
+        rate,
+        most_ms: 500,
+        elsewhere,
+    };
+    let invent = |to| Attack::Invent {
+        to,
+        every_ms: 50,
+        names: true,
+    };
+    let attacks = [
+        Attack::Change { from, rate },
+        Attack::Drop { from, rate },
+        Attack::Delay {
+            from,
+            rate,
+            most_ms: 300,
+        },
+        replay(false),
+        replay(true),
+        Attack::Splice { from, rate },
+        invent(Side::Server),
+        invent(Side::Client),
+        Attack::Liar {
+            every_ms: 50,
+            claims: 0.5,
+        },
+        Attack::Impostor { rate: 1.0 },
+    ];
+    for attack in attacks {
+        let mut case = sealed();
+        let seal = case.seal.as_mut().expect("a seal");
+        seal.attacks = vec![attack.clone()];
+        case.faults = vec![Fault::Rebind { path: 0, at_ms: 40 }];
+        let quiet = played(
+            &Case {
+                seal: sealed().seal,
+                ..case.clone()
+            },
+            &endpoint,
+        )
+        .0;
+        let (trace, violation) = played(&case, &endpoint);
+        assert_eq!(violation, None, "{attack:?}");
+        assert_ne!(
+            trace.records.len(),
+            quiet.records.len(),
+            "{attack:?} does something"
+        );
+        let finished = |end: &usize| trace.closed(*end) == Some(&CloseReason::Finished);
+        assert_eq!((0..2).filter(finished).count(), 2, "{attack:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Who said what: every PDU that went into a seal, by its bytes. What comes out of one must stand here.
+
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// Who has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    /// One of the two ends.
+    Side(super::Side),
+    /// A client with a key of its own that says whatever it likes.
+    Liar,
+    /// A server with a key of its own at the address of the other.
+    Impostor,
+}
+
+/// One PDU, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saying {
+    pub party: Party,
+    /// Its number in the trace, where it is of a conversation.
+    pub packet: Option<u64>,
+    heard: bool,
+}
+
+/// All PDUs, and all sealed packets, and who made them.
+#[derive(Default)]
+pub struct Ledger {
+    said: BTreeMap<Bytes, Vec<Saying>>,
+    /// The last PDUs of the client: what a liar repeats.
+    of_client: Vec<Bytes>,
+    packets: u64,
+    made: BTreeMap<Bytes, Party>,
+    /// Proofs of addresses that the server asked for, and where they went.
+    tokens: BTreeSet<(SocketAddr, [u8; 16])>,
+}
+
+/// PDUs that a liar chooses from.
+const REMEMBERED: usize = 64;
+
+impl Ledger {
+    /// `party` says `pdu`; the number that it has where it is `counted`.
+    pub fn say(&mut self, party: Party, pdu: Bytes, counted: bool) -> Option<u64> {
+        let packet = counted.then_some(self.packets);
+        self.packets += u64::from(counted);
+        if party == Party::Side(super::Side::Client) {
+            if self.of_client.len() == REMEMBERED {
+                self.of_client.remove(0);
+            }
+            self.of_client.push(pdu.clone());
+        }
+        self.said.entry(pdu).or_default().push(Saying {
+            party,
+            packet,
+            heard: false,
+        });
+        packet
+    }
+
+    /// Who said `pdu`, if possible the side `from`: of several that are alike the first that has not been heard.
+    pub fn hear(&mut self, from: super::Side, pdu: &[u8]) -> Option<Saying> {
+        let fits = |saying: &&mut Saying| {
+            (
+                saying.packet.is_some() && saying.party == Party::Side(from),
+                !saying.heard,
+            )
+        };
+        // The first of the greatest.
+        let saying = self.said.get_mut(pdu)?.iter_mut().rev().max_by_key(fits)?;
+        saying.heard = true;
+        Some(*saying)
+    }
+
+    /// The last PDUs of the client, oldest first.
+    pub fn of_client(&self) -> &[Bytes] {
+        &self.of_client
+    }
+
+    /// `party` sealed a packet.
+    pub fn make(&mut self, party: Party, packet: &[u8]) {
+        self.made.insert(Bytes::copy_from_slice(packet), party);
+    }
+
+    /// The server asks for this proof of `remote`.
+    pub fn ask(&mut self, remote: SocketAddr, token: [u8; 16]) {
+        self.tokens.insert((remote, token));
+    }
+
+    /// Did this go to `remote`, and only there?
+    pub fn is_proof(&self, remote: SocketAddr, token: [u8; 16]) -> bool {
+        self.tokens.contains(&(remote, token))
+    }
+
+    /// Who sealed it, if it is as it was.
+    pub fn maker(&self, packet: &[u8]) -> Option<Party> {
+        self.made.get(packet).copied()
+    }
+}
