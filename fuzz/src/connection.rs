@@ -2,7 +2,9 @@
 
 use crate::world::{self, End, Forge, Story};
 use arbitrary::{Arbitrary, Unstructured};
+use restp_base::flow::FlowId;
 use restp_base::machine::Head;
+use restp_base::time::Time;
 use restp_proto::wire::{Blocks, Flags, Header, Tail};
 use restp_proto::{Endpoint, EndpointConfig};
 
@@ -14,8 +16,17 @@ pub fn run(bytes: &[u8]) {
 }
 
 impl End for Endpoint {
-    fn new(config: EndpointConfig, _host: usize) -> Self {
+    fn new(config: EndpointConfig, _host: usize, _life: u8) -> Self {
         Endpoint::new(config)
+    }
+    fn inherit(&mut self, now: Time, before: &Self) {
+        let cookies: Vec<_> = before.cookies(now).collect();
+        cookies
+            .into_iter()
+            .for_each(|cookie| self.keep_cookie(now, cookie));
+    }
+    fn peer(&self, _flow: FlowId) -> Option<usize> {
+        None // whoever knows the numbers is heard
     }
     fn check_sent(bytes: &[u8]) {
         assert!(Header::parse(bytes, bytes.len()).is_ok(), "what is sent parses");

@@ -6,7 +6,7 @@
 //! | [`wire`] | a PDU |
 //! | [`connection`] | a story of two endpoints and a hostile network |
 //! | [`packet`] | a sealed datagram, and payloads of handshakes |
-//! | [`sealed`] | a story of two sealed endpoints, a stranger and a hostile network |
+//! | [`sealed`] | a story of two sealed endpoints that have met, a stranger and a hostile network |
 //! | [`composition`] | keys and values of compositions and needs |
 //! | [`scenario`] | a scenario file, or a case of chaos |
 //! | [`files`] | tickets, keys, cookies, passes, known peers, messages of a file transfer |

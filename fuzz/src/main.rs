@@ -32,6 +32,9 @@ fn main() -> ExitCode {
             }
             number += 1;
         }
+        if *name == "sealed" {
+            println!("sealed: {:02x?}", restp_fuzz::sealed::coverage());
+        }
         println!(
             "{name}: {number} inputs, {:.1} s, seed {seed}: no finding",
             clock.now().as_secs_f64()
