@@ -20,8 +20,19 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// The `length` bytes, [`MOST`] at most, that stand at `place` of the stream.
 pub(super) fn piece(place: u64, length: usize) -> &'static [u8] {
-    let start = (place % PERIOD as u64) as usize;
+    let start = phase(place);
     &BYTES[start..start + length.min(MOST)]
+}
+
+/// Where the period has come at `place`.
+fn phase(place: u64) -> usize {
+    (place % PERIOD as u64) as usize
+}
+
+/// What was never copied is a part of what it was written from: is it one that begins as the stream does at `place`?
+fn is_in_place(place: u64, read: &[u8]) -> bool {
+    let offset = (read.as_ptr() as usize).wrapping_sub(BYTES.as_ptr() as usize);
+    offset < BYTES.len() && offset % PERIOD == phase(place)
 }
 
 /// Bytes of `data`, read at `place`, that are not those written there.
@@ -30,8 +41,7 @@ pub(super) fn wrong(place: u64, data: &[u8]) -> u64 {
     let mut wrong = 0;
     for read in data.chunks(MOST) {
         let written = piece(at, read.len());
-        // What was never copied is where it was written from.
-        if read.as_ptr() != written.as_ptr() && read != written {
+        if !is_in_place(at, read) && read != written {
             wrong += read.iter().zip(written).filter(|(a, b)| a != b).count() as u64;
         }
         at += read.len() as u64;
@@ -42,6 +52,17 @@ pub(super) fn wrong(place: u64, data: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_copied_is_known_by_its_place_behind_the_period_too() {
+        let written = piece(1400, MOST);
+        for at in (0..MOST - 1400).step_by(1400) {
+            let (place, segment) = (1400 + at as u64, &written[at..at + 1400]);
+            assert!(is_in_place(place, segment) && !is_in_place(place + 1, segment));
+            let copy = segment.to_vec();
+            assert!(!is_in_place(place, &copy), "it is looked at");
+        }
+    }
 
     #[test]
     fn bytes_have_their_place_and_a_segment_elsewhere_is_seen() {
