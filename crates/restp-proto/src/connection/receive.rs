@@ -38,9 +38,14 @@ pub(super) fn begin(receiver: &mut Receiver, next: u64, composition: &Compositio
 impl Connection {
     /// A numbered segment as it was received.
     pub(super) fn on_data(&mut self, now: Time, number: u32, payload: Bytes, is_slice: bool) {
-        let next = self.receiver.next().unwrap_or_default();
-        let waits = sequence::expand(next, number) > next && self.composition.ordering != Ordering::Unordered;
-        self.on_segment(now, number, Some(kept(payload, is_slice && waits)));
+        let waits = is_slice && self.has_to_wait(number);
+        self.on_segment(now, number, Some(kept(payload, waits)));
+    }
+
+    /// Something before `number` is missing, and has to be handed up before it.
+    fn has_to_wait(&self, number: u32) -> bool {
+        let is_ahead = |next: u64| sequence::expand(next, number) > next;
+        self.composition.ordering != Ordering::Unordered && self.receiver.next().is_some_and(is_ahead)
     }
 
     /// A numbered segment, or (without payload) the FIN.
