@@ -153,7 +153,9 @@ impl Reassembly {
             self.watch_hole(now);
             return Arrival::FilledHole;
         }
-        self.watch_hole(now);
+        if self.hole_since.is_none() {
+            self.watch_hole(now); // what comes later tells nothing new of it
+        }
         Arrival::OutOfOrder
     }
 
