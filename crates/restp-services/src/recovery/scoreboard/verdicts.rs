@@ -108,17 +108,6 @@ impl Scoreboard {
     pub fn set_departed(&mut self, count: u64) {
         self.departed = count.min(self.open_segments());
     }
-    /// The pointer has passed a hole that transmission `order` filled. What left after that has not arrived before it, so
-    /// duplicates heard until now told of what left earlier, or of copies that the network made.
-    pub fn departed_before(&mut self, order: u64) {
-        if self.departed == 0 {
-            return;
-        }
-        let earlier = |entry: &&Entry| entry.fate == Fate::InFlight && entry.order < order;
-        self.departed = self
-            .departed
-            .min(self.entries.iter().filter(earlier).count() as u64);
-    }
     /// The pointer explained `known` of the departures.
     pub fn departures_explained(&mut self, known: u64) {
         self.departed = self.departed.saturating_sub(known);
