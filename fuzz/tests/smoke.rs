@@ -43,6 +43,7 @@ fn survives(name: &'static str, target: Target) {
 }
 
 /// Stories that never come to a session show nothing of one: most open packets, and together they have all that a seal can say.
+#[expect(clippy::print_stdout, reason = "the coverage is shown")]
 fn reaches_all(coverage: &sealed::Coverage) {
     println!("{coverage:02x?}");
     assert!(10 * coverage.opened >= 6 * coverage.stories, "{coverage:?}");
