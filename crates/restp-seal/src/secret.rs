@@ -2,7 +2,8 @@
 //! dropped or replaced, and are never shown.
 //!
 //! Functions take them by reference and write them in place. What the libraries keep is wiped by them (aws-lc-rs: keys, HMAC, HKDF), but
-//! for the chaining key of a handshake (`docs/protocol/threats.md`).
+//! for the chaining key of a handshake (`docs/protocol/threats.md`). `secrecy::SecretBox` wipes and hides as well, but holds no
+//! array that can be cloned and compared, and no test can see what it wiped.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
