@@ -361,12 +361,10 @@ impl Unfinished {
         self.asking.iter_mut().find(|asking| asking.path.remote == remote)
     }
 
+    /// May `bytes` with the answer be sent along `path`? Only where it was asked for: who could get it elsewhere would have the
+    /// keys without being there.
     fn may_send(&mut self, path: PathAddress, bytes: usize) -> bool {
-        let place = self
-            .asking
-            .iter()
-            .position(|asking| asking.path.remote == path.remote);
-        let asking = self.asking.get_mut(place.unwrap_or(0));
+        let asking = self.asking(path.remote);
         asking.is_some_and(|asking| asking.limit.as_mut().is_none_or(|limit| limit.take(bytes)))
     }
 

@@ -3,10 +3,11 @@
 
 use crate::common::*;
 use restp_base::flow::Flow;
-use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_proto::{Endpoint, KeptCookie};
 use restp_seal::{PublicKey, Sealed};
+use std::net::SocketAddr;
 
 /// Under his own name, and under that of the client.
 fn names() -> [Option<PublicKey>; 2] {
@@ -151,4 +152,72 @@ fn a_flow_that_nobody_was_told_of_does_not_stay() {
     assert_eq!(pair.accepted(), None);
     let kept = (pair.ends[1].inner().connections(), pair.ends[1].half_open());
     assert_eq!(kept, (0, 0));
+}
+
+/// A client claims the address of somebody else with a path, asks for another session from there, and has the answer to that
+/// where it is itself: nothing that it seals then shows that it is at the other address.
+#[test]
+fn an_answer_that_goes_where_nobody_asked_proves_no_address() {
+    const VICTIM: u8 = 9;
+    let set = [("paths", "spreading"), ("scheduling", "fastest-rtt")];
+    let mut pair = Pair::new("default", &set);
+    pair.rule = Box::new(|seen| {
+        if seen.path.remote == address(VICTIM) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let (flow, accepted) = pair.connect();
+    let claimed = PathAddress {
+        local: address(VICTIM),
+        ..path(0)
+    };
+    pair.ends[0]
+        .add_path(pair.now, flow, claimed, false)
+        .expect("a path");
+    pair.run_for(ms(50));
+    pair.ends[0].abort(pair.now, flow);
+    pair.ends[1].abort(pair.now, accepted);
+    pair.ends[1].release(pair.now, accepted);
+    pair.run_for(Duration::from_secs(1));
+
+    let mut other = seal(1);
+    other.seed = [VICTIM; 32].into();
+    let mut other = Sealed::new(Endpoint::new(config("default", &set)), other);
+    other.expect(address(2), secret(2).public());
+    other.open(pair.now, claimed, PORT).expect("a port");
+    let mut out = Datagram::empty();
+    let mut asked = 0;
+    while other.poll_transmit(pair.now, &mut out) {
+        asked += out.len();
+        pair.inject(1, claimed.reversed(), &out.to_vec());
+    }
+    assert_eq!(pair.ends[1].half_open(), 1, "asked for from there");
+    let before = pair.log.len();
+    pair.open();
+    pair.run_for(ms(50));
+    let heard: Vec<Seen> = pair.log[before..].to_vec();
+    for seen in heard
+        .iter()
+        .filter(|seen| seen.from == 1 && seen.path.remote == address(1))
+    {
+        let mut arriving = contiguous(claimed, seen.bytes.clone());
+        other.handle(pair.now, Input::Datagram(&mut arriving));
+    }
+    for _ in 0..10 {
+        other.open(pair.now, claimed, PORT).expect("a port");
+    }
+    while other.poll_transmit(pair.now, &mut out) {
+        pair.inject(1, path(1), &out.to_vec());
+    }
+    pair.run_for(Duration::from_secs(30));
+
+    let bytes = |from: usize, at: fn(&PathAddress) -> SocketAddr| -> usize {
+        let of = |seen: &&Seen| seen.from == from && at(&seen.path) == address(VICTIM);
+        pair.log.iter().filter(of).map(|seen| seen.bytes.len()).sum()
+    };
+    let came = asked + bytes(0, |path| path.local);
+    let went = bytes(1, |path| path.remote);
+    assert!(went <= 3 * came, "{went} for {came}");
 }
