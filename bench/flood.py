@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A receiver beside floods: who is established, who is new, what it costs; writes docs/results/flood.md.
+"""A receiver beside floods: established peers, new peers, what it costs; writes docs/results/flood.md.
 
 usage: bench/flood.py [--restp PROGRAM] [--flood PROGRAM] [--rounds N] [--tries N] [--megabytes N] [--page FILE]
 
@@ -7,7 +7,7 @@ Established: a sealed transfer crosses an emulated path of 100 Mbit/s and 10 ms,
 processor that limits it when nothing else happens; the flood goes straight to the receiver's socket. Making a flood takes a
 processor: the flooder is held to the last one, and one kind of round lets it send to a socket that nobody reads, which
 shows what the machine has left for everybody. Rounds alternate between the kinds, so that the load of the machine meets
-all alike. Newcomers: while a flood goes on, one small transfer after the other, each by a sender with a new key that was
+all alike. New peers: while a flood goes on, one small transfer after the other, each by a sender with a new key that was
 never there. Forged packets carry the connection id of the transfer, which is read off the wire: that takes root.
 """
 
@@ -40,7 +40,7 @@ KINDS = {
     "any bytes": ("junk", 0, REQUESTS),
 }
 BESIDE = "Hello (IK) to a socket that nobody reads"
-NEWCOMERS = ["no flood", *list(KINDS)[2:8]]
+NEW_PEERS = ["no flood", *list(KINDS)[2:8]]
 SPOOFED = list(KINDS)[2:5]
 PACKETS = {
     "none": None,
@@ -50,7 +50,7 @@ PACKETS = {
     "SYNs without a seal, which the kernel drops": ("plain", 0, FORGED),
 }
 UNREAD, SEEN = list(PACKETS)[1:3]
-NEWCOMER_BYTES, IN_TIME_S, PATIENCE_S = 100_000, 3.0, 20
+NEW_PEER_BYTES, IN_TIME_S, TIMEOUT_S = 100_000, 3.0, 20
 PINNED = ["taskset", "-c", str(os.cpu_count() - 1)]
 
 
@@ -169,7 +169,7 @@ def receive(options: argparse.Namespace, folder: Path) -> list[str]:
     return [options.restp, "recv", "--json", "--listen", "127.0.0.1:0", "--dir", str(folder / "received")]
 
 
-def newcomers(options: argparse.Namespace, kind: str, folder: Path) -> dict:
+def new_peers(options: argparse.Namespace, kind: str, folder: Path) -> dict:
     """Small transfers during one flood: how long each took from the start of its program to success told."""
     (folder / "received").mkdir()
     with ExitStack() as stack:
@@ -183,14 +183,14 @@ def newcomers(options: argparse.Namespace, kind: str, folder: Path) -> dict:
         for number in range(options.tries):
             home = folder / str(number)
             home.mkdir()
-            (home / f"small-{number}").write_bytes(os.urandom(NEWCOMER_BYTES))
+            (home / f"small-{number}").write_bytes(os.urandom(NEW_PEER_BYTES))
             begin = time.monotonic()
-            command = [options.restp, "send", "--json", "--timeout", f"{PATIENCE_S} s", str(home / f"small-{number}")]
+            command = [options.restp, "send", "--json", "--timeout", f"{TIMEOUT_S} s", str(home / f"small-{number}")]
             with Process([*command, started["ticket"]], home) as sender:
-                sender.child.communicate(timeout=3 * PATIENCE_S)
+                sender.child.communicate(timeout=3 * TIMEOUT_S)
                 seconds = time.monotonic() - begin
                 file = folder / "received" / f"small-{number}"
-                served = sender.child.returncode == 0 and file.stat().st_size == NEWCOMER_BYTES
+                served = sender.child.returncode == 0 and file.stat().st_size == NEW_PEER_BYTES
             after.append(seconds if served else float("inf"))
         watch.over.set()
         return {"rate": flood.rate if flood else 0, "after": sorted(after), "peak_kb": watch.peak_kb}
@@ -275,7 +275,7 @@ sudo python3 bench/flood.py
 {processors} processors for all; the flooder is held to the last one. The load of the machine was {load[0]:.1f} at the begin and
 {load[1]:.1f} at the end{busy}. Floods come from another address of 127.0.0.0/8 with each datagram, where nothing else is said.
 
-## Who is established
+## Established peers
 
 A sealed transfer of {options.megabytes} MB over an emulated path of 100 Mbit/s and 10 ms; once it is established, the flood
 arrives at the receiver's socket until it ends, {requests} a second if the machine can make so many. To see what that alone
@@ -288,7 +288,7 @@ receiver's memory at most, MiB | receiver's processors | transfers failed |
 
 Asked for: at least 80 % of the goodput without a flood: {goodput}.
 
-## Who is new
+## New peers
 
 During a flood one transfer of 100 kB after the other, {options.tries} in all, each by a sender with a new key that was never
 there: seconds from the start of its program until it says that all has arrived.
@@ -297,7 +297,7 @@ there: seconds from the start of its program until it says that all has arrived.
 |---|---|---|---|---|---|---|
 {comers}
 
-Asked for: 95 % within 3 s, of each of the three kinds of invented requests: {served}. While strangers send more than 16 000
+Asked for: 95 % within 3 s, of each of the three kinds of invented requests: {served}. While unknown peers send more than 16 000
 datagrams a second they take turns of a quarter of a second, and those with a proof of their address among themselves
 ([`ring.rs`](../../crates/restp/src/socket/screen/ring.rs)); a sender repeats its request often enough to meet its turn, and the kernel
 drops what else comes ([`program.rs`](../../crates/restp/src/socket/screen/program.rs)).
@@ -330,9 +330,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
         new = {}
-        for number, kind in enumerate(NEWCOMERS):
+        for number, kind in enumerate(NEW_PEERS):
             (top / f"new-{number}").mkdir()
-            new[kind] = newcomers(options, kind, top / f"new-{number}")
+            new[kind] = new_peers(options, kind, top / f"new-{number}")
             print(kind, new[kind], f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         forged = paired(options, PACKETS, 2 * options.rounds, top)
         flooded = paired(options, KINDS, options.rounds, top)

@@ -82,7 +82,7 @@ enum Sending {
 }
 
 impl<M: Machine> Driver<M> {
-    /// `gate`: what tells strangers from others, if the machine does.
+    /// `gate`: what tells unknown peers from others, if the machine does.
     pub(crate) fn new(shared: Arc<Shared<M>>, gate: Option<Gate>) -> Self {
         let (clock, sockets) = {
             let core = shared.lock();

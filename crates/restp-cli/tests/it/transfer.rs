@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{PATIENCE, Receiver, Running, content, emulate, names, restp, wait_until, write};
+use crate::common::{Receiver, Running, TIMEOUT, content, emulate, names, restp, wait_until, write};
 use bytes::Bytes;
 use nix::sys::signal::Signal;
 use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Preset, Trust};
@@ -181,7 +181,7 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
     // Without connections there is no end that could be announced: the receiver forgets the sender.
     let _datagrams = knock(Preset::named("unrel").unwrap().composition()).await;
     let frames = Composition::from_pairs(Composition::default(), [("framing", "fixed")]).unwrap();
-    let reason = timeout(PATIENCE, knock(frames).await.closed()).await;
+    let reason = timeout(TIMEOUT, knock(frames).await.closed()).await;
     assert_eq!(reason, Ok(CloseReason::Reset));
     assert!(receiver.names().is_empty());
     // Nothing of them is left: the receiver has no unfinished transfer to complain of.

@@ -7,7 +7,7 @@
 //! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
 //! | `outbox` | datagrams of one path packed into one buffer and one call |
-//! | `screen` | whose turn it is while strangers send too much |
+//! | `screen` | whose turn it is while unknown peers send too much |
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
 
@@ -55,7 +55,7 @@ pub struct SocketStats {
     pub received_datagrams: u64,
     /// Calls that brought them.
     pub receive_calls: u64,
-    /// Datagrams not handed on: empty, from port 0, where no answer can go, or of strangers in a flood whose turn it is not;
+    /// Datagrams not handed on: empty, from port 0, where no answer can go, or of unknown peers in a flood whose turn it is not;
     /// of these the kernel drops most before.
     pub receive_drops: u64,
     /// Errors reported by receiving.

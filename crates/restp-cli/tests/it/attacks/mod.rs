@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{FOR_EVER, PATIENCE, Receiver, restp, says, wait_until, write};
+use crate::common::{FOR_EVER, Receiver, TIMEOUT, restp, says, wait_until, write};
 use crate::transfer::{SERVICE_PORT, answers, offer};
 use bytes::Bytes;
 use restp::{CloseReason, Composition, Endpoint, EndpointConfig, Trust};
@@ -53,7 +53,7 @@ async fn who_connects_again_and_again_leaves_places_to_others() {
     }
     // The receiver accepts them in their order.
     let one_more = greedy.connect(address, SERVICE_PORT).await.unwrap();
-    let refused = timeout(PATIENCE, one_more.recv())
+    let refused = timeout(TIMEOUT, one_more.recv())
         .await
         .unwrap()
         .expect("an answer");
@@ -88,7 +88,7 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
         }
     };
     tokio::select! {
-        ended = timeout(PATIENCE, connection.closed()) => assert_eq!(ended, Ok(CloseReason::Reset)),
+        ended = timeout(TIMEOUT, connection.closed()) => assert_eq!(ended, Ok(CloseReason::Reset)),
         () = dripping => panic!("he is broken off before the end"),
     }
     wait_until("what had arrived is removed", || receiver.names().is_empty());

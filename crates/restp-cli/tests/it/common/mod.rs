@@ -17,7 +17,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Until a process must have done what it was asked for, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// For ends whose `--timeout` must not be what ends them: longer than a test waits.
 pub const FOR_EVER: [&str; 2] = ["--timeout", "1 h"];
@@ -129,7 +129,7 @@ impl Running {
 
     /// Waits for its end.
     pub fn end(self) -> Ended {
-        self.end_within(PATIENCE)
+        self.end_within(TIMEOUT)
     }
 
     /// Waits for its end, which must come within `limit`.
@@ -280,7 +280,7 @@ impl Line {
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(start.elapsed() < TIMEOUT, "{what}: not within {TIMEOUT:?}");
         pause(Duration::from_millis(10));
     }
 }

@@ -1,10 +1,11 @@
-//! A screen before a socket: while strangers send more than can be answered, only some of it comes in. Strangers are told by
-//! the first byte, those who have shown that they receive at their address by a tag in their requests
-//! (docs/protocol/sealed.md); both take turns, each in a ring of their own, so that a newcomer needs one turn among all who may be
-//! invented, and from then on one among those that are there. What is no part of any sealed conversation stays outside.
+//! A screen before a socket: while unknown peers send more than the host can answer, it admits only some of their datagrams. The
+//! first byte tells a datagram of an unknown peer, and a tag in a request tells who receives at its address
+//! (docs/protocol/sealed.md). Peers with a tag and peers without take turns, each kind in a ring of its own: a new peer waits for
+//! one turn among all sources, forged ones included, and from then on for one among those that have a tag. Once there was a
+//! flood, what is not sealed stays outside.
 //!
-//! Each datagram is judged behind the socket, and where the system takes such programs the kernel judges it before
-//! (`program.rs`): the answer is the same. As long as there is no flood nothing is kept out.
+//! The screen judges each datagram behind the socket. Where the system takes filters, the kernel applies the same rule before
+//! (`program.rs`). Without a flood the screen drops nothing.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod program;
@@ -67,7 +68,7 @@ impl Screen {
             && watch.delegates
             && let Err(error) = watch.delegate(socket)
         {
-            tracing::debug!(%error, "strangers are not screened by the kernel here");
+            tracing::debug!(%error, "the kernel takes no filter: unknown peers are screened behind the socket only");
             watch.delegates = false;
         }
     }

@@ -1,8 +1,10 @@
-//! Turns of sources. While too much arrives, sources stand in a ring, each where a keyed hash of its address and port puts it,
-//! and an arc of the ring is let in at a time, with all that it sends; the next turn is that of the arc behind it. Arcs are as long
-//! as what their sources sent the last time allows, and what brings too much ends at once, for as long as it would have lasted. So
-//! each source has its turn in each round, whatever others send, and who repeats a request in less than the time of a turn meets it: with chance for each
-//! datagram he would have none for most of a flood.
+//! Turns of sources. A keyed hash of its address and port gives each source a place in a ring. While too much arrives, the ring
+//! admits one arc at a time, with all that its sources send; the next turn is that of the arc behind it. The last round tells how
+//! many places fit into an arc. A turn that brings too much ends at once, and nobody is admitted for the rest of its time. So each
+//! source has its turn in each round, whatever others send, and a peer that retransmits its request more often than once a turn
+//! meets it. If chance decided for each datagram instead, it would be kept out for most of a flood.
+//!
+//! Memory and time do not depend on the number of sources: counters are kept for places, and a datagram touches one of them.
 
 use restp_base::time::{Duration, Time};
 

@@ -153,13 +153,13 @@ async fn the_kernel_keeps_out_whose_turn_it_is_not_and_lets_in_proofs_and_sessio
     }
 }
 
-/// A second of flood, `each_ms` datagrams from sources and of bytes that `next` gives; `newcomer` knocks every 200 ms. When it came
+/// A second of flood, `each_ms` datagrams from sources and of bytes that `next` gives; `new_peer` sends every 200 ms. When it came
 /// in for the first time, in ms.
 fn flooded(
     screen: &mut Screen,
     from: u64,
     next: &mut dyn FnMut() -> (Vec<u8>, SocketAddr),
-    newcomer: (&[u8], SocketAddr),
+    new_peer: (&[u8], SocketAddr),
 ) -> Option<u64> {
     let mut first = None;
     for at in from..from + 3_000 {
@@ -168,7 +168,7 @@ fn flooded(
             let (bytes, source) = next();
             screen.admits(&bytes, source);
         }
-        if first.is_none() && at % 200 == 50 && screen.admits(newcomer.0, newcomer.1) {
+        if first.is_none() && at % 200 == 50 && screen.admits(new_peer.0, new_peer.1) {
             first = Some(at - from);
         }
     }
@@ -176,17 +176,17 @@ fn flooded(
 }
 
 #[test]
-fn a_newcomer_meets_its_turn_in_a_flood_of_invented_sources_and_then_its_proof_goes_in_at_once() {
+fn a_new_peer_meets_its_turn_in_a_flood_of_invented_sources_and_then_its_proof_goes_in_at_once() {
     let (mut host, mut dice) = (host(), Stream::named(2, "screen"));
     for try_ in 0..20_u64 {
         let mut screen = Screen::new(Some(host.gate().clone()));
-        let newcomer = source(&mut dice);
+        let new_peer = source(&mut dice);
         let invented = &mut || (unproved(), source(&mut dice));
-        flooded(&mut screen, 0, invented, (&[], newcomer));
-        let first = flooded(&mut screen, 3_000, invented, (&unproved(), newcomer));
+        flooded(&mut screen, 0, invented, (&[], new_peer));
+        let first = flooded(&mut screen, 3_000, invented, (&unproved(), new_peer));
         assert!(first.is_some_and(|first| first <= 2_050), "{first:?}, try {try_}");
-        let proof = proved(&mut host, ms(6_000), newcomer);
-        let then = flooded(&mut screen, 6_000, invented, (&proof, newcomer));
+        let proof = proved(&mut host, ms(6_000), new_peer);
+        let then = flooded(&mut screen, 6_000, invented, (&proof, new_peer));
         assert_eq!(then, Some(50), "a proof is never kept out by those without");
     }
 }
@@ -203,18 +203,18 @@ fn who_has_a_proof_and_sends_without_end_keeps_out_nobody() {
                 .iter()
                 .map(|liar| (proved(&mut host, Time::ZERO, *liar), *liar));
             let proofs: Vec<_> = proofs.collect();
-            let newcomer = source(&mut dice);
+            let new_peer = source(&mut dice);
             let mut screen = Screen::new(Some(host.gate().clone()));
             let mut turn = 0;
             let liars = &mut || {
                 turn += 1;
                 proofs[turn % proofs.len()].clone()
             };
-            flooded(&mut screen, 0, liars, (&[], newcomer));
-            let first = flooded(&mut screen, 3_000, liars, (&unproved(), newcomer));
+            flooded(&mut screen, 0, liars, (&[], new_peer));
+            let first = flooded(&mut screen, 3_000, liars, (&unproved(), new_peer));
             assert_eq!(first, Some(50), "who has no proof yet stands in another ring");
-            let proof = proved(&mut host, ms(6_000), newcomer);
-            let then = flooded(&mut screen, 6_000, liars, (&proof, newcomer));
+            let proof = proved(&mut host, ms(6_000), new_peer);
+            let then = flooded(&mut screen, 6_000, liars, (&proof, new_peer));
             kept_out += u32::from(then.is_none_or(|then| then > 2_050));
         }
         assert!(kept_out <= 1, "{kept_out} of 20 beside {sources}");
@@ -226,18 +226,18 @@ fn what_is_not_sealed_keeps_out_nobody_and_sessions_go_on() {
     let host = host();
     let mut dice = Stream::named(4, "screen");
     let mut screen = Screen::new(Some(host.gate().clone()));
-    let newcomer = source(&mut dice);
+    let new_peer = source(&mut dice);
     let plain = &mut || (vec![0; 30], source(&mut dice));
-    flooded(&mut screen, 0, plain, (&[], newcomer));
-    let first = flooded(&mut screen, 3_000, plain, (&unproved(), newcomer));
+    flooded(&mut screen, 0, plain, (&[], new_peer));
+    let first = flooded(&mut screen, 3_000, plain, (&unproved(), new_peer));
     assert_eq!(first, Some(50));
     let watch = screen.0.as_mut().unwrap();
     (watch.tagged, watch.others) = (
         Ring::of(Arc { begin: 0, length: 0 }),
         Ring::of(Arc { begin: 0, length: 0 }),
     );
-    assert!(screen.admits(&[0xC0; 40], newcomer) && screen.admits(&[0xEF; 40], newcomer));
-    assert!(!screen.admits(&unproved(), newcomer));
+    assert!(screen.admits(&[0xC0; 40], new_peer) && screen.admits(&[0xEF; 40], new_peer));
+    assert!(!screen.admits(&unproved(), new_peer));
 }
 
 #[test]

@@ -414,9 +414,9 @@ async fn a_flood_from_everywhere_costs_an_established_transfer_nothing_but_time(
     assert_eq!(stats.overflowed, 0, "{stats:?}");
 }
 
-/// Far more strangers than a receiver has time for: the kernel lets in some of them, a newcomer among those sooner or later.
+/// More requests than a receiver has time for: the kernel admits some of them, and sooner or later those of a new peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newcomer_gets_in_while_the_flood_lasts() {
+async fn a_new_peer_gets_in_while_the_flood_lasts() {
     let server = server("default");
     let target = server.local_addr();
     // At most 30 000 a second: three times what comes in.
@@ -441,15 +441,15 @@ async fn a_newcomer_gets_in_while_the_flood_lasts() {
     }
     let config = EndpointConfig::new(composition.check().expect("valid"));
     let client = Endpoint::bind(loopback(), config, Trust::Anybody).expect("loopback");
-    let newcomer = within("connect", async {
+    let new_peer = within("connect", async {
         loop {
             if let Ok(connection) = client.connect(target, PORT).await {
                 return connection;
             }
         }
     });
-    let newcomer = newcomer.await;
+    let new_peer = new_peer.await;
     flood.abort();
     let accepted = within("accept", server.accept()).await.expect("running");
-    there_and_back((newcomer, accepted), noise(50_000)).await;
+    there_and_back((new_peer, accepted), noise(50_000)).await;
 }
