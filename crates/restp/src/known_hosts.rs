@@ -1,5 +1,6 @@
-//! Keys of hosts by the name under which they were first met: `restp/known_peers`, one line each, beside the user's key. To
-//! lose a line is to believe anybody under that name once more, so processes that write at the same time keep each other's.
+//! Keys of hosts by the address at which they were first met: `restp/known_peers`, one line each, beside the user's key. To
+//! lose a line is to believe anybody at that address once more, so processes that write at the same time keep each other's, and a
+//! line that is no address and key is an error.
 //!
 //! ```text
 //! 192.0.2.1 jbswy3dp…            whatever its port: a receiver takes a free one each time it starts
@@ -10,7 +11,7 @@ use crate::files;
 use restp_seal::PublicKey;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
@@ -21,15 +22,12 @@ const MAX_HOSTS: usize = 8192;
 /// Longest file that is read: more than as many hosts take.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Longest name: that of a host (RFC 1035 §2.3.4) and a port.
-const MAX_NAME: usize = 255 + 6;
-
 /// Why keys of hosts cannot be looked up or remembered. To go on without them would be to believe anybody.
 #[derive(Debug, Error)]
 pub enum KnownHostsError {
     /// Nothing says where this user keeps files.
     #[error(
-        "neither XDG_DATA_HOME nor HOME says where known hosts are kept; set one of them, or say the key that is expected"
+        "neither XDG_DATA_HOME nor HOME says where known hosts are kept; set one of them, or say the key that is expected (a ticket has it)"
     )]
     NoPlace,
     /// The file cannot be read.
@@ -52,8 +50,8 @@ pub enum KnownHostsError {
     },
     /// The file cannot be written.
     #[error(
-        "{}: {source}; the key {key} of {name} cannot be remembered: make the file one that you can write, or say the key that \
-         is expected", .path.display()
+        "{}: {source}; the key {key} of {name} cannot be remembered: {way}, or say the key that is expected \
+         (a ticket has it)", .path.display(), way = way_to_write(.source)
     )]
     Unwritable {
         /// The file.
@@ -83,6 +81,13 @@ pub enum KnownHostsError {
     },
 }
 
+fn way_to_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there",
+        _ => "make the file one that you can write",
+    }
+}
+
 fn way_out(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => "make it readable for you, or move it away",
@@ -106,8 +111,10 @@ struct State {
     met: Vec<Line>,
 }
 
-/// A name and a key.
-type Line = (String, PublicKey);
+type Line = (Name, PublicKey);
+
+/// A host whatever its port, or one port of it. IPv4 addresses have their own form, not that of IPv6.
+type Name = (IpAddr, Option<u16>);
 
 impl KnownHosts {
     /// Those of this user, which the command line uses as well.
@@ -159,10 +166,10 @@ impl KnownHosts {
     /// When another process has met another key there, which stays, or the file cannot be changed.
     pub fn learn(&self, address: SocketAddr, key: PublicKey) -> Result<(), KnownHostsError> {
         let path = self.path();
-        let name = name_of(address);
+        let name = (address.ip().to_canonical(), None);
         let unwritable = |source| KnownHostsError::Unwritable {
             path: path.to_owned(),
-            name: name.clone(),
+            name: text_of(name),
             key,
             source,
         };
@@ -175,18 +182,18 @@ impl KnownHosts {
                 Some(kept) => {
                     return Err(Failed::Refused(KnownHostsError::Conflict {
                         path: path.to_owned(),
-                        name: name.clone(),
+                        name: text_of(name),
                         met: key,
                         kept,
                     }));
                 }
-                None => lines.push((name.clone(), key)),
+                None => lines.push((name, key)),
             }
-            let surplus = lines.len().saturating_sub(MAX_HOSTS);
-            known = lines.split_off(surplus);
+            keep_latest(&mut lines);
+            known = lines;
             let text: String = known
                 .iter()
-                .map(|(name, key)| format!("{name} {key}\n"))
+                .map(|(name, key)| format!("{} {key}\n", text_of(*name)))
                 .collect();
             Ok(text.into_bytes().into())
         })
@@ -197,12 +204,14 @@ impl KnownHosts {
         let mut state = self.state();
         state.lines = known;
         state.met.push((name, key));
+        keep_latest(&mut state.met);
         Ok(())
     }
 
     /// The hosts that were met for the first time since the last call, and are remembered now.
     pub fn take_met(&self) -> Vec<(String, PublicKey)> {
-        std::mem::take(&mut self.state().met)
+        let met = std::mem::take(&mut self.state().met);
+        met.into_iter().map(|(name, key)| (text_of(name), key)).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -222,15 +231,23 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Under which the host at `address` is remembered.
-fn name_of(address: SocketAddr) -> String {
-    address.ip().to_canonical().to_string()
+fn keep_latest(lines: &mut Vec<Line>) {
+    lines.drain(..lines.len().saturating_sub(MAX_HOSTS));
+}
+
+fn text_of((ip, port): Name) -> String {
+    port.map_or_else(|| ip.to_string(), |port| SocketAddr::new(ip, port).to_string())
 }
 
 fn key_of(lines: &[Line], address: SocketAddr) -> Option<PublicKey> {
-    let of = |name: &str| lines.iter().find(|(known, _)| known == name).map(|(_, key)| *key);
-    let port = SocketAddr::new(address.ip().to_canonical(), address.port());
-    of(&port.to_string()).or_else(|| of(&name_of(address)))
+    let of = |port| {
+        let name = (address.ip().to_canonical(), port);
+        lines
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, key)| *key)
+    };
+    of(Some(address.port())).or_else(|| of(None))
 }
 
 fn parse_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, KnownHostsError> {
@@ -247,10 +264,7 @@ fn parse_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, KnownHostsError> 
             let is_text = !words.contains(|c: char| c == char::REPLACEMENT_CHARACTER || c.is_control());
             damaged(if is_text { NO_LINE } else { NO_TEXT })
         })?;
-        if names
-            .insert(name.clone(), key)
-            .is_some_and(|before| before != key)
-        {
+        if names.insert(name, key).is_some_and(|before| before != key) {
             return Err(damaged(CONTRADICTION));
         }
         lines.push((name, key));
@@ -258,196 +272,24 @@ fn parse_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, KnownHostsError> 
     Ok(lines)
 }
 
-const NO_LINE: &str = "not a name and a key; correct or remove the line";
+const NO_LINE: &str = "not an address and a key; correct or remove the line";
 const NO_TEXT: &str = "the file is damaged there, it is not text; correct or remove the line, or move the file away to trust on \
                        first use again";
 const CONTRADICTION: &str =
-    "another key than in a line before it, of the same name; remove the wrong one of them";
+    "another key than in a line before it, of the same address; remove the wrong one of them";
 
 fn parse(line: &str) -> Option<Line> {
     let (name, key) = line.split_once(' ')?;
-    let is_of_names = |c: char| c.is_ascii_alphanumeric() || ".:-_[]".contains(c);
-    let is_name = (1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_of_names);
+    let (ip, port) = match name.parse::<SocketAddr>() {
+        Ok(address) => (address.ip(), Some(address.port())),
+        Err(_) => (name.parse().ok()?, None),
+    };
     // Of exactly its length: a parser that trims would take what looks like another line.
-    (is_name && key.len() == PublicKey::TEXT)
-        .then(|| Some((name.to_owned(), key.parse().ok()?)))
+    (key.len() == PublicKey::TEXT)
+        .then(|| Some(((ip.to_canonical(), port), key.parse().ok()?)))
         .flatten()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
-mod tests {
-    use super::*;
-    use crate::Identity;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    fn address(host: u8, port: u16) -> SocketAddr {
-        SocketAddr::from(([10, 0, 0, host], port))
-    }
-
-    fn key() -> PublicKey {
-        Identity::fresh().unwrap().secret.public()
-    }
-
-    fn file() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("restp").join("known_peers");
-        (folder, path)
-    }
-
-    fn load(path: &Path) -> KnownHosts {
-        KnownHosts::load(path).unwrap()
-    }
-
-    #[test]
-    fn a_known_host_stays_known_whatever_its_port_and_in_a_file_of_its_owner() {
-        let (_folder, path) = file();
-        let (hosts, key) = (load(&path), key());
-        assert_eq!(hosts.key_of(address(1, 1)), None);
-        hosts.learn(address(1, 1), key).unwrap();
-        hosts.learn(address(1, 1), key).unwrap();
-        for hosts in [hosts.clone(), load(&path)] {
-            assert_eq!(hosts.key_of(address(1, 1)), Some(key));
-            assert_eq!(hosts.key_of(address(1, 2)), Some(key), "as it starts again");
-            assert_eq!(hosts.key_of(address(2, 1)), None);
-        }
-        assert_eq!(hosts.take_met().len(), 2);
-        assert_eq!(hosts.take_met(), []);
-        assert_eq!(fs::read_to_string(&path).unwrap(), format!("10.0.0.1 {key}\n"));
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-    }
-
-    #[test]
-    fn a_line_of_one_port_comes_before_that_of_the_host() {
-        let (host, port) = (key(), key());
-        let text =
-            format!("10.0.0.1 {host}\n10.0.0.1:9 {port}\n2001:db8::1 {host}\n[2001:db8::1]:9 {port}\n");
-        let hosts = KnownHosts::parse("known_peers".into(), text.as_bytes()).unwrap();
-        for ip in ["10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1"] {
-            let of = |port| hosts.key_of(SocketAddr::new(ip.parse().unwrap(), port));
-            assert_eq!((of(8), of(9)), (Some(host), Some(port)), "{ip}");
-        }
-    }
-
-    #[test]
-    fn processes_that_began_together_keep_what_each_other_learnt() {
-        let (_folder, path) = file();
-        let key = key();
-        std::thread::scope(|scope| {
-            for thread in 0..8 {
-                let hosts = load(&path);
-                scope.spawn(move || {
-                    for host in 0..8 {
-                        hosts.learn(address(thread * 8 + host, 1), key).unwrap();
-                    }
-                });
-            }
-        });
-        let after = load(&path);
-        assert!((0..64).all(|host| after.key_of(address(host, 1)) == Some(key)));
-        let entries = fs::read_dir(path.parent().unwrap()).unwrap();
-        assert_eq!(
-            entries.count(),
-            2,
-            "it and its lock: nothing half written is left"
-        );
-    }
-
-    #[test]
-    fn a_line_that_the_user_removes_meanwhile_stays_removed() {
-        let (_folder, path) = file();
-        let hosts = load(&path);
-        hosts.learn(address(1, 1), key()).unwrap();
-        fs::write(&path, "").unwrap();
-        hosts.learn(address(2, 1), key()).unwrap();
-        assert_eq!(load(&path).key_of(address(1, 1)), None);
-    }
-
-    #[test]
-    fn another_key_that_another_process_met_meanwhile_is_not_overwritten() {
-        let (_folder, path) = file();
-        let (first, second) = (load(&path), load(&path));
-        let (one, two) = (key(), key());
-        first.learn(address(1, 1), one).unwrap();
-        let conflict = second.learn(address(1, 2), two).unwrap_err();
-        let sentence = conflict.to_string();
-        assert!(sentence.contains("IS IN DOUBT") && sentence.contains(&one.to_string()));
-        assert!(sentence.contains(&two.to_string()) && second.take_met().is_empty());
-        assert_eq!(load(&path).key_of(address(1, 1)), Some(one));
-        fs::write(&path, "rubbish\n").unwrap();
-        let damaged = second.learn(address(2, 1), two).unwrap_err();
-        assert!(damaged.to_string().contains("line 1"), "{damaged}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "rubbish\n");
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_is_an_error_with_the_key() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("restp"), "a file").unwrap();
-        let (path, key) = (folder.path().join("restp").join("known_peers"), key());
-        let hosts = KnownHosts::parse(path, &[]).unwrap();
-        let sentence = hosts.learn(address(1, 1), key).unwrap_err().to_string();
-        assert!(sentence.contains(&key.to_string()) && sentence.contains("cannot be remembered"));
-        assert_eq!(hosts.key_of(address(1, 1)), None);
-    }
-
-    #[test]
-    fn the_hosts_met_first_are_forgotten_first() {
-        let (_folder, path) = file();
-        let key = key();
-        let many = (1..).take(MAX_HOSTS);
-        let text: String = many.map(|port| format!("{} {key}\n", address(1, port))).collect();
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        load(&path).learn(address(2, 1), key).unwrap();
-        let after = load(&path);
-        assert_eq!(
-            (after.key_of(address(1, 1)), after.state().lines.len()),
-            (None, MAX_HOSTS)
-        );
-        assert_eq!(after.key_of(address(2, 1)), Some(key));
-    }
-
-    #[test]
-    fn damage_is_an_error_at_a_line() {
-        let (one, two) = (key(), key());
-        let good = format!("10.0.0.1:1 {one}\n");
-        let cases: [(Vec<u8>, &str); 9] = [
-            (b"\xff\xfe\x00".to_vec(), "the file is damaged there"),
-            (b"10.0.0.1:2 \0\0\0\n".to_vec(), "move the file away"),
-            (
-                format!("10.0.0.2 {one}\r\n{one}").into_bytes(),
-                "not a name and a key",
-            ),
-            (b"\n".to_vec(), "not a name and a key"),
-            (format!(" {one}").into_bytes(), "not a name and a key"),
-            (format!("10.0.0.2  {one}").into_bytes(), "not a name and a key"),
-            (
-                format!("10.0.0.2 {one} {one}").into_bytes(),
-                "not a name and a key",
-            ),
-            (
-                format!("{} {one}", "a".repeat(300)).into_bytes(),
-                "not a name and a key",
-            ),
-            (format!("10.0.0.1:1 {two}").into_bytes(), "another key"),
-        ];
-        for (damage, what) in cases {
-            let bytes = [good.as_bytes(), &damage].concat();
-            let sentence = KnownHosts::parse("known_peers".into(), &bytes)
-                .unwrap_err()
-                .to_string();
-            assert!(sentence.starts_with("known_peers, line "), "{sentence}");
-            assert!(
-                sentence.contains(what) && !sentence.contains("readable"),
-                "{sentence}"
-            );
-        }
-        let (_folder, path) = file();
-        fs::create_dir_all(&path).unwrap();
-        let sentence = KnownHosts::load(&path).unwrap_err().to_string();
-        assert!(sentence.contains("it is a directory; move it away"), "{sentence}");
-    }
-}
+mod tests;
