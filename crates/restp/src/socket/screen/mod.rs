@@ -110,11 +110,21 @@ impl Watch {
     fn delegate(&self, socket: &tokio::net::UdpSocket) -> std::io::Result<()> {
         let steps = program::program(&self.keys, self.tagged.arc(), self.others.arc());
         let filter: Vec<socket2::SockFilter> = steps.into_iter().map(Into::into).collect();
-        socket2::SockRef::from(socket).attach_filter(&filter)
+        attach(socket, &filter)
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn delegate(&self, _: &tokio::net::UdpSocket) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
+}
+
+/// Gives the kernel `filter` in the place of the one before. When the kernel refuses, it has none: the one before would admit an old
+/// turn for ever, and nobody else.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn attach(socket: &tokio::net::UdpSocket, filter: &[socket2::SockFilter]) -> std::io::Result<()> {
+    let socket = socket2::SockRef::from(socket);
+    socket.attach_filter(filter).inspect_err(|_| {
+        let _ = socket.detach_filter(); // there may be none
+    })
 }

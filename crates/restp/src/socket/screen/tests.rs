@@ -175,6 +175,22 @@ fn flooded(
     first
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_filter_that_the_kernel_refuses_leaves_no_old_one_behind() {
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut watch = watch(&host());
+    watch.others = Ring::of(Arc { begin: 0, length: 0 });
+    watch.delegate(&socket).unwrap();
+    peer.send_to(&unproved(), socket.local_addr().unwrap()).unwrap();
+    assert!(attach(&socket, &[]).is_err(), "an empty one");
+    peer.send_to(&[0x80; 30], socket.local_addr().unwrap()).unwrap();
+    let mut buffer = [0; 50];
+    let received = tokio::time::timeout(std::time::Duration::from_secs(10), socket.recv(&mut buffer));
+    assert_eq!(received.await.expect("no filter").unwrap(), 30, "the second only");
+}
+
 #[test]
 fn a_new_peer_meets_its_turn_in_a_flood_of_invented_sources_and_then_its_proof_goes_in_at_once() {
     let (mut host, mut dice) = (host(), Stream::named(2, "screen"));
