@@ -121,6 +121,10 @@ Examples:
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone
 
+A ticket holds the receiver's public key. An address alone does not: the key that answers there
+first is believed and kept in restp/known_peers, under XDG_DATA_HOME or ~/.local/share, and no
+other one is accepted there later.
+
 `restp profiles` lists profiles, services and choices.";
 
 #[derive(Debug, Args)]

@@ -283,9 +283,9 @@ fn unknown_transport(name: &str) -> String {
     let names: Vec<String> = rivals
         .chain(Witness::NAMES.map(str::to_owned))
         .chain(PRESETS.iter().map(|preset| format!("restp:{}", preset.name)))
+        .chain(["restp:FILE.toml (a profile of your own)".to_owned()])
         .collect();
     unknown("transport", name, names.iter().map(String::as_str))
-        + ", or restp:FILE.toml with a profile of your own"
 }
 
 #[cfg(test)]
@@ -301,12 +301,12 @@ mod tests {
     fn names_that_do_not_exist_are_answered_with_those_that_do() {
         let message = refused("rstp:unrel", &[]).message;
         assert!(
-            message.contains("udp, ") && message.contains("did you mean \"restp:unrel\"?"),
+            message.contains("udp, ") && message.ends_with("did you mean \"restp:unrel\"?"),
             "{message}"
         );
         let message = refused("restp:unrell", &[]).message;
         assert!(
-            message.contains("3wh-arq") && message.contains("did you mean \"unrel\""),
+            message.contains("3wh-arq") && message.ends_with("did you mean \"unrel\"?"),
             "{message}"
         );
         let message = refused("restp:nowhere.toml", &[]).message;

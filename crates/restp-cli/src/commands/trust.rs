@@ -91,7 +91,7 @@ impl Trust {
     pub async fn doubt(&self, endpoint: &Endpoint) -> Failure {
         let said = |address| {
             note(format!(
-                "somebody says that {address} has another key; waiting 10 s whether the receiver answers all the same"
+                "somebody says that {address} has another key; waiting 10 s to see whether the receiver answers all the same"
             ));
         };
         let error = endpoint.other_key(&self.addresses, said).await;

@@ -79,8 +79,8 @@ type Pairs = Vec<(String, String)>;
 fn preset(name: &str) -> Result<Pairs, TransportError> {
     if Preset::named(name).is_none() {
         let names = PRESETS.iter().map(|preset| preset.name);
-        let message = unknown("preset", name, names) + ", or a profile file that ends in .toml";
-        return Err(TransportError::whole(message));
+        let file = ["a profile file that ends in .toml"];
+        return Err(TransportError::whole(unknown("preset", name, names.chain(file))));
     }
     Ok(vec![("preset".into(), name.into())])
 }

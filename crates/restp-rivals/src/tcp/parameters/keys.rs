@@ -1,6 +1,7 @@
 //! The keys that set a TCP, and what no TCP can do.
 
 use super::{TcpParameters, controls};
+use restp_base::names::hint;
 use restp_base::units;
 use restp_services::ack::{Acknowledgement, Detail, NakEmission, NakMode, PositiveParameters, Schedule};
 use restp_services::congestion::{CommonParams, CongestionChoice, Growth, HyStartChoice};
@@ -245,8 +246,9 @@ pub(crate) fn named<T: Clone>(key: &str, value: &str, choices: &[(&str, T)]) -> 
         Some((_, choice)) => Ok(choice.clone()),
         None => {
             let message = format!(
-                "\"{value}\" is no choice for {key}; write one of: {}",
-                names.join(", ")
+                "\"{value}\" is no choice for {key}; write one of: {}{}",
+                names.join(", "),
+                hint(value, names.iter().copied())
             );
             Err(error(key, message))
         }

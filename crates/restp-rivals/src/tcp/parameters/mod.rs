@@ -178,12 +178,15 @@ impl TcpParameters {
         let choices: Vec<_> = current_controls()
             .map(|(name, choice)| (name, TcpParameters::current(choice)))
             .collect();
-        let known = |error: ParameterError| match DETAILS.iter().find(|(detail, _)| *detail == name) {
-            Some(_) => keys::error(
-                "transport",
-                format!("every tcp has SACK; for what \"{name}\" was, write classic-tcp:{name}"),
-            ),
-            None => error,
+        let known = |error: ParameterError| {
+            let way_out = match name {
+                "bbr" => "there are two versions of bbr; write tcp:bbr1, as in Linux, or tcp:bbr3".to_owned(),
+                _ if DETAILS.iter().any(|(detail, _)| *detail == name) => {
+                    format!("every tcp has SACK; for what \"{name}\" was, write classic-tcp:{name}")
+                }
+                _ => return error,
+            };
+            keys::error("transport", way_out)
         };
         named("transport", name, &choices).map_err(known)?.with(set)
     }

@@ -145,9 +145,11 @@ fn a_current_tcp_is_named_by_its_congestion_control_alone() {
     assert!(error.message.contains("classic-tcp:snack"), "{error}");
     let error = TcpParameters::from_pairs("bbr", &[]).expect_err("which one?");
     assert!(
-        error.message.contains("bbr1") && error.message.contains("bbr3"),
+        error.message.contains("write tcp:bbr1") && error.message.contains("tcp:bbr3"),
         "{error}"
     );
+    let error = TcpParameters::from_pairs("cubci", &[]).expect_err("a typo");
+    assert!(error.message.ends_with("did you mean \"cubic\"?"), "{error}");
     let error = TcpParameters::from_pairs("cubic", &[("lost-repeats", "timer")]).expect_err("contradiction");
     assert_eq!(error.key, "reordering", "{error}");
     assert!(TcpParameters::classic_names().any(|name| name == "snack"));
