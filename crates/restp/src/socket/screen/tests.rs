@@ -153,7 +153,7 @@ async fn the_kernel_keeps_out_whose_turn_it_is_not_and_lets_in_proofs_and_sessio
     }
 }
 
-/// A second of flood, `each_ms` datagrams from sources and of bytes that `next` gives; `new_peer` sends every 200 ms. When it came
+/// Three seconds of flood, 100 000 datagrams a second that `next` gives; `new_peer` sends every 200 ms. When it came
 /// in for the first time, in ms.
 fn flooded(
     screen: &mut Screen,
@@ -234,6 +234,51 @@ fn who_has_a_proof_and_sends_without_end_keeps_out_nobody() {
             kept_out += u32::from(then.is_none_or(|then| then > 2_050));
         }
         assert!(kept_out <= 1, "{kept_out} of 20 beside {sources}");
+    }
+}
+
+#[test]
+fn keys_of_a_new_minute_reach_the_kernel_before_the_next_turn() {
+    let (host, mut dice) = (host(), Stream::named(6, "screen"));
+    for (each_ms, is_flood) in [(0, false), (100, true)] {
+        let mut watch = watch(&host);
+        for at in 59_100..60_000 {
+            watch.turn(ms(at));
+            for _ in 0..each_ms {
+                watch.admits(&unproved(), source(&mut dice));
+            }
+        }
+        let arcs = (watch.tagged.arc(), watch.others.arc());
+        assert_eq!(watch.others.is_open(), !is_flood);
+        // Without a flood the kernel's program has no keys.
+        assert_eq!(watch.turn(ms(60_000)), is_flood);
+        assert_eq!(
+            (watch.tagged.arc(), watch.others.arc()),
+            arcs,
+            "no turn ends there"
+        );
+    }
+}
+
+#[test]
+fn the_end_of_a_flood_is_noticed_though_nothing_comes() {
+    let (mut host, mut dice) = (host(), Stream::named(7, "screen"));
+    for is_proved in [false, true] {
+        let mut screen = Screen::new(Some(host.gate().clone()));
+        let mut next = || {
+            let from = source(&mut dice);
+            let proof = is_proved.then(|| proved(&mut host, Time::ZERO, from));
+            (proof.unwrap_or_else(unproved), from)
+        };
+        flooded(&mut screen, 0, &mut next, (&[], ([192, 0, 2, 1], 1).into()));
+        let mut wakes = 0;
+        while let Some(at) = screen.wakes() {
+            screen.0.as_mut().unwrap().turn(at);
+            wakes += 1;
+            assert!(wakes < 100, "proved: {is_proved}");
+        }
+        let watch = screen.0.unwrap();
+        assert!(wakes > 0 && watch.tagged.is_open() && watch.others.is_open());
     }
 }
 
