@@ -51,7 +51,7 @@ pub use paths::Further;
 pub use seal::{Attack, Seal};
 pub use stage::Maker;
 pub use summary::Summary;
-pub use trace::{End, Ending, Record, Trace, What, Work};
+pub use trace::{End, Ending, Mark, Record, Trace, What, Work};
 pub use traffic::Traffic;
 
 use crate::run::in_order;

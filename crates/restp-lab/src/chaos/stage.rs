@@ -4,7 +4,7 @@ use super::adversary::{self, Adversary, Fate, Injection};
 use super::conversations::{Conversations, FIRST_PORT, Owner};
 use super::host::{self, Host};
 use super::ledger::{Ledger, Party, Saying};
-use super::trace::{Ending, Trace, What};
+use super::trace::{Ending, Mark, Trace, What};
 use super::{Case, CaseError, Side, liveness, network, paths};
 use crate::host::IP_HEADER_BYTES;
 use crate::traffic::PORT;
@@ -340,6 +340,7 @@ impl<'a> Wire<'a> {
             bytes: bytes.len(),
             reaches: adversary::reaches(self.case, from, path, now)
                 .filter(|_| from == Side::Client || carries_keys(&bytes)),
+            mark: Mark::of(&bytes),
         };
         trace.add(now, went);
         let Some(number) = host::path_of(self.case, from, path) else {

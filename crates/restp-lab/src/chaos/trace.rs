@@ -7,6 +7,7 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
+use restp_seal::packet::{ConnectionId, Packet};
 use std::net::SocketAddr;
 
 /// One run.
@@ -223,6 +224,8 @@ pub enum What {
         sealed: Option<Party>,
         /// It is a request with the proof that was asked for at this address.
         proof: bool,
+        /// What it shows of a session.
+        mark: Option<Mark>,
     },
     /// A sealed datagram left.
     Went {
@@ -234,9 +237,31 @@ pub enum What {
         bytes: usize,
         /// Who gets what is sent there, if it may carry keys.
         reaches: Option<Party>,
+        /// What it shows of a session.
+        mark: Option<Mark>,
     },
     /// What a seal did in one life of its machine.
     Worked(Work),
+}
+
+/// What anybody sees of the session that a sealed datagram is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It gives the keys of one to who asked under this name.
+    Answer(ConnectionId),
+    /// It is a packet for who calls the session so.
+    Packet(ConnectionId),
+}
+
+impl Mark {
+    /// That of these bytes.
+    pub fn of(sealed: &[u8]) -> Option<Mark> {
+        match Packet::parse(sealed)? {
+            Packet::Answer { to, .. } => Some(Mark::Answer(to)),
+            Packet::Data(header) if !header.early => Some(Mark::Packet(header.to)),
+            _ => None,
+        }
+    }
 }
 
 /// What a seal did in one life of its machine, and what it held at most.

@@ -5,7 +5,7 @@ use super::application::Application;
 use super::ledger::{Party, Saying};
 use super::stage::Wire;
 use super::tap::Note;
-use super::trace::{Trace, What, Work};
+use super::trace::{Mark, Trace, What, Work};
 use bytes::Bytes;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Head};
@@ -72,6 +72,7 @@ impl Watch {
             bytes: bytes.len(),
             sealed,
             proof,
+            mark: Mark::of(&bytes),
         };
         trace.add(now, came);
         packet.is_some_and(|header| header.early)

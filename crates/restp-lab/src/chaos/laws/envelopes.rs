@@ -1,11 +1,15 @@
 //! Whoever writes an address on an envelope: until somebody has shown that he is there, at most three times the bytes that
 //! came from it go to it (RFC 9000 §8.1). He has when he, having been sent something there, seals a packet that comes from
-//! there; or any packet, when there is no other address where he can have got the keys. Who shows the proof that went there has, too. Who dials sends to the addresses that it was told, and to no others.
+//! there. A packet from anywhere shows it, too, when there is no other address where he can have got its keys: those of a session
+//! are in its answer and nowhere else (the same: a packet protected with keys of the handshake confirms that its sender got
+//! what they were made of). Who shows the proof that went there has, too. Who dials sends to the addresses that it was told,
+//! and to no others.
 
 use super::evidence::{Evidence, Fault};
-use crate::chaos::trace::What;
+use crate::chaos::trace::{Mark, What};
 use crate::chaos::{Party, Side};
-use std::collections::BTreeMap;
+use restp_seal::packet::ConnectionId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// So many times what came from an address may be sent there.
@@ -21,49 +25,115 @@ struct Address {
     proved: bool,
 }
 
-/// `party` has sealed a packet. If there is but one address where it can have got what it needs for that, it was there.
-fn on_first_packet(addresses: &mut BTreeMap<SocketAddr, Address>, party: Party) {
-    let mut reached = addresses
-        .values_mut()
-        .filter(|address| address.reached == Some(party));
-    if let (Some(only), None) = (reached.next(), reached.next()) {
-        only.proved = true;
+/// The server's addresses, and which of them the keys of the client's sessions went to.
+#[derive(Default)]
+struct Addresses {
+    all: BTreeMap<SocketAddr, Address>,
+    /// Where each request of the client was answered so that it may have got the answer.
+    answered: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
+    /// Requests whose answers have come to the client.
+    come: BTreeSet<ConnectionId>,
+    /// Requests that each session of the client may have begun with: its name is sealed in the answer.
+    requests: BTreeMap<ConnectionId, BTreeSet<ConnectionId>>,
+}
+
+impl Addresses {
+    /// The client has sealed a packet of `session`. Before its first one the answer has come, and it is that of no other
+    /// session.
+    fn on_use(&mut self, session: ConnectionId) {
+        if self.requests.contains_key(&session) {
+            return;
+        }
+        let taken = |name: &ConnectionId| {
+            let mut certain = self.requests.values().filter(|names| names.len() == 1);
+            certain.any(|names| names.contains(name))
+        };
+        let names = self.come.iter().filter(|name| !taken(name)).copied().collect();
+        self.requests.insert(session, names);
+    }
+
+    /// Where `party` can have got the keys of `session`. What of a stranger's answers comes to him is not on record: of him
+    /// every address counts where he was reached.
+    fn sources(&self, party: Party, session: ConnectionId) -> BTreeSet<SocketAddr> {
+        if party == Party::Side(Side::Client) {
+            let requests = self.requests.get(&session).into_iter().flatten();
+            let places = requests.filter_map(|name| self.answered.get(name));
+            return places.flatten().copied().collect();
+        }
+        let reached = self
+            .all
+            .iter()
+            .filter(|(_, address)| address.reached == Some(party));
+        reached.map(|(remote, _)| *remote).collect()
+    }
+
+    /// A packet of `session` comes, which `party` has sealed.
+    fn on_packet(&mut self, party: Party, session: ConnectionId) {
+        let sources = self.sources(party, session);
+        if let (Some(only), 1) = (sources.first(), sources.len()) {
+            self.all.entry(*only).or_default().proved = true;
+        }
+    }
+
+    /// The server sends `bytes` to `to`, where `reaches` gets them. What is wrong with that?
+    fn on_sent(
+        &mut self,
+        to: SocketAddr,
+        bytes: usize,
+        reaches: Option<Party>,
+        mark: Option<Mark>,
+    ) -> Option<String> {
+        if let (Some(Mark::Answer(name)), Some(Party::Side(Side::Client))) = (mark, reaches) {
+            self.answered.entry(name).or_default().insert(to);
+        }
+        let address = self.all.entry(to).or_default();
+        address.went += bytes;
+        address.reached = address.reached.or(reaches);
+        (!address.proved && address.went > AMPLIFICATION * address.came).then(|| {
+            format!(
+                "{} bytes go to {to}, where nobody has shown to be, and {} came from there",
+                address.went, address.came
+            )
+        })
     }
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
-    let mut addresses: BTreeMap<_, Address> = BTreeMap::new();
+    let mut addresses = Addresses::default();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         match record.what {
-            What::Restarted { side: Side::Server } => addresses.clear(),
+            What::Restarted { side: Side::Server } => addresses = Addresses::default(),
+            What::Restarted { side: Side::Client } => addresses.come.clear(),
             What::Came {
                 to: Side::Server,
                 from,
                 bytes,
                 sealed,
                 proof,
+                mark,
             } => {
-                let address = addresses.entry(from).or_default();
+                let address = addresses.all.entry(from).or_default();
                 address.came += bytes;
                 address.proved |= proof || sealed.is_some() && address.reached == sealed;
-                if let Some(party) = sealed {
-                    on_first_packet(&mut addresses, party);
+                if let (Some(party), Some(Mark::Packet(session))) = (sealed, mark) {
+                    addresses.on_packet(party, session);
                 }
+            }
+            What::Came {
+                to: Side::Client,
+                mark: Some(Mark::Answer(name)),
+                ..
+            } => {
+                addresses.come.insert(name);
             }
             What::Went {
                 from: Side::Server,
                 to,
                 bytes,
                 reaches,
+                mark,
             } => {
-                let address = addresses.entry(to).or_default();
-                address.went += bytes;
-                address.reached = address.reached.or(reaches);
-                if !address.proved && address.went > AMPLIFICATION * address.came {
-                    let what = format!(
-                        "{} bytes go to {to}, where nobody has shown to be, and {} came from there",
-                        address.went, address.came
-                    );
+                if let Some(what) = addresses.on_sent(to, bytes, reaches, mark) {
                     return Err(Fault::at(index, what));
                 }
             }
@@ -78,6 +148,11 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                     format!("the client sends to {to}, which it was not told"),
                 ));
             }
+            What::Went {
+                from: Side::Client,
+                mark: Some(Mark::Packet(session)),
+                ..
+            } => addresses.on_use(session),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::chaos::seal::{Attack, Seal};
-use crate::chaos::trace::{Record, Work};
+use crate::chaos::trace::{Mark, Record, Work};
 use crate::chaos::{Fault, Party};
 use restp_base::time::Time;
 use std::net::SocketAddr;
@@ -103,6 +103,7 @@ fn what_goes_to_addresses_of_nobody_is_seen() {
         to,
         bytes,
         reaches: None,
+        mark: None,
     };
     breaks("envelopes", &sealed(), add(went(Side::Server, 1)));
     breaks("envelopes", &sealed(), add(went(Side::Client, 1)));
@@ -114,9 +115,66 @@ fn what_goes_to_addresses_of_nobody_is_seen() {
             bytes: 100,
             sealed: Some(Party::Liar),
             proof: false,
+            mark: None,
         };
         add(came)(trace);
     });
+}
+
+/// A packet from elsewhere shows where its client is if its session was answered at one address; one of another session, or of
+/// one that was answered at two, does not.
+#[test]
+fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
+    let hosts: [SocketAddr; 3] = [1, 2, 3].map(|host| ([10, 7, 7, host], 7).into());
+    let client = Some(Party::Side(Side::Client));
+    let came = |to, from, bytes, mark| What::Came {
+        to,
+        from,
+        bytes,
+        sealed: client.filter(|_| matches!(mark, Some(Mark::Packet(_)))),
+        proof: false,
+        mark,
+    };
+    let answered = |to, bytes, name: u8| What::Went {
+        from: Side::Server,
+        to,
+        bytes,
+        reaches: client,
+        mark: Some(Mark::Answer([name; 8])),
+    };
+    let session = Some(Mark::Packet([9; 8]));
+    let uses = What::Went {
+        from: Side::Client,
+        to: hosts[2],
+        bytes: 50,
+        reaches: Some(Party::Side(Side::Server)),
+        mark: session,
+    };
+    // Where the first request was answered, the second, and the bytes that go to the second host then.
+    let story = |of_second: u8, named: u8| {
+        vec![
+            came(Side::Server, hosts[0], 100, None),
+            came(Side::Server, hosts[1], 100, None),
+            answered(hosts[0], 100, 1),
+            answered(hosts[1], 100, of_second),
+            came(Side::Client, hosts[2], 100, Some(Mark::Answer([named; 8]))),
+            uses.clone(),
+            came(Side::Server, hosts[2], 50, session),
+            answered(hosts[1], 400, 2),
+        ]
+    };
+    let play = |records: Vec<What>| {
+        move |trace: &mut Trace| {
+            for what in records.into_iter().rev() {
+                add(what)(trace);
+            }
+        }
+    };
+    breaks("envelopes", &sealed(), play(story(2, 1)));
+    breaks("envelopes", &sealed(), play(story(1, 1)));
+    let (mut trace, _) = played(&sealed(), &endpoint);
+    play(story(2, 2))(&mut trace);
+    assert_eq!(judge(&sealed(), &trace), None);
 }
 
 #[test]
