@@ -190,7 +190,8 @@ fn marks_are_answered_once_per_window_of_data() {
     assert_eq!(story.write(3).send(), [5, 6, 7]);
     assert_eq!(mark(&mut story, 4), None);
     assert!(!story.sender.takes_window_reduced());
-    assert_eq!(mark(&mut story, 5), Some(4000), "a window later");
+    assert_eq!(mark(&mut story, 5), None, "5 says that the window was reduced");
+    assert_eq!(mark(&mut story, 6), Some(3000), "a window later");
     assert!(story.sender.takes_window_reduced());
 }
 
