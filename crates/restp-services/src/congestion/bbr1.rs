@@ -70,6 +70,8 @@ pub struct Bbr1 {
     in_episode: bool,
     /// The acknowledgement at hand came with losses.
     lost_bytes: u64,
+    /// What left before so much was delivered had no window to show the bandwidth with (tcp_sock.app_limited).
+    limited_until: u64,
     /// Sending begins again after a pause: no probe for the round trip, the pipe is empty.
     restarting: bool,
 }
@@ -103,6 +105,7 @@ impl Bbr1 {
             conserving: false,
             in_episode: false,
             lost_bytes: 0,
+            limited_until: 0,
             restarting: false,
         }
     }
@@ -141,6 +144,10 @@ impl Bbr1 {
     fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView<'_>) {
         self.delivered = self.delivered.saturating_add(bytes);
         self.rounds.started = false;
+        let rate = rate.map(|sample| RateSample {
+            application_limited: sample.application_limited || sample.delivered_before < self.limited_until,
+            ..sample
+        });
         if let Some(sample) = &rate {
             self.on_sample(sample);
         }
@@ -148,7 +155,7 @@ impl Bbr1 {
         let bandwidth = self.bandwidth();
         self.aggregation
             .on_acked(view.now, bytes, bandwidth, &self.rounds, self.window, full);
-        self.turn_cycle(view);
+        self.turn_cycle(bytes, view);
         if let Some(sample) = &rate {
             self.check_full_pipe(sample.application_limited);
         }
@@ -172,18 +179,19 @@ impl Bbr1 {
 
     /// The next phase after a shortest round trip; a probe lasts until something is in flight for it, or lost, and what it
     /// queued is drained no longer than needed (bbr_is_next_cycle_phase).
-    fn turn_cycle(&mut self, view: &PathView<'_>) {
+    fn turn_cycle(&mut self, acked: u64, view: &PathView<'_>) {
         if self.state != State::ProbeBw {
             return;
         }
+        let in_flight_before = view.in_flight_bytes + acked + self.lost_bytes;
         let (phase, since) = self.phase;
         let full_length = self.shortest.is_some_and(|rtt| view.now.since(since) > rtt);
         let next = match CYCLE[phase] {
             ONE => full_length,
             gain if gain > ONE => {
-                full_length && (self.lost_bytes > 0 || view.in_flight_bytes >= self.in_flight_at(gain))
+                full_length && (self.lost_bytes > 0 || in_flight_before >= self.in_flight_at(gain))
             }
-            _ => full_length || view.in_flight_bytes <= self.in_flight_at(ONE),
+            _ => full_length || in_flight_before <= self.in_flight_at(ONE),
         };
         if next {
             self.phase = ((phase + 1) % CYCLE.len(), view.now);
@@ -222,7 +230,7 @@ impl Bbr1 {
     /// The shortest round trip of the last ten seconds. When it is older, little is kept in flight for a while to see a new
     /// one.
     fn check_round_trip(&mut self, rtt: Option<Duration>, view: &PathView<'_>) {
-        let expired = view.now.since(self.shortest_at) > ROUND_TRIP_LIFE;
+        let expired = self.shortest.is_some() && view.now.since(self.shortest_at) > ROUND_TRIP_LIFE;
         if let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero())
             && (expired || self.shortest.is_none_or(|shortest| rtt < shortest))
         {
@@ -240,22 +248,31 @@ impl Bbr1 {
     }
 
     fn probe_round_trip(&mut self, view: &PathView<'_>) {
-        let Some(until) = self.probe.until else {
+        self.limited_until = self.delivered.saturating_add(view.in_flight_bytes);
+        if self.probe.until.is_none() {
             if view.in_flight_bytes <= LEAST_SEGMENTS * self.segment {
                 self.probe.until = Some(view.now + PROBE_TIME);
                 self.rounds.restart(self.delivered);
             }
             return;
-        };
+        }
         self.probe.round_done |= self.rounds.started;
-        if self.probe.round_done && view.now > until {
-            self.shortest_at = view.now;
-            self.window = self.window.max(self.before);
-            if self.full.2 {
-                self.enter_probe_bw(view.now);
-            } else {
-                self.state = State::Startup;
-            }
+        if self.probe.round_done {
+            self.end_probe(view.now);
+        }
+    }
+
+    /// The probe for the round trip is over, if it lasted long enough (bbr_check_probe_rtt_done).
+    fn end_probe(&mut self, now: Time) {
+        if self.probe.until.is_none_or(|until| now <= until) {
+            return;
+        }
+        self.shortest_at = now;
+        self.window = self.window.max(self.before);
+        if self.full.2 {
+            self.enter_probe_bw(now);
+        } else {
+            self.state = State::Startup;
         }
     }
 
@@ -332,6 +349,8 @@ impl Bbr1 {
         if self.state == State::ProbeBw && self.bandwidth.get() > 0 {
             let rate = part(self.bandwidth.get(), (100 - MARGIN_PERCENT, 100));
             self.pacing = Some(Rate::from_bps(rate));
+        } else if self.state == State::ProbeRtt {
+            self.end_probe(view.now);
         }
     }
 }
@@ -349,7 +368,6 @@ impl Congestion for Bbr1 {
             }
             CongestionEvent::Lost { bytes } => {
                 self.begin_episode(view.in_flight_bytes.saturating_sub(bytes));
-                self.lost_bytes = 0; // the window is what is in flight, and those are not
             }
             // Linux: the window falls to one segment, and the best bandwidth of Startup is forgotten.
             CongestionEvent::Timeout { repeated } => {

@@ -129,14 +129,7 @@ fn losses_do_not_slow_it_down() {
     let mut life = Life::cruising();
     let (pace, window) = (life.pace(), life.bbr.window_bytes());
     for _ in 0..20 {
-        life.tell(&CongestionEvent::SegmentLost(LostSegment {
-            bytes: SEGMENT,
-            lost_bytes: SEGMENT,
-            sent_in_flight_bytes: BDP,
-            delivered_before: life.delivered,
-            delivered_total: life.delivered,
-            application_limited: false,
-        }));
+        life.tell(&lost(&life));
         life.tell(&CongestionEvent::Lost { bytes: SEGMENT });
         assert!(life.bbr.window_bytes() < window, "packets are conserved at first");
         life.round(LINK);
@@ -188,4 +181,92 @@ fn after_a_timeout_one_segment_leaves_and_the_window_comes_back() {
     life.round(LINK);
     life.round(LINK);
     assert!(life.bbr.window_bytes() >= 2 * BDP);
+}
+
+/// Time does not begin with the connection.
+#[test]
+fn a_late_beginning_is_no_old_round_trip() {
+    let mut life = Life::begin();
+    life.now += ROUND_TRIP_LIFE.scaled(2, 1);
+    assert_eq!(life.round(LINK / 8), State::Startup);
+}
+
+/// tcp_bbr.c, bbr_update_min_rtt: "Ignore low rate samples during this mode". 200 ms are more rounds here than the bandwidth is
+/// remembered for.
+#[test]
+fn a_probe_for_a_short_round_trip_does_not_hide_the_bandwidth() {
+    let mut life = Life::cruising();
+    life.rtt = Duration::from_millis(10);
+    life.round(LINK);
+    life.now += ROUND_TRIP_LIFE;
+    life.round(LINK);
+    assert_eq!(life.round(LINK), State::ProbeRtt);
+    life.in_flight = 4 * SEGMENT;
+    let rounds = (0..100).take_while(|_| life.round(LINK / 10) == State::ProbeRtt);
+    assert!(rounds.count() > 2 * BANDWIDTH_ROUNDS as usize - 2);
+    assert_eq!(life.bbr.bandwidth().as_bps(), LINK);
+}
+
+fn lost(life: &Life) -> CongestionEvent {
+    CongestionEvent::SegmentLost(LostSegment {
+        bytes: SEGMENT,
+        lost_bytes: SEGMENT,
+        sent_in_flight_bytes: BDP,
+        delivered_before: life.delivered,
+        delivered_total: life.delivered,
+        application_limited: false,
+    })
+}
+
+/// bbr_is_next_cycle_phase: where the buffer holds no quarter more, a loss ends the probe, also the first of an episode.
+#[test]
+fn a_loss_ends_a_probe_that_lasted_for_a_round_trip() {
+    for loses in [false, true] {
+        let mut life = Life::cruising();
+        life.bbr.phase = (0, life.now);
+        life.now += Duration::from_millis(1);
+        life.in_flight = SEGMENT;
+        if loses {
+            life.tell(&lost(&life));
+            life.tell(&CongestionEvent::Lost { bytes: SEGMENT });
+        }
+        life.round(LINK);
+        assert_eq!(life.bbr.phase.0, usize::from(loses));
+    }
+}
+
+/// bbr_is_next_cycle_phase asks for what was in flight before the acknowledgement.
+#[test]
+fn a_probe_ends_when_enough_was_in_flight_for_it() {
+    let enough = BDP * 5 / 4 + 5 * SEGMENT;
+    for (in_flight, phase) in [(enough - BDP, 1), (enough - BDP - 1, 0)] {
+        let mut life = Life::cruising();
+        life.bbr.phase = (0, life.now);
+        life.now += Duration::from_millis(1);
+        life.in_flight = in_flight;
+        life.round(LINK);
+        assert_eq!(life.bbr.phase.0, phase);
+    }
+}
+
+/// bbr_cwnd_event, CA_EVENT_TX_START.
+#[test]
+fn a_pause_longer_than_the_probe_ends_it() {
+    let mut life = Life::cruising();
+    life.now += ROUND_TRIP_LIFE;
+    assert_eq!(life.round(LINK), State::ProbeRtt);
+    life.in_flight = SEGMENT;
+    assert_eq!(life.round(LINK), State::ProbeRtt, "since now it lasts");
+    for (pause, state) in [(200, State::ProbeRtt), (1, State::ProbeBw)] {
+        life.now += Duration::from_millis(pause);
+        let view = PathView {
+            now: life.now,
+            in_flight_bytes: SEGMENT,
+            application_limited: true,
+            ..path(SEGMENT)
+        };
+        life.bbr.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view);
+        assert_eq!(life.bbr.state, state);
+    }
+    assert!(life.bbr.window_bytes() > BDP);
 }
