@@ -197,12 +197,12 @@ impl Recovery {
     }
 
     /// The retransmission timer ran out: everything outstanding and not selectively acknowledged is lost.
-    /// Returns how many segments that are.
-    pub fn on_timeout(&mut self, board: &mut Scoreboard) -> u64 {
+    /// `cuts_window`: the controller hears of it, and of the undo, should it prove needless. Returns how many segments that are.
+    pub fn on_timeout(&mut self, board: &mut Scoreboard, cuts_window: bool) -> u64 {
         match self {
             Recovery::Timer(algorithm) => algorithm.on_timeout(board),
             Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
-            Recovery::Pipe(algorithm) => algorithm.on_timeout(board),
+            Recovery::Pipe(algorithm) => algorithm.on_timeout(board, cuts_window),
         }
         board.mark_all_lost()
     }

@@ -202,8 +202,8 @@ impl Pipe {
         let findings = self.episode.add_reported(board, feedback, findings);
         if self.parameters.reordering == Reordering::Threshold {
             findings
-        } else if self.was_needless(evidence) {
-            self.take_back(board, findings)
+        } else if let Some(timeout) = self.needless_timeout(evidence) {
+            self.take_back(timeout, board, findings)
         } else {
             self.acquit(board, feedback.late, findings)
         }
@@ -222,18 +222,29 @@ impl Pipe {
     }
 
     /// The first acknowledgement after a timeout tells whether what it retransmitted was only late (RFC 5682, RFC 3522).
-    fn was_needless(&mut self, evidence: &Evidence<'_>) -> bool {
-        let timeout = self.timeout.take_if(|_| evidence.feedback.advanced > 0);
-        timeout.is_some_and(|timeout| timeout.was_needless(evidence))
+    fn needless_timeout(&mut self, evidence: &Evidence<'_>) -> Option<TimeoutUnderTest> {
+        let timeout = self.timeout.take_if(|_| evidence.feedback.advanced > 0)?;
+        timeout.was_needless(evidence).then_some(timeout)
     }
 
-    /// The last timeout was needless: what it took for lost is on its way.
-    fn take_back(&mut self, board: &mut Scoreboard, findings: Findings) -> Findings {
-        board.restore_lost();
+    /// The last timeout was needless: what it took for lost is on its way. Among that may be retransmissions of a loss before
+    /// the timeout; those are judged like others.
+    fn take_back(
+        &mut self,
+        timeout: TimeoutUnderTest,
+        board: &mut Scoreboard,
+        findings: Findings,
+    ) -> Findings {
+        let mut retransmissions = board.restore_lost();
+        if self.judges() && self.parameters.again != Again::Timer {
+            retransmissions.extend(self.repeats.drain(..));
+            retransmissions.sort_unstable();
+            self.repeats = retransmissions.into();
+        }
         self.judged = board.first();
         self.episode = Episode::default();
         Findings {
-            restored: true,
+            restored: timeout.cuts_window,
             ..findings
         }
     }
@@ -451,14 +462,14 @@ impl Pipe {
         since.is_none_or(|(since, _)| self.is_ripe(since, evidence))
     }
 
-    pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
+    pub(super) fn on_timeout(&mut self, board: &Scoreboard, cuts_window: bool) {
         self.repeats = VecDeque::new();
         self.ripe_at = None;
         self.arrivals = Arrivals::default();
         self.named = Ranges::new();
         self.asked = Ranges::new();
         if self.parameters.reordering != Reordering::Threshold {
-            self.timeout.get_or_insert_default();
+            self.timeout.get_or_insert_default().cuts_window |= cuts_window;
         }
         self.episode.start_over(board);
     }

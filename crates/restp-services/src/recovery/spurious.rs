@@ -13,6 +13,8 @@ const TICK: Duration = Duration::from_millis(1);
 pub(super) struct TimeoutUnderTest {
     /// When the first segment left again.
     retransmitted_at: Option<Time>,
+    /// The controller has heard of it.
+    pub(super) cuts_window: bool,
 }
 
 impl TimeoutUnderTest {

@@ -275,7 +275,7 @@ impl Sender {
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
     /// it was, then new data follows (OP-51).
     fn resume(&mut self, now: Time) {
-        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board);
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
         if !self.board.is_quiet() || self.board.lost() > 0 {
             self.lane.outage.forget_probes();
             self.lane.rto.restart(now, &self.lane.rtt);

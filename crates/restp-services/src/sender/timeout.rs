@@ -118,7 +118,7 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
-        self.count_timeout();
+        self.count_timeout(reaction.reduce_window);
         self.lane.gate.on_timeout();
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
@@ -140,18 +140,18 @@ impl Sender {
         if self.others.iter().all(dead) {
             return TimeoutOutcome::GivesUp(now.since(self.progress.at));
         }
-        self.count_timeout();
+        self.count_timeout(false);
         self.take_for_dead(now);
         TimeoutOutcome::Lost
     }
 
-    /// Everything that left by the lane in hand is lost.
-    fn count_timeout(&mut self) {
+    /// Everything that left by the lane in hand is lost. `cuts_window`: the controller hears of it.
+    fn count_timeout(&mut self, cuts_window: bool) {
         self.lane.redundancy.forget();
         self.lane.tail.forget();
         self.lane.reduction.end();
         self.counters.timeouts += 1;
-        let lost = self.lane.recovery.on_timeout(&mut self.board);
+        let lost = self.lane.recovery.on_timeout(&mut self.board, cuts_window);
         self.counters.lost_packets += lost;
         self.counters.timed_out_packets += lost;
     }
@@ -177,7 +177,7 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board);
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
         self.lane.gate.on_timeout();
         if !self.parameters.retransmits {
             self.forget_outstanding();

@@ -122,7 +122,7 @@ fn with_the_literal_rule_only_the_timer_finds_a_lost_repeat() {
             pipe.repeats.is_empty(),
             "nothing waits for a judgement that does not come"
         );
-        pipe.on_timeout(&board);
+        pipe.on_timeout(&board, true);
         assert_eq!(board.mark_all_lost(), 1);
         assert_eq!(repeat(&mut board, &mut pipe), Some(10));
     }
@@ -244,7 +244,7 @@ fn the_timer_forgets_what_was_presumed() {
     let (mut board, mut pipe) = sent_for(8, with_nak(NakMode::QuasiReliable));
     report(&mut board, &mut pipe, 0, &nak(11, 11..12));
     report(&mut board, &mut pipe, 0, &nak(11, 16..17));
-    pipe.on_timeout(&board);
+    pipe.on_timeout(&board, true);
     board.mark_all_lost();
     assert_eq!(
         board.lost(),
@@ -330,7 +330,7 @@ fn beside_blocks_a_repeated_acknowledgement_is_no_departure() {
 #[test]
 fn duplicates_that_repeats_of_a_timeout_cause_are_no_departures() {
     let (mut board, mut pipe) = sent_for(4, PipeParameters::new(Detail::Snack));
-    pipe.on_timeout(&board);
+    pipe.on_timeout(&board, true);
     board.mark_all_lost();
     for _ in 0..4 {
         repeat(&mut board, &mut pipe);

@@ -56,14 +56,21 @@ impl Scoreboard {
         before
     }
 
-    /// What was declared lost on the lane in hand and has not left again is on its way after all.
-    pub(in crate::recovery) fn restore_lost(&mut self) {
+    /// What was declared lost on the lane in hand and awaits retransmission is on its way after all. Returns order and number of
+    /// the retransmissions among it.
+    pub(in crate::recovery) fn restore_lost(&mut self) -> Vec<(u64, u64)> {
         let lost: Vec<_> = self.lost.iter().cloned().flatten().collect();
+        let mut retransmissions = Vec::new();
         for number in lost {
-            if self.lane_of(number) == Some(self.in_hand) {
+            let here = |entry: &&Entry| entry.lane == self.in_hand;
+            if let Some(entry) = self.entry(number).filter(here).copied() {
                 self.set_fate(number, Fate::InFlight);
+                if entry.repeated {
+                    retransmissions.push((entry.order, number));
+                }
             }
         }
+        retransmissions
     }
 
     /// `number` is not worth sending again: it is in flight no more, and no more lost. True when that is news.

@@ -234,3 +234,18 @@ fn each_outage_counts_its_own_probes() {
     (0..4).for_each(|_| assert_eq!(story.ack(7).send(), []));
     assert_eq!(story.ack(7).send(), [7], "two duplicates answer probes");
 }
+
+/// The end of an outage costs no window, so what was only late gives none back: perhaps the last loss was a true one.
+#[test]
+fn what_an_outage_had_only_held_up_undoes_no_reduction() {
+    let mut setup = outage().judging(Reordering::Adaptive);
+    setup.recovery = RecoveryChoice::Pipe;
+    let mut story = setup.established();
+    story.write(3).send();
+    story.expire();
+    story.send();
+    assert_eq!(story.at(400).ack(1).send(), [1, 2, 3]);
+    story.at(410).ack(2);
+    let restored = |heard: &Heard| heard.event == CongestionEvent::Restored;
+    assert!(!story.heard().iter().any(restored));
+}

@@ -99,3 +99,24 @@ fn what_is_overtaken_has_a_quarter_of_a_round_trip_to_come() {
         assert_eq!((pipe.deadline(), board.next_lost()), (None, Some(14)));
     }
 }
+
+/// 10 and 11 are lost, and the retransmission of 11, too, while the acknowledgement of that of 10 comes after the timeout.
+#[test]
+fn a_retransmission_that_a_needless_timeout_gives_back_is_judged_as_before() {
+    let (mut board, mut pipe) = sent_for(6, ADAPTIVE);
+    let found = report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[]));
+    assert_eq!(found.lost, 2);
+    for number in [10, 11] {
+        assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(number));
+    }
+    pipe.on_timeout(&board, true);
+    board.mark_all_lost();
+    assert_eq!(repeat_at(&mut board, &mut pipe, 150), Some(10));
+    assert!(report(&mut board, &mut pipe, 200, &snack(11, &[12..15], &[])).restored);
+    assert_eq!(board.lost(), 0);
+    (0..3).for_each(|_| {
+        board.on_sent(at(200), 1000);
+    });
+    let found = report(&mut board, &mut pipe, 300, &snack(11, &[12..15, 16..19], &[]));
+    assert_eq!((found.lost, board.next_lost()), (2, Some(11)), "11 and 15");
+}
