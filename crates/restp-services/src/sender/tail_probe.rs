@@ -37,8 +37,9 @@ impl TailProbe {
         segments: u64,
         timeout_at: Option<Time>,
     ) {
+        self.disarm();
         if self.asked.is_some() || segments == 0 {
-            return self.disarm();
+            return;
         }
         let wait = match smoothed_rtt {
             Some(rtt) => rtt.scaled(2, 1) + if segments == 1 { DELAYED } else { SLACK },
@@ -48,9 +49,9 @@ impl TailProbe {
         self.at = Some(timeout_at.map_or(at, |timeout| timeout.min(at)));
     }
 
-    /// There is nothing to ask about, or it is being repaired.
+    /// There is nothing to ask about, or it is being repaired. A probe that has not left yet need not leave.
     pub(super) fn disarm(&mut self) {
-        self.at = None;
+        (self.at, self.due) = (None, false);
     }
     /// What was asked is answered otherwise: by a loss episode or a timeout.
     pub(super) fn forget(&mut self) {

@@ -118,7 +118,9 @@ impl Sender {
         } else {
             let last = self.board.last_in_hand()?;
             self.board.on_probed(last);
-            self.ask_with(last)
+            let segment = self.ask_with(last);
+            self.pace(now, segment.payload.as_ref().map_or(0, Bytes::len) as u64);
+            segment
         };
         self.lane.tail.on_sent(self.board.next(), !segment.is_new);
         Some(segment)

@@ -152,3 +152,28 @@ fn a_needless_timeout_is_taken_back_and_what_it_took_for_lost_does_not_leave_aga
     assert_eq!(story.send(), [6, 7], "new data, nothing again");
     assert_eq!(story.sender.counters().retransmitted_packets, 1);
 }
+
+/// The path is not asked for a segment when the deadline comes, but later, and an acknowledgement comes between.
+#[test]
+fn a_probe_that_has_not_left_when_its_answer_comes_does_not_leave() {
+    let mut story = current().with_window(3000).established();
+    story.write(5);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.expire();
+    story.set_window(2000);
+    story.at(203).ack(2);
+    assert_eq!(story.send(), [0; 0], "no more than the window holds");
+    assert_eq!(story.sender.counters().retransmitted_packets, 0);
+}
+
+#[test]
+fn a_probe_is_charged_to_the_pacer() {
+    let mut setup = current();
+    setup.parameters.paces = true;
+    let mut story = setup.established();
+    story.set_rate(Rate::from_bps(8000)); // a segment per second, and eleven at once
+    story.write(1).send();
+    story.expire();
+    assert_eq!(story.send(), [1]);
+    assert_eq!(story.write(20).send().len(), 9);
+}
