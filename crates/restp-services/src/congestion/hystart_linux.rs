@@ -114,6 +114,17 @@ mod tests {
         assert_eq!(ends_in(&[400, 400, 417], gap, 20), Some(2), "16 ms at most");
     }
 
+    /// The ninth sample of a round is the first that counts.
+    #[test]
+    fn eight_samples_come_first() {
+        let mut start = LinuxHyStart::default();
+        let ends = (0..40).position(|n| {
+            let trip = if n < 20 { 80 } else { 100 };
+            start.is_over(Time::ZERO + ms(3 * n), SEGMENT, Some(ms(trip)), 19 * SEGMENT, 20)
+        });
+        assert_eq!(ends, Some(28));
+    }
+
     #[test]
     fn one_short_round_trip_clears_a_round() {
         let mut start = LinuxHyStart::default();

@@ -72,8 +72,8 @@ impl ReorderingWindow {
 
     /// The same for a segment that fewer later ones than the duplicate threshold have overtaken.
     pub(super) fn least_age_by_time(&self, rtt: &RttEstimator) -> Option<Duration> {
-        let by_time = rtt.latest()? + rtt.minimum()? / 4;
-        Some(self.least_age(rtt).map_or(by_time, |age| age.max(by_time)))
+        self.least_age(rtt)
+            .or_else(|| Some(rtt.latest()? + rtt.minimum()? / 4))
     }
 }
 

@@ -187,6 +187,9 @@ impl Sender {
         if !self.lane.recovery.is_active() {
             return self.lane.reduction.end();
         }
+        if feedback.delivered_bytes == 0 && !findings.began {
+            return; // what time found lost meanwhile may leave again (RFC 9937 §6.2)
+        }
         self.lane.reduction.on_acknowledged(Progress {
             delivered: feedback.delivered_bytes,
             in_flight: self.board.in_flight_bytes(),

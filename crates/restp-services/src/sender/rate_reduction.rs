@@ -127,8 +127,7 @@ mod tests {
     #[test]
     fn seven_leave_for_ten_that_arrive() {
         let sent = sent_by_acknowledgement(20, 1, 14, 10);
-        assert_eq!(sent.iter().sum::<u64>(), 7 + u64::from(sent[0] > 1), "{sent:?}");
-        assert!(sent.iter().all(|n| *n <= 1), "no burst: {sent:?}");
+        assert_eq!(sent, [1, 1, 1, 0, 1, 1, 0, 1, 1, 0]);
     }
 
     /// With many losses the pipe is below the threshold at once: what is delivered is replaced, one for one.
@@ -159,6 +158,34 @@ mod tests {
             is_safe: true,
         });
         assert_eq!(reduction.window(14), 14, "never above the threshold");
+    }
+
+    /// What may be in flight of 20, of which `sent` have left since, after an acknowledgement without progress.
+    fn limit(sent: u64, delivered: u64, in_flight: u64) -> u64 {
+        let mut reduction = RateReduction::default();
+        reduction.begin(20);
+        reduction.on_sent(sent);
+        reduction.on_acknowledged(Progress {
+            delivered,
+            in_flight,
+            threshold: 14,
+            segment: SEGMENT,
+            is_safe: false,
+        });
+        reduction.window(14)
+    }
+
+    #[test]
+    fn bounds_of_one_acknowledgement() {
+        assert_eq!(limit(0, 0, 19), 20, "the first retransmission leaves in any case");
+        assert_eq!(limit(1, 0, 19), 19);
+        assert_eq!(
+            limit(3, 1, 4),
+            5,
+            "what is delivered is replaced, whatever left before"
+        );
+        assert_eq!(limit(1, 10, 14), 14, "the threshold is reached");
+        assert_eq!(limit(1, 10, 15), 21, "seven tenths of what is delivered");
     }
 
     #[test]

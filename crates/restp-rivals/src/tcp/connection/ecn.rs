@@ -71,3 +71,45 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_reflects_both_bits_wants_no_marks() {
+        let answer = |flags| {
+            let mut state = EcnState::default();
+            state.learn(true, Flags::SYN | Flags::ACK | flags);
+            state.agreed
+        };
+        assert!(answer(Flags::ECE));
+        assert!(!answer(ASKS) && !answer(Flags::CWR) && !answer(Flags::default()));
+    }
+
+    /// RFC 3168 §6.1.3: a segment may say that the window was reduced and be marked anew.
+    #[test]
+    fn marks_of_data_are_echoed_until_the_window_was_reduced() {
+        let mut state = EcnState {
+            agreed: true,
+            ..EcnState::default()
+        };
+        let mut hear = |flags, payload: &'static [u8], ecn| {
+            let header = Header {
+                flags,
+                ..Header::default()
+            };
+            state.on_segment(&header, &Bytes::from_static(payload), ecn);
+            state.echoes
+        };
+        assert!(
+            !hear(Flags::ACK, b"", Ecn::Ce),
+            "pure acknowledgements cannot be marked"
+        );
+        assert!(hear(Flags::ACK, b"data", Ecn::Ce));
+        assert!(hear(Flags::ACK, b"data", Ecn::Ect0));
+        assert!(hear(Flags::ACK | Flags::CWR, b"data", Ecn::Ce));
+        assert!(hear(Flags::ACK | Flags::CWR, b"", Ecn::NotEct));
+        assert!(!hear(Flags::ACK | Flags::CWR, b"data", Ecn::Ect0));
+    }
+}

@@ -270,3 +270,59 @@ fn a_pause_longer_than_the_probe_ends_it() {
     }
     assert!(life.bbr.window_bytes() > BDP);
 }
+
+#[test]
+fn startup_never_slows_its_pace_down() {
+    let mut life = Life::begin();
+    life.round(LINK);
+    let pace = life.pace();
+    life.bbr.bandwidth = WindowedMax::new(BANDWIDTH_ROUNDS);
+    life.round(LINK / 2);
+    assert_eq!(life.pace(), pace);
+}
+
+#[test]
+fn a_pause_is_a_probe_for_the_round_trip() {
+    let mut life = Life::cruising();
+    life.now += ROUND_TRIP_LIFE;
+    let view = PathView {
+        now: life.now,
+        in_flight_bytes: SEGMENT,
+        application_limited: true,
+        ..path(SEGMENT)
+    };
+    life.bbr.on(&CongestionEvent::Sent { bytes: SEGMENT }, &view);
+    assert_eq!(life.round(LINK), State::ProbeBw);
+}
+
+#[test]
+fn packets_are_conserved_for_one_round_and_a_timeout_gives_its_window_back() {
+    let mut life = Life::cruising();
+    let window = life.bbr.window_bytes();
+    life.tell(&CongestionEvent::Lost { bytes: SEGMENT });
+    assert!(life.bbr.conserving);
+    life.round(LINK);
+    assert!(!life.bbr.conserving);
+    life.tell(&CongestionEvent::RecoveryEnded);
+    life.tell(&CongestionEvent::Timeout { repeated: false });
+    life.tell(&CongestionEvent::Timeout { repeated: true });
+    life.tell(&CongestionEvent::RecoveryEnded);
+    assert!(life.bbr.window_bytes() >= window);
+}
+
+#[test]
+fn what_the_application_limits_shows_more_bandwidth_but_not_less() {
+    let mut bbr = Life::cruising().bbr;
+    for (bytes, expected) in [(BDP / 2, LINK), (2 * BDP, 2 * LINK)] {
+        bbr.on_sample(&RateSample {
+            delivered_bytes: bytes,
+            interval: RTT,
+            delivered_before: 0,
+            delivered_total: bytes,
+            lost_bytes: 0,
+            sent_in_flight_bytes: BDP,
+            application_limited: true,
+        });
+        assert_eq!(bbr.bandwidth().as_bps(), expected);
+    }
+}

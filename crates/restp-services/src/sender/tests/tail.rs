@@ -13,6 +13,11 @@ fn current() -> Setup {
     setup
 }
 
+fn losses(heard: &[Heard]) -> usize {
+    let lost = |heard: &&Heard| matches!(heard.event, CongestionEvent::Lost { .. });
+    heard.iter().filter(lost).count()
+}
+
 fn next_wakeup(story: &Story) -> Option<(Time, Wakeup)> {
     story.sender.deadline()
 }
@@ -85,10 +90,10 @@ fn one_later_arrival_and_time_find_a_loss() {
 fn a_probe_that_repaired_the_only_loss_costs_a_reduction_and_a_needless_one_none() {
     let reductions = |story: &Story| {
         let heard = story.heard();
-        heard
-            .iter()
-            .filter(|heard| matches!(heard.event, CongestionEvent::Lost { .. }))
-            .count()
+        let ended = |heard: &&Heard| heard.event == CongestionEvent::RecoveryEnded;
+        let reductions = losses(&heard);
+        assert_eq!(heard.iter().filter(ended).count(), reductions, "at once");
+        reductions
     };
     for needless in [false, true] {
         let mut story = current().established();
@@ -109,7 +114,9 @@ fn a_probe_that_repaired_the_only_loss_costs_a_reduction_and_a_needless_one_none
 fn what_is_being_repaired_is_not_asked_for() {
     let mut story = current().established();
     story.write(10).send();
-    story.at(100).sack(1, 4..7);
+    story.at(100).sack(1, 2..3);
+    assert!(next_wakeup(&story).is_some_and(|(_, why)| why == Wakeup::Retransmission));
+    story.sack(1, 4..7);
     assert!(next_wakeup(&story).is_some_and(|(_, why)| why == Wakeup::Retransmission));
 }
 
@@ -176,4 +183,101 @@ fn a_probe_is_charged_to_the_pacer() {
     story.expire();
     assert_eq!(story.send(), [1]);
     assert_eq!(story.write(20).send().len(), 9);
+}
+
+#[test]
+fn a_probe_that_an_episode_answers_costs_nothing_more() {
+    let mut story = current().judging(Reordering::Rack).established();
+    story.write(3).send();
+    story.expire();
+    assert_eq!(story.send(), [3]);
+    story.at(402).sack(1, 3..4).send();
+    story.at(502).ack(2).send();
+    story.at(602).ack(4).write(2).send();
+    story.at(702).ack(6);
+    assert_eq!(losses(&story.heard()), 1);
+}
+
+#[test]
+fn a_probe_that_a_timeout_answers_costs_nothing_more_and_none_follows() {
+    let mut story = current().established();
+    story.write(1).send();
+    story.expire();
+    assert_eq!(story.send(), [1]);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [1]);
+    assert!(next_wakeup(&story).is_some_and(|(_, why)| why == Wakeup::Retransmission));
+    story.at(2000).ack(2).write(1).send();
+    story.at(2100).ack(3);
+    assert_eq!(losses(&story.heard()), 0, "the timeout is what it costs");
+}
+
+/// RFC 9937 §6.2, SafeACK: progress that shows a further loss is replaced one for one.
+#[test]
+fn an_acknowledgement_that_shows_a_further_loss_lets_no_extra_segment_leave() {
+    let mut story = current().with_window(10_000).established();
+    story.write(40).send();
+    story.set_window(100_000);
+    story.at(100).sack(1, 2..5);
+    assert_eq!(story.send(), [1, 11, 12]);
+    story.at(150).sack(5, 6..9);
+    assert_eq!(story.send(), [5, 13, 14, 15]);
+}
+
+#[test]
+fn an_episode_that_time_begins_sends_in_proportion_too() {
+    let mut setup = current().with_window(10_000).judging(Reordering::Rack);
+    setup.parameters.probes_tail = false;
+    let mut story = setup.established();
+    story.write(20).send();
+    story.at(100).sack(1, 2..3);
+    story.set_window(9000);
+    story.expire();
+    assert_eq!(story.send(), [1], "and nothing new");
+}
+
+/// What time finds lost within an episode makes room for its retransmission.
+#[test]
+fn a_loss_that_time_finds_within_an_episode_leaves_at_once() {
+    let mut story = current()
+        .with_window(6000)
+        .judging(Reordering::Rack)
+        .established();
+    story.write(6).send();
+    story.at(50).write(0).at(100).sack(1, 2..5);
+    assert_eq!(story.send(), [1]);
+    story.write(3);
+    assert_eq!(story.send(), [7, 8]);
+    story.at(110).sack(1, 2..6);
+    assert_eq!(story.send(), [9]);
+    story.at(160).sack(1, 2..6);
+    story.at(210).sack(1, 2..6);
+    assert_eq!(story.send(), [0; 0]);
+}
+
+#[test]
+fn a_peer_without_selective_acknowledgement_is_neither_probed_nor_sent_to_in_proportion() {
+    let mut story = current().opening();
+    let pipe = PipeParameters::new(Detail::Pointer);
+    let recovery = Recovery::new(RecoveryChoice::DuplicateAck, FastRecovery::NewReno, true, pipe);
+    story.sender.agree(SEGMENT as u32, recovery);
+    let parameters = &story.sender.parameters;
+    assert!(!parameters.probes_tail && !parameters.reduces_in_proportion);
+}
+
+/// Linux: sk_stream_is_writeable.
+#[test]
+fn a_third_of_a_send_buffer_that_holds_the_flight_has_to_be_free() {
+    let mut story = current()
+        .with(|parameters| {
+            parameters.send_buffer_bytes = 9 * SEGMENT;
+            parameters.send_buffer_holds_flight = true;
+        })
+        .established();
+    story.write(9).send();
+    assert!(!story.sender.write(at(0), Bytes::from_static(b"more")));
+    for (pointer, again) in [(3, false), (4, true)] {
+        story.at(100).ack(pointer);
+        assert_eq!(story.sender.takes_writes_again(), again);
+    }
 }

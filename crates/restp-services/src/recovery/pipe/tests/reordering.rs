@@ -120,3 +120,31 @@ fn a_retransmission_that_a_needless_timeout_gives_back_is_judged_as_before() {
     let found = report(&mut board, &mut pipe, 300, &snack(11, &[12..15, 16..19], &[]));
     assert_eq!((found.lost, board.next_lost()), (2, Some(11)), "11 and 15");
 }
+
+/// 10 and 11 are lost, and 11 has not left again when the timeout proves needless.
+#[test]
+fn a_loss_found_before_a_needless_timeout_is_found_again_and_answered() {
+    let (mut board, mut pipe) = sent_for(6, ADAPTIVE);
+    report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[]));
+    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    pipe.on_timeout(&board, true);
+    board.mark_all_lost();
+    assert_eq!(repeat_at(&mut board, &mut pipe, 150), Some(10));
+    assert!(report(&mut board, &mut pipe, 200, &snack(11, &[12..15], &[])).restored);
+    let found = report(&mut board, &mut pipe, 210, &snack(11, &[12..16], &[]));
+    assert_eq!((found.lost, found.began), (1, true));
+}
+
+/// RFC 8985 §6.2, step 2: an answer sooner than any is one to the first transmission, which overtakes nothing.
+#[test]
+fn a_retransmission_that_is_answered_too_soon_overtakes_nothing() {
+    let rack = PipeParameters {
+        reordering: Reordering::Rack,
+        ..ADAPTIVE
+    };
+    let (mut board, mut pipe) = sent_for(6, rack);
+    report(&mut board, &mut pipe, 100, &snack(10, &[11..14], &[]));
+    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    report(&mut board, &mut pipe, 108, &AckReport::pointer(14));
+    assert_eq!(pipe.deadline(), None, "14 and 15 left after all that arrived");
+}
