@@ -117,7 +117,7 @@ impl crate::Meeting for Meeting {
             if self.kind != Kind::Ix {
                 machine.expect(server_address(), self.key);
             }
-            if let Some(token) = token.filter(|_| self.kind == Kind::Resumed) {
+            if let Some(token) = token.clone().filter(|_| self.kind == Kind::Resumed) {
                 machine.keep_token(self.key, token);
             }
             self.clients.push(Client {
