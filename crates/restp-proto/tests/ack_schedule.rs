@@ -2,10 +2,13 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::*;
-use restp_base::flow::{Flow, FlowId};
+use restp_base::flow::{Flow, FlowId, FlowStats};
 use restp_base::time::Duration;
+use restp_proto::Acceptance;
 use restp_proto::wire::{ErrorControl, Flags};
+use restp_services::ack::AckRatio;
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -189,4 +192,92 @@ fn a_flow_without_the_module_acknowledges_nothing() {
     pair.ends[0].finish(pair.now, flow);
     pair.run_for(Duration::from_secs(5));
     assert!(bare(&pair, from).is_empty());
+}
+
+/// A bulk transfer of side 0, whose ends thin acknowledgements out or not. The record of it, and what side 0 counted.
+fn bulk(thins: [&str; 2], rule: Rule) -> (Vec<Seen>, FlowStats) {
+    let [opener, acceptor] = thins.map(|thins| config("default", &[("ack-thinning", thins)]));
+    let mut pair = Pair::of(opener, acceptor.listen(PORT, Acceptance::Any));
+    let flows = pair.connect();
+    pair.rule = rule;
+    assert!(pair.transfer(0, flows, &noise(4_000_000), Duration::from_secs(20)));
+    let stats = pair.ends[0].stats(flows.0).expect("open");
+    (pair.log, stats)
+}
+
+/// Data segments, and packets that only acknowledge.
+fn count(log: &[Seen]) -> (usize, usize) {
+    let data = log.iter().filter(|seen| seen.is_data()).count();
+    let bare = log.iter().filter(|seen| seen.from == 1 && !seen.is_data());
+    (data, bare.count())
+}
+
+#[test]
+fn acknowledgements_thin_out_while_much_is_in_flight_if_both_ends_do_it() {
+    for thins in [["off", "off"], ["on", "off"], ["off", "on"], ["on", "on"]] {
+        let (log, stats) = bulk(thins, Box::new(|_| Verdict::Pass));
+        let (data, acks) = count(&log);
+        if thins == ["on", "on"] {
+            assert!(acks < data / 8, "{acks} for {data}");
+        } else {
+            assert!(acks > data / 3, "{thins:?}: {acks} for {data}");
+        }
+        assert_eq!((stats.retransmitted_packets, stats.timeouts), (0, 0), "{thins:?}");
+    }
+}
+
+#[test]
+fn a_thinned_flow_is_acknowledged_at_once_at_its_end() {
+    let (log, _) = bulk(["on", "on"], Box::new(|_| Verdict::Pass));
+    let last = log.iter().rfind(|seen| seen.is_data()).expect("data");
+    assert_eq!(last.header.ack_ratio, AckRatio::SCHEDULE);
+    let answer = log
+        .iter()
+        .rfind(|seen| seen.from == 1)
+        .expect("its acknowledgement");
+    assert!(answer.at.since(last.at) <= ms(10 + 40));
+}
+
+#[test]
+fn a_hole_in_a_thinned_flow_is_reported_at_once_and_repaired_in_a_round_trip_or_so() {
+    let (log, stats) = bulk(["on", "on"], lose_segments(&[1500]));
+    let sent: Vec<_> = log
+        .iter()
+        .filter(|seen| seen.from == 0 && seen.is_data())
+        .collect();
+    let lost = sent
+        .iter()
+        .position(|seen| seen.verdict == Verdict::Drop)
+        .expect("one");
+    let number = sent[lost].header.sequence;
+    let next = sent[lost + 1].at + ms(10);
+    assert!(
+        log.iter().any(|seen| seen.from == 1 && seen.at == next),
+        "the segment after it arrives"
+    );
+    let again = sent[lost + 1..]
+        .iter()
+        .find(|seen| seen.header.sequence == number)
+        .expect("again");
+    let took = again.at.since(sent[lost].at);
+    assert!(
+        took <= ms(20 + 20 / 8 + 1),
+        "a round trip, and the eighth that one ratio takes: {took:?}"
+    );
+    assert_eq!((stats.retransmitted_packets, stats.timeouts), (1, 0));
+    let (data, acks) = count(&log);
+    assert!(acks < data / 8, "{acks} for {data}");
+}
+
+#[test]
+fn a_peer_that_asks_for_the_rarest_acknowledgements_gets_one_after_forty_milliseconds() {
+    let mut pair = Pair::new("default", &[("ack-thinning", "on")]);
+    let (_, accepted) = pair.connect();
+    let from = pair.log.len();
+    pair.forge(0, b"alone", |header| header.ack_ratio = AckRatio::from_code(7));
+    pair.run_for(ms(39));
+    assert!(bare(&pair, from).is_empty());
+    pair.run_for(ms(1));
+    assert_eq!(bare(&pair, from).len(), 1);
+    assert_eq!(pair.read_all(1, accepted), [Bytes::from_static(b"alone")]);
 }

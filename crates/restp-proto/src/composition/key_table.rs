@@ -5,8 +5,9 @@ mod entries;
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
-    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, SKIPPING, SWITCH, WESTWOOD_FILTERS,
-    WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number, parameter, service,
+    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SWITCH, VEGAS,
+    WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number, parameter,
+    positive, service, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -206,26 +207,26 @@ pub static KEYS: &[Key] = &[
     parameter(
         "ack-every",
         "ResTP §3.5.9",
-        "ack = positive",
+        POSITIVE,
         Access::Number {
             unit: Unit::Packets,
-            slot: |c| match &mut c.ack.schedule {
-                Schedule::Positive(positive) => Some(&mut positive.every),
-                Schedule::None | Schedule::Delayed(_) => None,
-            },
+            slot: |c| Some(&mut positive(c)?.every),
         },
     ),
     parameter(
         "ack-delay",
         "OP-45",
-        "ack = positive",
+        POSITIVE,
         Access::Number {
             unit: Unit::Time,
-            slot: |c| match &mut c.ack.schedule {
-                Schedule::Positive(positive) => Some(&mut positive.delay),
-                Schedule::None | Schedule::Delayed(_) => None,
-            },
+            slot: |c| Some(&mut positive(c)?.delay),
         },
+    ),
+    parameter(
+        "ack-thinning",
+        "RFC 5690",
+        POSITIVE,
+        named!(SWITCH, |c| Some(&mut positive(c)?.thins)),
     ),
     parameter(
         "ack-period",
@@ -346,37 +347,28 @@ pub static KEYS: &[Key] = &[
     parameter(
         "vegas-alpha",
         "TC §2.3.4",
-        "congestion = vegas",
+        VEGAS,
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Vegas(params) => Some(&mut params.alpha_segments),
-                _ => None,
-            },
+            slot: |c| Some(&mut vegas(c)?.alpha_segments),
         },
     ),
     parameter(
         "vegas-beta",
         "TC §2.3.4",
-        "congestion = vegas",
+        VEGAS,
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Vegas(params) => Some(&mut params.beta_segments),
-                _ => None,
-            },
+            slot: |c| Some(&mut vegas(c)?.beta_segments),
         },
     ),
     parameter(
         "vegas-gamma",
         "TC §2.3.4",
-        "congestion = vegas",
+        VEGAS,
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Vegas(params) => Some(&mut params.gamma_segments),
-                _ => None,
-            },
+            slot: |c| Some(&mut vegas(c)?.gamma_segments),
         },
     ),
     parameter(

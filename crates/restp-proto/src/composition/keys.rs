@@ -274,6 +274,7 @@ mod tests {
             ("window", "64 segments"),
             ("ack_every", "1 packet"),
             ("ack-delay", "10 ms"),
+            ("ack-thinning", "on"),
             ("sack-blocks", "3"),
             ("segment", "1200 B"),
             ("initial-window", "4 segments"),

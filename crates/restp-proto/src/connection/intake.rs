@@ -293,7 +293,10 @@ impl Connection {
         match header.sequence {
             Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),
             Some(number) if fin => self.on_segment(now, number, None),
-            Some(number) if !payload.is_empty() => self.on_data(now, number, payload, is_slice),
+            Some(number) if !payload.is_empty() => {
+                self.receiver.acknowledgement().on_ratio(header.ack_ratio);
+                self.on_data(now, number, payload, is_slice);
+            }
             Some(number) => self.on_bare(number),
             None if fin => self.on_unnumbered_fin(),
             None => self.on_datagram(payload, header.flags),

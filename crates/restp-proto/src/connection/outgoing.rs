@@ -59,6 +59,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         paces: composition.pacing,
         reduces_in_proportion: false,
         probes_tail: false,
+        thins_acks: composition.ack.thins(),
         limits_outstanding: fixed_window && composition.recovery != RecoveryChoice::Pipe,
         loss_handling: composition.loss_handling,
         credit: CreditUnit::Segments,

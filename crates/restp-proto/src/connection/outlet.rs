@@ -79,13 +79,14 @@ impl Connection {
             number,
             payload,
             is_new,
+            ack_ratio,
         } = segment;
         self.liveness.on_sent(now);
         let Some(number) = number else {
             return self.send_unnumbered(now, payload, out);
         };
         if !is_new {
-            return pdu::segment(self, out, number, payload, Ecn::NotEct);
+            return pdu::segment(self, out, number, payload, ack_ratio, Ecn::NotEct);
         }
         if let Some(subflow) = &mut self.subflow {
             subflow.on_numbered(payload.is_some());
@@ -102,7 +103,7 @@ impl Connection {
         } else {
             Ecn::NotEct
         };
-        pdu::segment(self, out, number, payload, ecn)
+        pdu::segment(self, out, number, payload, ack_ratio, ecn)
     }
 
     /// A datagram without a number: nothing is remembered of it.

@@ -6,7 +6,7 @@ use crate::wire::{ErrorControl, Fec, Flags, Header, Tail};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence;
-use restp_services::ack::Detail;
+use restp_services::ack::{AckRatio, Detail};
 use restp_services::reliability::Encoded;
 
 /// SYN or SYN-ACK, by state.
@@ -52,9 +52,11 @@ pub(super) fn segment(
     out: &mut Datagram,
     number: u64,
     payload: Option<Bytes>,
+    ack_ratio: AckRatio,
     ecn: Ecn,
 ) -> bool {
     let mut header = plain(c);
+    header.ack_ratio = ack_ratio;
     if payload.is_none() {
         header.flags = header.flags | Flags::FIN;
     } else if ecn == Ecn::Ect0 && c.sender.takes_window_reduced() {

@@ -50,6 +50,10 @@ pub const FRM: u8 = 0x01;
 /// the packet for a repeat of what it has.
 pub const RESERVED_PROBE: u8 = 0x01;
 
+/// Byte 7, three of the reserved bits: the ratio of acknowledgements that is asked for (RFC 5690). A peer that ignores them
+/// acknowledges as often as it would anyway.
+pub const RESERVED_RATIO: u8 = 0x0E;
+
 /// FEC Type: XOR of all consecutive packets, up to 16 (ResTP §3.1.5).
 pub const FEC_BASIC: u8 = 1;
 /// FEC Type: XOR of every other packet, up to 8 (ResTP §3.1.5).

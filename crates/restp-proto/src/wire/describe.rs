@@ -4,6 +4,7 @@ use super::codes::{self, ErrorControl, Flags};
 use super::mp::Form;
 use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Services, Tail};
 use super::{arq, crc};
+use restp_services::ack::AckRatio;
 use restp_services::congestion::{CodeSpace, CongestionChoice};
 use std::fmt::Write;
 
@@ -165,17 +166,23 @@ fn base(list: &mut List<'_>, header: &Header) {
         "fixed-size"
     };
     list.add("FRM", 1, framing);
-    list.add(
-        "Reserved",
-        8,
-        if header.probe {
-            "probe of the largest packet"
-        } else {
-            "ignored"
-        },
-    );
+    list.add("Reserved", 4, "ignored");
+    list.add("Ratio", 3, ratio(header.ack_ratio));
+    let probe = if header.probe {
+        "probe of the largest packet"
+    } else {
+        "no probe"
+    };
+    list.add("Probe", 1, probe);
     list.add("Source port", 16, header.source.to_string());
     list.add("Destination port", 16, header.destination.to_string());
+}
+
+fn ratio(ratio: AckRatio) -> String {
+    match ratio {
+        AckRatio::SCHEDULE => "acknowledge by the schedule".into(),
+        asked => format!("acknowledge every {} segments", asked.segments()),
+    }
 }
 
 /// The service bits: what every packet repeats (ResTP §3.2).

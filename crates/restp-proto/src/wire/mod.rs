@@ -64,6 +64,7 @@ pub use snack::Snack;
 use base::Base;
 use cursor::{Reader, Writer};
 use restp_base::machine::Head;
+use restp_services::ack::AckRatio;
 
 /// A ResTP header. HL, HLX, MPX and the DSS bit follow from what is in it; the other flags announce
 /// extensions, and [`Header::emit`] refuses a header whose flags and extensions disagree.
@@ -80,6 +81,8 @@ pub struct Header {
     pub cookie_exchange: bool,
     /// The payload is none: it asks whether the path carries a packet of this size, or says so (RFC 8899 §4.1).
     pub probe: bool,
+    /// How often the peer is to acknowledge (RFC 5690); it may not heed it.
+    pub ack_ratio: AckRatio,
     /// Paths in use, 1..=15; in multipath set-up packets the ordinal of the subflow (OP-20).
     pub k: u8,
     /// Source port.
@@ -125,6 +128,7 @@ impl Header {
             services,
             cookie_exchange: false,
             probe: false,
+            ack_ratio: AckRatio::SCHEDULE,
             k: 1,
             source,
             destination,
@@ -209,6 +213,7 @@ impl Header {
             services: base.services,
             cookie_exchange: base.cookie_exchange,
             probe: shape.probe,
+            ack_ratio: shape.ack_ratio,
             k: shape.k,
             source: shape.source,
             destination: shape.destination,

@@ -5,6 +5,7 @@ mod delayed;
 mod duplicate;
 mod nak;
 mod positive;
+mod ratio;
 mod report;
 mod timer;
 
@@ -12,6 +13,7 @@ pub use delayed::DelayedParameters;
 pub use duplicate::RepeatParameters;
 pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
 pub use positive::PositiveParameters;
+pub use ratio::AckRatio;
 pub use report::{AckReport, newest_first};
 pub use timer::AckTimer;
 
@@ -89,6 +91,14 @@ impl Acknowledgement {
     /// True when the module is plugged in.
     pub fn is_on(&self) -> bool {
         self.schedule != Schedule::None
+    }
+
+    /// Each end acknowledges as seldom as the other asks for ([`AckRatio`]).
+    pub fn thins(&self) -> bool {
+        matches!(
+            self.schedule,
+            Schedule::Positive(PositiveParameters { thins: true, .. })
+        )
     }
 
     /// How long a sender may wait for an acknowledgement beyond the round trips it has measured: a period that does not

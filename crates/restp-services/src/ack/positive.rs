@@ -13,6 +13,8 @@ pub struct PositiveParameters {
     /// In-order packets at first that are each acknowledged at once, so that the peer's window opens sooner (Linux:
     /// quick acknowledgements). Default none.
     pub quick: u32,
+    /// Acknowledge as seldom as the peer asks for ([`AckRatio`](super::AckRatio)), and ask it to do so. Default off.
+    pub thins: bool,
 }
 
 impl Default for PositiveParameters {
@@ -21,6 +23,7 @@ impl Default for PositiveParameters {
             every: 2,
             delay: Duration::from_millis(40),
             quick: 0,
+            thins: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the option to repeat is on.
 
 use super::duplicate::IdleSpell;
-use super::{RepeatParameters, Schedule};
+use super::{AckRatio, PositiveParameters, RepeatParameters, Schedule};
 use restp_base::time::{Duration, Time};
 
 /// The acknowledgements of one direction. Where a method takes `rtt`, it is the smoothed round trip, once there is one.
@@ -18,6 +18,10 @@ pub struct AckTimer {
     owed: u32,
     deadline: Option<Time>,
     spell: Option<IdleSpell>,
+    /// What the peer asked for last, where acknowledgements may be thinned out.
+    ratio: AckRatio,
+    /// Packets since one was acknowledged before its turn.
+    since_early: u32,
 }
 
 impl AckTimer {
@@ -34,6 +38,15 @@ impl AckTimer {
             owed: 0,
             deadline: None,
             spell: repeat.map(IdleSpell::new),
+            ratio: AckRatio::SCHEDULE,
+            since_early: u32::MAX,
+        }
+    }
+
+    /// The sender of the packet at hand wants it, and what follows, to be acknowledged by this ratio.
+    pub fn on_ratio(&mut self, ratio: AckRatio) {
+        if matches!(self.schedule, Schedule::Positive(positive) if positive.thins) {
+            self.ratio = ratio;
         }
     }
 
@@ -41,15 +54,7 @@ impl AckTimer {
     pub fn on_in_order(&mut self, now: Time, rtt: Option<Duration>) {
         match self.schedule {
             Schedule::None => return,
-            Schedule::Positive(positive) => {
-                self.waiting += 1;
-                if self.waiting >= positive.every || self.quick > 0 {
-                    self.quick = self.quick.saturating_sub(1);
-                    self.owed = self.owed.max(1);
-                } else {
-                    self.deadline.get_or_insert(now + positive.delay);
-                }
-            }
+            Schedule::Positive(positive) => self.count(now, positive),
             Schedule::Delayed(delayed) => {
                 self.deadline.get_or_insert(now + delayed.time(rtt));
             }
@@ -57,9 +62,14 @@ impl AckTimer {
         self.begin_spell(now, rtt);
     }
 
-    /// A new segment arrived out of order, or filled a hole.
-    pub fn on_out_of_order(&mut self, now: Time, rtt: Option<Duration>) {
+    /// A new segment arrived out of order, or filled a hole. `is_news`: it did not only extend what was beyond a hole.
+    pub fn on_out_of_order(&mut self, now: Time, rtt: Option<Duration>, is_news: bool) {
         self.on_unwanted(now, rtt);
+        // Once per ratio, so that losses never make more than twice as many acknowledgements as no losses do.
+        if is_news && self.is_thin() && self.since_early >= self.ratio.segments() {
+            self.since_early = 0;
+            self.on_urgent_once();
+        }
         self.begin_spell(now, rtt);
     }
 
@@ -67,6 +77,7 @@ impl AckTimer {
     pub fn on_unwanted(&mut self, now: Time, rtt: Option<Duration>) {
         match self.schedule {
             Schedule::None => {}
+            Schedule::Positive(positive) if self.is_thin() => self.count(now, positive),
             Schedule::Positive(_) => self.on_urgent(),
             Schedule::Delayed(delayed) => {
                 self.deadline.get_or_insert(now + delayed.time(rtt));
@@ -114,6 +125,23 @@ impl AckTimer {
         self.deadline = None;
     }
 
+    /// The peer wants fewer acknowledgements than the schedule has.
+    fn is_thin(&self) -> bool {
+        matches!(self.schedule, Schedule::Positive(positive) if positive.every < self.ratio.segments())
+    }
+
+    /// One more packet waits for its acknowledgement, which is due when enough of them do.
+    fn count(&mut self, now: Time, positive: PositiveParameters) {
+        self.waiting += 1;
+        self.since_early = self.since_early.saturating_add(1);
+        if self.waiting >= positive.every.max(self.ratio.segments()) || self.quick > 0 {
+            self.quick = self.quick.saturating_sub(1);
+            self.owed = self.owed.max(1);
+        } else {
+            self.deadline.get_or_insert(now + positive.delay);
+        }
+    }
+
     /// New data has come, and its acknowledgement is due now or at the deadline.
     fn begin_spell(&mut self, now: Time, rtt: Option<Duration>) {
         let acknowledged_at = self.deadline.filter(|_| self.owed == 0).unwrap_or(now);
@@ -132,6 +160,28 @@ mod tests {
 
     fn positive() -> AckTimer {
         AckTimer::new(Schedule::Positive(PositiveParameters::default()), None)
+    }
+    /// Thins, and is asked for one acknowledgement of 8 segments.
+    fn thin() -> AckTimer {
+        let schedule = Schedule::Positive(PositiveParameters {
+            thins: true,
+            ..PositiveParameters::default()
+        });
+        let mut timer = AckTimer::new(schedule, None);
+        timer.on_ratio(AckRatio::of_flight(64));
+        timer
+    }
+    /// Acknowledgements that leave while a packet every millisecond is told to `timer`.
+    fn left(timer: &mut AckTimer, packets: u64, mut arrives: impl FnMut(&mut AckTimer, u64)) -> usize {
+        let due = (0..packets).filter(|&ms| {
+            arrives(timer, ms);
+            let due = timer.is_due(at(ms));
+            if due {
+                timer.on_sent();
+            }
+            due
+        });
+        due.count()
     }
     fn delayed() -> AckTimer {
         AckTimer::new(Schedule::Delayed(DelayedParameters::default()), None)
@@ -156,13 +206,67 @@ mod tests {
     #[test]
     fn each_out_of_order_arrival_gets_its_own_acknowledgement() {
         let mut timer = positive();
-        timer.on_out_of_order(at(0), RTT);
+        timer.on_out_of_order(at(0), RTT, false);
         timer.on_unwanted(at(0), RTT);
         timer.on_in_order(at(0), RTT);
         timer.on_sent();
         assert!(timer.is_due(at(0)));
         timer.on_sent();
         assert!(!timer.is_due(Time::MAX));
+    }
+
+    #[test]
+    fn the_peer_asks_for_fewer_and_for_the_schedule_again() {
+        let mut timer = thin();
+        assert_eq!(
+            left(&mut timer, 64, |timer, ms| timer.on_in_order(at(ms), RTT)),
+            8
+        );
+        timer.on_in_order(at(100), RTT);
+        assert_eq!(timer.deadline(), Some(at(140)), "what follows may be late");
+        timer.on_ratio(AckRatio::SCHEDULE);
+        timer.on_in_order(at(101), RTT);
+        assert!(timer.is_due(at(101)));
+    }
+
+    #[test]
+    fn who_does_not_thin_does_not_heed_what_is_asked() {
+        let mut timer = positive();
+        timer.on_ratio(AckRatio::of_flight(64));
+        assert_eq!(
+            left(&mut timer, 64, |timer, ms| timer.on_in_order(at(ms), RTT)),
+            32
+        );
+    }
+
+    #[test]
+    fn a_hole_is_news_at_once_and_what_follows_it_is_not() {
+        let mut timer = thin();
+        timer.on_in_order(at(0), RTT);
+        timer.on_out_of_order(at(1), RTT, true);
+        assert!(timer.is_due(at(1)));
+        timer.on_sent();
+        let beyond = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, false);
+        assert_eq!(left(&mut timer, 32, beyond), 4);
+        assert_eq!(
+            left(&mut timer, 32, |timer, ms| timer.on_unwanted(at(ms), RTT)),
+            4,
+            "nor are repeats"
+        );
+        timer.on_ratio(AckRatio::SCHEDULE);
+        assert_eq!(
+            left(&mut timer, 8, beyond),
+            8,
+            "every one, where the flight is small"
+        );
+    }
+
+    #[test]
+    fn no_pattern_of_holes_makes_more_than_two_acknowledgements_per_ratio() {
+        for period in 1..20 {
+            let holes = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, ms % period == 0);
+            assert!(left(&mut thin(), 800, holes) <= 2 * 100, "a hole every {period}");
+        }
     }
 
     #[test]
@@ -177,12 +281,12 @@ mod tests {
     fn delayed_is_once_per_period_whatever_comes_unless_asked() {
         let mut timer = delayed();
         timer.on_in_order(at(0), RTT);
-        timer.on_out_of_order(at(50), RTT);
+        timer.on_out_of_order(at(50), RTT, true);
         timer.on_unwanted(at(99), RTT);
         assert!(!timer.is_due(at(99)) && timer.is_due(at(100)));
         timer.on_sent();
         assert_eq!(timer.deadline(), None);
-        timer.on_out_of_order(at(120), RTT);
+        timer.on_out_of_order(at(120), RTT, true);
         assert_eq!(timer.deadline(), Some(at(220)));
         timer.on_urgent();
         assert!(timer.is_due(at(120)));
@@ -192,7 +296,7 @@ mod tests {
     fn without_a_schedule_only_what_asks_is_answered() {
         let mut timer = AckTimer::new(Schedule::None, None);
         (0..3).for_each(|_| timer.on_in_order(at(0), RTT));
-        timer.on_out_of_order(at(0), RTT);
+        timer.on_out_of_order(at(0), RTT, true);
         assert!(!timer.is_due(Time::MAX));
         timer.on_urgent_once();
         assert!(timer.is_due(at(0)));

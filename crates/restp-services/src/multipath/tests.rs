@@ -62,6 +62,7 @@ impl Lane {
             paces: false,
             reduces_in_proportion: false,
             probes_tail: false,
+            thins_acks: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,

@@ -50,7 +50,11 @@ impl Receiver {
         }
         match arrival {
             Arrival::InOrder => self.ack.on_in_order(now, rtt),
-            Arrival::FilledHole | Arrival::OutOfOrder => self.ack.on_out_of_order(now, rtt),
+            Arrival::FilledHole => self.ack.on_out_of_order(now, rtt, true),
+            Arrival::OutOfOrder => {
+                let is_news = reassembly.is_missing(number - 1);
+                self.ack.on_out_of_order(now, rtt, is_news);
+            }
             Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow => self.ack.on_unwanted(now, rtt),
         }
         let is_news = !matches!(

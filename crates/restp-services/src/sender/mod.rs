@@ -80,6 +80,8 @@ pub struct SenderParameters {
     pub reduces_in_proportion: bool,
     /// A tail that is not acknowledged for two round trips is asked for (RFC 8985 §7).
     pub probes_tail: bool,
+    /// The peer is asked for fewer acknowledgements while much is in flight.
+    pub thins_acks: bool,
     /// Everything not acknowledged counts against the window, whatever duplicates say (OP-50).
     pub limits_outstanding: bool,
     /// What a loss is taken for.

@@ -2,7 +2,7 @@
 //! Each is booked as sent when it is handed out.
 
 use super::Sender;
-use crate::ack::AckReport;
+use crate::ack::{AckRatio, AckReport};
 use crate::congestion::{Congestion, CongestionEvent};
 use crate::reliability::Encoded;
 use bytes::Bytes;
@@ -17,6 +17,8 @@ pub struct Segment {
     pub payload: Option<Bytes>,
     /// It leaves for the first time.
     pub is_new: bool,
+    /// How often the peer is to acknowledge from here on.
+    pub ack_ratio: AckRatio,
 }
 
 /// Something that leaves.
@@ -46,10 +48,30 @@ impl Sender {
         }
         let segment = self
             .next_tail_probe(now, fin)
-            .or_else(|| self.next_retransmission(now))
-            .or_else(|| self.next_new(now, fin))
+            .or_else(|| self.next_in_flow(now, fin))
             .or_else(|| self.next_window_probe(now, fin));
         segment.map(Transmission::Segment)
+    }
+
+    /// What leaves to arrive, not to ask: its acknowledgement may wait for others.
+    #[inline]
+    fn next_in_flow(&mut self, now: Time, fin: bool) -> Option<Segment> {
+        let segment = self
+            .next_retransmission(now)
+            .or_else(|| self.next_new(now, fin))?;
+        let ack_ratio = self.ack_ratio();
+        Some(Segment { ack_ratio, ..segment })
+    }
+
+    /// How often the peer is to acknowledge while so much is in flight. After the last segment for now nothing may come that
+    /// would complete a ratio.
+    fn ack_ratio(&self) -> AckRatio {
+        let more_follows = !self.queue.is_empty() || self.lane.gate.has_backlog();
+        if self.parameters.thins_acks && more_follows {
+            AckRatio::of_flight(self.board.in_flight())
+        } else {
+            AckRatio::SCHEDULE
+        }
     }
 
     /// What leaves before the exchange is complete. New data leaves `beside` bytes of a full segment to what the header
@@ -181,6 +203,7 @@ impl Sender {
             number: Some(number),
             payload,
             is_new: false,
+            ack_ratio: AckRatio::SCHEDULE,
         }
     }
 
@@ -232,6 +255,7 @@ impl Sender {
             number,
             payload,
             is_new: true,
+            ack_ratio: AckRatio::SCHEDULE,
         }
     }
 

@@ -2,8 +2,9 @@
 //! (ResTP §3.5; `docs/protocol/composition.md`).
 
 use super::{Access, Composition, Key, Slot, Unit};
+use restp_services::ack::{PositiveParameters, Schedule};
 use restp_services::congestion::{
-    BbrParams, BicProfile, CongestionChoice, Growth, WestwoodFilter, WestwoodPlusFilter,
+    BbrParams, BicProfile, CongestionChoice, Growth, VegasParams, WestwoodFilter, WestwoodPlusFilter,
 };
 use restp_services::ordering::HoldParameters;
 use restp_services::reliability::FecParameters;
@@ -57,6 +58,15 @@ pub(super) fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
 /// The algorithms with a window.
 pub(super) const CONTROLLED: &str = "a congestion control with a window, such as cubic";
 
+pub(super) const VEGAS: &str = "congestion = vegas";
+
+pub(super) fn vegas(c: &mut Composition) -> Option<&mut VegasParams> {
+    match &mut c.congestion {
+        CongestionChoice::Vegas(params) => Some(params),
+        _ => None,
+    }
+}
+
 pub(super) const BBR: &str = "congestion = bbr";
 
 pub(super) fn bbr(c: &mut Composition) -> Option<&mut BbrParams> {
@@ -73,6 +83,15 @@ pub(super) const fn bbr_number(
 ) -> Key {
     let unit = Unit::Count;
     parameter(name, section, BBR, Access::Number { unit, slot })
+}
+
+pub(super) const POSITIVE: &str = "ack = positive";
+
+pub(super) fn positive(c: &mut Composition) -> Option<&mut PositiveParameters> {
+    match &mut c.ack.schedule {
+        Schedule::Positive(positive) => Some(positive),
+        Schedule::None | Schedule::Delayed(_) => None,
+    }
 }
 
 /// The services that encode.

@@ -116,6 +116,15 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| delayed(c) && c.recovery == RecoveryChoice::DuplicateAck,
     },
     Rule {
+        id: "thinning-needs-blocks",
+        verdict: Verdict::Forbidden,
+        source: "RFC 5690 §3",
+        about: &["ack", "ack-thinning"],
+        reason: "where acknowledgements are thinned out duplicates are too rare to count, and holes have to be reported together",
+        instead: &[("ack-thinning", "off")],
+        broken: |c| c.ack.thins() && matches!(c.ack.detail, Detail::Pointer | Detail::Nak),
+    },
+    Rule {
         id: "recovery-needs-ack",
         verdict: Verdict::Forbidden,
         source: "ResTP §3.5.8",
@@ -289,6 +298,15 @@ pub(super) static RULES: &[Rule] = &[
         reason: "window algorithms need a steady flow of acknowledgements",
         instead: &[("ack", "positive+sack")],
         broken: |c| delayed(c) && controlled(c) && !c.congestion.needs_pacing(),
+    },
+    Rule {
+        id: "thinning-paced",
+        verdict: Verdict::Discouraged,
+        source: "RFC 5690 §6",
+        about: &["pacing", "ack-thinning"],
+        reason: "each acknowledgement frees many segments, and without pacing they leave all at once",
+        instead: &[("pacing", "on")],
+        broken: |c| c.ack.thins() && !c.pacing,
     },
     Rule {
         id: "hybla-paced",

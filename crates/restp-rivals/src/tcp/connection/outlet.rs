@@ -55,6 +55,7 @@ impl Connection {
             number,
             payload,
             is_new,
+            ..
         } = segment;
         let bytes = payload.as_ref().map_or(0, Bytes::len);
         let number = number.unwrap_or(FIRST_SEGMENT);

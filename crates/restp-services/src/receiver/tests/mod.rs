@@ -6,7 +6,7 @@ mod repair;
 mod segments;
 
 use super::*;
-use crate::ack::{NakParameters, PositiveParameters, RepeatParameters, Schedule};
+use crate::ack::{AckRatio, NakParameters, PositiveParameters, RepeatParameters, Schedule};
 use crate::ordering::Arrival;
 use restp_base::time::{Duration, Time};
 
@@ -40,6 +40,18 @@ fn opening(hold_ms: Option<u64>) -> Receiver {
 fn segments(hold_ms: Option<u64>) -> Receiver {
     let mut receiver = opening(hold_ms);
     receiver.begin_segments(10, Ordering::Ordered, WINDOW, nak(10));
+    receiver
+}
+
+/// The same where the peer asks for fewer acknowledgements, and is heard.
+fn thinning(ratio: AckRatio) -> Receiver {
+    let thin = Schedule::Positive(PositiveParameters {
+        thins: true,
+        ..PositiveParameters::default()
+    });
+    let mut receiver = Receiver::new(100, WINDOW, AckTimer::new(thin, None), nak(0), None);
+    receiver.begin_segments(10, Ordering::Ordered, WINDOW, nak(10));
+    receiver.acknowledgement().on_ratio(ratio);
     receiver
 }
 

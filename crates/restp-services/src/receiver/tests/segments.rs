@@ -51,6 +51,18 @@ fn a_segment_in_order_waits_for_a_second_or_for_the_timer() {
 }
 
 #[test]
+fn where_the_peer_wants_few_acknowledgements_a_new_hole_is_reported_at_once_and_once() {
+    let mut receiver = thinning(AckRatio::of_flight(32));
+    let owed_for = |receiver: &mut Receiver, number| {
+        arrives(receiver, number, 1);
+        owed(receiver)
+    };
+    let owed = [10, 11, 13, 14, 15, 16, 17].map(|number| owed_for(&mut receiver, number));
+    assert_eq!(owed, [0, 0, 1, 0, 0, 0, 1], "13 opens it, four more come");
+    assert_eq!(owed_for(&mut receiver, 12), 1, "the hole is filled");
+}
+
+#[test]
 fn everything_but_the_next_segment_in_order_is_acknowledged_at_once() {
     let mut receiver = segments(None);
     for (number, arrival) in [

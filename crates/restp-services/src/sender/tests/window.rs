@@ -341,3 +341,38 @@ fn a_fin_after_a_silence_begins_the_wait_for_progress() {
     assert!(story.at(5000).segment(true).is_some());
     assert_eq!(story.sender.progress_at(), at(5000));
 }
+
+/// Of each segment that leaves now, after how many an acknowledgement is wanted.
+fn ratios(story: &mut Story) -> Vec<u32> {
+    std::iter::from_fn(|| story.segment(false))
+        .map(|segment| segment.ack_ratio.segments())
+        .collect()
+}
+
+#[test]
+fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_follows() {
+    let thinned = |window| {
+        let setup = Setup::segments().with_window(window);
+        let mut story = setup.with(|it| it.thins_acks = true).established();
+        ratios(story.write(80))
+    };
+    assert_eq!(thinned(31_000), [1; 31]);
+    assert_eq!(thinned(64_000)[31..], [&[4; 32][..], &[8]].concat());
+    assert_eq!(
+        thinned(100_000)[78..],
+        [8, 1],
+        "nothing waits behind the last one"
+    );
+    let mut story = Setup::segments().established();
+    assert_eq!(ratios(story.write(80)), [1; 80], "unless nobody wants fewer");
+}
+
+#[test]
+fn a_segment_behind_which_data_waits_above_is_not_the_last() {
+    let last = |backlog| {
+        let mut story = Setup::segments().with(|it| it.thins_acks = true).established();
+        story.write(40).sender.set_backlog(backlog);
+        ratios(&mut story).pop()
+    };
+    assert_eq!((last(true), last(false)), (Some(4), Some(1)));
+}

@@ -303,6 +303,18 @@ pub(in super::super) const OWN: &[Row] = &[
         &["corruption-with-congestion"],
     ),
     (
+        "few acknowledgements, and duplicates to count",
+        "3wh-arq",
+        &[("ack-thinning", "on"), ("pacing", "on")],
+        &["thinning-needs-blocks"],
+    ),
+    (
+        "bursts of what one of few acknowledgements frees",
+        "default",
+        &[("ack-thinning", "on"), ("pacing", "off")],
+        &["thinning-paced"],
+    ),
+    (
         "bursts of many segments",
         "default",
         &[("congestion", "hybla"), ("pacing", "off")],

@@ -1,0 +1,73 @@
+//! How many segments one acknowledgement covers, told by who sends them (RFC 5690, draft-ietf-quic-ack-frequency): only the
+//! sender knows how much is in flight. A paced sender needs a few acknowledgements per round trip, whatever its rate
+//! (TACK, SIGCOMM 2020).
+//!
+//! A ratio is an eighth to a sixteenth of the flight, so at most 16 acknowledgements answer it. A round trip contains the wait
+//! in the queue of the way back: where that is thin the wait grows, the flight with it, and acknowledgements become rarer
+//! until they fit. No more than these 16 ever stand in that queue.
+
+/// Acknowledge after so many segments: as the receiver's own schedule says, or after 4, 8, … 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckRatio(u8);
+
+/// Acknowledgements per flight, at least: HyStart++ judges a round by eight samples (RFC 9406 §4.3).
+const LEAST_PER_FLIGHT: u64 = 8;
+/// What the field of the header can say.
+const LARGEST_CODE: u8 = 7;
+
+impl AckRatio {
+    /// As the receiver's schedule says.
+    pub const SCHEDULE: AckRatio = AckRatio(0);
+
+    /// For so many segments in flight. Below 32 the schedule counts: small windows need every acknowledgement to grow.
+    pub fn of_flight(segments: u64) -> Self {
+        let doublings = (segments / LEAST_PER_FLIGHT).checked_ilog2().unwrap_or(0);
+        AckRatio(doublings.saturating_sub(1).min(LARGEST_CODE.into()) as u8)
+    }
+
+    /// Segments per acknowledgement; one where the schedule counts.
+    pub fn segments(self) -> u32 {
+        if self == Self::SCHEDULE { 1 } else { 2 << self.0 }
+    }
+
+    /// The three bits that travel.
+    pub fn code(self) -> u8 {
+        self.0
+    }
+
+    /// What three bits say; higher ones are dropped.
+    pub fn from_code(code: u8) -> Self {
+        AckRatio(code & LARGEST_CODE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flight_is_answered_by_eight_to_sixteen_acknowledgements_and_a_small_one_by_the_schedule() {
+        for segments in 0..32 {
+            assert_eq!(AckRatio::of_flight(segments), AckRatio::SCHEDULE);
+        }
+        for segments in 32..4096 {
+            let answers = segments / u64::from(AckRatio::of_flight(segments).segments());
+            assert!((8..16).contains(&answers), "{segments}: {answers}");
+        }
+        assert_eq!(AckRatio::of_flight(u64::MAX).segments(), 256);
+    }
+
+    #[test]
+    fn codes_round_trip() {
+        let all: Vec<_> = (0..8).map(AckRatio::from_code).collect();
+        assert_eq!(
+            all.iter().map(|ratio| ratio.segments()).collect::<Vec<_>>(),
+            [1, 4, 8, 16, 32, 64, 128, 256]
+        );
+        assert!(
+            all.iter()
+                .all(|ratio| AckRatio::from_code(ratio.code()) == *ratio)
+        );
+        assert_eq!(AckRatio::from_code(0xFF), AckRatio::from_code(7));
+    }
+}
