@@ -5,9 +5,9 @@ mod entries;
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
-    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SWITCH, VEGAS,
-    WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number, parameter,
-    positive, service, vegas,
+    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SPARING, SWITCH,
+    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number,
+    parameter, positive, service, sparing, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -315,6 +315,12 @@ pub static KEYS: &[Key] = &[
         "RFC 9002 §7.3.1",
         CONTROLLED,
         named!(GROWTH, |c| c.congestion.common().map(|common| &mut common.growth)),
+    ),
+    parameter(
+        "abe",
+        "RFC 8511",
+        SPARING,
+        named!(SWITCH, |c| Some(&mut sparing(c)?.abe)),
     ),
     parameter(
         "fast-convergence",

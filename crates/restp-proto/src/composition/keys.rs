@@ -361,6 +361,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_mark_costs_is_a_parameter_where_rfc_8511_gives_a_number() {
+        let takes = |congestion: &&str| {
+            let mut composition = default();
+            composition.set("congestion", congestion).unwrap();
+            composition.set("abe", "on").is_ok()
+        };
+        let names: Vec<_> = CongestionChoice::all()
+            .iter()
+            .map(CongestionChoice::name)
+            .collect();
+        let those: Vec<_> = names.into_iter().filter(takes).collect();
+        assert_eq!(those, ["newreno", "cubic", "reno"]);
+    }
+
+    #[test]
     fn a_preset_is_the_base_wherever_it_stands() {
         let pairs = [("flight-limit", "32 segments"), ("preset", "arq-only")];
         let composition = Composition::from_pairs(default(), pairs).unwrap();

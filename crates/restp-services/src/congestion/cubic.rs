@@ -116,9 +116,9 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 §4.6 and §4.7. `floor` is 1 segment for marks, 2 for losses: a mark tells of a queue, and with
-    /// one segment it may still be too long.
-    fn reduce(&mut self, view: &PathView<'_>, floor: u64) {
+    /// RFC 9438 §4.6 and §4.7, to a share of `kept` per mille. `floor` is 1 segment for marks, 2 for losses: a mark tells of a
+    /// queue, and with one segment it may still be too long.
+    fn reduce(&mut self, view: &PathView<'_>, kept: u64, floor: u64) {
         self.before = Some(self.state);
         let State {
             window,
@@ -128,12 +128,12 @@ impl Cubic {
         } = &mut self.state;
         *prior = window.bytes;
         *maximum = if self.fast_convergence && window.bytes < *maximum {
-            window.bytes * 17 / 20 // (1 + β) / 2
+            window.bytes * (1000 + kept) / 2000 // (1 + β) / 2
         } else {
             window.bytes
         };
         *stage = None;
-        let target = beta(view.in_flight_bytes);
+        let target = share(view.in_flight_bytes, kept);
         window.cut(target, segment_of(view));
         window.bytes = window.bytes.min(target.max(floor));
     }
@@ -145,9 +145,10 @@ impl Cubic {
             self.state.prior = self.state.window.bytes;
         }
         self.state.maximum = 0;
-        self.state
-            .window
-            .collapse((!repeated).then(|| beta(view.in_flight_bytes)), segment_of(view));
+        self.state.window.collapse(
+            (!repeated).then(|| share(view.in_flight_bytes, BETA)),
+            segment_of(view),
+        );
     }
 
     /// Time in which the window was not in use does not count for the curve (RFC 9438 §5.8).
@@ -177,8 +178,11 @@ impl Congestion for Cubic {
                 }
                 self.clock = view.now;
             }
-            CongestionEvent::Lost { .. } => self.reduce(view, 2 * segment),
-            CongestionEvent::Marked { .. } => self.reduce(view, segment),
+            CongestionEvent::Lost { .. } => self.reduce(view, BETA, 2 * segment),
+            CongestionEvent::Marked { .. } if self.state.window.spares_marks() => {
+                self.reduce(view, BETA_OF_MARKS, segment);
+            }
+            CongestionEvent::Marked { .. } => self.reduce(view, BETA, segment),
             // The episode is what counts; the next acknowledgement begins the stage of avoidance.
             CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) | CongestionEvent::RecoveryEnded => {
             }
@@ -208,9 +212,14 @@ impl Congestion for Cubic {
     }
 }
 
-/// β = 0.7 of a window (RFC 9438 §4.6).
-fn beta(bytes: u64) -> u64 {
-    bytes / 10 * 7 + bytes % 10 * 7 / 10
+/// β, what a loss leaves of a window, per mille (RFC 9438 §4.6).
+const BETA: u64 = 700;
+/// What a mark leaves where it costs less than a loss (RFC 8511 §3.1).
+const BETA_OF_MARKS: u64 = 850;
+
+/// So many thousandths of `bytes`.
+fn share(bytes: u64, per_mille: u64) -> u64 {
+    bytes / 1000 * per_mille + bytes % 1000 * per_mille / 1000
 }
 
 #[cfg(test)]

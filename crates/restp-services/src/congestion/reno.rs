@@ -102,7 +102,13 @@ impl Congestion for Reno {
         {
             self.grow(bytes, segment_of(view));
         }
-        self.react(event, view, view.in_flight_bytes / 2);
+        let spared = matches!(event, CongestionEvent::Marked { .. }) && self.window.spares_marks();
+        let target = if spared {
+            view.in_flight_bytes / 5 * 4 // RFC 8511 §3.1
+        } else {
+            view.in_flight_bytes / 2
+        };
+        self.react(event, view, target);
     }
     fn window_bytes(&self) -> u64 {
         self.window.bytes
@@ -130,6 +136,7 @@ mod tests {
                 initial_window_segments,
                 initial_threshold_bytes,
                 growth,
+                ..CommonParams::default()
             },
             SEGMENT,
         )
@@ -218,6 +225,27 @@ mod tests {
         view.in_flight_bytes = 3000;
         reno.on(&CongestionEvent::Marked { bytes: 1000 }, &view);
         assert_eq!((reno.window_bytes(), reno.snapshot().state), (2000, "avoidance"));
+    }
+
+    #[test]
+    fn a_mark_in_avoidance_may_cost_a_fifth_where_a_loss_costs_half() {
+        let kept = |abe: bool, threshold_segments: u64, event| {
+            let params = CommonParams {
+                initial_threshold_bytes: threshold_segments * SEGMENT,
+                abe,
+                ..CommonParams::default()
+            };
+            let mut reno = Reno::new(&params, SEGMENT);
+            let mut view = path(SEGMENT);
+            view.in_flight_bytes = 10 * SEGMENT;
+            reno.on(&event, &view);
+            reno.window_bytes()
+        };
+        let marked = CongestionEvent::Marked { bytes: SEGMENT };
+        assert_eq!(kept(true, 10, marked), 8000, "RFC 8511 §3.1");
+        assert_eq!(kept(true, 11, marked), 5000, "in slow start");
+        assert_eq!(kept(false, 10, marked), 5000);
+        assert_eq!(kept(true, 10, CongestionEvent::Lost { bytes: SEGMENT }), 5000);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct CommonParams {
     pub initial_threshold_bytes: u64,
     /// What an acknowledgement is worth. Default [`Growth::Bytes`].
     pub growth: Growth,
+    /// A mark costs less than a loss in avoidance: a network that marks keeps its queues short, and the larger cut would empty
+    /// them (RFC 8511). NewReno and Reno keep 0.8, CUBIC 0.85; others do not look at it. Default off.
+    pub abe: bool,
 }
 
 impl Default for CommonParams {
@@ -41,6 +44,7 @@ impl Default for CommonParams {
             initial_window_segments: 10,
             initial_threshold_bytes: u64::MAX,
             growth: Growth::default(),
+            abe: false,
         }
     }
 }
@@ -53,6 +57,7 @@ pub(super) struct Window {
     pub threshold: u64,
     initial_segments: u64,
     growth: Growth,
+    abe: bool,
     in_recovery: bool,
     smoothed_rtt: Option<Duration>,
 }
@@ -66,6 +71,7 @@ impl Window {
             threshold: params.initial_threshold_bytes,
             initial_segments,
             growth: params.growth,
+            abe: params.abe,
             in_recovery: false,
             smoothed_rtt: None,
         }
@@ -74,6 +80,11 @@ impl Window {
     /// Equality counts as avoidance: the window equals the threshold right after a cut.
     pub fn in_slow_start(&self) -> bool {
         self.bytes < self.threshold
+    }
+
+    /// A mark costs less than a loss, but for the one that ends slow start: its overshoot needs the whole cut (RFC 8511 §3).
+    pub fn spares_marks(&self) -> bool {
+        self.abe && !self.in_slow_start()
     }
 
     /// True when an acknowledgement that comes with `view` may let the window grow (RFC 7661 §4).

@@ -4,7 +4,8 @@
 use super::{Access, Composition, Key, Slot, Unit};
 use restp_services::ack::{PositiveParameters, Schedule};
 use restp_services::congestion::{
-    BbrParams, BicProfile, CongestionChoice, Growth, VegasParams, WestwoodFilter, WestwoodPlusFilter,
+    BbrParams, BicProfile, CommonParams, CongestionChoice, Growth, VegasParams, WestwoodFilter,
+    WestwoodPlusFilter,
 };
 use restp_services::ordering::HoldParameters;
 use restp_services::reliability::FecParameters;
@@ -57,6 +58,17 @@ pub(super) fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
 
 /// The algorithms with a window.
 pub(super) const CONTROLLED: &str = "a congestion control with a window, such as cubic";
+
+pub(super) const SPARING: &str = "congestion = newreno, reno or cubic";
+
+/// The algorithms for which RFC 8511 says what a mark costs.
+pub(super) fn sparing(c: &mut Composition) -> Option<&mut CommonParams> {
+    match &mut c.congestion {
+        CongestionChoice::NewReno(common) | CongestionChoice::Reno(common) => Some(common),
+        CongestionChoice::Cubic(params) => Some(&mut params.common),
+        _ => None,
+    }
+}
 
 pub(super) const VEGAS: &str = "congestion = vegas";
 

@@ -303,9 +303,51 @@ fn a_mark_may_leave_one_segment_where_a_loss_leaves_two() {
 }
 
 #[test]
+fn a_mark_in_avoidance_may_cost_half_of_what_a_loss_costs() {
+    let kept = |abe, event| {
+        let common = CommonParams {
+            abe,
+            ..CommonParams::default()
+        };
+        let mut cubic = Cubic::new(
+            &CubicParams {
+                common,
+                ..CubicParams::default()
+            },
+            SEGMENT,
+        );
+        let view = PathView {
+            in_flight_bytes: 10 * SEGMENT,
+            ..path(SEGMENT)
+        };
+        let first = CongestionEvent::Marked { bytes: SEGMENT };
+        cubic.on(&first, &view);
+        let after_first = cubic.window_bytes();
+        let view = PathView {
+            in_flight_bytes: after_first,
+            ..path(SEGMENT)
+        };
+        cubic.on(&event, &view);
+        (after_first, cubic.window_bytes(), cubic.state.maximum)
+    };
+    let (marked, lost) = (
+        CongestionEvent::Marked { bytes: SEGMENT },
+        CongestionEvent::Lost { bytes: SEGMENT },
+    );
+    // The first mark ends slow start; 7000 below the last maximum converge fast to (1 + β) / 2 of them.
+    assert_eq!(
+        kept(true, marked),
+        (7000, 5950, 6475),
+        "RFC 8511 §3.1, RFC 9438 §4.7"
+    );
+    assert_eq!(kept(true, lost), (7000, 4900, 5950));
+    assert_eq!(kept(false, marked), (7000, 4900, 5950));
+}
+
+#[test]
 fn seven_tenths_are_kept_to_the_byte() {
     for bytes in (0..100).chain([u64::MAX]) {
         let exact = u128::from(bytes) * 7 / 10;
-        assert_eq!(u128::from(super::beta(bytes)), exact, "of {bytes}");
+        assert_eq!(u128::from(share(bytes, BETA)), exact, "of {bytes}");
     }
 }
