@@ -14,6 +14,7 @@ pub use counters::{Counters, DropReason};
 
 use crate::discipline::{Admission, Arrival, Backlog, Discipline};
 use crate::error_model::{ErrorModel, Fate, Impairments, Outages};
+use crate::rate::{Course, LinkRate};
 use crate::rule::{Offered, Rule, Ruling, first_ruling};
 use crate::spec::{DirectionSpec, MarkThreshold, SpecError};
 use departures::Departures;
@@ -27,8 +28,10 @@ pub struct Direction {
     free: Time,
     /// By how much `free` was rounded up, in billionths of a bit.
     rounding: u64,
-    /// Bits per second; zero for no limit.
+    /// Bits per second; zero for no limit. The mean, where the rate changes.
     rate_bps: u64,
+    /// How the rate changes, if it does.
+    course: Option<Box<Course>>,
     delay: Duration,
     mtu: u32,
     up: bool,
@@ -97,12 +100,18 @@ impl Direction {
     /// When the description is impossible.
     pub fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Result<Self, SpecError> {
         spec.check()?;
-        let rate_bps = spec.rate.map_or(0, |rate| rate.as_bps());
+        let mean = |rate: &LinkRate| rate.mean(Duration::MAX).as_bps().max(1);
+        let rate_bps = spec.rate.as_ref().map_or(0, mean);
+        let course = spec
+            .rate
+            .as_ref()
+            .and_then(|rate| Course::new(rate, seed, &format!("{name}/rate")));
         let discipline = Discipline::new(&spec.queue, rate_bps, seed, name);
         Ok(Direction {
             free: Time::ZERO,
             rounding: 0,
             rate_bps,
+            course: course.map(Box::new),
             delay: spec.delay,
             mtu: spec.mtu.unwrap_or(u32::MAX),
             up: true,
@@ -291,6 +300,13 @@ impl Direction {
     /// Moves the virtual clock by one packet. The part of a nanosecond by which it runs ahead is given back to the
     /// next packet, so that a thousand packets take exactly a thousand times as long as one.
     fn serialise(&mut self, bytes: u32) {
+        self.counters.sent += 1;
+        if let Some(course) = &mut self.course {
+            let begun = self.free;
+            (self.free, self.rounding) = course.send(begun, self.rounding, bytes);
+            self.counters.busy += self.free.since(begun);
+            return;
+        }
         let work = (u64::from(bytes) * 8)
             .saturating_mul(1_000_000_000)
             .saturating_sub(self.rounding);
@@ -298,7 +314,6 @@ impl Direction {
         self.rounding = nanos.wrapping_mul(self.rate_bps).wrapping_sub(work);
         self.free += Duration::from_nanos(nanos);
         self.counters.busy += Duration::from_nanos(nanos);
-        self.counters.sent += 1;
     }
 
     fn deliver(&mut self, at: Time, in_order: bool, mark_ce: bool, fate: Fate) -> Verdict {

@@ -6,6 +6,7 @@
 //! | [`direction`] | [`Direction`]: one way of one link; also usable alone, in real time, by an emulator |
 //! | [`discipline`] | who may wait in the queue, and who leaves it: [`Queue`]: drop-tail, RED, CoDel, FQ-CoDel |
 //! | [`error_model`] | what a wire does to packets: loss, corruption, reordering, duplication, outages |
+//! | [`rate`] | how fast a direction sends: always the same, in steps, at random, or as recorded |
 //! | [`rule`] | scripted faults for tests |
 //! | [`topology`] | nodes, routes, delays; constructors of common shapes; maps, geodiverse paths, regional challenges |
 //! | [`world`] | [`World`]: nodes, links, hosts, and the only loop |
@@ -20,6 +21,7 @@ pub mod direction;
 pub mod discipline;
 pub mod error_model;
 mod queue;
+pub mod rate;
 pub mod rule;
 pub mod spec;
 pub mod topology;
@@ -29,6 +31,7 @@ pub mod world;
 pub use direction::{Counters, Direction, DropReason, Parcel, Verdict};
 pub use discipline::{Codel, FqCodel, Queue, QueueLimit, Red};
 pub use error_model::ErrorModel;
+pub use rate::LinkRate;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
 pub use topology::{NodeId, Route, RouteError, Topology};
 pub use world::{Happening, HostId, LinkStats, Totals, World};

@@ -2,6 +2,7 @@
 
 use crate::discipline::Queue;
 use crate::error_model::{Corrupt, Duplicate, ErrorModel, Reorder};
+use crate::rate::LinkRate;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use std::fmt;
@@ -44,8 +45,8 @@ impl LinkSpec {
 /// One direction of a link. The default is a perfect wire: no rate limit, no delay, no faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectionSpec {
-    /// Bits per second; `None` takes no time to send.
-    pub rate: Option<Rate>,
+    /// How fast it sends; `None` takes no time to send.
+    pub rate: Option<LinkRate>,
     /// Propagation, after the last bit has left.
     pub delay: Duration,
     /// What may wait while another packet is being sent. Without a rate nothing ever waits.
@@ -70,9 +71,9 @@ pub struct DirectionSpec {
 
 impl DirectionSpec {
     /// A rate, a delay and a queue without faults.
-    pub fn new(rate: Rate, delay: Duration, queue: impl Into<Queue>) -> Self {
+    pub fn new(rate: impl Into<LinkRate>, delay: Duration, queue: impl Into<Queue>) -> Self {
         DirectionSpec {
-            rate: Some(rate),
+            rate: Some(rate.into()),
             delay,
             queue: queue.into(),
             ..DirectionSpec::default()
@@ -84,9 +85,7 @@ impl DirectionSpec {
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.rate == Some(Rate::from_bps(0)) {
-            return Err(SpecError::NoRate);
-        }
+        self.rate.as_ref().map_or(Ok(()), LinkRate::check)?;
         self.queue.check()?;
         if self.mark.is_some() && !matches!(self.queue, Queue::DropTail(_)) {
             return Err(SpecError::TwoMarkers);
@@ -146,6 +145,40 @@ pub enum SpecError {
     /// A rate of zero never sends anything.
     #[error("a rate of 0 bit/s never sends anything; leave the rate out for no limit, or use an outage")]
     NoRate,
+    /// A step of a rate that is not in its place.
+    #[error(
+        "the rate cannot change at {at}; the first step is at 0 s, and each one later than that before it"
+    )]
+    RateStep {
+        /// When.
+        at: Duration,
+    },
+    /// Steps of a rate after which nothing is ever sent.
+    #[error(
+        "the last step of the rate is 0 bit/s, or there is none, and nothing would ever leave; end above zero"
+    )]
+    RateEndsAtZero,
+    /// A random walk that has no room.
+    #[error(
+        "a rate cannot walk between {min} and {max} by up to {step}; write min below max, min and step above zero, and step \
+         at most their difference"
+    )]
+    RateWalk {
+        /// Lower bound.
+        min: Rate,
+        /// Upper bound.
+        max: Rate,
+        /// Largest change.
+        step: Rate,
+    },
+    /// A random walk that changes too often.
+    #[error("a rate cannot walk every {every}; write {least} or more")]
+    RateWalkTime {
+        /// Time from step to step.
+        every: Duration,
+        /// The least there may be.
+        least: Duration,
+    },
     /// The queue was left as "one bandwidth-delay product" without saying of which path.
     #[error("the queue is one bandwidth-delay product of an unknown path; resolve it to bytes first")]
     UnresolvedBdp,
@@ -285,7 +318,7 @@ mod tests {
             change(&mut spec);
             spec.check().expect_err("impossible").to_string()
         };
-        assert!(broken(|s| s.rate = Some(Rate::from_bps(0))).contains("0 bit/s"));
+        assert!(broken(|s| s.rate = Some(Rate::from_bps(0).into())).contains("0 bit/s"));
         assert!(broken(|s| s.queue = QueueLimit::Bdp.into()).contains("resolve"));
         assert!(broken(|s| s.outage.push(Time::from_nanos(5)..Time::from_nanos(5))).contains("empty"));
         assert!(

@@ -7,6 +7,7 @@ use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use restp_sim::error_model::*;
+use restp_sim::rate::{DeliveryTrace, Walk};
 use restp_sim::*;
 use std::sync::{Arc, Mutex};
 
@@ -76,9 +77,7 @@ fn direction(random: &mut Stream) -> DirectionSpec {
     let outage_start = Time::from_nanos(random.below(2_000_000_000));
     DirectionSpec {
         mtu: None,
-        rate: random
-            .chance(0.8)
-            .then(|| Rate::from_bps(1_000_000 + random.below(20_000_000))),
+        rate: random.chance(0.8).then(|| rate(random)),
         delay: Duration::from_micros(random.below(20_000)),
         queue,
         loss,
@@ -94,6 +93,26 @@ fn direction(random: &mut Stream) -> DirectionSpec {
         duplicate: random.chance(0.3).then_some(Duplicate { probability: 0.1 }),
         corrupt: random.chance(0.3).then_some(Corrupt { probability: 0.1 }),
         mark: mark.filter(|_| matches!(queue, Queue::DropTail(_))),
+    }
+}
+
+fn rate(random: &mut Stream) -> LinkRate {
+    let mut bps = || Rate::from_bps(1_000_000 + random.below(20_000_000));
+    let (some, other) = (bps(), bps());
+    match random.below(6) {
+        0 => LinkRate::Steps(vec![
+            (Time::ZERO, some),
+            (Time::from_nanos(500_000_000), Rate::from_bps(0)),
+            (Time::from_nanos(700_000_000), other),
+        ]),
+        1 => LinkRate::Walk(Walk {
+            min: some.min(other),
+            max: Rate::from_bps(some.max(other).as_bps() + 1),
+            step: Rate::from_bps(1),
+            every: Duration::from_millis(3),
+        }),
+        2 => LinkRate::Trace(DeliveryTrace::parse("0\n2\n3\n3\n40\n").expect("a recording")),
+        _ => some.into(),
     }
 }
 

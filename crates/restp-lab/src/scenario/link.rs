@@ -4,10 +4,13 @@ use super::names::{copies, expand};
 use super::raw::RawLink;
 use restp_sim::LinkSpec;
 use restp_sim::config::Fault;
+use std::fs::File;
+use std::path::Path;
 use toml::Spanned;
 
 /// The links `table` stands for; a delay may still have to come from the map, and a queue of one bandwidth-delay product is still to be resolved.
-pub(super) fn links(table: &Spanned<RawLink>) -> Result<Vec<LinkSpec>, Fault> {
+/// Names of files start at `dir`.
+pub(super) fn links(table: &Spanned<RawLink>, dir: &Path) -> Result<Vec<LinkSpec>, Fault> {
     let raw = table.get_ref();
     let [from, to] = &raw.between.get_ref()[..] else {
         let found = raw.between.get_ref().len();
@@ -18,7 +21,7 @@ pub(super) fn links(table: &Spanned<RawLink>) -> Result<Vec<LinkSpec>, Fault> {
     if wire.rate.is_none() {
         return Err(Fault::at(table, "missing field \"rate\""));
     }
-    let [forward, reverse] = wire.directions()?;
+    let [forward, reverse] = wire.directions(&|name| Ok(Box::new(File::open(dir.join(name))?)))?;
     copies(&raw.name, raw.count.as_ref())?
         .map(|copy| {
             let between = [expand(from, copy)?, expand(to, copy)?];

@@ -60,7 +60,7 @@ impl Plan {
         }
 
         let profile = raw.profile.as_ref().map(Profile::named).transpose()?;
-        let (mut links, topology, map) = network(&raw)?;
+        let (mut links, topology, map) = network(&raw, dir)?;
         let surroundings = Surroundings {
             topology: &topology,
             map: &map,
@@ -70,7 +70,7 @@ impl Plan {
             dir,
         };
         let flows = all_flows(&raw, &surroundings)?;
-        resolve_queues(&mut links, &flows, &topology, profile);
+        resolve_queues(&mut links, &flows, &topology, (duration, profile));
         Ok(Plan {
             id: raw.id.get_ref().clone(),
             title: raw.title,
@@ -83,12 +83,12 @@ impl Plan {
     }
 }
 
-fn network(raw: &RawScenario) -> Result<(Vec<LinkSpec>, Topology, Graph), Fault> {
+fn network(raw: &RawScenario, dir: &Path) -> Result<(Vec<LinkSpec>, Topology, Graph), Fault> {
     let mut map = map(&raw.node)?;
     let mut all: Vec<LinkSpec> = Vec::new();
     let mut written = BTreeMap::new();
     for table in &raw.link {
-        for mut link in links(table)? {
+        for mut link in links(table, dir)? {
             if written.insert(link.name.clone(), table).is_some() {
                 return Err(taken(&table.get_ref().name, "link", &link.name));
             }
@@ -151,13 +151,13 @@ fn taken(written: &Spanned<String>, kind: &str, name: &str) -> Fault {
     )
 }
 
-/// A queue of one bandwidth-delay product: the direction's own rate times the longest round trip (propagation
+/// A queue of one bandwidth-delay product: the direction's own rate, in the mean over the run, times the longest round trip (propagation
 /// only) of a flow that crosses the link, in packets of 1500 bytes, at least one, or as many as the profile says.
 fn resolve_queues(
     links: &mut [LinkSpec],
     flows: &[FlowPlan],
     topology: &Topology,
-    profile: Option<&Profile>,
+    (duration, profile): (Duration, Option<&Profile>),
 ) {
     let least = profile.map_or(1, |profile| profile.least_queue_packets);
     let mut longest: BTreeMap<&str, Duration> = BTreeMap::new();
@@ -179,7 +179,8 @@ fn resolve_queues(
                 Way::Reverse => &mut link.reverse,
             };
             if direction.queue.limit() == QueueLimit::Bdp {
-                let bdp = packets(direction.rate.unwrap_or_default(), rtt).max(least);
+                let rate = direction.rate.as_ref().map(|rate| rate.mean(duration));
+                let bdp = packets(rate.unwrap_or_default(), rtt).max(least);
                 direction.queue = direction.queue.with_limit(QueueLimit::Packets(bdp));
             }
         }

@@ -71,7 +71,7 @@ fn the_example_means_what_it_says() {
     assert_eq!(bottleneck.between, ["router", "sink"]);
     assert_eq!(
         bottleneck.forward.rate,
-        Some(restp_base::units::Rate::from_bps(2_000_000))
+        Some(restp_base::units::Rate::from_bps(2_000_000).into())
     );
     assert!(matches!(bottleneck.forward.loss[..], [ErrorModel::Rate(rate)] if rate.probability == 0.01));
     assert!(bottleneck.reverse.loss.is_empty());
@@ -92,6 +92,17 @@ fn the_example_means_what_it_says() {
             framing: Framing::Known,
         })
     );
+}
+
+/// 10 Mbit/s for half of the run and 2 Mbit/s for the rest are 6 Mbit/s: 67.5 kB in a round trip of 90.02 ms.
+#[test]
+fn a_rate_that_changes_counts_in_the_mean_over_the_run() {
+    let steps = "{ steps = [[\"0 s\", \"10 Mbit/s\"], [\"50 s\", \"2 Mbit/s\"]] }";
+    let text = changed("\"2 Mbit/s\"", steps);
+    assert_eq!(plan(&text).links[1].forward.queue, QueueLimit::Packets(46).into());
+    let missing = text.replacen(steps, "{ trace = \"no such file\" }", 1);
+    let sentence = Scenario::parse(&missing).expect_err("refused").to_string();
+    assert!(sentence.contains("link.bottleneck.rate.trace"), "{sentence}");
 }
 
 /// 2 Mbit/s and 2 · 45.01 ms are 22.5 kB: 16 packets of 1500 bytes (ResTP experiments, E7 to E9).

@@ -13,6 +13,7 @@ mod pages;
 mod paths;
 mod profiles;
 mod queues;
+mod rates;
 mod results;
 mod schema;
 mod schemes;

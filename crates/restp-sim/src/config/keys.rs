@@ -19,7 +19,8 @@ use toml::Spanned;
 ///     }
 /// }
 /// let cable: Cable = toml::from_str("name = \"a\"\nrate = \"10 Mbit/s\"").unwrap();
-/// let [forward, reverse] = cable.wire().directions().unwrap();
+/// let no_files = |name: &str| Err(std::io::Error::other(format!("no {name} here")));
+/// let [forward, reverse] = cable.wire().directions(&no_files).unwrap();
 /// assert_eq!((cable.name.as_str(), forward.rate), ("a", reverse.rate));
 /// ```
 #[macro_export]
@@ -30,9 +31,9 @@ macro_rules! link_table {
         #[serde(deny_unknown_fields)]
         $vis struct $name {
             $($fields)*
-            rate: Option<::toml::Spanned<$crate::config::Written>>,
+            rate: Option<::toml::Spanned<$crate::config::Speed>>,
             delay: Option<::toml::Spanned<$crate::config::Written>>,
-            reverse_rate: Option<::toml::Spanned<$crate::config::Written>>,
+            reverse_rate: Option<::toml::Spanned<$crate::config::Speed>>,
             reverse_delay: Option<::toml::Spanned<$crate::config::Written>>,
             queue: Option<$crate::config::Queue>,
             mtu: Option<::toml::Spanned<$crate::config::Written>>,

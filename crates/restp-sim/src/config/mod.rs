@@ -5,6 +5,7 @@
 //! | Key | Value |
 //! |---|---|
 //! | `rate`, `delay` | `"10 Mbit/s"`, `"45 ms"` |
+//! | `rate` | or one that changes: `{ steps = [["0 s", "10 Mbit/s"], …] }`, `{ walk = { min, max, step, every } }`, `{ trace = "FILE" }` |
 //! | `reverse_rate`, `reverse_delay` | the same, from the second end to the first |
 //! | `queue` | `{ drop_tail = "100 packets" }`, `"64 KiB"` or `"bdp"`; `{ red = {} }`, `{ codel = {} }`, `{ fq_codel = {} }` with their parameters |
 //! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop` |
@@ -18,6 +19,7 @@ mod fault;
 mod keys;
 mod quantity;
 mod queue;
+mod rate;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -25,4 +27,5 @@ mod wire;
 pub use fault::Fault;
 pub use keys::{Flaw, Loss, Queue, Reordering};
 pub use quantity::{Outages, Written, positive, read};
+pub use rate::{Changing, OpenFile, Speed};
 pub use wire::{Wire, span};

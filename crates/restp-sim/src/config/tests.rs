@@ -2,10 +2,12 @@
 
 use super::Fault;
 use crate::error_model::{GilbertElliott, LossUnit};
-use crate::{Codel, DirectionSpec, ErrorModel, FqCodel, MarkThreshold, Queue, QueueLimit, Red};
+use crate::rate::{DeliveryTrace, Walk};
+use crate::{Codel, DirectionSpec, ErrorModel, FqCodel, LinkRate, MarkThreshold, Queue, QueueLimit, Red};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use serde::Deserialize;
+use std::io;
 use toml::de::DeTable;
 
 crate::link_table! {
@@ -20,13 +22,24 @@ struct File {
     cable: Vec<Cable>,
 }
 
+/// Files that links may name.
+fn recordings(name: &str) -> io::Result<Box<dyn io::Read>> {
+    match name {
+        "lte.down" => Ok(Box::new(&b"0\n4\n10\n"[..])),
+        "binary" => Ok(Box::new(&[0xff, 0xfe][..])),
+        "endless" => Ok(Box::new(io::repeat(b'7'))),
+        "backwards" => Ok(Box::new(&b"7\n3\n"[..])),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
 /// The directions of a cable called `a` with these `lines`, or line, key and sentence about them.
 fn directions(lines: &str) -> Result<[DirectionSpec; 2], String> {
     let text = format!("[[cable]]\nname = \"a\"\n{lines}\n");
     let root = DeTable::parse(&text).expect("a test writes TOML");
     let file = File::deserialize(toml::de::Deserializer::from(root.clone()));
     file.map_err(Fault::from)
-        .and_then(|file| file.cable[0].wire().directions())
+        .and_then(|file| file.cable[0].wire().directions(&recordings))
         .map_err(|fault| {
             let (line, key) = (fault.line(&text), fault.key(root.get_ref()));
             format!("line {line}: {key}: {}", fault.message)
@@ -59,8 +72,8 @@ fn every_key_has_its_meaning() {
         "#,
     )
     .unwrap();
-    let rates = [50_000_000, 5_000_000].map(|bps| Some(Rate::from_bps(bps)));
-    assert_eq!([forward.rate, reverse.rate], rates);
+    let rates = [50_000_000, 5_000_000].map(|bps| Some(Rate::from_bps(bps).into()));
+    assert_eq!([&forward.rate, &reverse.rate].map(Clone::clone), rates);
     assert_eq!(
         [forward.delay, reverse.delay],
         [10, 30].map(Duration::from_millis)
@@ -99,6 +112,30 @@ fn what_is_left_out_is_a_perfect_wire_with_a_queue_to_resolve() {
     assert_eq!(directions("").unwrap(), [perfect.clone(), perfect]);
     let [forward, reverse] = directions("rate = \"1 Mbit/s\"\ndelay = \"1 ms\"").unwrap();
     assert_eq!(forward, reverse);
+}
+
+#[test]
+fn a_rate_may_change_in_one_of_three_ways_and_differ_by_direction() {
+    let mbit = |n: u64| Rate::from_bps(n * 1_000_000);
+    let [forward, reverse] = directions(
+        "rate = { steps = [[\"0 s\", \"10 Mbit/s\"], [\"1.5 s\", \"0 bit/s\"], [\"2 s\", \"4 Mbit/s\"]] }\n\
+         reverse_rate = { trace = \"lte.down\" }",
+    )
+    .unwrap();
+    let steps = [(0, mbit(10)), (1500, mbit(0)), (2000, mbit(4))]
+        .map(|(at, rate)| (Time::ZERO + Duration::from_millis(at), rate));
+    assert_eq!(forward.rate, Some(LinkRate::Steps(steps.to_vec())));
+    let recording = DeliveryTrace::parse("0\n4\n10\n").unwrap();
+    assert_eq!(reverse.rate, Some(LinkRate::Trace(recording)));
+    let walk = "rate = { walk = { min = \"1 Mbit/s\", max = \"9 Mbit/s\", step = \"2 Mbit/s\", every = \"50 ms\" } }";
+    let [forward, reverse] = directions(walk).unwrap();
+    let walk = LinkRate::Walk(Walk {
+        min: mbit(1),
+        max: mbit(9),
+        step: mbit(2),
+        every: Duration::from_millis(50),
+    });
+    assert_eq!([forward.rate, reverse.rate], [Some(walk.clone()), Some(walk)]);
 }
 
 #[test]
@@ -189,6 +226,55 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
         (
             "rate = 10",
             &["cable.a.rate", "\"10\" has no unit", "\"10 Mbit/s\"", "Gbit/s"],
+        ),
+        (
+            "rate = true",
+            &["cable.a.rate", "boolean", "\"10 Mbit/s\"", "steps, walk or trace"],
+        ),
+        ("rate = {}", &["cable.a.rate", "in one way", "one of them only"]),
+        (
+            "rate = { steps = [], trace = \"lte.down\" }",
+            &["cable.a.rate", "in one way"],
+        ),
+        (
+            "rate = { stebs = [] }",
+            &["cable.a.rate.stebs", "walk", "did you mean \"steps\"?"],
+        ),
+        (
+            "rate = { steps = [[\"0 s\", \"10\"]] }",
+            &["cable.a.rate.steps[0][1]", "\"10\" has no unit"],
+        ),
+        (
+            "rate = { steps = [[\"1 s\", \"1 Mbit/s\"]] }",
+            &["cable.a.rate.steps", "at 1 s", "first step is at 0 s"],
+        ),
+        (
+            "rate = { steps = [[\"0 s\", \"0 bit/s\"]] }",
+            &["cable.a.rate.steps", "above zero"],
+        ),
+        (
+            "rate = { walk = { min = \"9 Mbit/s\", max = \"1 Mbit/s\", step = \"1 Mbit/s\", every = \"1 s\" } }",
+            &[
+                "cable.a.rate.walk",
+                "between 9 Mbit/s and 1 Mbit/s",
+                "min below max",
+            ],
+        ),
+        (
+            "rate = { trace = \"nowhere\" }",
+            &["cable.a.rate.trace", "\"nowhere\" cannot be read", "not found"],
+        ),
+        (
+            "rate = { trace = \"binary\" }",
+            &["cable.a.rate.trace", "\"binary\" cannot be read"],
+        ),
+        (
+            "reverse_rate = { trace = \"endless\" }",
+            &["cable.a.reverse_rate.trace", "longer than 32 MiB"],
+        ),
+        (
+            "rate = { trace = \"backwards\" }",
+            &["\"backwards\", line 2: 3 ms comes after 7 ms"],
         ),
         (
             "delay = 1.5",

@@ -1,14 +1,15 @@
 //! What the keys of a link stand for in the network's own terms.
 
 use super::keys::{Burst, Flaw, Loss, Queue, Reordering, TwoStates, Unit};
-use super::{Fault, Outages, Written, positive, read};
+use super::{Fault, OpenFile, Outages, Speed, Written, positive, read};
 use crate::discipline::QueueLimit;
 use crate::error_model::{
     BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, LossUnit, RateLoss, Reorder, Scripted,
 };
+use crate::rate::LinkRate;
 use crate::spec::{DirectionSpec, MarkThreshold, Way};
 use restp_base::time::{Duration, Time};
-use restp_base::units::{self, Quantity, Rate};
+use restp_base::units::{self, Quantity};
 use std::ops::Range;
 use toml::Spanned;
 
@@ -19,9 +20,9 @@ use toml::Spanned;
     reason = "each field is the key of its name, listed at the module"
 )]
 pub struct Wire<'a> {
-    pub rate: Option<&'a Spanned<Written>>,
+    pub rate: Option<&'a Spanned<Speed>>,
     pub delay: Option<&'a Spanned<Written>>,
-    pub reverse_rate: Option<&'a Spanned<Written>>,
+    pub reverse_rate: Option<&'a Spanned<Speed>>,
     pub reverse_delay: Option<&'a Spanned<Written>>,
     pub queue: Option<&'a Queue>,
     pub mtu: Option<&'a Spanned<Written>>,
@@ -36,17 +37,23 @@ pub struct Wire<'a> {
 impl Wire<'_> {
     /// Forward and reverse. Without `rate` there is no limit, without `delay` no delay. A queue of one
     /// bandwidth-delay product, also when none is written, is still to be [resolved](QueueLimit::resolve): only the
-    /// caller knows of which path. All else has passed [`DirectionSpec::check`].
+    /// caller knows of which path. All else has passed [`DirectionSpec::check`]. `open` opens the files that are named.
     ///
     /// # Errors
     /// The first value that is not understood or impossible, with its place.
-    pub fn directions(&self) -> Result<[DirectionSpec; 2], Fault> {
-        Ok([self.direction(Way::Forward)?, self.direction(Way::Reverse)?])
+    pub fn directions(&self, open: &OpenFile<'_>) -> Result<[DirectionSpec; 2], Fault> {
+        let [forward, reverse] = [self.rate, self.reverse_rate]
+            .map(|rate| rate.map(|written| Speed::read(written, open)).transpose());
+        let forward = forward?;
+        let reverse = reverse?.or_else(|| forward.clone());
+        Ok([
+            self.direction(Way::Forward, forward)?,
+            self.direction(Way::Reverse, reverse)?,
+        ])
     }
 
-    fn direction(&self, way: Way) -> Result<DirectionSpec, Fault> {
+    fn direction(&self, way: Way, rate: Option<LinkRate>) -> Result<DirectionSpec, Fault> {
         let reverse = way == Way::Reverse;
-        let rate = self.reverse_rate.filter(|_| reverse).or(self.rate);
         let delay = self.reverse_delay.filter(|_| reverse).or(self.delay);
         // Every value is judged, whichever way it touches.
         let loss = self.loss.map(loss_models).transpose()?;
@@ -56,7 +63,7 @@ impl Wire<'_> {
             None => Ok(None),
         };
         Ok(DirectionSpec {
-            rate: rate.map(positive_rate).transpose()?,
+            rate,
             delay: delay.map_or(Ok(Duration::ZERO), |written| read(written, units::duration))?,
             queue: self
                 .queue
@@ -72,10 +79,6 @@ impl Wire<'_> {
             mark: self.mark.map(threshold).transpose()?,
         })
     }
-}
-
-fn positive_rate(written: &Spanned<Written>) -> Result<Rate, Fault> {
-    positive(written, read(written, units::rate)?)
 }
 
 /// Most bytes of a packet. IPv4 promises 68 (RFC 791 §3.2).

@@ -3,6 +3,7 @@
 use super::*;
 use crate::discipline::QueueLimit;
 use crate::error_model::{BurstLoss, Corrupt, Duplicate, LossUnit, RateLoss, Reorder, Scripted};
+use crate::rate::{DeliveryTrace, Walk};
 use restp_base::units::Rate;
 use std::ops::Range;
 
@@ -67,7 +68,7 @@ fn the_queue_holds_its_limit_beside_the_packet_being_sent() {
 fn odd_rates_are_exact_in_the_long_run() {
     for (bps, bytes) in [(3_000_001, 1499), (7, 1), (9_999_999_999, 53)] {
         let mut line = line(|spec| {
-            (spec.rate, spec.queue) = (Some(Rate::from_bps(bps)), QueueLimit::Unlimited.into());
+            (spec.rate, spec.queue) = (Some(Rate::from_bps(bps).into()), QueueLimit::Unlimited.into());
         });
         for _ in 0..1000 {
             line.offer(us(0), packet(bytes, Ecn::NotEct));
@@ -75,6 +76,65 @@ fn odd_rates_are_exact_in_the_long_run() {
         let exact = Rate::from_bps(bps).transmission_time(u64::from(bytes) * 1000);
         assert_eq!(line.free, Time::ZERO + exact);
     }
+}
+
+/// The departure is known on arrival, whatever the rate does meanwhile, and the queue is that of any other line.
+#[test]
+fn a_rate_that_changes_stretches_what_is_being_sent_and_what_waits() {
+    let mut line = line(|spec| {
+        let steps = [(0, 8_000_000), (1500, 0), (3000, 4_000_000)];
+        let steps = steps.map(|(at, bps)| (us(at), Rate::from_bps(bps)));
+        spec.rate = Some(LinkRate::Steps(steps.to_vec()));
+    });
+    let arrivals: Vec<_> = (0..4)
+        .map(|_| arrival(line.offer(us(0), packet(1000, Ecn::NotEct))))
+        .collect();
+    // Half of the second is sent when nothing moves for 1.5 ms; the rest takes 1 ms, the third 2 ms.
+    assert_eq!(
+        arrivals,
+        [Some(us(11_000)), Some(us(14_000)), Some(us(16_000)), None]
+    );
+    assert_eq!(line.waiting(us(3500)), (1, 1000), "the second is being sent");
+}
+
+#[test]
+fn a_recorded_line_sends_at_its_opportunities_and_wastes_what_nobody_uses() {
+    let mut line = line(|spec| {
+        let recording = DeliveryTrace::parse("5\n6\n9\n20\n").expect("a recording");
+        (spec.rate, spec.queue) = (Some(LinkRate::Trace(recording)), QueueLimit::Unlimited.into());
+    });
+    let mut sent = |at, bytes| arrival(line.offer(us(at), packet(bytes, Ecn::NotEct)));
+    // Three of 500 bytes share the first opportunity, 2000 bytes take the next two, and leave 1000 in the third.
+    let first = [500, 500, 500, 2000, 900, 200].map(|bytes| sent(1000, bytes));
+    assert_eq!(first, [15, 15, 15, 19, 19, 30].map(|ms| Some(us(ms * 1000))));
+    assert_eq!(
+        sent(20_001, 1),
+        Some(us(35_000)),
+        "what was left at 20 ms is gone"
+    );
+}
+
+/// A packet that is alone needs no room in a queue, and each direction walks by itself.
+#[test]
+fn two_directions_walk_apart_and_a_seed_walks_again() {
+    let departures = |name: &str| -> Vec<Option<Time>> {
+        let mbit = |n: u64| Rate::from_bps(n * 1_000_000);
+        let walk = Walk {
+            min: mbit(1),
+            max: mbit(20),
+            step: mbit(5),
+            every: Duration::from_millis(10),
+        };
+        let spec = DirectionSpec::new(LinkRate::Walk(walk), Duration::ZERO, QueueLimit::Packets(0));
+        let mut line = Direction::new(&spec, 1, name).expect("possible");
+        (0..100)
+            .map(|n| arrival(line.offer(us(n * 20_000), packet(1000, Ecn::NotEct))))
+            .collect()
+    };
+    let forward = departures("link/a/forward");
+    assert!(forward.iter().all(Option::is_some));
+    assert_eq!(forward, departures("link/a/forward"));
+    assert_ne!(forward, departures("link/a/reverse"));
 }
 
 #[test]

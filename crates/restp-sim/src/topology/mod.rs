@@ -94,7 +94,7 @@ impl Topology {
                     from,
                     to,
                     delay: spec.delay,
-                    rate: spec.rate,
+                    rate: spec.rate.as_ref().map(|rate| rate.mean(Duration::MAX)),
                 });
             }
         }
@@ -137,7 +137,7 @@ impl Topology {
         self.one_way_delay(from, to) + self.one_way_delay(to, from)
     }
 
-    /// The smallest rate on the route; `None` when nothing limits it.
+    /// The smallest rate on the route, in the mean where it changes; `None` when nothing limits it.
     pub fn bottleneck_rate(&self, from: NodeId, to: NodeId) -> Option<Rate> {
         self.edges_on(from, to).filter_map(|edge| edge.rate).min()
     }
@@ -256,7 +256,7 @@ mod tests {
     fn directions_have_delays_of_their_own() {
         let mut links = [link("fast", "a", "b", 10), link("slow", "a", "b", 20)];
         links[1].reverse.delay = Duration::from_millis(5);
-        links[1].reverse.rate = Some(Rate::from_bps(1_000));
+        links[1].reverse.rate = Some(Rate::from_bps(1_000).into());
         let topology = Topology::new(&links).expect("a network");
         let [a, b] = ["a", "b"].map(|name| topology.node(name).expect("a node"));
         assert_eq!(topology.one_way_delay(a, b), Duration::from_millis(10));

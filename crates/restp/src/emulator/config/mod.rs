@@ -62,7 +62,7 @@ pub struct PathConfig {
 }
 
 impl NetConfig {
-    /// Reads a file.
+    /// Reads a file. Names of files in it start at its own folder.
     ///
     /// # Errors
     /// When it cannot be read or is not a network.
@@ -72,7 +72,8 @@ impl NetConfig {
             file: file.into(),
             source,
         })?;
-        Self::parse(&text).map_err(|error| match error {
+        let dir = file.parent().unwrap_or(Path::new(""));
+        Self::written(&text, dir).map_err(|error| match error {
             ConfigError::Content { message, .. } => ConfigError::Content {
                 file: Some(file.into()),
                 message,
@@ -81,11 +82,15 @@ impl NetConfig {
         })
     }
 
-    /// Reads the text of a file.
+    /// Reads the text of a file. Names of files in it start at the current directory.
     ///
     /// # Errors
     /// When it is not a network.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Self::written(text, Path::new(""))
+    }
+
+    fn written(text: &str, dir: &Path) -> Result<Self, ConfigError> {
         let explain = |fault: Fault, root: &DeTable<'_>| {
             let (line, key) = (fault.line(text), fault.key(root));
             let key = if key.is_empty() { key } else { key + ": " };
@@ -94,11 +99,11 @@ impl NetConfig {
         };
         let root = DeTable::parse(text).map_err(|error| explain(error.into(), &DeTable::new()))?;
         let raw = RawNet::deserialize(Deserializer::from(root.clone())).map_err(Fault::from);
-        raw.and_then(NetConfig::validated)
+        raw.and_then(|raw| NetConfig::validated(raw, dir))
             .map_err(|fault| explain(fault, root.get_ref()))
     }
 
-    fn validated(raw: RawNet) -> Result<Self, Fault> {
+    fn validated(raw: RawNet, dir: &Path) -> Result<Self, Fault> {
         if raw.path.is_empty() {
             return Err(Fault {
                 span: 0..0,
@@ -107,7 +112,7 @@ impl NetConfig {
         }
         let mut paths: Vec<PathConfig> = Vec::with_capacity(raw.path.len());
         for written in &raw.path {
-            let path = written.validate()?;
+            let path = written.validate(dir)?;
             if paths.iter().any(|other| other.name == path.name) {
                 let message = format!(
                     "two paths are called \"{}\"; commands and counters need one name each",
@@ -170,8 +175,11 @@ mod tests {
         let addresses = [1, 2].map(|host| (Ipv4Addr::new(10, 9, 0, host), 24));
         assert_eq!(a.addresses, Some(addresses));
         assert_eq!(
-            (a.forward.rate, a.reverse.rate),
-            (Some(Rate::from_bps(50_000_000)), Some(Rate::from_bps(5_000_000)))
+            (a.forward.rate.clone(), a.reverse.rate.clone()),
+            (
+                Some(Rate::from_bps(50_000_000).into()),
+                Some(Rate::from_bps(5_000_000).into())
+            )
         );
         // 50 Mbit/s over 40 ms; 5 Mbit/s over 40 ms would be 25 kB, below the least.
         assert_eq!(
@@ -183,6 +191,32 @@ mod tests {
         );
         assert_eq!((a.forward.loss.len(), a.reverse.loss.len()), (1, 1));
         assert_eq!(b.forward.rate, None);
+    }
+
+    /// In the long run the recording sends 12 Mbit/s and the steps 40.
+    #[test]
+    fn a_recording_lies_beside_the_file_and_a_queue_follows_the_mean() {
+        let dir = std::env::temp_dir().join(format!("restp-emulator-recording-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("lte.down"), "1\n2\n3\n").unwrap();
+        let net = dir.join("net.toml");
+        let text = "[[path]]\nname = \"a\"\nrate = { trace = \"lte.down\" }\ndelay = \"40 ms\"\n\
+                    reverse_rate = { steps = [[\"0 s\", \"1 Mbit/s\"], [\"1 s\", \"40 Mbit/s\"]] }\n";
+        std::fs::write(&net, text).unwrap();
+        let config = NetConfig::read(&net).unwrap();
+        let queues = [&config.paths[0].forward, &config.paths[0].reverse].map(|direction| direction.queue);
+        let bytes = queues.map(|queue| match queue.limit() {
+            QueueLimit::Bytes(bytes) => bytes,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(bytes[0], 120_000);
+        assert!((399_000..=400_000).contains(&bytes[1]), "{bytes:?}");
+        let missing = NetConfig::parse(&text.replace("lte.down", "no such file")).unwrap_err();
+        assert!(
+            missing.to_string().contains("line 3: path.a.rate.trace"),
+            "{missing}"
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The file as written, and what each path stands for in the simulator's terms.
 
 use super::PathConfig;
+use restp_base::time::Duration;
 use restp_sim::config::Fault;
 use serde::Deserialize;
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use toml::Spanned;
 
 /// A queue of one bandwidth-delay product holds at least this: 32 packets of 1500 bytes. Below, a short path at
@@ -35,8 +38,8 @@ restp_sim::link_table! {
 }
 
 impl RawPath {
-    /// The path this table describes.
-    pub(super) fn validate(&self) -> Result<PathConfig, Fault> {
+    /// The path this table describes; names of files start at `dir`.
+    pub(super) fn validate(&self, dir: &Path) -> Result<PathConfig, Fault> {
         let name = self.name.get_ref();
         if name.is_empty() || name.contains(char::is_whitespace) {
             let sentence = format!("\"{name}\" is no name; it is one word, and commands name paths");
@@ -56,10 +59,15 @@ impl RawPath {
             Some([near, far]) => Some([address(near)?, address(far)?]),
             None => None,
         };
-        let [mut forward, mut reverse] = self.wire().directions()?;
+        let [mut forward, mut reverse] = self
+            .wire()
+            .directions(&|name| Ok(Box::new(File::open(dir.join(name))?)))?;
         let rtt = forward.delay + reverse.delay;
         for direction in [&mut forward, &mut reverse] {
-            let bdp_bytes = direction.rate.map_or(0, |rate| rate.bytes_in(rtt));
+            let bdp_bytes = direction
+                .rate
+                .as_ref()
+                .map_or(0, |rate| rate.mean(Duration::MAX).bytes_in(rtt));
             let limit = direction.queue.limit().resolve(bdp_bytes.max(LEAST_BDP_BYTES));
             direction.queue = direction.queue.with_limit(limit);
         }
