@@ -13,7 +13,8 @@ mod tests;
 pub use counters::{Counters, DropReason};
 
 use crate::discipline::{Admission, Arrival, Backlog, Discipline};
-use crate::error_model::{ErrorModel, Fate, Impairments, Outages};
+use crate::error_model::{ErrorModel, Fate, Impairments, Outages, Turns};
+use crate::police::Bucket;
 use crate::rate::{Course, LinkRate};
 use crate::rule::{Offered, Rule, Ruling, first_ruling};
 use crate::spec::{DirectionSpec, MarkThreshold, SpecError};
@@ -37,12 +38,15 @@ pub struct Direction {
     up: bool,
     /// Its queue decides on departure.
     holds: bool,
+    bucket: Option<Box<Bucket>>,
     discipline: Discipline,
     backlog: Backlog,
     departures: Departures,
     mark: Option<MarkThreshold>,
     outages: Outages,
     impairments: Option<Box<Impairments>>,
+    /// With jitter.
+    turns: Option<Turns>,
     rules: Vec<Rule>,
     counters: Counters,
     origin: Box<Origin>,
@@ -116,12 +120,14 @@ impl Direction {
             mtu: spec.mtu.unwrap_or(u32::MAX),
             up: true,
             holds: discipline.holds() && rate_bps > 0,
+            bucket: spec.police.map(|police| Box::new(Bucket::new(police))),
             discipline,
             backlog: Backlog::default(),
             departures: Departures::default(),
             mark: spec.mark,
             outages: Outages::new(&spec.outage),
             impairments: Impairments::new(spec, seed, name).map(Box::new),
+            turns: spec.jitter.map(Turns::new),
             rules: Vec::new(),
             counters: Counters::default(),
             origin: Box::new(Origin {
@@ -134,7 +140,7 @@ impl Direction {
 
     /// Offers a packet at `now`, and says at once what becomes of it, unless it has to [wait](Verdict::Wait).
     ///
-    /// In this order: outage on arrival, length, scripted faults, queue, serialiser, outage at departure and at delivery,
+    /// In this order: outage on arrival, length, scripted faults, policer, queue, serialiser, outage at departure and at delivery,
     /// loss, and then what else the wire does. The error models draw for every packet, also for one dropped
     /// before they are asked. A caller that holds a packet until it is due must ask [`Direction::release`] then.
     #[inline]
@@ -163,6 +169,13 @@ impl Direction {
                 Ruling::Deliver(after) => return self.deliver(now + after, false, false, Fate::default()),
             }
         }
+        if self
+            .bucket
+            .as_mut()
+            .is_some_and(|bucket| !bucket.passes(now, bytes))
+        {
+            return self.drop(DropReason::Police);
+        }
         if self.holds {
             self.hold(now, parcel, fate.unwrap_or_default());
             return Verdict::Wait;
@@ -177,14 +190,21 @@ impl Direction {
     #[inline(always)]
     fn cross(&mut self, departure: Time, mark_ce: bool, fate: Option<Fate>) -> Verdict {
         let late_by = fate.and_then(|fate| fate.late_by);
-        let at = departure + self.delay + late_by.unwrap_or_default();
+        let mut at = departure + self.delay + late_by.unwrap_or_default();
+        let mut in_order = late_by.is_none();
+        if let Some(turns) = &mut self.turns {
+            at += fate.unwrap_or_default().jitter;
+            if in_order {
+                (at, in_order) = turns.take(at);
+            }
+        }
         if self.outages.covers(departure) || self.outages.covers(at) {
             return self.drop(DropReason::Outage);
         }
         match fate {
-            None => self.deliver(at, true, mark_ce, Fate::default()),
+            None => self.deliver(at, in_order, mark_ce, Fate::default()),
             Some(fate) if fate.lost => self.drop(DropReason::Error),
-            Some(fate) => self.deliver(at, late_by.is_none(), mark_ce, fate),
+            Some(fate) => self.deliver(at, in_order, mark_ce, fate),
         }
     }
 

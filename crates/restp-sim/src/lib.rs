@@ -5,7 +5,8 @@
 //! | [`spec`] | [`LinkSpec`], [`DirectionSpec`]: a network as its user describes it, and what can be wrong with that |
 //! | [`direction`] | [`Direction`]: one way of one link; also usable alone, in real time, by an emulator |
 //! | [`discipline`] | who may wait in the queue, and who leaves it: [`Queue`]: drop-tail, RED, CoDel, FQ-CoDel |
-//! | [`error_model`] | what a wire does to packets: loss, corruption, reordering, duplication, outages |
+//! | [`error_model`] | what a wire does to packets: loss, corruption, jitter, reordering, duplication, outages |
+//! | [`police`] | what may enter at all |
 //! | [`rate`] | how fast a direction sends: always the same, in steps, at random, or as recorded |
 //! | [`rule`] | scripted faults for tests |
 //! | [`topology`] | nodes, routes, delays; constructors of common shapes; maps, geodiverse paths, regional challenges |
@@ -20,6 +21,7 @@ pub mod config;
 pub mod direction;
 pub mod discipline;
 pub mod error_model;
+pub mod police;
 mod queue;
 pub mod rate;
 pub mod rule;

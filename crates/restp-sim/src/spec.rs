@@ -1,7 +1,8 @@
 //! A network as its user describes it. Nodes exist because links name them.
 
 use crate::discipline::Queue;
-use crate::error_model::{Corrupt, Duplicate, ErrorModel, Reorder};
+use crate::error_model::{Corrupt, Duplicate, ErrorModel, Jitter, Reorder};
+use crate::police::Police;
 use crate::rate::LinkRate;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
@@ -49,6 +50,8 @@ pub struct DirectionSpec {
     pub rate: Option<LinkRate>,
     /// Propagation, after the last bit has left.
     pub delay: Duration,
+    /// What may enter; the rest is dropped. `None`: everything.
+    pub police: Option<Police>,
     /// What may wait while another packet is being sent. Without a rate nothing ever waits.
     pub queue: Queue,
     /// Loss behind the serialiser: a lost packet has used its share of the link. All models see every packet.
@@ -58,6 +61,8 @@ pub struct DirectionSpec {
     pub mtu: Option<u32>,
     /// Black holes: what is offered, sent off or due in one of these times vanishes.
     pub outage: Vec<Range<Time>>,
+    /// By how much packets take longer, each by a time of its own.
+    pub jitter: Option<Jitter>,
     /// Packets that take longer than the others.
     pub reorder: Option<Reorder>,
     /// Packets that arrive twice.
@@ -86,6 +91,7 @@ impl DirectionSpec {
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), SpecError> {
         self.rate.as_ref().map_or(Ok(()), LinkRate::check)?;
+        self.police.map_or(Ok(()), |police| police.check())?;
         self.queue.check()?;
         if self.mark.is_some() && !matches!(self.queue, Queue::DropTail(_)) {
             return Err(SpecError::TwoMarkers);
@@ -178,6 +184,16 @@ pub enum SpecError {
         every: Duration,
         /// The least there may be.
         least: Duration,
+    },
+    /// A policer that holds too little or too much.
+    #[error("a policer cannot pass bursts of {bytes} B; write {least} B to {most} B")]
+    Burst {
+        /// How much.
+        bytes: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
     },
     /// The queue was left as "one bandwidth-delay product" without saying of which path.
     #[error("the queue is one bandwidth-delay product of an unknown path; resolve it to bytes first")]

@@ -7,6 +7,7 @@ use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use restp_sim::error_model::*;
+use restp_sim::police::Police;
 use restp_sim::rate::{DeliveryTrace, Walk};
 use restp_sim::*;
 use std::sync::{Arc, Mutex};
@@ -86,6 +87,14 @@ fn direction(random: &mut Stream) -> DirectionSpec {
         } else {
             vec![]
         },
+        police: random.chance(0.2).then_some(Police {
+            rate: Rate::from_bps(5_000_000),
+            burst_bytes: 3000,
+        }),
+        jitter: random.chance(0.3).then_some(Jitter {
+            most: Duration::from_millis(5),
+            reorder: true,
+        }),
         reorder: random.chance(0.3).then_some(Reorder {
             probability: 0.1,
             extra: Duration::from_millis(7),

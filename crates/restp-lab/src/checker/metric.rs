@@ -73,13 +73,14 @@ const PATH_FIELDS: [&str; 6] = [
     "suspicions",
     "down_events",
 ];
-const LINK_FIELDS: [&str; 8] = [
+const LINK_FIELDS: [&str; 9] = [
     "packets",
     "bytes",
     "dropped_queue",
     "dropped_error",
     "dropped_outage",
     "dropped_length",
+    "dropped_police",
     "queue_mean_ms",
     "utilisation",
 ];

@@ -21,6 +21,8 @@ pub struct LinkResult {
     pub dropped_outage: u64,
     /// Packets longer than the link takes.
     pub dropped_length: u64,
+    /// Packets that came faster than the policer allows.
+    pub dropped_police: u64,
     /// Mean time a packet waited before it was sent, in the direction where that was longer.
     pub queue_mean_ms: f64,
     /// Share of the run in which the busier direction was sending.
@@ -51,6 +53,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 dropped_error: counters.dropped_error,
                 dropped_outage: counters.dropped_outage,
                 dropped_length: counters.dropped_length,
+                dropped_police: counters.dropped_police,
                 queue_mean_ms,
                 utilisation,
             }),
@@ -61,6 +64,7 @@ pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
                 link.dropped_error += counters.dropped_error;
                 link.dropped_outage += counters.dropped_outage;
                 link.dropped_length += counters.dropped_length;
+                link.dropped_police += counters.dropped_police;
                 link.queue_mean_ms = link.queue_mean_ms.max(queue_mean_ms);
                 link.utilisation = link.utilisation.max(utilisation);
             }

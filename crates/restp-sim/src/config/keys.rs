@@ -40,9 +40,11 @@ macro_rules! link_table {
             loss: Option<::toml::Spanned<$crate::config::Loss>>,
             #[serde(default)]
             outage: $crate::config::Outages,
+            jitter: Option<$crate::config::Shaking>,
             reorder: Option<$crate::config::Reordering>,
             duplicate: Option<$crate::config::Flaw>,
             corrupt: Option<$crate::config::Flaw>,
+            police: Option<::toml::Spanned<$crate::config::Policing>>,
             mark: Option<::toml::Spanned<$crate::config::Written>>,
         }
 
@@ -57,9 +59,11 @@ macro_rules! link_table {
                     mtu: self.mtu.as_ref(),
                     loss: self.loss.as_ref(),
                     outage: &self.outage,
+                    jitter: self.jitter.as_ref(),
                     reorder: self.reorder.as_ref(),
                     duplicate: self.duplicate.as_ref(),
                     corrupt: self.corrupt.as_ref(),
+                    police: self.police.as_ref(),
                     mark: self.mark.as_ref(),
                 }
             }
@@ -150,6 +154,27 @@ pub(super) struct TwoStates {
     pub bad_to_good: Spanned<f64>,
     pub loss_good: Option<Spanned<f64>>,
     pub loss_bad: Option<Spanned<f64>>,
+}
+
+/// `jitter = { … }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaking {
+    pub(super) delay: Spanned<Written>,
+    #[serde(default)]
+    pub(super) reorder: bool,
+    #[serde(default)]
+    pub(super) direction: Touched,
+}
+
+/// `police = { … }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policing {
+    pub(super) rate: Spanned<Written>,
+    pub(super) burst: Spanned<Written>,
+    #[serde(default)]
+    pub(super) direction: Touched,
 }
 
 /// `reorder = { … }`.

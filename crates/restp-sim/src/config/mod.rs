@@ -11,9 +11,11 @@
 //! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop` |
 //! | `outage` | `["20 s..30 s"]` |
 //! | `reorder`, `duplicate`, `corrupt` | `rate`, and for `reorder` the `delay` |
+//! | `jitter` | the `delay`, and whether packets may `reorder` |
+//! | `police` | `rate` and `burst` |
 //! | `mark` | `"20 packets"` or bytes |
 //!
-//! `loss`, `reorder`, `duplicate` and `corrupt` take a `direction`: `forward` (default), `reverse` or `both`.
+//! `loss`, `jitter`, `reorder`, `duplicate`, `corrupt` and `police` take a `direction`: `forward` (default), `reverse` or `both`.
 
 mod fault;
 mod keys;
@@ -25,7 +27,7 @@ mod tests;
 mod wire;
 
 pub use fault::Fault;
-pub use keys::{Flaw, Loss, Queue, Reordering};
+pub use keys::{Flaw, Loss, Policing, Queue, Reordering, Shaking};
 pub use quantity::{Outages, Written, positive, read};
 pub use rate::{Changing, OpenFile, Speed};
 pub use wire::{Wire, span};

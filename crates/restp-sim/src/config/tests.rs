@@ -1,7 +1,8 @@
 //! What the keys of a link mean, and how a typo is answered.
 
 use super::Fault;
-use crate::error_model::{GilbertElliott, LossUnit};
+use crate::error_model::{GilbertElliott, Jitter, LossUnit};
+use crate::police::Police;
 use crate::rate::{DeliveryTrace, Walk};
 use crate::{Codel, DirectionSpec, ErrorModel, FqCodel, LinkRate, MarkThreshold, Queue, QueueLimit, Red};
 use restp_base::time::{Duration, Time};
@@ -65,6 +66,8 @@ fn every_key_has_its_meaning() {
         queue = { drop_tail = "64 KiB" }
         loss = { burst = { rate = 0.01, packets = [1, 4] }, direction = "both" }
         outage = ["20 s..30 s"]
+        police = { rate = "20 Mbit/s", burst = "64 KiB", direction = "reverse" }
+        jitter = { delay = "3 ms", reorder = true }
         reorder = { rate = 0.1, delay = "2 ms" }
         duplicate = { rate = 0.2, direction = "reverse" }
         corrupt = { rate = 0.3, direction = "both" }
@@ -85,6 +88,16 @@ fn every_key_has_its_meaning() {
         (&forward.outage, &reverse.outage),
         (&vec![outage.clone()], &vec![outage])
     );
+    let police = Police {
+        rate: Rate::from_bps(20_000_000),
+        burst_bytes: 65536,
+    };
+    assert_eq!((forward.police, reverse.police), (None, Some(police)));
+    let jitter = Jitter {
+        most: Duration::from_millis(3),
+        reorder: true,
+    };
+    assert_eq!((forward.jitter, reverse.jitter), (Some(jitter), None));
     let reorder = forward.reorder.unwrap();
     assert_eq!(
         (reorder.probability, reorder.extra),
@@ -351,6 +364,22 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
         (
             "reorder = { rate = 0.1, delay = \"0 s\" }",
             &["reorder.delay", "more than zero"],
+        ),
+        (
+            "jitter = { delay = \"0 ms\" }",
+            &["jitter.delay", "more than zero"],
+        ),
+        (
+            "police = { rate = \"1 Mbit/s\", burst = \"100 B\" }",
+            &["cable.a.police", "bursts of 100 B", "1500 B"],
+        ),
+        (
+            "police = { rate = \"0 bit/s\", burst = \"2 kB\" }",
+            &["cable.a.police", "0 bit/s"],
+        ),
+        (
+            "police = { rate = \"1 Mbit/s\" }",
+            &["cable.a.police", "missing field \"burst\""],
         ),
         (
             "corrupt = { rate = -1, direction = \"reverse\" }",

@@ -1,11 +1,12 @@
 //! What the keys of a link stand for in the network's own terms.
 
-use super::keys::{Burst, Flaw, Loss, Queue, Reordering, TwoStates, Unit};
+use super::keys::{Burst, Flaw, Loss, Policing, Queue, Reordering, Shaking, TwoStates, Unit};
 use super::{Fault, OpenFile, Outages, Speed, Written, positive, read};
 use crate::discipline::QueueLimit;
 use crate::error_model::{
-    BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, LossUnit, RateLoss, Reorder, Scripted,
+    BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, Jitter, LossUnit, RateLoss, Reorder, Scripted,
 };
+use crate::police::Police;
 use crate::rate::LinkRate;
 use crate::spec::{DirectionSpec, MarkThreshold, Way};
 use restp_base::time::{Duration, Time};
@@ -28,9 +29,11 @@ pub struct Wire<'a> {
     pub mtu: Option<&'a Spanned<Written>>,
     pub loss: Option<&'a Spanned<Loss>>,
     pub outage: &'a Outages,
+    pub jitter: Option<&'a Shaking>,
     pub reorder: Option<&'a Reordering>,
     pub duplicate: Option<&'a Flaw>,
     pub corrupt: Option<&'a Flaw>,
+    pub police: Option<&'a Spanned<Policing>>,
     pub mark: Option<&'a Spanned<Written>>,
 }
 
@@ -58,6 +61,8 @@ impl Wire<'_> {
         // Every value is judged, whichever way it touches.
         let loss = self.loss.map(loss_models).transpose()?;
         let reorder = self.reorder.map(reordering).transpose()?;
+        let jitter = self.jitter.map(shaking).transpose()?;
+        let police = self.police.map(policing).transpose()?;
         let flaw = |flaw: Option<&Flaw>| match flaw {
             Some(flaw) => probability(&flaw.rate).map(|p| flaw.direction.has(way).then_some(p)),
             None => Ok(None),
@@ -73,6 +78,11 @@ impl Wire<'_> {
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
             outage: self.outage.0.iter().map(span).collect::<Result<_, _>>()?,
+            police: police.filter(|_| {
+                self.police
+                    .is_some_and(|police| police.get_ref().direction.has(way))
+            }),
+            jitter: jitter.filter(|_| self.jitter.is_some_and(|jitter| jitter.direction.has(way))),
             reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
             duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
             corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
@@ -115,6 +125,25 @@ fn reordering(raw: &Reordering) -> Result<Reorder, Fault> {
         probability: probability(&raw.rate)?,
         extra: positive(&raw.delay, read(&raw.delay, units::duration)?)?,
     })
+}
+
+fn shaking(raw: &Shaking) -> Result<Jitter, Fault> {
+    Ok(Jitter {
+        most: positive(&raw.delay, read(&raw.delay, units::duration)?)?,
+        reorder: raw.reorder,
+    })
+}
+
+fn policing(written: &Spanned<Policing>) -> Result<Police, Fault> {
+    let raw = written.get_ref();
+    let police = Police {
+        rate: read(&raw.rate, units::rate)?,
+        burst_bytes: read(&raw.burst, units::bytes)?,
+    };
+    match police.check() {
+        Ok(()) => Ok(police),
+        Err(error) => Err(Fault::at(written, error)),
+    }
 }
 
 fn loss_models(raw: &Spanned<Loss>) -> Result<Vec<ErrorModel>, Fault> {

@@ -19,6 +19,8 @@ pub struct Counters {
     pub dropped_outage: u64,
     /// Packets longer than the line takes.
     pub dropped_length: u64,
+    /// Packets that the policer did not let in.
+    pub dropped_police: u64,
     /// Packets dropped by a scripted fault.
     pub dropped_rule: u64,
     /// Second copies made.
@@ -48,6 +50,7 @@ impl Counters {
             + self.dropped_error
             + self.dropped_outage
             + self.dropped_length
+            + self.dropped_police
             + self.dropped_rule
     }
 
@@ -62,6 +65,7 @@ impl Counters {
             DropReason::Error => self.dropped_error += 1,
             DropReason::Outage => self.dropped_outage += 1,
             DropReason::Length => self.dropped_length += 1,
+            DropReason::Police => self.dropped_police += 1,
             DropReason::Rule => self.dropped_rule += 1,
         }
     }
@@ -78,6 +82,8 @@ pub enum DropReason {
     Outage,
     /// It was longer than the line takes.
     Length,
+    /// It came faster than the policer allows.
+    Police,
     /// A scripted fault.
     Rule,
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::discipline::QueueLimit;
-use crate::error_model::{BurstLoss, Corrupt, Duplicate, LossUnit, RateLoss, Reorder, Scripted};
+use crate::error_model::{BurstLoss, Corrupt, Duplicate, Jitter, LossUnit, RateLoss, Reorder, Scripted};
+use crate::police::Police;
 use crate::rate::{DeliveryTrace, Walk};
 use restp_base::units::Rate;
 use std::ops::Range;
@@ -201,6 +202,76 @@ fn a_lost_packet_has_used_its_share_of_the_line() {
     assert_eq!(
         arrival(line.offer(us(0), packet(1000, Ecn::NotEct))),
         Some(us(12_000))
+    );
+}
+
+#[test]
+fn jitter_keeps_the_order_unless_it_may_not() {
+    let arrivals = |reorder: bool| -> (Vec<(Time, bool)>, Counters) {
+        let mut line = line(|spec| {
+            let most = Duration::from_millis(5);
+            (spec.queue, spec.jitter) = (QueueLimit::Unlimited.into(), Some(Jitter { most, reorder }));
+        });
+        let seen = (0..1000)
+            .map(|n| match line.offer(us(n * 1000), packet(1000, Ecn::NotEct)) {
+                Verdict::Deliver { at, in_order, .. } => (at, in_order),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        (seen, line.counters(Time::MAX))
+    };
+    let ((kept, tidy), (free, untidy)) = (arrivals(false), arrivals(true));
+    for (n, (at, _)) in kept.iter().chain(&free).enumerate() {
+        let least = us((n as u64 % 1000) * 1000 + 11_000);
+        assert!(
+            (least..=least + Duration::from_millis(5)).contains(at),
+            "{n}: {at:?}"
+        );
+    }
+    assert!(kept.is_sorted() && kept.iter().all(|(_, in_order)| *in_order));
+    assert_eq!(tidy.reordered, 0);
+    // One that is out of order arrives before somebody ahead of it, and nobody else does.
+    let mut latest = Time::ZERO;
+    for (at, in_order) in &free {
+        assert_eq!(*in_order, *at >= latest);
+        latest = latest.max(*at);
+    }
+    assert!((100..900).contains(&untidy.reordered), "{}", untidy.reordered);
+}
+
+/// What is on its way by a line that is healed arrives before what follows.
+#[test]
+fn a_line_that_is_healed_of_its_jitter_keeps_its_order() {
+    let mut line = line(|spec| {
+        let most = Duration::from_millis(50);
+        spec.jitter = Some(Jitter { most, reorder: false });
+    });
+    let shaken = arrival(line.offer(us(0), packet(1000, Ecn::NotEct)));
+    line.heal();
+    let steady = arrival(line.offer(us(0), packet(1000, Ecn::NotEct)));
+    assert!(
+        shaken > Some(us(12_000)),
+        "{shaken:?}: the seed draws more than the packet behind needs"
+    );
+    assert_eq!(steady, shaken);
+}
+
+#[test]
+fn a_policer_drops_before_the_queue_what_comes_too_fast() {
+    let mut line = line(|spec| {
+        spec.queue = QueueLimit::Unlimited.into();
+        spec.police = Some(Police {
+            rate: Rate::from_bps(4_000_000),
+            burst_bytes: 2000,
+        });
+    });
+    let mut sent = |at| arrival(line.offer(us(at), packet(1000, Ecn::NotEct)));
+    assert_eq!([0; 3].map(&mut sent), [Some(us(11_000)), Some(us(12_000)), None]);
+    assert_eq!([1999, 2000].map(sent), [None, Some(us(13_000))]);
+    let counters = line.counters(us(10_000));
+    assert_eq!(
+        (counters.dropped_police, counters.dropped(), counters.sent),
+        (2, 2, 3)
     );
 }
 

@@ -6,6 +6,7 @@ mod burst;
 mod corrupt;
 mod duplicate;
 mod gilbert_elliott;
+mod jitter;
 mod outage;
 mod rate;
 mod reorder;
@@ -15,6 +16,8 @@ pub use burst::BurstLoss;
 pub use corrupt::Corrupt;
 pub use duplicate::Duplicate;
 pub use gilbert_elliott::GilbertElliott;
+pub use jitter::Jitter;
+pub(crate) use jitter::Turns;
 pub(crate) use outage::Outages;
 pub use rate::{LossUnit, RateLoss};
 pub use reorder::Reorder;
@@ -85,6 +88,7 @@ pub(crate) struct Fate {
     pub(crate) lost: bool,
     pub(crate) flip_bit: Option<u64>,
     pub(crate) late_by: Option<Duration>,
+    pub(crate) jitter: Duration,
     pub(crate) duplicated: bool,
 }
 
@@ -94,6 +98,7 @@ pub(crate) struct Impairments {
     losses: Vec<LossProcess>,
     corrupt: Option<corrupt::Process>,
     reorder: Option<reorder::Process>,
+    jitter: Option<jitter::Process>,
     duplicate: Option<duplicate::Process>,
 }
 
@@ -109,6 +114,9 @@ impl Impairments {
             reorder: spec
                 .reorder
                 .map(|model| reorder::Process::new(model, stream("reorder"))),
+            jitter: spec
+                .jitter
+                .map(|model| jitter::Process::new(model, stream("jitter"))),
             duplicate: spec
                 .duplicate
                 .map(|model| duplicate::Process::new(model, stream("duplicate"))),
@@ -116,6 +124,7 @@ impl Impairments {
         let idle = impairments.losses.is_empty()
             && impairments.corrupt.is_none()
             && impairments.reorder.is_none()
+            && impairments.jitter.is_none()
             && impairments.duplicate.is_none();
         (!idle).then_some(impairments)
     }
@@ -136,6 +145,9 @@ impl Impairments {
         }
         if let Some(process) = &mut self.reorder {
             fate.late_by = process.late_by();
+        }
+        if let Some(process) = &mut self.jitter {
+            fate.jitter = process.later_by();
         }
         if let Some(process) = &mut self.duplicate {
             fate.duplicated = process.duplicates();
@@ -199,6 +211,10 @@ mod tests {
             reorder: Some(Reorder {
                 probability: 0.4,
                 extra: Duration::from_millis(1),
+            }),
+            jitter: Some(Jitter {
+                most: Duration::from_millis(2),
+                reorder: true,
             }),
             duplicate: Some(Duplicate { probability: 0.4 }),
             ..DirectionSpec::default()

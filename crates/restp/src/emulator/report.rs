@@ -55,6 +55,8 @@ pub struct DirectionReport {
     pub dropped_outage: u64,
     /// Dropped because they were longer than `mtu`.
     pub dropped_length: u64,
+    /// Dropped by the policer.
+    pub dropped_police: u64,
     /// Dropped because the emulator held too much, or the system refused to send. A measurement with any of
     /// these is not one of the network described.
     pub dropped_system: u64,
@@ -86,6 +88,7 @@ impl DirectionReport {
             dropped_error: counters.dropped_error + counters.dropped_rule,
             dropped_outage: counters.dropped_outage,
             dropped_length: counters.dropped_length,
+            dropped_police: counters.dropped_police,
             duplicated: counters.duplicated,
             corrupted: counters.corrupted,
             reordered: counters.reordered,
@@ -119,6 +122,7 @@ impl fmt::Display for DirectionReport {
         let DirectionReport {
             dropped_outage,
             dropped_length,
+            dropped_police,
             dropped_system,
             mean_lateness_us,
             max_lateness_us,
@@ -127,8 +131,8 @@ impl fmt::Display for DirectionReport {
         write!(
             f,
             "in {offered_packets}, out {delivered_packets}, dropped: queue {dropped_queue}, error {dropped_error}, \
-             outage {dropped_outage}, length {dropped_length}, system {dropped_system}; late by {mean_lateness_us:.0} us, at most \
-             {max_lateness_us:.0} us"
+             outage {dropped_outage}, length {dropped_length}, police {dropped_police}, system {dropped_system}; late by \
+             {mean_lateness_us:.0} us, at most {max_lateness_us:.0} us"
         )
     }
 }
