@@ -1,6 +1,7 @@
 //! Seam between a protocol and an application: open, write, read, close, by flow.
 
 use crate::machine::PathAddress;
+use crate::observe::Loss;
 use crate::time::{Duration, Time};
 use bytes::Bytes;
 use thiserror::Error;
@@ -288,6 +289,12 @@ pub trait Flow {
 
     /// Counters of one flow, while it exists.
     fn stats(&self, flow: FlowId) -> Option<FlowStats>;
+
+    /// Adds what was found lost since the last call to `into`, for whoever observes; the first call begins the record, and
+    /// without one nothing is kept. False where the machine does not tell.
+    fn take_losses(&mut self, _flow: FlowId, _into: &mut Vec<Loss>) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

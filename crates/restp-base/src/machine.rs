@@ -9,6 +9,7 @@
 //! 4. sleep until then or until the next datagram, and call [`Machine::handle`].
 
 use crate::flow::{Flow, FlowId};
+use crate::observe::Transmitted;
 use crate::time::Time;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -70,6 +71,8 @@ pub struct Datagram {
     pub may_fragment: bool,
     /// Who sent it, where a layer below knows: nobody else has the same number. 0 where nobody can tell.
     pub peer: u128,
+    /// The segment that it carries, for whoever observes; it does not travel.
+    pub segment: Option<Transmitted>,
     /// First part of the bytes.
     pub head: Head,
     /// The rest of the bytes.
@@ -93,6 +96,7 @@ impl Datagram {
             ecn: Ecn::NotEct,
             may_fragment: false,
             peer: 0,
+            segment: None,
             head: Head::new(),
             body: Bytes::new(),
         }

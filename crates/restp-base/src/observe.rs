@@ -1,8 +1,8 @@
-//! What a driver shows of a machine to somebody who only looks: datagrams as they pass the seam, and counters after
-//! each step. What is observed never steers, and without an observer nothing is measured for one.
+//! What a driver shows of a machine to somebody who only looks: datagrams as they pass the seam, losses as they are found,
+//! and counters after each step. What is observed never steers, and without an observer nothing is measured for one.
 
 use crate::flow::{FlowId, FlowStats};
-use crate::machine::Datagram;
+use crate::machine::{Datagram, PathAddress};
 use crate::time::Time;
 
 /// One thing seen.
@@ -12,8 +12,43 @@ pub enum Seen<'a> {
     Sent(&'a Datagram),
     /// A datagram arrives; its path is the machine's, from its own address to the peer's.
     Received(&'a Datagram),
+    /// A segment of the flow was found lost.
+    Lost(FlowId, &'a Loss),
     /// After a step: the counters and estimates of one flow.
     Measured(FlowId, &'a FlowStats),
+}
+
+/// A segment and the transmission of it that is meant: the pair names one datagram of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Transmitted {
+    /// The segment, by the sender's own count.
+    pub number: u64,
+    /// When the sender let it out.
+    pub at: Time,
+}
+
+/// A transmission that its sender does not expect to arrive any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The path that it left by, as the sender sees it.
+    pub path: PathAddress,
+    /// Which one.
+    pub segment: Transmitted,
+    /// What the sender takes for its cause.
+    pub cause: Cause,
+}
+
+/// Why a segment does not arrive when it is expected (ResTP §3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A queue was full, or kept short.
+    Congestion,
+    /// The wire changed or lost it.
+    Corruption,
+    /// The link was down.
+    Outage,
+    /// It was not lost at all.
+    Late,
 }
 
 /// Takes what is seen, in the order of time.

@@ -15,6 +15,7 @@ use crate::wire::{Header, Services};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, LocalPorts, ReplayFilter};
 use session::Session;
@@ -393,6 +394,14 @@ impl Flow for Endpoint {
 
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
         self.table.get(flow).map(Session::stats)
+    }
+
+    fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
+        let index = self.table.index(flow);
+        if let Some(session) = index.and_then(|index| self.table.at(index)) {
+            session.take_losses(into);
+        }
+        true
     }
 }
 

@@ -242,7 +242,7 @@ impl<M: Machine> Driver<M> {
         // What events made the driver do may have to be sent.
         done &= !core.handle_events();
         core.socket_stats = self.stats;
-        core.show_counters();
+        core.show_flows();
         if done {
             core.driver_sleeps(cx.waker());
         }

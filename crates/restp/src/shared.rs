@@ -105,12 +105,17 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Shows the counters of every flow.
-    pub(crate) fn show_counters(&mut self) {
+    /// Shows what every flow has lost since the last time, and its counters.
+    pub(crate) fn show_flows(&mut self) {
         let Some(observer) = &mut self.observer else {
             return;
         };
+        let mut losses = Vec::new();
         for flow in self.flows.keys() {
+            self.machine.take_losses(*flow, &mut losses);
+            for loss in losses.drain(..) {
+                observer(self.now, Seen::Lost(*flow, &loss));
+            }
             if let Some(stats) = self.machine.stats(*flow) {
                 observer(self.now, Seen::Measured(*flow, &stats));
             }

@@ -5,6 +5,7 @@ use crate::known_hosts::KnownHosts;
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
@@ -256,6 +257,9 @@ impl Flow for Transport {
     }
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
         each!(self, machine => machine.stats(flow))
+    }
+    fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
+        each!(self, machine => machine.take_losses(flow, into))
     }
 }
 

@@ -26,6 +26,7 @@ use crate::wire::Services;
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::secret::Hidden;
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -192,6 +193,11 @@ impl Association {
             self.judge(now);
             self.conclude(now);
         }
+    }
+
+    /// See [`restp_base::flow::Flow::take_losses`].
+    pub(crate) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        self.shared.take_losses(into);
     }
 
     pub(crate) fn stats(&self) -> FlowStats {

@@ -34,6 +34,7 @@ use bytes::Bytes;
 use liveness::Liveness;
 use restp_base::flow::FlowStats;
 use restp_base::machine::{Datagram, PathAddress};
+use restp_base::observe::Loss;
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
@@ -249,6 +250,12 @@ impl Connection {
 
     pub(crate) fn stats(&self) -> FlowStats {
         stats::of(self)
+    }
+
+    /// See [`restp_base::flow::Flow::take_losses`].
+    pub(crate) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        let address = self.address;
+        self.sender.take_losses(|_| address, into);
     }
 
     fn services_are_numbered(&self) -> bool {

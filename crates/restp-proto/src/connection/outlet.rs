@@ -6,6 +6,7 @@ use super::{Connection, State};
 use crate::wire::Flags;
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
+use restp_base::observe::Transmitted;
 use restp_base::time::Time;
 use restp_services::connection_management::Notice;
 use restp_services::sender::{Segment, Transmission};
@@ -73,8 +74,16 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
 }
 
 impl Connection {
-    /// A segment that the sender has let out; without payload, the FIN.
+    /// A segment that the sender has let out.
     fn send_segment(&mut self, now: Time, segment: Segment, out: &mut Datagram) -> bool {
+        let number = segment.number;
+        let sent = self.write_segment(now, segment, out);
+        out.segment = number.map(|number| Transmitted { number, at: now });
+        sent
+    }
+
+    /// Without payload it is the FIN.
+    fn write_segment(&mut self, now: Time, segment: Segment, out: &mut Datagram) -> bool {
         let Segment {
             number,
             payload,

@@ -192,6 +192,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, header: &mut Header, payload: 
     out.path = c.address;
     out.ecn = ecn;
     out.may_fragment = !is_probe && payload.len() > c.sender.segment_bytes() as usize;
+    out.segment = None;
     out.body = payload;
     c.counters.sent_packets += 1;
     c.counters.sent_bytes += out.len() as u64;

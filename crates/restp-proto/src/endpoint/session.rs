@@ -7,6 +7,7 @@ use crate::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Notice};
 use std::net::SocketAddr;
@@ -149,6 +150,9 @@ impl Session {
     }
     pub(super) fn stats(&self) -> FlowStats {
         each!(self, inner => inner.stats())
+    }
+    pub(super) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        each!(self, inner => inner.take_losses(into));
     }
     pub(super) fn wants_turn(&self) -> bool {
         each!(self, inner => inner.wants_turn())

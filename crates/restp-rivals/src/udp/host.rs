@@ -149,6 +149,7 @@ impl Machine for Udp {
                 path: flow.path,
                 ecn: Ecn::NotEct,
                 peer: 0,
+                segment: None,
                 may_fragment: true, // as the system sends a datagram that is too large for the path (RFC 1122 §3.3.2)
                 head: Head::from_slice(&header.emit()),
                 body: message,

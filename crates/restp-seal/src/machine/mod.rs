@@ -30,6 +30,7 @@ use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -284,6 +285,10 @@ impl<M: Machine> Flow for Sealed<M> {
 
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
         self.inner.stats(flow)
+    }
+
+    fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
+        self.inner.take_losses(flow, into)
     }
 }
 

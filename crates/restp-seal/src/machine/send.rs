@@ -131,6 +131,7 @@ impl<M: Machine> Sealed<M> {
         let request = first.then(|| {
             let mut request = Datagram::empty();
             handshake.write(plain, &mut request);
+            request.segment = None; // that goes behind it
             request
         });
         if first {

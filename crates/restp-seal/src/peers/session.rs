@@ -397,6 +397,7 @@ impl Asking {
 /// Makes `out` an empty datagram on `path`, to be treated on its way like `like`; its buffer is reused.
 pub(crate) fn address(out: &mut Datagram, path: PathAddress, like: &Datagram) {
     (out.path, out.ecn, out.may_fragment) = (path, like.ecn, like.may_fragment);
+    out.segment = like.segment;
     out.head.clear();
     out.body = Bytes::new();
 }

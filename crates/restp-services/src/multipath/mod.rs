@@ -27,6 +27,7 @@ use crate::sender::Sender;
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowStats, PathState, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -456,6 +457,14 @@ impl<P: Path> Multipath<P> {
         }
         if let Some(waited) = self.tx.stalled_too_long(now) {
             self.break_off(now, CloseReason::TimedOut(waited));
+        }
+    }
+
+    /// See [`restp_base::flow::Flow::take_losses`].
+    pub fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        for path in self.paths.observed() {
+            let address = path.address();
+            path.sender_mut().take_losses(|_| address, into);
         }
     }
 

@@ -10,6 +10,7 @@ pub use lane::{Lane, LaneId, LaneNews};
 
 use super::delivery_rate::{LostSegment, Transmission};
 use super::encodings::Encodings;
+use restp_base::observe::Transmitted;
 use restp_base::ranges::Ranges;
 use restp_base::time::Time;
 use smallvec::{SmallVec, smallvec};
@@ -68,6 +69,8 @@ pub struct Scoreboard {
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     encodings: Option<Encodings>,
+    /// What was declared lost and not yet told, if anybody asks.
+    observed: Option<Vec<(LaneId, Transmitted)>>,
     /// Entries looked at so far: the cost of the record, which tests bound.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
@@ -89,6 +92,7 @@ impl Scoreboard {
             given_up: Ranges::new(),
             departed: 0,
             encodings: None,
+            observed: None,
             #[cfg(test)]
             looks: Default::default(),
         }

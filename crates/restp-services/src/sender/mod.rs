@@ -21,6 +21,7 @@ mod feedback;
 mod gate;
 mod lane;
 mod lanes;
+mod losses;
 mod marks;
 mod probing;
 mod rate_reduction;

@@ -241,6 +241,7 @@ mod tests {
             ecn: Ecn::Ect0,
             may_fragment: false,
             peer: 0,
+            segment: None,
             head: Head::from_slice(head),
             body: Bytes::from_static(body),
         }

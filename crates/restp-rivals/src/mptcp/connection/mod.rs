@@ -20,6 +20,7 @@ use bytes::Bytes;
 use members::Member;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{Key, Keys, Notice};
 use restp_services::framing::Framing;
@@ -186,6 +187,11 @@ impl Connection {
             }
         }
         self.shared.on_deadline(now);
+    }
+
+    /// See [`restp_base::flow::Flow::take_losses`].
+    pub(crate) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        self.shared.take_losses(into);
     }
 
     pub(crate) fn stats(&self) -> FlowStats {

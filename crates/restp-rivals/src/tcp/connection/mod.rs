@@ -22,6 +22,7 @@ use bytes::Bytes;
 use ecn::EcnState;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
+use restp_base::observe::Loss;
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::{AckTimer, Detail, NakReporter, Schedule};
@@ -241,6 +242,12 @@ impl Connection {
             in_flight_segments: self.sender.in_flight(),
             ..self.stats.clone()
         }
+    }
+
+    /// See [`restp_base::flow::Flow::take_losses`].
+    pub(crate) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        let address = self.address;
+        self.sender.take_losses(|_| address, into);
     }
 
     /// Writes the next segment into `out`; `false` when there is nothing to send now.

@@ -9,6 +9,7 @@ use crate::tcp::snack::Snack;
 use crate::tcp::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
+use restp_base::observe::Transmitted;
 use restp_base::sequence::truncate;
 use restp_base::time::Time;
 use restp_services::ack::Detail;
@@ -87,6 +88,7 @@ impl Connection {
         };
         self.finish_segment(header, payload.unwrap_or_default(), out);
         out.ecn = ecn;
+        out.segment = Some(Transmitted { number, at: now });
         true
     }
 
@@ -119,7 +121,12 @@ impl Connection {
             self.receiver.needs_no_update();
             self.receiver.acknowledgement().on_sent();
         }
+        let carries = !payload.is_empty();
         self.emit(header, payload, out);
+        out.segment = carries.then_some(Transmitted {
+            number: FIRST_SEGMENT,
+            at: now,
+        });
     }
 
     fn send_reset(&mut self, now: Time, out: &mut Datagram) {
@@ -224,6 +231,7 @@ impl Connection {
     fn emit(&mut self, header: Header, payload: Bytes, out: &mut Datagram) {
         header.emit(&payload, self.address, &mut out.head);
         (out.path, out.ecn, out.body) = (self.address, Ecn::NotEct, payload);
+        out.segment = None;
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += out.len() as u64;
     }

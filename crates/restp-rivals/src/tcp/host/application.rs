@@ -7,6 +7,7 @@ use crate::tcp::connection::Connection;
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::PathAddress;
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{Establishment, Exchange};
 
@@ -108,5 +109,12 @@ impl Flow for Tcp {
 
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
         self.slots.get(&flow).map(|slot| slot.held.stats())
+    }
+
+    fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
+        if let Some(slot) = self.slots.get_mut(&flow) {
+            slot.held.take_losses(into);
+        }
+        true
     }
 }

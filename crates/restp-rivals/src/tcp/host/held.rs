@@ -5,6 +5,7 @@ use crate::tcp::connection::{Connection, Packet, Verdict};
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, Wakeup};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Notice};
 
@@ -47,6 +48,9 @@ impl Held {
             Held::Single(connection) => _ = connection.on_deadline(now),
             Held::Several(several) => several.on_deadline(now),
         }
+    }
+    pub(super) fn take_losses(&mut self, into: &mut Vec<Loss>) {
+        each!(self, connection => connection.take_losses(into));
     }
     pub(super) fn is_half_open(&self) -> bool {
         each!(self, connection => connection.is_half_open())

@@ -1,6 +1,7 @@
 //! What recovery has concluded of the segments on the board (RFC 6675 §4): arrived, lost, or gone we do not know which.
 
 use super::{Entry, Fate, Lane, LaneId, LostSegment, Scoreboard};
+use restp_base::observe::Transmitted;
 use std::ops::Range;
 
 impl Scoreboard {
@@ -38,8 +39,17 @@ impl Scoreboard {
     pub(super) fn take_for_lost(&mut self, number: u64) -> Option<(LaneId, Option<LostSegment>)> {
         let entry = *self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         self.set_fate(number, Fate::Lost);
+        if let Some(observed) = &mut self.observed {
+            let at = entry.sent_at;
+            observed.push((entry.lane, Transmitted { number, at }));
+        }
         self.departed = self.departed.min(self.open_segments());
         Some((entry.lane, self.lane_mut(entry.lane).lose(entry)))
+    }
+
+    /// What was declared lost since the last call, by whichever rule, for whoever observes. The first call begins the record.
+    pub fn take_observed(&mut self) -> impl Iterator<Item = (LaneId, Transmitted)> {
+        self.observed.get_or_insert_default().drain(..)
     }
 
     /// Declares everything lost that left by the lane in hand and is not known to have arrived; returns how many segments
