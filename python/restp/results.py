@@ -101,6 +101,8 @@ def flat(results: pa.Table, table: str) -> pa.Table:
         raise ValueError(f"there is no table {table!r}; write one of: {', '.join(_PLACES)}")
     for place in _PLACES[table]:
         results = _below(results, place)
+    while any(pa.types.is_struct(field.type) for field in results.schema):
+        results = results.flatten()
     nested = [field.name for field in results.schema if pa.types.is_nested(field.type)]
     return results.drop_columns(nested)
 

@@ -3,7 +3,9 @@
 
 use crate::metrics::Watch;
 use crate::traffic::{Receiver, Sender, TrafficError};
+use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_sim::{HostId, World};
 use std::collections::VecDeque;
@@ -72,6 +74,14 @@ impl Host {
     /// Its protocol.
     pub fn machine(&self) -> &dyn Machine {
         &*self.machine
+    }
+
+    /// What its flow has found lost since the last call goes `into`; none where it sends nothing, or does not tell.
+    pub fn take_losses(&mut self, into: &mut Vec<Loss>) -> Option<FlowId> {
+        let Application::Sender(sender) = &self.application else {
+            return None;
+        };
+        sender.flow().filter(|flow| self.machine.take_losses(*flow, into))
     }
 
     /// A datagram arrived; its path still is the sender's.
@@ -177,7 +187,7 @@ pub fn address_of(index: usize) -> SocketAddr {
 }
 
 /// The number of this address.
-fn index_of(address: SocketAddr) -> Option<usize> {
+pub fn index_of(address: SocketAddr) -> Option<usize> {
     let IpAddr::V4(v4) = address.ip() else { return None };
     let [10, x, y, z] = v4.octets() else { return None };
     (u32::from_be_bytes([0, x, y, z]) as usize).checked_sub(1)

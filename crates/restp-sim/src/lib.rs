@@ -36,4 +36,4 @@ pub use error_model::ErrorModel;
 pub use rate::LinkRate;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
 pub use topology::{NodeId, Route, RouteError, Topology};
-pub use world::{Happening, HostId, LinkStats, Totals, World};
+pub use world::{Happening, HostId, LinkStats, LostSegment, Totals, World};

@@ -25,7 +25,7 @@ mod pool;
 mod stats;
 mod travel;
 
-pub use stats::{LinkStats, Totals};
+pub use stats::{LinkStats, LostSegment, Totals};
 
 use crate::direction::Direction;
 use crate::queue::{Agenda, Ties};
@@ -54,6 +54,8 @@ pub struct World {
     topology: Topology,
     labels: Vec<Label>,
     trace: Option<Sink>,
+    /// Segments lost and not yet told of, if anybody asks.
+    lost: Option<Vec<LostSegment>>,
     events: u64,
     totals: Totals,
 }
@@ -159,6 +161,7 @@ impl World {
             topology,
             labels,
             trace: None,
+            lost: None,
             events: 0,
             totals: Totals::default(),
         })

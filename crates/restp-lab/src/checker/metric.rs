@@ -73,6 +73,8 @@ const PATH_FIELDS: [&str; 6] = [
     "suspicions",
     "down_events",
 ];
+/// Of losses, true and inferred.
+const CAUSES: [&str; 4] = ["congestion", "corruption", "outage", "late"];
 const LINK_FIELDS: [&str; 9] = [
     "packets",
     "bytes",
@@ -114,8 +116,17 @@ impl Metric {
                         let field = known("field of paths", field, &mut PATH_FIELDS.into_iter())?;
                         format!("paths/{}/{field}", index(path)?)
                     }
+                    ["loss_causes", truth, inferred] => {
+                        let cause = |word| known("cause of losses", word, &mut CAUSES.into_iter());
+                        format!("loss_causes/{}/{}", cause(truth)?, cause(inferred)?)
+                    }
                     _ => {
-                        let lists = ["bins_bps.N", "outages.N.FIELD", "paths.N.FIELD"].into_iter();
+                        let lists = [
+                            "bins_bps.N",
+                            "outages.N.FIELD",
+                            "paths.N.FIELD",
+                            "loss_causes.TRUE.INFERRED",
+                        ];
                         let mut all = FLOW_FIELDS.into_iter().chain(lists);
                         known("field of flows", &field.join("."), &mut all)?
                     }

@@ -1,6 +1,6 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
-use super::{OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
+use super::{LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
 use crate::scenario::{FlowPlan, PathPlan};
 use crate::traffic::{Attempt, Receiver, Sender, Traffic};
 use restp_base::flow::{CloseReason, FlowStats, PathStats};
@@ -68,6 +68,8 @@ pub struct FlowResult {
     pub report_share: Option<f64>,
     /// Segments the sender took for lost.
     pub lost_packets: u64,
+    /// Why, truly and as the sender took it; absent where the transport does not say which segments it takes for lost.
+    pub loss_causes: Option<LossCauses>,
     /// Those of them that its retransmission timer declared lost.
     pub timed_out_packets: u64,
     /// Segments the receiver rebuilt by forward error correction.
@@ -115,7 +117,7 @@ impl FlowResult {
     /// The account of `plan` at the time `end`. A flow whose start lies after the end has no rates.
     pub fn new(
         plan: &FlowPlan,
-        (sender, sent): (&Sender, Option<FlowStats>),
+        (sender, sent, loss_causes): (&Sender, Option<FlowStats>, Option<LossCauses>),
         (receiver, received): (&Receiver, Option<FlowStats>),
         watch: Option<&Watch>,
         end: Time,
@@ -179,6 +181,7 @@ impl FlowResult {
             report_bytes: received.report_bytes,
             report_share: received.report_bytes.and_then(share),
             lost_packets: sent.lost_packets,
+            loss_causes,
             timed_out_packets: sent.timed_out_packets,
             repaired_packets: received.repaired_packets,
             timeouts: sent.timeouts,

@@ -5,6 +5,7 @@ mod fairness;
 mod flow;
 mod interval;
 mod link;
+mod loss_causes;
 mod outage;
 
 pub use delay::{mean_ms, percentile_ms};
@@ -12,4 +13,5 @@ pub use fairness::jain;
 pub use flow::{FlowResult, PathResult};
 pub use interval::Interval;
 pub use link::{LinkResult, links};
+pub use loss_causes::{CauseLedger, Inferred, LossCauses};
 pub use outage::{OutageResult, TimeoutResult, Watch};

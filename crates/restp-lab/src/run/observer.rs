@@ -2,8 +2,9 @@
 
 use super::RunError;
 use crate::host::{Application, Host};
+use restp_base::flow::FlowId;
 use restp_base::machine::Datagram;
-use restp_base::observe::{self, Seen};
+use restp_base::observe::{self, Loss, Seen};
 use restp_base::time::Time;
 use restp_sim::World;
 
@@ -23,6 +24,9 @@ pub trait Observer {
 
     /// A datagram leaves.
     fn sent(&mut self, now: Time, end: End, datagram: &Datagram);
+
+    /// A sender takes a segment for lost.
+    fn lost(&mut self, now: Time, end: End, flow: FlowId, loss: &Loss);
 
     /// A host has done everything that followed from one input.
     ///
@@ -61,6 +65,10 @@ impl Observer for Shown {
         self.show(now, end, Seen::Sent(datagram));
     }
 
+    fn lost(&mut self, now: Time, end: End, flow: FlowId, loss: &Loss) {
+        self.show(now, end, Seen::Lost(flow, loss));
+    }
+
     fn settled(&mut self, now: Time, end: End, host: &Host, _: &mut World) -> Result<(), RunError> {
         let flow = match &host.application {
             Application::Sender(sender) => sender.flow(),
@@ -79,6 +87,7 @@ pub struct Nobody;
 impl Observer for Nobody {
     fn arrived(&mut self, _: Time, _: End, _: &Datagram) {}
     fn sent(&mut self, _: Time, _: End, _: &Datagram) {}
+    fn lost(&mut self, _: Time, _: End, _: FlowId, _: &Loss) {}
     fn settled(&mut self, _: Time, _: End, _: &Host, _: &mut World) -> Result<(), RunError> {
         Ok(())
     }

@@ -2,12 +2,13 @@
 
 use super::observer::{End, Nobody, Observer, Shown};
 use super::{Job, Options, Watched};
-use crate::host::{Application, Host, Notice, address_of};
-use crate::metrics::{FlowResult, LinkResult, Watch, links};
+use crate::host::{Application, Host, Notice, address_of, index_of};
+use crate::metrics::{CauseLedger, FlowResult, LinkResult, Watch, links};
 use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
 use crate::traffic::{Attempt, Moments, Receiver, Sender, TrafficError};
 use restp_base::flow::{FlowId, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
+use restp_base::observe::Loss;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_sim::trace::TraceEvent;
@@ -155,6 +156,8 @@ struct Replication<'a> {
     addresses: Vec<HostId>,
     /// The host each of them belongs to.
     owners: Vec<usize>,
+    /// Of each flow: why its sender lost segments, and whether it says which.
+    ledgers: Vec<(CauseLedger, bool)>,
     end: Time,
 }
 
@@ -218,6 +221,7 @@ impl<'a> Replication<'a> {
             hosts,
             addresses,
             owners,
+            ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
             end: Time::ZERO + plan.duration,
         })
     }
@@ -227,6 +231,7 @@ impl<'a> Replication<'a> {
         let (mut instant, mut at_instant) = (Time::ZERO, 0u64);
         let mut finished = vec![false; self.plan.flows.len()];
         let mut open = finished.len();
+        let mut losses = Vec::new();
         while let Some((now, happening)) = self.world.next(self.end, &mut arrived) {
             at_instant = if now == instant { at_instant + 1 } else { 0 };
             instant = now;
@@ -261,7 +266,10 @@ impl<'a> Replication<'a> {
                         error,
                     }
                 })?;
-            observer.settled(now, end, host, &mut self.world)?;
+            if end.opens {
+                self.note_losses(now, end, &mut losses, observer);
+            }
+            observer.settled(now, end, &self.hosts[index], &mut self.world)?;
             let flow = index / 2;
             if !finished[flow] && self.finished(flow) {
                 finished[flow] = true;
@@ -273,6 +281,28 @@ impl<'a> Replication<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the network has lost, and what the sender of a flow takes for lost.
+    fn note_losses(&mut self, now: Time, end: End, losses: &mut Vec<Loss>, observer: &mut impl Observer) {
+        for lost in self.world.take_lost() {
+            let owner = self.owners[lost.from.index()];
+            if owner.is_multiple_of(2) {
+                self.ledgers[owner / 2].0.on_lost(lost);
+            }
+        }
+        let Some(flow) = self.hosts[2 * end.flow].take_losses(losses) else {
+            return;
+        };
+        let (ledger, tells) = &mut self.ledgers[end.flow];
+        *tells = true;
+        for loss in losses.drain(..) {
+            let from = index_of(loss.path.local).and_then(|index| self.addresses.get(index));
+            if let Some(from) = from {
+                ledger.on_declared(*from, &loss);
+            }
+            observer.lost(now, end, flow, &loss);
+        }
     }
 
     fn ends(&self, flow: usize) -> Option<(&Sender, &Receiver)> {
@@ -297,7 +327,9 @@ impl<'a> Replication<'a> {
         };
         let flows = self.plan.flows.iter().enumerate().filter_map(|(i, plan)| {
             let (sender, receiver) = self.ends(i)?;
-            let sent = (sender, stats(2 * i, sender.flow()));
+            let (ledger, tells) = &self.ledgers[i];
+            let causes = tells.then(|| ledger.causes());
+            let sent = (sender, stats(2 * i, sender.flow()), causes);
             let received = (receiver, stats(2 * i + 1, receiver.flow()));
             let watch = self.hosts[2 * i].watch.as_ref();
             Some(FlowResult::new(plan, sent, received, watch, self.end))

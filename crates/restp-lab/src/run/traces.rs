@@ -12,7 +12,9 @@ use super::{RunError, RunResult};
 use crate::host::Host;
 use crate::scenario::{Plan, Point};
 use queue::Queues;
+use restp_base::flow::FlowId;
 use restp_base::machine::Datagram;
+use restp_base::observe::Loss;
 use restp_base::time::{Duration, Time};
 use restp_sim::World;
 use sender::Senders;
@@ -96,6 +98,8 @@ impl Observer for Notes<'_> {
             self.sequences.note(now, end, true, datagram.path, numbers);
         }
     }
+
+    fn lost(&mut self, _: Time, _: End, _: FlowId, _: &Loss) {}
 
     fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError> {
         if end.opens {

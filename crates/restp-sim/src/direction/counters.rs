@@ -1,5 +1,6 @@
 //! What one direction has done.
 
+use restp_base::observe::Cause;
 use restp_base::time::Duration;
 
 /// What one direction has done.
@@ -86,4 +87,15 @@ pub enum DropReason {
     Police,
     /// A scripted fault.
     Rule,
+}
+
+impl DropReason {
+    /// What a sender should take it for (ResTP §3.6). A line that takes no packet of this length is down for it.
+    pub const fn cause(self) -> Cause {
+        match self {
+            DropReason::Queue | DropReason::Police => Cause::Congestion,
+            DropReason::Error | DropReason::Rule => Cause::Corruption,
+            DropReason::Outage | DropReason::Length => Cause::Outage,
+        }
+    }
 }

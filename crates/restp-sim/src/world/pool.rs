@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
+use restp_base::observe::Transmitted;
 
 /// What the hops need to know of a packet; its contents lie apart, out of their way.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +48,17 @@ impl Pool {
             ..*self.packet(index)
         });
         self.contents[copy as usize] = self.contents[index as usize].clone();
+        self.contents[copy as usize].segment = None;
         copy
     }
 
     pub(super) fn packet(&self, index: u32) -> &Packet {
         &self.packets[index as usize]
+    }
+
+    /// The segment in it, where it has one.
+    pub(super) fn segment(&self, index: u32) -> Option<Transmitted> {
+        self.contents[index as usize].segment
     }
 
     /// The line it takes next is counted.

@@ -1,8 +1,9 @@
 //! What a run counts.
 
-use super::World;
+use super::{HostId, World};
 use crate::direction::Counters;
 use crate::spec::Way;
+use restp_base::observe::{Cause, Transmitted};
 
 /// What one direction of one link has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,24 @@ pub struct Totals {
     pub in_flight: u64,
 }
 
+/// A segment that did not arrive as it was sent, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// Who sent it.
+    pub from: HostId,
+    /// Which one it was.
+    pub segment: Transmitted,
+    /// Never [`Cause::Late`].
+    pub cause: Cause,
+}
+
 impl World {
+    /// The segments that lines have dropped or changed since the last call, for whoever observes. The first call begins the
+    /// record. Copies that lines make do not count.
+    pub fn take_lost(&mut self) -> impl Iterator<Item = LostSegment> {
+        self.lost.get_or_insert_default().drain(..)
+    }
+
     /// What waits before each direction now: its name, `"<link>/<forward|reverse>"`, packets, and bytes.
     pub fn queues(&mut self) -> impl Iterator<Item = (&str, u64, u64)> {
         let now = self.now;

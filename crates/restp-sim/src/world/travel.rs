@@ -1,10 +1,11 @@
 //! Packets from hop to hop: what is due at the end of a line, into which queue it goes next, and what comes of it there.
 
 use super::flight::InFlight;
-use super::{Happening, HostId, Label, Line, World};
+use super::{Happening, HostId, Label, Line, LostSegment, World};
 use crate::direction::{DropReason, Parcel, Verdict};
 use crate::trace::{Step, TraceEvent};
 use restp_base::machine::Datagram;
+use restp_base::observe::Cause;
 use restp_base::time::Time;
 
 impl World {
@@ -99,6 +100,9 @@ impl World {
                 if mark_ce || flip_bit.is_some() {
                     self.pool.damage(packet, mark_ce, flip_bit);
                 }
+                if flip_bit.is_some() {
+                    self.blame(packet, Cause::Corruption);
+                }
                 let marked = mark_ce;
                 self.observe(packet, |labels| Step::Accepted {
                     line: &labels[index].line,
@@ -160,12 +164,23 @@ impl World {
     }
 
     fn lose(&mut self, packet: u32, index: usize, reason: DropReason) {
+        self.blame(packet, reason.cause());
         self.observe(packet, |labels| Step::Dropped {
             line: &labels[index].line,
             reason,
         });
         self.totals.dropped += 1;
         self.pool.discard(packet);
+    }
+
+    /// The segment in it does not arrive as it was sent.
+    fn blame(&mut self, packet: u32, cause: Cause) {
+        if let Some(lost) = &mut self.lost
+            && let Some(segment) = self.pool.segment(packet)
+        {
+            let from = HostId(self.pool.packet(packet).from);
+            lost.push(LostSegment { from, segment, cause });
+        }
     }
 
     /// One branch when nobody looks.
