@@ -161,11 +161,12 @@ fn line(point: usize, result: &RunResult) -> Vec<u8> {
         events,
         packets,
         flows,
+        groups,
         links,
     } = result;
     let value = json!({
         "point": point, "seed": seed, "sim_seconds": sim_seconds, "events": events, "packets": packets,
-        "flows": flows, "links": links,
+        "flows": flows, "groups": groups, "links": links,
     });
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');

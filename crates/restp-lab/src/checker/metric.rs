@@ -1,4 +1,4 @@
-//! Names one number of a run: `flow.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
+//! Names one number of a run: `flow.NAME.FIELD`, `group.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
 
 use crate::metrics::jain;
 use crate::run::{RunResult, number};
@@ -10,6 +10,10 @@ use std::fmt;
 pub(super) enum Metric {
     /// The field as a JSON pointer without its first slash.
     Flow {
+        name: String,
+        field: String,
+    },
+    Group {
         name: String,
         field: String,
     },
@@ -73,6 +77,18 @@ const PATH_FIELDS: [&str; 6] = [
     "suspicions",
     "down_events",
 ];
+const GROUP_FIELDS: [&str; 10] = [
+    "goodput_bps",
+    "shared_bps",
+    "share",
+    "fairness",
+    "completion_s",
+    "delivered_bytes",
+    "sent_packets",
+    "retransmitted_packets",
+    "lost_packets",
+    "timeouts",
+];
 /// Of losses, true and inferred.
 const CAUSES: [&str; 4] = ["congestion", "corruption", "outage", "late"];
 const LINK_FIELDS: [&str; 9] = [
@@ -132,6 +148,14 @@ impl Metric {
                     }
                 },
             }),
+            ["group", name, field] => Ok(Metric::Group {
+                name: known(
+                    "group",
+                    name,
+                    &mut plan.groups.iter().map(|group| group.name.as_str()),
+                )?,
+                field: known("field of groups", field, &mut GROUP_FIELDS.into_iter())?,
+            }),
             ["link", name, field] => Ok(Metric::Link {
                 name: known(
                     "link",
@@ -148,6 +172,7 @@ impl Metric {
                 written,
                 [
                     "flow.NAME.FIELD",
+                    "group.NAME.FIELD",
                     "link.NAME.FIELD",
                     "goodput_bps",
                     "shared_bps",
@@ -163,6 +188,9 @@ impl Metric {
         match self {
             Metric::Flow { name, field } => {
                 field_of(run.flows.iter().find(|flow| flow.name == *name)?, field)
+            }
+            Metric::Group { name, field } => {
+                field_of(run.groups.iter().find(|group| group.name == *name)?, field)
             }
             Metric::Link { name, field } => {
                 field_of(run.links.iter().find(|link| link.name == *name)?, field)
@@ -189,6 +217,7 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Metric::Flow { name, field } => write!(f, "{field} of flow {name}"),
+            Metric::Group { name, field } => write!(f, "{field} of group {name}"),
             Metric::Link { name, field } => write!(f, "{field} of link {name}"),
             Metric::Goodput => f.write_str("goodput_bps of all flows"),
             Metric::Shared => f.write_str("shared_bps of all flows"),

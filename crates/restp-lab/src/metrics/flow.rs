@@ -1,11 +1,12 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
-use super::{LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
+use super::{FlowCounts, LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
 use crate::scenario::{FlowPlan, PathPlan};
 use crate::traffic::{Attempt, Receiver, Sender, Traffic};
 use restp_base::flow::{CloseReason, FlowStats, PathStats};
 use restp_base::time::Time;
 use serde::Serialize;
+use std::ops::Range;
 
 /// What is reported of a flow; absent where a metric has no meaning for its traffic or transport.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,34 +114,66 @@ pub struct PathResult {
     pub down_events: u64,
 }
 
+/// A flow at the end of a measurement: both its ends, and what was counted.
+#[derive(Debug)]
+pub struct Measured<'a> {
+    /// Who opened it.
+    pub sender: &'a Sender,
+    /// Who serves it.
+    pub receiver: &'a Receiver,
+    /// Who looked at the sender, if somebody did.
+    pub watch: Option<&'a Watch>,
+    /// What was counted until the measurement began, and until it ended.
+    pub counts: [&'a FlowCounts; 2],
+    /// From when to when; it may end before the run does.
+    pub window: Range<Time>,
+    /// When the run ended.
+    pub end: Time,
+}
+
 impl FlowResult {
-    /// The account of `plan` at the time `end`. A flow whose start lies after the end has no rates.
-    pub fn new(
-        plan: &FlowPlan,
-        (sender, sent, loss_causes): (&Sender, Option<FlowStats>, Option<LossCauses>),
-        (receiver, received): (&Receiver, Option<FlowStats>),
-        watch: Option<&Watch>,
-        end: Time,
-    ) -> FlowResult {
+    /// The account of `plan`. Counters and rates are of the window, moments of the whole run. A flow whose start lies after
+    /// the window's end has no rates.
+    pub fn new(plan: &FlowPlan, measured: &Measured<'_>) -> FlowResult {
+        let Measured {
+            sender,
+            receiver,
+            watch,
+            counts: [before, after],
+            ref window,
+            end,
+        } = *measured;
+        let counts = after.clone().since(before);
         let start = sender.start();
         let since_start = |at: Time| at.since(start).as_secs_f64();
-        let span = receiver.complete().unwrap_or(end).since(start).as_secs_f64();
-        let rate = |bytes: u64| (span > 0.0).then(|| bytes as f64 * 8.0 / span);
-        let opened = sent.is_some();
-        let (sent, received) = (sent.unwrap_or_default(), received.unwrap_or_default());
-        let pages = sender.pages().map(|(load_times, _)| load_times);
-        let account = if pages.is_some() {
+        let over = receiver.complete().unwrap_or(window.end).min(window.end);
+        let span_from = |from: Time| over.since(from.max(window.start)).as_secs_f64();
+        let rate_from = |from: Time, bytes: u64| {
+            let span = span_from(from);
+            (span > 0.0).then(|| bytes as f64 * 8.0 / span)
+        };
+        let rate = |bytes: u64| rate_from(start, bytes);
+        let opened = counts.sent.is_some();
+        let (sent, received) = (
+            counts.sent.unwrap_or_default(),
+            counts.received.unwrap_or_default(),
+        );
+        let loaded = sender.pages().map(|(all, _)| &all[before.pages..after.pages]);
+        let account = if loaded.is_some() {
             sender.account()
         } else {
             receiver.account()
         };
-        let delivered = account.bytes();
+        let delivered = counts.delivered;
         let share = |bytes: u64| (delivered > 0).then(|| bytes as f64 / delivered as f64);
         let outages = watch.map(|watch| watch.outages(end, account)).unwrap_or_default();
         let rto_events = watch.map(Watch::timeouts).unwrap_or_default();
         let in_outages: u64 = outages.iter().map(|outage| outage.timeouts).sum();
-        let messages = receiver.messages();
-        let latencies = messages.map_or(&[][..], |messages| messages.latencies());
+        let messages = counts.messages;
+        let latencies = receiver.messages().map_or(&[][..], |all| {
+            let [from, to] = [before, after].map(|counts| counts.messages.map_or(0, |read| read.delivered));
+            &all.latencies()[from as usize..to as usize]
+        });
         let handshake = if sent.handshake.is_some() {
             sender.handshake()
         } else {
@@ -149,30 +182,30 @@ impl FlowResult {
         FlowResult {
             name: plan.name.clone(),
             transport: plan.transport.name().to_owned(),
-            goodput_bps: rate(account.bytes()),
-            shared_bps: account.shared_bps(receiver.complete().unwrap_or(end)),
+            goodput_bps: rate(delivered),
+            shared_bps: rate_from(account.shared_from(), counts.shared),
             throughput_bps: rate(sent.sent_payload_bytes),
             load_bps: rate(sent.sent_bytes + received.sent_bytes),
             completion_s: receiver.complete().map(since_start),
             first_byte_s: account.first().map(since_start),
             handshake_s: handshake.map(|span| span.as_secs_f64()),
-            delivered_bytes: account.bytes(),
-            wrong_bytes: receiver.wrong_bytes(),
-            sent_messages: sender.sent_messages(),
-            delivered_messages: messages.map(|messages| messages.delivered()),
-            late_messages: messages.and_then(|messages| messages.late()),
-            lost_messages: messages.and_then(|messages| messages.lost()),
-            missed_messages: messages.and_then(|messages| Some(messages.lost()? + messages.late()?)),
+            delivered_bytes: delivered,
+            wrong_bytes: counts.wrong,
+            sent_messages: counts.sent_messages,
+            delivered_messages: messages.map(|messages| messages.delivered),
+            late_messages: messages.and_then(|messages| messages.late),
+            lost_messages: messages.and_then(|messages| messages.lost),
+            missed_messages: messages.and_then(|messages| Some(messages.lost? + messages.late?)),
             on_time_share: messages.and_then(|messages| {
-                let sent = sender.sent_messages().filter(|sent| *sent > 0)?;
-                Some(messages.on_time()? as f64 / sent as f64)
+                let sent = counts.sent_messages.filter(|sent| *sent > 0)?;
+                Some(messages.on_time? as f64 / sent as f64)
             }),
             latency_mean_ms: mean_ms(latencies),
             latency_p99_ms: percentile_ms(latencies, 99),
-            pages: pages.map(|pages| pages.len() as u64),
-            plt_first_s: pages.and_then(|pages| Some(pages.first()?.as_secs_f64())),
-            plt_mean_s: pages.and_then(mean_ms).map(|ms| ms / 1e3),
-            plt_median_s: pages
+            pages: loaded.map(|pages| pages.len() as u64),
+            plt_first_s: loaded.and_then(|pages| Some(pages.first()?.as_secs_f64())),
+            plt_mean_s: loaded.and_then(mean_ms).map(|ms| ms / 1e3),
+            plt_median_s: loaded
                 .and_then(|pages| percentile_ms(pages, 50))
                 .map(|ms| ms / 1e3),
             sent_packets: sent.sent_packets,
@@ -181,7 +214,7 @@ impl FlowResult {
             report_bytes: received.report_bytes,
             report_share: received.report_bytes.and_then(share),
             lost_packets: sent.lost_packets,
-            loss_causes,
+            loss_causes: counts.loss_causes,
             timed_out_packets: sent.timed_out_packets,
             repaired_packets: received.repaired_packets,
             timeouts: sent.timeouts,

@@ -1,7 +1,7 @@
 //! What crossed a link and what did not.
 
 use restp_base::time::Duration;
-use restp_sim::{LinkStats, Way};
+use restp_sim::{Counters, LinkStats, Way};
 use serde::Serialize;
 
 /// One link in one run, both directions together.
@@ -29,46 +29,59 @@ pub struct LinkResult {
     pub utilisation: f64,
 }
 
-/// Puts the two directions of each link together.
-pub fn links(stats: &[LinkStats], span: Duration) -> Vec<LinkResult> {
-    let mut links: Vec<LinkResult> = Vec::with_capacity(stats.len() / 2);
-    for LinkStats {
-        name,
-        direction,
-        counters,
-    } in stats
+/// Puts the two directions of each link together, from what was counted until `before` and until `after`, a `span` later.
+pub fn links(before: &[LinkStats], after: &[LinkStats], span: Duration) -> Vec<LinkResult> {
+    let mut links: Vec<LinkResult> = Vec::with_capacity(after.len() / 2);
+    for (
+        index,
+        LinkStats {
+            name,
+            direction,
+            counters,
+        },
+    ) in after.iter().enumerate()
     {
+        let was = before
+            .get(index)
+            .map_or(Counters::default(), |stats| stats.counters);
         let utilisation = if span.is_zero() {
             0.0
         } else {
-            (counters.busy.as_secs_f64() / span.as_secs_f64()).min(1.0)
+            let busy = counters.busy.saturating_sub(was.busy);
+            (busy.as_secs_f64() / span.as_secs_f64()).min(1.0)
         };
-        let queue_mean_ms = counters.waited.as_secs_f64() * 1e3 / counters.sent.max(1) as f64;
+        let waited = counters.waited.saturating_sub(was.waited);
+        let one = LinkResult {
+            name: name.clone(),
+            packets: counters.packets - was.packets,
+            bytes: counters.bytes - was.bytes,
+            dropped_queue: counters.dropped_queue - was.dropped_queue,
+            dropped_error: counters.dropped_error - was.dropped_error,
+            dropped_outage: counters.dropped_outage - was.dropped_outage,
+            dropped_length: counters.dropped_length - was.dropped_length,
+            dropped_police: counters.dropped_police - was.dropped_police,
+            queue_mean_ms: waited.as_secs_f64() * 1e3 / (counters.sent - was.sent).max(1) as f64,
+            utilisation,
+        };
         match links.last_mut().filter(|_| *direction == Way::Reverse) {
-            None => links.push(LinkResult {
-                name: name.clone(),
-                packets: counters.packets,
-                bytes: counters.bytes,
-                dropped_queue: counters.dropped_queue,
-                dropped_error: counters.dropped_error,
-                dropped_outage: counters.dropped_outage,
-                dropped_length: counters.dropped_length,
-                dropped_police: counters.dropped_police,
-                queue_mean_ms,
-                utilisation,
-            }),
-            Some(link) => {
-                link.packets += counters.packets;
-                link.bytes += counters.bytes;
-                link.dropped_queue += counters.dropped_queue;
-                link.dropped_error += counters.dropped_error;
-                link.dropped_outage += counters.dropped_outage;
-                link.dropped_length += counters.dropped_length;
-                link.dropped_police += counters.dropped_police;
-                link.queue_mean_ms = link.queue_mean_ms.max(queue_mean_ms);
-                link.utilisation = link.utilisation.max(utilisation);
-            }
+            None => links.push(one),
+            Some(link) => link.add(&one),
         }
     }
     links
+}
+
+impl LinkResult {
+    /// The other direction.
+    fn add(&mut self, other: &LinkResult) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.dropped_queue += other.dropped_queue;
+        self.dropped_error += other.dropped_error;
+        self.dropped_outage += other.dropped_outage;
+        self.dropped_length += other.dropped_length;
+        self.dropped_police += other.dropped_police;
+        self.queue_mean_ms = self.queue_mean_ms.max(other.queue_mean_ms);
+        self.utilisation = self.utilisation.max(other.utilisation);
+    }
 }

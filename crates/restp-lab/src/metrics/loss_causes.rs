@@ -32,6 +32,16 @@ pub struct Inferred {
 }
 
 impl LossCauses {
+    /// What was counted since `earlier`. What was late then may have been dropped since.
+    pub(super) fn since(self, earlier: LossCauses) -> Self {
+        LossCauses {
+            congestion: self.congestion.since(earlier.congestion),
+            corruption: self.corruption.since(earlier.corruption),
+            outage: self.outage.since(earlier.outage),
+            late: self.late.since(earlier.late),
+        }
+    }
+
     fn count(&mut self, truth: Cause, inferred: Cause) {
         let row = match truth {
             Cause::Congestion => &mut self.congestion,
@@ -45,6 +55,17 @@ impl LossCauses {
             Cause::Outage => &mut row.outage,
             Cause::Late => &mut row.late,
         } += 1;
+    }
+}
+
+impl Inferred {
+    fn since(self, earlier: Inferred) -> Self {
+        Inferred {
+            congestion: self.congestion.saturating_sub(earlier.congestion),
+            corruption: self.corruption.saturating_sub(earlier.corruption),
+            outage: self.outage.saturating_sub(earlier.outage),
+            late: self.late.saturating_sub(earlier.late),
+        }
     }
 }
 

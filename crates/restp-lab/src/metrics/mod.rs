@@ -1,16 +1,20 @@
 //! What a run is measured by. Names and order of the fields are those of the results on the command line.
 
+mod counts;
 mod delay;
 mod fairness;
 mod flow;
+mod group;
 mod interval;
 mod link;
 mod loss_causes;
 mod outage;
 
+pub use counts::FlowCounts;
 pub use delay::{mean_ms, percentile_ms};
 pub use fairness::jain;
-pub use flow::{FlowResult, PathResult};
+pub use flow::{FlowResult, Measured, PathResult};
+pub use group::GroupResult;
 pub use interval::Interval;
 pub use link::{LinkResult, links};
 pub use loss_causes::{CauseLedger, Inferred, LossCauses};

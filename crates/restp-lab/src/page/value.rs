@@ -1,4 +1,4 @@
-//! Finds one number of a summary: `flow.NAME.FIELD` (`*` for NAME: each flow has a row of its own), `link.NAME.FIELD`,
+//! Finds one number of a summary: `flow.NAME.FIELD` (`*` for NAME: each flow has a row of its own), `group.NAME.FIELD`, `link.NAME.FIELD`,
 //! `goodput_bps`, `shared_bps`, `fairness`. Elements of lists are numbers in FIELD, from 0.
 
 use crate::run::Summary;
@@ -13,6 +13,10 @@ pub(super) enum Source {
         field: String,
     },
     Flow {
+        name: String,
+        field: String,
+    },
+    Group {
         name: String,
         field: String,
     },
@@ -59,6 +63,14 @@ impl Source {
                 )?,
                 field: field(rest),
             }),
+            (Some("group"), Some(name), Some(rest)) => Ok(Source::Group {
+                name: known(
+                    "group",
+                    name,
+                    &mut plan.groups.iter().map(|group| group.name.as_str()),
+                )?,
+                field: field(rest),
+            }),
             (Some("link"), Some(name), Some(rest)) => Ok(Source::Link {
                 name: known(
                     "link",
@@ -83,6 +95,7 @@ impl Source {
         let (record, field) = match self {
             Source::EachFlow { field } => (numbers.flows.get(flow).cloned(), field),
             Source::Flow { name, field } => (named(&numbers.flows, name), field),
+            Source::Group { name, field } => (named(&numbers.groups, name), field),
             Source::Link { name, field } => (named(&numbers.links, name), field),
             Source::All { field } => {
                 let interval = match field.as_str() {

@@ -3,7 +3,7 @@
 use super::observer::{End, Nobody, Observer, Shown};
 use super::{Job, Options, Watched};
 use crate::host::{Application, Host, Notice, address_of, index_of};
-use crate::metrics::{CauseLedger, FlowResult, LinkResult, Watch, links};
+use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, LinkResult, Measured, Watch, links};
 use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
 use crate::traffic::{Attempt, Moments, Receiver, Sender, TrafficError};
 use restp_base::flow::{FlowId, FlowStats};
@@ -12,7 +12,7 @@ use restp_base::observe::Loss;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_sim::trace::TraceEvent;
-use restp_sim::{Happening, HostId, NetworkError, World};
+use restp_sim::{Happening, HostId, LinkStats, NetworkError, World};
 use serde::Serialize;
 use std::ops::Range;
 use thiserror::Error;
@@ -36,6 +36,8 @@ pub struct RunResult {
     pub packets: u64,
     /// Each flow, in the order written.
     pub flows: Vec<FlowResult>,
+    /// Each group of flows, in the order written.
+    pub groups: Vec<GroupResult>,
     /// Each link, in the order written.
     pub links: Vec<LinkResult>,
 }
@@ -158,7 +160,17 @@ struct Replication<'a> {
     owners: Vec<usize>,
     /// Of each flow: why its sender lost segments, and whether it says which.
     ledgers: Vec<(CauseLedger, bool)>,
+    /// What had been counted when the measurement began and when it ended, where that is within the run.
+    marks: [Option<Mark>; 2],
     end: Time,
+}
+
+/// Everything counted up to a moment. The default is that of the beginning.
+#[derive(Default)]
+struct Mark {
+    at: Time,
+    flows: Vec<FlowCounts>,
+    links: Vec<LinkStats>,
 }
 
 impl<'a> Replication<'a> {
@@ -222,6 +234,7 @@ impl<'a> Replication<'a> {
             addresses,
             owners,
             ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
+            marks: [None, None],
             end: Time::ZERO + plan.duration,
         })
     }
@@ -232,7 +245,15 @@ impl<'a> Replication<'a> {
         let mut finished = vec![false; self.plan.flows.len()];
         let mut open = finished.len();
         let mut losses = Vec::new();
-        while let Some((now, happening)) = self.world.next(self.end, &mut arrived) {
+        loop {
+            let until = self.next_mark().unwrap_or(self.end);
+            let Some((now, happening)) = self.world.next(until, &mut arrived) else {
+                if self.next_mark().is_none() {
+                    return Ok(());
+                }
+                self.set_mark(until);
+                continue;
+            };
             at_instant = if now == instant { at_instant + 1 } else { 0 };
             instant = now;
             if at_instant > STUCK {
@@ -280,7 +301,42 @@ impl<'a> Replication<'a> {
                 }
             }
         }
-        Ok(())
+    }
+
+    /// When the measurement begins or ends next, within the run.
+    fn next_mark(&self) -> Option<Time> {
+        let [before, after] = &self.marks;
+        let Range { start, end } = self.plan.measure;
+        let begins = Some(start).filter(|start| before.is_none() && *start > Time::ZERO);
+        begins.or(Some(end).filter(|end| after.is_none() && *end < self.end))
+    }
+
+    fn set_mark(&mut self, at: Time) {
+        let begins = at == self.plan.measure.start;
+        self.marks[usize::from(!begins)] = Some(self.mark(at));
+    }
+
+    /// Everything counted until now.
+    fn mark(&self, at: Time) -> Mark {
+        let stats = |host: usize, flow: Option<FlowId>| -> Option<FlowStats> {
+            self.hosts[host].machine().stats(flow?)
+        };
+        let counts = |flow: usize| {
+            let Some((sender, receiver)) = self.ends(flow) else {
+                return FlowCounts::default();
+            };
+            let (ledger, tells) = &self.ledgers[flow];
+            FlowCounts::of(
+                (sender, stats(2 * flow, sender.flow())),
+                (receiver, stats(2 * flow + 1, receiver.flow())),
+                tells.then(|| ledger.causes()),
+            )
+        };
+        Mark {
+            at,
+            flows: (0..self.plan.flows.len()).map(counts).collect(),
+            links: self.world.link_stats(),
+        }
     }
 
     /// What the network has lost, and what the sender of a flow takes for lost.
@@ -322,29 +378,43 @@ impl<'a> Replication<'a> {
     }
 
     fn result(&self, point: &Point, wall_seconds: Option<f64>) -> RunResult {
-        let stats = |host: usize, flow: Option<FlowId>| -> Option<FlowStats> {
-            self.hosts[host].machine().stats(flow?)
-        };
+        let last = self.mark(self.end);
+        let beginning = Mark::default();
+        let [before, after] = &self.marks;
+        let after = after.as_ref().unwrap_or(&last);
+        // A run that was over before the measurement began has measured nothing.
+        let missed = self.plan.measure.start > Time::ZERO;
+        let before = before.as_ref().unwrap_or(if missed { after } else { &beginning });
+        let nothing = FlowCounts::default();
         let flows = self.plan.flows.iter().enumerate().filter_map(|(i, plan)| {
             let (sender, receiver) = self.ends(i)?;
-            let (ledger, tells) = &self.ledgers[i];
-            let causes = tells.then(|| ledger.causes());
-            let sent = (sender, stats(2 * i, sender.flow()), causes);
-            let received = (receiver, stats(2 * i + 1, receiver.flow()));
-            let watch = self.hosts[2 * i].watch.as_ref();
-            Some(FlowResult::new(plan, sent, received, watch, self.end))
+            let measured = Measured {
+                sender,
+                receiver,
+                watch: self.hosts[2 * i].watch.as_ref(),
+                counts: [before.flows.get(i).unwrap_or(&nothing), &after.flows[i]],
+                window: before.at..after.at,
+                end: self.end,
+            };
+            Some(FlowResult::new(plan, &measured))
         });
-        let span = self.end.since(Time::ZERO);
+        let flows: Vec<FlowResult> = flows.collect();
         RunResult {
             scenario: self.plan.id.clone(),
             point: point.coordinates.clone(),
             seed: self.seed,
-            sim_seconds: span.as_secs_f64(),
+            sim_seconds: self.end.since(Time::ZERO).as_secs_f64(),
             wall_seconds,
             events: self.world.events(),
             packets: self.world.totals().delivered,
-            flows: flows.collect(),
-            links: links(&self.world.link_stats(), span),
+            groups: self
+                .plan
+                .groups
+                .iter()
+                .map(|group| GroupResult::new(group, &flows))
+                .collect(),
+            flows,
+            links: links(&before.links, &after.links, after.at.since(before.at)),
         }
     }
 }

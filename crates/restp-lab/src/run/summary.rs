@@ -24,6 +24,8 @@ pub struct Numbers {
     pub runs: usize,
     /// Each flow: `name`, `transport`, then every metric.
     pub flows: Vec<Map<String, Value>>,
+    /// Each group of flows: `name`, then every metric.
+    pub groups: Vec<Map<String, Value>>,
     /// Each link: `name`, then every metric.
     pub links: Vec<Map<String, Value>>,
     /// Goodput of all flows together.
@@ -55,6 +57,7 @@ impl Summary {
             summary: Numbers {
                 runs: runs.len(),
                 flows: columns(runs.iter().map(|run| &run.flows)),
+                groups: columns(runs.iter().map(|run| &run.groups)),
                 links: columns(runs.iter().map(|run| &run.links)),
                 goodput_bps: Interval::of(&totals),
                 shared_bps: Interval::of(&shared),

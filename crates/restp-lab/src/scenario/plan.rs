@@ -4,15 +4,17 @@ use super::document::Document;
 use super::flow::{FlowPlan, Surroundings, flows};
 use super::link::links;
 use super::map::{challenge, lay, map};
+use super::measure::{GroupPlan, groups, window};
 use super::names::MOST;
 use super::profiles::Profile;
 use super::raw::{RawLink, RawScenario};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};
 use restp_sim::topology::Graph;
 use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 
@@ -33,6 +35,10 @@ pub struct Plan {
     pub links: Vec<LinkSpec>,
     /// The flows, in the order written.
     pub flows: Vec<FlowPlan>,
+    /// The part of a run that counters and rates are of.
+    pub measure: Range<Time>,
+    /// Flows that are looked at together, in the order written.
+    pub groups: Vec<GroupPlan>,
 }
 
 /// The most runs of one point.
@@ -78,6 +84,8 @@ impl Plan {
             seed,
             runs,
             links,
+            measure: window(raw.measure.as_ref(), duration)?,
+            groups: groups(&raw.group, &flows)?,
             flows,
         })
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 13] = [
+pub(super) const TOP: [&str; 15] = [
     "id",
     "title",
     "duration",
@@ -20,6 +20,8 @@ pub(super) const TOP: [&str; 13] = [
     "link",
     "challenge",
     "flow",
+    "measure",
+    "group",
     "sweep",
     "check",
     "page",
@@ -43,6 +45,25 @@ pub(super) struct RawScenario {
     pub challenge: Vec<RawChallenge>,
     #[serde(default)]
     pub flow: Vec<RawFlow>,
+    pub measure: Option<RawMeasure>,
+    #[serde(default)]
+    pub group: Vec<RawGroup>,
+}
+
+/// The part of a run that counts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMeasure {
+    pub from: Option<Spanned<Written>>,
+    pub to: Option<Spanned<Written>>,
+}
+
+/// Flows that are looked at together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGroup {
+    pub name: Spanned<String>,
+    pub flows: Spanned<Vec<Spanned<String>>>,
 }
 
 /// A node with its place on the map.

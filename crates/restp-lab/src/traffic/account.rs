@@ -82,10 +82,14 @@ impl Account {
         self.bytes
     }
 
-    /// Bits per second from the moment all flows are open until `end`; none when there is no such time.
-    pub fn shared_bps(&self, end: Time) -> Option<f64> {
-        let span = end.since(self.moments.shared_from).as_secs_f64();
-        (span > 0.0).then(|| self.shared as f64 * 8.0 / span)
+    /// Those read since all flows were open.
+    pub fn shared(&self) -> u64 {
+        self.shared
+    }
+
+    /// When the last flow of the run is opened.
+    pub fn shared_from(&self) -> Time {
+        self.moments.shared_from
     }
 
     /// When the first byte was read.
@@ -177,8 +181,6 @@ mod tests {
         assert_eq!(pauses(at(700)), [21, 660, 660, 0]);
         assert_eq!(pauses(at(1000)), [21, 660, 660, 300]);
         assert!(account.bins_bps(at(700)).is_empty());
-        // At 40 and at 700 ms a byte: 16 bits in 960 ms.
-        assert_eq!(account.shared_bps(at(1000)), Some(16.0 / 0.96));
-        assert_eq!(account.shared_bps(at(40)), None);
+        assert_eq!(account.shared(), 2, "at 40 and at 700 ms");
     }
 }

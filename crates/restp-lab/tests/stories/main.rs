@@ -8,6 +8,7 @@ mod fairness;
 mod growth;
 mod late;
 mod maps;
+mod measure;
 mod outage;
 mod own_algorithms;
 mod pages;

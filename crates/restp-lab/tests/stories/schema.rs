@@ -15,6 +15,10 @@ rate = "1 Mbit/s"
 delay = "10 ms"
 outage = ["1 s..2 s"]
 
+[[group]]
+name = "all"
+flows = ["*"]
+
 [[flow]]
 name = "a"
 from = "source"

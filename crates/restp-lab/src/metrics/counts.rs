@@ -1,0 +1,148 @@
+//! What has been counted of a flow up to a moment, so that what lies between two moments can be told.
+
+use super::LossCauses;
+use crate::traffic::{Receiver, Sender};
+use restp_base::flow::{FlowStats, PathStats};
+
+/// Counters of a flow at one moment. The default is that of the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct FlowCounts {
+    /// The sender's, once it has opened the flow.
+    pub sent: Option<FlowStats>,
+    /// The receiver's, once it knows of the flow.
+    pub received: Option<FlowStats>,
+    /// Bytes that the application has read.
+    pub delivered: u64,
+    /// Those of them that it read while all flows were open.
+    pub shared: u64,
+    /// Those of them that are not what was written.
+    pub wrong: Option<u64>,
+    /// Messages handed to the transport.
+    pub sent_messages: Option<u64>,
+    /// Messages read, where traffic is made of messages.
+    pub messages: Option<MessageCounts>,
+    /// Pages loaded.
+    pub pages: usize,
+    /// Segments taken for lost, where the transport says which.
+    pub loss_causes: Option<LossCauses>,
+}
+
+/// Messages up to one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageCounts {
+    /// Read, copies included; each has a latency.
+    pub delivered: u64,
+    /// Missing below the highest one read.
+    pub lost: Option<u64>,
+    /// Later than the traffic allows.
+    pub late: Option<u64>,
+    /// In time, a copy counting once.
+    pub on_time: Option<u64>,
+}
+
+impl FlowCounts {
+    /// Those of now.
+    pub fn of(
+        (sender, sent): (&Sender, Option<FlowStats>),
+        (receiver, received): (&Receiver, Option<FlowStats>),
+        loss_causes: Option<LossCauses>,
+    ) -> Self {
+        let pages = sender.pages().map(|(load_times, _)| load_times.len());
+        // A browser reads at the end that opens.
+        let account = if pages.is_some() {
+            sender.account()
+        } else {
+            receiver.account()
+        };
+        let messages = receiver.messages().map(|messages| MessageCounts {
+            delivered: messages.delivered(),
+            lost: messages.lost(),
+            late: messages.late(),
+            on_time: messages.on_time(),
+        });
+        FlowCounts {
+            sent,
+            received,
+            delivered: account.bytes(),
+            shared: account.shared(),
+            wrong: receiver.wrong_bytes(),
+            sent_messages: sender.sent_messages(),
+            messages,
+            pages: pages.unwrap_or(0),
+            loss_causes,
+        }
+    }
+
+    /// What was counted since `earlier`. Estimates stay those of now.
+    #[must_use]
+    pub fn since(self, earlier: &FlowCounts) -> Self {
+        let stats = |now: Option<FlowStats>, then: &Option<FlowStats>| match (now, then) {
+            (Some(now), Some(then)) => Some(stats_since(now, then)),
+            (now, _) => now,
+        };
+        FlowCounts {
+            sent: stats(self.sent, &earlier.sent),
+            received: stats(self.received, &earlier.received),
+            delivered: self.delivered - earlier.delivered,
+            shared: self.shared - earlier.shared,
+            wrong: less(self.wrong, earlier.wrong),
+            sent_messages: less(self.sent_messages, earlier.sent_messages),
+            messages: self
+                .messages
+                .map(|now| now.since(earlier.messages.unwrap_or_default())),
+            pages: self.pages - earlier.pages,
+            loss_causes: match (self.loss_causes, earlier.loss_causes) {
+                (Some(now), Some(then)) => Some(now.since(then)),
+                (now, _) => now,
+            },
+        }
+    }
+}
+
+impl MessageCounts {
+    fn since(self, earlier: MessageCounts) -> Self {
+        MessageCounts {
+            delivered: self.delivered - earlier.delivered,
+            lost: less(self.lost, earlier.lost),
+            late: less(self.late, earlier.late),
+            on_time: less(self.on_time, earlier.on_time),
+        }
+    }
+}
+
+/// A message that was missing may have come since: a difference below zero is none.
+fn less(now: Option<u64>, then: Option<u64>) -> Option<u64> {
+    now.map(|now| now.saturating_sub(then.unwrap_or(0)))
+}
+
+/// The counters that results are made of.
+fn stats_since(now: FlowStats, then: &FlowStats) -> FlowStats {
+    let path = |mut path: PathStats| {
+        if let Some(then) = then.paths.iter().find(|then| then.path == path.path) {
+            path.sent_packets = path.sent_packets.saturating_sub(then.sent_packets);
+            path.sent_bytes = path.sent_bytes.saturating_sub(then.sent_bytes);
+            path.lost_packets = path.lost_packets.saturating_sub(then.lost_packets);
+            path.suspicions = path.suspicions.saturating_sub(then.suspicions);
+            path.down_events = path.down_events.saturating_sub(then.down_events);
+        }
+        path
+    };
+    FlowStats {
+        sent_packets: now.sent_packets.saturating_sub(then.sent_packets),
+        sent_bytes: now.sent_bytes.saturating_sub(then.sent_bytes),
+        sent_payload_bytes: now.sent_payload_bytes.saturating_sub(then.sent_payload_bytes),
+        retransmitted_packets: now
+            .retransmitted_packets
+            .saturating_sub(then.retransmitted_packets),
+        repeated_payload_bytes: now
+            .repeated_payload_bytes
+            .saturating_sub(then.repeated_payload_bytes),
+        report_bytes: less(now.report_bytes, then.report_bytes),
+        lost_packets: now.lost_packets.saturating_sub(then.lost_packets),
+        timed_out_packets: now.timed_out_packets.saturating_sub(then.timed_out_packets),
+        repaired_packets: now.repaired_packets.saturating_sub(then.repaired_packets),
+        timeouts: now.timeouts.saturating_sub(then.timeouts),
+        paths: now.paths.into_iter().map(path).collect(),
+        ..now
+    }
+}

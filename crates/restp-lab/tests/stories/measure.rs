@@ -1,0 +1,169 @@
+//! Results of a part of a run, and of groups of flows.
+
+use crate::common::{lines, runs, with};
+use restp_lab::{Line, Options, Scenario};
+
+/// Two flows of 1 Mbit/s, one from 10 s on; a link that loses nothing. 10 Mbit/s are no limit.
+const LINE: &str = r#"
+id = "measure"
+duration = "40 s"
+
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+
+[[flow]]
+name = "call-1"
+from = "a"
+to = "b"
+transport = "udp"
+traffic = { cbr = { bytes = 1000, rate = "1 Mbit/s", late_after = "100 ms" } }
+
+[[flow]]
+name = "call-2"
+from = "a"
+to = "b"
+transport = "udp"
+traffic = { cbr = { bytes = 1000, rate = "1 Mbit/s", late_after = "100 ms" } }
+start = "10 s"
+
+[[flow]]
+name = "bulk"
+from = "a"
+to = "b"
+transport = "tcp:cubic"
+traffic = { file = { bytes = 100000 } }
+
+[[group]]
+name = "calls"
+flows = ["call-*"]
+
+[[group]]
+name = "last"
+flows = ["bulk", "call-2"]
+"#;
+
+fn measured(window: &str) -> Scenario {
+    Scenario::parse(&LINE.replacen("[[group]]", &format!("{window}\n[[group]]"), 1))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn counters_and_rates_are_of_the_window_and_moments_of_the_run() {
+    let whole = &runs(&with(LINE, &[]))[0];
+    let part = &runs(&measured("[measure]\nfrom = \"20 s\"\nto = \"30 s\""))[0];
+    let first = &part.flows[0];
+    // A message each 8 ms: 1250 in ten seconds.
+    assert_eq!(
+        (first.sent_messages, first.delivered_messages),
+        (Some(1250), Some(1250))
+    );
+    assert_eq!(first.delivered_bytes, 1_250_000);
+    assert_eq!((first.goodput_bps, first.shared_bps), (Some(1e6), Some(1e6)));
+    assert_eq!((first.late_messages, first.on_time_share), (Some(0), Some(1.0)));
+    assert_eq!(first.latency_mean_ms.map(|ms| ms.round()), Some(6.0));
+    let bulk = &part.flows[2];
+    assert_eq!(
+        (bulk.delivered_bytes, bulk.goodput_bps),
+        (0, None),
+        "it was over long before"
+    );
+    assert_eq!(bulk.completion_s, whole.flows[2].completion_s);
+    assert!(bulk.completion_s.is_some_and(|at| at < 5.0));
+    // 1028 bytes with the headers of UDP and IPv4.
+    let link = &part.links[0];
+    assert_eq!((link.packets, link.bytes), (2500, 2500 * 1028));
+    assert!((link.utilisation - 0.2056).abs() < 0.001, "{}", link.utilisation);
+    assert_eq!(
+        (part.events, part.packets, part.sim_seconds),
+        (whole.events, whole.packets, 40.0)
+    );
+}
+
+#[test]
+fn a_flow_that_is_opened_in_the_window_counts_from_then_on() {
+    let run = &runs(&measured("[measure]\nto = \"20 s\""))[0];
+    let [first, second] = [0, 1].map(|flow| run.flows[flow].goodput_bps.expect("a rate"));
+    assert!(
+        (first - 1e6).abs() < 2e3 && (second - 1e6).abs() < 2e3,
+        "{first} {second}"
+    );
+    assert_eq!(run.flows[1].sent_messages, Some(1251), "the ends of the window belong to it");
+}
+
+#[test]
+fn the_whole_run_as_a_window_is_the_run() {
+    let [whole, window] = [
+        with(LINE, &[]),
+        measured("[measure]\nfrom = \"0 s\"\nto = \"40 s\""),
+    ]
+    .map(|scenario| runs(&scenario));
+    assert_eq!(whole, window);
+}
+
+#[test]
+fn a_group_is_its_flows_together() {
+    let scenario = measured("[measure]\nfrom = \"20 s\"");
+    let run = &runs(&scenario)[0];
+    let [calls, last] = &run.groups[..] else {
+        panic!("two groups")
+    };
+    assert_eq!((calls.name.as_str(), last.name.as_str()), ("calls", "last"));
+    assert_eq!((calls.goodput_bps, calls.shared_bps), (Some(2e6), Some(2e6)));
+    assert_eq!((calls.share, calls.fairness), (Some(1.0), Some(1.0)));
+    assert_eq!(calls.delivered_bytes, 5_000_000);
+    assert_eq!(
+        (calls.completion_s, last.goodput_bps),
+        (None, None),
+        "not all of them have one"
+    );
+    let summary = lines(&scenario, &Options::DEFAULT)
+        .into_iter()
+        .find_map(|line| match line {
+            Line::Summary(summary) => Some(summary),
+            _ => None,
+        });
+    let groups = summary.expect("a summary").summary.groups;
+    assert_eq!(groups[0]["goodput_bps"]["mean"], 2e6);
+}
+
+#[test]
+fn windows_and_groups_that_cannot_be_are_refused() {
+    let refused = |from: &str, to: &str| {
+        assert!(LINE.contains(from));
+        Scenario::parse(&LINE.replacen(from, to, 1))
+            .expect_err("refused")
+            .to_string()
+    };
+    for (from, to, parts) in [
+        (
+            "[[group]]",
+            "[measure]\nto = \"41 s\"\n[[group]]",
+            ["measure.to", "ends at 40 s, before 41 s"],
+        ),
+        (
+            "[[group]]",
+            "[measure]\nfrom = \"9 s\"\nto = \"9 s\"\n[[group]]",
+            ["measure.from", "between 9 s and 9 s"],
+        ),
+        (
+            "[[group]]",
+            "[measure]\nform = \"9 s\"\n[[group]]",
+            ["measure.form", "did you mean \"from\"?"],
+        ),
+        ("\"call-*\"", "\"cal-*\"", ["group.calls.flows", "call-1"]),
+        ("[\"call-*\"]", "[]", ["group.calls.flows", "without flows"]),
+        (
+            "name = \"last\"",
+            "name = \"calls\"",
+            ["group.calls.name", "each its own"],
+        ),
+    ] {
+        let sentence = refused(from, to);
+        for part in parts {
+            assert!(sentence.contains(part), "{to}: no {part:?} in {sentence}");
+        }
+    }
+}
