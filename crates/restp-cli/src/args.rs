@@ -247,6 +247,9 @@ pub struct Sim {
     /// Hold the scenario's claims against the results; exit code 1 when one fails
     #[arg(long)]
     pub check: bool,
+    /// Write every packet that enters a link into this file (pcapng, an interface per link); with one run only
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
     #[command(flatten)]
     pub qlog: QlogArgs,
 }

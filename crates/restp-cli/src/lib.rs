@@ -1,6 +1,6 @@
 //! The `restp` command: arguments as typed (`args`), validated (`plan`), one file per command (`commands`). Results
 //! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv,
-//! `qlog` the format of traces.
+//! `qlog` the format of traces, `pcapng` that of captures.
 //!
 //! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
@@ -11,6 +11,7 @@ mod failure;
 mod interrupt;
 pub mod keys;
 mod output;
+mod pcapng;
 mod plan;
 mod progress;
 mod qlog;

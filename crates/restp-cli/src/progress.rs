@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 /// The lines below the cursor, one per transfer.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub struct Line {
     bar: ProgressBar,
     lines: MultiProgress,
     paths: Mutex<BTreeMap<PathAddress, PathLine>>,
+    /// It is among the lines.
+    shown: Once,
 }
 
 /// The line of one path, and how many bytes it had carried at the last look.
@@ -29,6 +31,9 @@ struct PathLine {
     bar: ProgressBar,
     bytes: u64,
 }
+
+/// What is over sooner needs no line, in seconds.
+const LONG_S: f64 = 2.0;
 
 const TEMPLATE: &str =
     "{prefix:.bold} {wide_bar} {percent:>3} % of {total_bytes}, {bytes_per_sec}, {eta} left {msg}";
@@ -59,6 +64,7 @@ impl Progress {
             bar,
             lines: self.lines.clone(),
             paths: Mutex::default(),
+            shown: Once::new(),
         }
     }
 
@@ -69,6 +75,23 @@ impl Progress {
             line.bar.set_style(style);
         }
         line
+    }
+
+    /// A line for `what` that counts thousandths of so many runs, and shows itself where they take long.
+    pub fn thousandths(&self, what: &str, runs: u64) -> Line {
+        let bar = ProgressBar::with_draw_target(Some(1000 * runs), ProgressDrawTarget::hidden());
+        if let Ok(style) =
+            ProgressStyle::with_template("{prefix:.bold} {wide_bar} {percent:>3} %, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(what.to_owned());
+        Line {
+            bar,
+            lines: self.lines.clone(),
+            paths: Mutex::default(),
+            shown: Once::new(),
+        }
     }
 
     /// A sentence for people, above the lines.
@@ -109,6 +132,14 @@ impl Line {
         }
         bar.set_prefix(format!("{} - {}", path.path.local, path.path.remote));
         PathLine { bar, bytes: 0 }
+    }
+
+    /// So many thousandths more are done, `seconds` after the beginning.
+    pub fn advance(&self, thousandths: u64, seconds: f64) {
+        self.bar.inc(thousandths);
+        if seconds > LONG_S {
+            self.shown.call_once(|| _ = self.lines.add(self.bar.clone()));
+        }
     }
 
     /// One step done.

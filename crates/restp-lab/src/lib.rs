@@ -26,5 +26,6 @@ pub mod run;
 pub mod scenario;
 pub mod traffic;
 
+pub use restp_sim::{DropReason, Way};
 pub use run::{Job, Line, Options, RunError, RunResult, Summary, run};
 pub use scenario::{Scenario, ScenarioError};

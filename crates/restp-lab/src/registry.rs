@@ -59,6 +59,8 @@ pub(crate) struct Numbers {
     pub payload_bytes: usize,
 }
 
+/// Its number at IANA.
+const TCP: u8 = 6;
 /// Source and destination port, length, check sum (RFC 768).
 const UDP_HEADER_BYTES: usize = 8;
 
@@ -205,7 +207,7 @@ impl Transport {
                     payload_bytes: datagram.len() - length,
                 })
             }
-            Kind::Witness(witness) if !witness.speaks_tcp() => None,
+            _ if self.ip_protocol() != TCP => None,
             Kind::Tcp(_) | Kind::Witness(_) => {
                 let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
                 let acknowledges = header.flags.has(tcp_wire::Flags::ACK);
@@ -215,6 +217,16 @@ impl Transport {
                     payload_bytes: datagram.len() - length,
                 })
             }
+        }
+    }
+
+    /// What IPv4 calls it: its number at IANA, and one for experiments (RFC 3692) where it has none.
+    pub(crate) fn ip_protocol(&self) -> u8 {
+        match &self.kind {
+            Kind::Udp => 17,
+            Kind::Restp(_) => 253,
+            Kind::Tcp(_) => TCP,
+            Kind::Witness(witness) => witness.ip_protocol(),
         }
     }
 

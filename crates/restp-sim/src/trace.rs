@@ -2,7 +2,9 @@
 //! the same.
 
 use crate::direction::DropReason;
+use crate::spec::Way;
 use crate::world::HostId;
+use restp_base::machine::{Datagram, Ecn};
 use restp_base::time::Time;
 use std::fmt;
 
@@ -60,6 +62,26 @@ pub enum Step<'a> {
         to: HostId,
     },
 }
+
+/// A packet that enters a line, as a capture at the sender's end shows it. Copies that a line makes are not seen there.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// When; where the queue decides on departure, when that is decided.
+    pub at: Time,
+    /// Which link, by its place in the list.
+    pub link: usize,
+    /// Its direction.
+    pub way: Way,
+    /// The packet's contents; its addresses are those of its sender.
+    pub datagram: &'a Datagram,
+    /// Its mark so far.
+    pub ecn: Ecn,
+    /// Why the line drops it, if it does so now.
+    pub dropped: Option<DropReason>,
+}
+
+/// Takes captured packets, in the order of time.
+pub type Capture = Box<dyn FnMut(&Captured<'_>) + Send>;
 
 /// Takes trace events.
 pub type Sink = Box<dyn FnMut(&TraceEvent<'_>) + Send>;

@@ -31,7 +31,7 @@ use crate::direction::Direction;
 use crate::queue::{Agenda, Ties};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Route, Topology};
-use crate::trace::{Sink, Step, TraceEvent};
+use crate::trace::{Capture, Captured, Sink, Step, TraceEvent};
 use flight::{InFlight, Strays};
 use pool::{Packet, Pool};
 use restp_base::machine::Datagram;
@@ -54,6 +54,7 @@ pub struct World {
     topology: Topology,
     labels: Vec<Label>,
     trace: Option<Sink>,
+    capture: Option<Capture>,
     /// Segments lost and not yet told of, if anybody asks.
     lost: Option<Vec<LostSegment>>,
     events: u64,
@@ -161,6 +162,7 @@ impl World {
             topology,
             labels,
             trace: None,
+            capture: None,
             lost: None,
             events: 0,
             totals: Totals::default(),
@@ -342,6 +344,11 @@ impl World {
     /// From now on every step of every packet goes to `sink`.
     pub fn trace(&mut self, sink: impl FnMut(&TraceEvent<'_>) + Send + 'static) {
         self.trace = Some(Box::new(sink));
+    }
+
+    /// From now on every packet that enters a line goes to `sink`.
+    pub fn capture(&mut self, sink: impl FnMut(&Captured<'_>) + Send + 'static) {
+        self.capture = Some(Box::new(sink));
     }
 
     fn timer_due(&mut self, host: usize) -> Option<Happening> {

@@ -62,9 +62,13 @@ impl Witness {
         matches!(self.0, Kind::Noq(_))
     }
 
-    /// Are its datagrams segments of TCP, for whoever reads along?
-    pub fn speaks_tcp(&self) -> bool {
-        matches!(self.0, Kind::Smoltcp(_))
+    /// What IPv4 calls its datagrams, for whoever reads along: TCP, UDP or SCTP, by their numbers at IANA.
+    pub fn ip_protocol(&self) -> u8 {
+        match self.0 {
+            Kind::Smoltcp(_) => 6,
+            Kind::Noq(_) | Kind::Quinn(_) => 17,
+            Kind::Sctp(_) => 132,
+        }
     }
 
     /// A machine that opens a connection, or one that `listens` for it.

@@ -3,13 +3,14 @@
 use crate::args::Sim;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::pcapng::PacketFile;
 use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
 use restp::clock::Clock;
 use restp_lab::checker::Verdict;
 use restp_lab::run::Watched;
-use restp_lab::{Line, Options, Scenario, Summary, report};
+use restp_lab::{Job, Line, Options, Scenario, Summary, report};
 use std::ops::ControlFlow;
 
 /// Runs every point with every seed.
@@ -30,26 +31,28 @@ pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
     let clock = Clock::start();
     let stopwatch = || clock.now().as_secs_f64();
     let traces = qlog::Folder::of(&arguments.qlog)?;
+    let packets = packets(&scenario, arguments)?;
+    let capture = |_: Job| packets.as_ref().map(PacketFile::sink);
     let observe = |end: &Watched<'_>| {
         let Watched { job, flow, opens } = *end;
         let name = format!("{}-{}-{}-{flow}", scenario.id(), job.point, job.seed);
         traces.as_ref()?.observer(&name, opens)
     };
+    let progress = Progress::new();
+    let line = progress.thousandths(scenario.id(), runs(&scenario, arguments));
+    let advance = |thousandths| line.advance(thousandths, stopwatch());
     let options = Options {
         observe: traces.is_some().then_some(&observe),
+        capture: packets.is_some().then_some(&capture),
+        advance: Some(&advance),
         seed: arguments.seed,
         runs: arguments.runs,
         stopwatch: Some(&stopwatch),
         ..Options::DEFAULT
     };
     let mut results = Results::default();
-    let progress = Progress::new();
-    let line = progress.steps(scenario.id(), runs(&scenario, arguments));
     let mut printed = Ok(());
     restp_lab::run(&scenario, &options, |result| {
-        if matches!(result, Line::Run(_)) {
-            line.step();
-        }
         printed = progress.aside(|| results.take(result, arguments.check, output));
         match printed {
             Ok(()) => ControlFlow::Continue(()),
@@ -60,7 +63,29 @@ pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
     printed?;
     drop(line);
     traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
+    packets.as_ref().map_or(Ok(()), PacketFile::finish)?;
     results.conclude(&scenario, arguments.check, output)
+}
+
+/// The file for packets, if one is asked for.
+fn packets(scenario: &Scenario, arguments: &Sim) -> Result<Option<PacketFile>, Failure> {
+    let Some(path) = &arguments.pcap else {
+        return Ok(None);
+    };
+    let count = runs(scenario, arguments);
+    let [point] = scenario.points() else {
+        return Err(Failure::input(format!(
+            "--pcap writes one run, and this scenario has {} points; fix the keys it varies with --set",
+            scenario.points().len()
+        )));
+    };
+    if count != 1 {
+        return Err(Failure::input(format!(
+            "--pcap writes one run, and this scenario has {count}; add --runs 1"
+        )));
+    }
+    let links = point.plan.links.iter().map(|link| link.name.as_str());
+    PacketFile::create(path, links).map(Some)
 }
 
 fn runs(scenario: &Scenario, arguments: &Sim) -> u64 {

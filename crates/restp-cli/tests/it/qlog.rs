@@ -52,6 +52,93 @@ fn packets(records: &[Value], name: &str, tuple: &str) -> (u64, u64) {
     bytes.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
 }
 
+/// Length of each block of a capture, by kind (draft-ietf-opsawg-pcapng §3).
+fn blocks(file: &[u8]) -> Vec<(u32, &[u8])> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let (mut at, mut blocks) = (0, Vec::new());
+    while at < file.len() {
+        let length = word(at + 4) as usize;
+        blocks.push((word(at), &file[at + 8..at + length - 4]));
+        at += length;
+    }
+    blocks
+}
+
+#[test]
+fn a_capture_holds_every_packet_of_every_link_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = write(folder.path(), "two.toml", TWO_PATHS.as_bytes());
+    let capture = folder.path().join("two.pcapng");
+    let [scenario, into] = [&scenario, &capture].map(|path| path.to_str().unwrap());
+    let [plain, ended] = [&[][..], &["--pcap", into]].map(|more| {
+        let arguments = ["sim", scenario, "--json", "--runs", "1"];
+        restp(&[&arguments[..], more].concat())
+    });
+    assert_eq!((ended.code, plain.code), (Some(0), Some(0)), "{}", ended.stderr);
+    let [plain, run]: [Value; 2] =
+        [&plain, &ended].map(|ended| serde_json::from_str(ended.stdout.lines().next().unwrap()).unwrap());
+    assert_eq!(plain["flows"], run["flows"], "a capture changes nothing");
+    let file = std::fs::read(&capture).unwrap();
+    let blocks = blocks(&file);
+    let word = |body: &[u8], at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap());
+    assert_eq!(
+        blocks.iter().filter(|(kind, _)| *kind == 1).count(),
+        2,
+        "interfaces"
+    );
+    let packets: Vec<&[u8]> = blocks
+        .iter()
+        .filter(|(kind, _)| *kind == 6)
+        .map(|(_, body)| *body)
+        .collect();
+    for link in 0..2 {
+        let own = packets.iter().filter(|body| word(body, 0) as usize == link);
+        let bytes: u64 = own.clone().map(|body| u64::from(word(body, 12))).sum();
+        assert_eq!(run["links"][link]["packets"], own.count(), "{link}");
+        assert_eq!(run["links"][link]["bytes"], bytes, "{link}");
+    }
+    let times: Vec<(u32, u32)> = packets
+        .iter()
+        .map(|body| (word(body, 4), word(body, 8)))
+        .collect();
+    assert!(times.is_sorted());
+    let lost = packets
+        .iter()
+        .filter(|body| body.windows(14).any(|part| part == b"dropped: error"));
+    assert_eq!(run["links"][0]["dropped_error"], lost.count());
+    // Version 4, 5 words, protocol 253, from 10.0.0.1 to 10.0.0.2.
+    let first = &packets[0][20..40];
+    assert_eq!((first[0], first[9]), (0x45, 253));
+    assert_eq!(first[12..], [10, 0, 0, 1, 10, 0, 0, 2]);
+}
+
+#[test]
+fn a_capture_is_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = write(folder.path(), "two.toml", TWO_PATHS.as_bytes());
+    let scenario = scenario.to_str().unwrap();
+    let many = restp(&["sim", scenario, "--runs", "2", "--pcap", "never"]);
+    assert_eq!(many.code, Some(2));
+    assert!(many.stderr.contains("--runs 1"), "{}", many.stderr);
+    let swept = restp(&[
+        "sim",
+        scenario,
+        "--set",
+        "link.x.rate=[\"1 Mbit/s\", \"2 Mbit/s\"]",
+        "--pcap",
+        "never",
+    ]);
+    assert_eq!(swept.code, Some(2));
+    assert!(swept.stderr.contains("2 points"), "{}", swept.stderr);
+    let nowhere = restp(&["sim", scenario, "--runs", "1", "--pcap", "/does/not/exist"]);
+    assert_eq!(nowhere.code, Some(2));
+    assert!(
+        nowhere.stderr.contains("/does/not/exist: cannot be written"),
+        "{}",
+        nowhere.stderr
+    );
+}
+
 #[test]
 fn a_simulated_trace_counts_what_the_result_counts() {
     let folder = tempfile::tempdir().unwrap();

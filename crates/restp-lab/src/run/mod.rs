@@ -1,5 +1,6 @@
 //! From points and seeds to results: replications on all cores, results in the order of points and seeds.
 
+mod capture;
 mod columns;
 mod observer;
 mod parallel;
@@ -7,6 +8,7 @@ mod replication;
 mod summary;
 mod traces;
 
+pub use capture::{Frame, FrameSink};
 pub use columns::{Column, Table};
 pub(crate) use parallel::in_order;
 pub use replication::{RunError, RunResult, traced};
@@ -33,6 +35,10 @@ pub struct Options<'a> {
     pub stopwatch: Option<&'a (dyn Fn() -> f64 + Sync)>,
     /// Who is shown what passes at an end of a flow, if somebody is. What is seen changes nothing.
     pub observe: Option<&'a Observe<'a>>,
+    /// Who is shown the packets of a run, if somebody is.
+    pub capture: Option<&'a (dyn Fn(Job) -> Option<FrameSink> + Sync)>,
+    /// Who is told how far the runs have come, in thousandths of a run since the last time.
+    pub advance: Option<&'a (dyn Fn(u64) + Sync)>,
 }
 
 /// Gives an end of a flow its observer, or none.
@@ -57,6 +63,8 @@ impl Options<'_> {
         runs: None,
         stopwatch: None,
         observe: None,
+        capture: None,
+        advance: None,
     };
 }
 

@@ -5,7 +5,7 @@ use crate::host::{Application, Host};
 use restp_base::flow::FlowId;
 use restp_base::machine::Datagram;
 use restp_base::observe::{self, Loss, Seen};
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use restp_sim::World;
 
 /// One end of one flow.
@@ -78,6 +78,58 @@ impl Observer for Shown {
             self.show(now, end, Seen::Measured(flow, &stats));
         }
         Ok(())
+    }
+}
+
+/// Tells how far a run has come, beside another observer.
+pub struct Advancing<'a, O> {
+    inner: O,
+    tell: &'a (dyn Fn(u64) + Sync),
+    duration: Duration,
+    /// In thousandths of the run.
+    told: u64,
+}
+
+impl<'a, O: Observer> Advancing<'a, O> {
+    /// Tells `tell` of a run of this duration.
+    pub fn new(inner: O, duration: Duration, tell: &'a (dyn Fn(u64) + Sync)) -> Self {
+        Advancing {
+            inner,
+            tell,
+            duration,
+            told: 0,
+        }
+    }
+
+    /// The run has come to `now`.
+    fn reach(&mut self, now: Time) {
+        let done = u128::from(now.as_nanos()) * 1000 / u128::from(self.duration.as_nanos().max(1));
+        let done = done.min(1000) as u64;
+        if done > self.told {
+            (self.tell)(done - self.told);
+            self.told = done;
+        }
+    }
+
+    /// It is over, perhaps before its time.
+    pub fn finish(mut self) {
+        self.reach(Time::MAX);
+    }
+}
+
+impl<O: Observer> Observer for Advancing<'_, O> {
+    fn arrived(&mut self, now: Time, end: End, datagram: &Datagram) {
+        self.inner.arrived(now, end, datagram);
+    }
+    fn sent(&mut self, now: Time, end: End, datagram: &Datagram) {
+        self.inner.sent(now, end, datagram);
+    }
+    fn lost(&mut self, now: Time, end: End, flow: FlowId, loss: &Loss) {
+        self.inner.lost(now, end, flow, loss);
+    }
+    fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError> {
+        self.reach(now);
+        self.inner.settled(now, end, host, world)
     }
 }
 

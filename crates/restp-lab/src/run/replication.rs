@@ -1,6 +1,7 @@
 //! One point, one seed, one result.
 
-use super::observer::{End, Nobody, Observer, Shown};
+use super::capture::framing;
+use super::observer::{Advancing, End, Nobody, Observer, Shown};
 use super::{Job, Options, Watched};
 use crate::host::{Application, Host, Notice, address_of, index_of};
 use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, LinkResult, Measured, Watch, links};
@@ -135,13 +136,16 @@ pub(super) fn replicate(point: &Point, job: Job, options: &Options<'_>) -> Resul
     let stopwatch = options.stopwatch;
     let started = stopwatch.map(|read| read());
     let mut run = Replication::new(&point.plan, job.seed)?;
+    if let Some(sink) = options.capture.and_then(|capture| capture(job)) {
+        run.world.capture(framing(&point.plan, sink));
+    }
     match options.observe {
-        None => run.until_the_end(&mut Nobody)?,
+        None => run.under(Nobody, options.advance)?,
         Some(observe) => {
             let flows = point.plan.flows.iter();
             let ends = flows.flat_map(|flow| [true, false].map(|opens| (flow.name.as_str(), opens)));
             let shown = ends.map(|(flow, opens)| observe(&Watched { job, flow, opens }));
-            run.until_the_end(&mut Shown::to(shown.collect()))?;
+            run.under(Shown::to(shown.collect()), options.advance)?;
         }
     }
     let wall_seconds = stopwatch.zip(started).map(|(read, started)| read() - started);
@@ -237,6 +241,21 @@ impl<'a> Replication<'a> {
             marks: [None, None],
             end: Time::ZERO + plan.duration,
         })
+    }
+
+    /// Goes on until the end while `observer` looks on, and `advance` is told how far it has come.
+    fn under(
+        &mut self,
+        mut observer: impl Observer,
+        advance: Option<&(dyn Fn(u64) + Sync)>,
+    ) -> Result<(), RunError> {
+        let Some(tell) = advance else {
+            return self.until_the_end(&mut observer);
+        };
+        let mut observer = Advancing::new(observer, self.plan.duration, tell);
+        self.until_the_end(&mut observer)?;
+        observer.finish();
+        Ok(())
     }
 
     fn until_the_end(&mut self, observer: &mut impl Observer) -> Result<(), RunError> {

@@ -90,7 +90,11 @@ fn a_flow_that_is_opened_in_the_window_counts_from_then_on() {
         (first - 1e6).abs() < 2e3 && (second - 1e6).abs() < 2e3,
         "{first} {second}"
     );
-    assert_eq!(run.flows[1].sent_messages, Some(1251), "the ends of the window belong to it");
+    assert_eq!(
+        run.flows[1].sent_messages,
+        Some(1251),
+        "the ends of the window belong to it"
+    );
 }
 
 #[test]

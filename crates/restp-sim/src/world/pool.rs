@@ -56,6 +56,11 @@ impl Pool {
         &self.packets[index as usize]
     }
 
+    /// What it is made of.
+    pub(super) fn contents(&self, index: u32) -> &Datagram {
+        &self.contents[index as usize]
+    }
+
     /// The segment in it, where it has one.
     pub(super) fn segment(&self, index: u32) -> Option<Transmitted> {
         self.contents[index as usize].segment

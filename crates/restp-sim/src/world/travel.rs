@@ -3,7 +3,7 @@
 use super::flight::InFlight;
 use super::{Happening, HostId, Label, Line, LostSegment, World};
 use crate::direction::{DropReason, Parcel, Verdict};
-use crate::trace::{Step, TraceEvent};
+use crate::trace::{Captured, Step, TraceEvent};
 use restp_base::machine::Datagram;
 use restp_base::observe::Cause;
 use restp_base::time::Time;
@@ -86,6 +86,9 @@ impl World {
 
     #[inline(always)]
     fn conclude(&mut self, packet: u32, index: usize, verdict: Verdict) {
+        if self.capture.is_some() {
+            self.film(packet, index, verdict);
+        }
         match verdict {
             Verdict::Wait => {}
             Verdict::Drop(reason) => self.lose(packet, index, reason),
@@ -171,6 +174,25 @@ impl World {
         });
         self.totals.dropped += 1;
         self.pool.discard(packet);
+    }
+
+    #[cold]
+    fn film(&mut self, packet: u32, index: usize, verdict: Verdict) {
+        let dropped = match verdict {
+            Verdict::Wait => return,
+            Verdict::Drop(reason) => Some(reason),
+            Verdict::Deliver { .. } => None,
+        };
+        if let Some(sink) = &mut self.capture {
+            sink(&Captured {
+                at: self.now,
+                link: index / 2,
+                way: self.labels[index].way,
+                datagram: self.pool.contents(packet),
+                ecn: self.pool.packet(packet).ecn,
+                dropped,
+            });
+        }
     }
 
     /// The segment in it does not arrive as it was sent.

@@ -6,7 +6,7 @@
 //! | `capture` | pcap and pcapng: frames of a capture file |
 //! | `frame` | UDP payloads of captured frames |
 
-mod capture;
+pub(crate) mod capture;
 mod frame;
 mod input;
 
