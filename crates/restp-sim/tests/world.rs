@@ -2,8 +2,11 @@
 
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
+use restp_base::observe::{Cause, Transmitted};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
+use restp_sim::error_model::{Corrupt, Duplicate, Scripted};
+use restp_sim::police::Police;
 use restp_sim::rule::Ruling;
 use restp_sim::topology::point_to_point;
 use restp_sim::*;
@@ -423,4 +426,69 @@ fn packets_follow_the_route_of_their_host() {
             (Duration::from_millis(expected), Happening::Arrival { host: to })
         );
     }
+}
+
+/// Every way to lose a segment, as whoever asks is told it; what was lost before is not told, and a copy is nobody's segment.
+#[test]
+fn lost_segments_are_told_with_their_cause() {
+    let lost = |direction: DirectionSpec| -> Vec<(u64, Cause)> {
+        let mut pair = Pair::new(direction);
+        let send = |pair: &mut Pair, number: Option<u64>| {
+            let now = pair.world.now();
+            let mut datagram = Box::new(Datagram {
+                body: Bytes::from(vec![1; 1200]),
+                segment: number.map(|number| Transmitted { number, at: now }),
+                ..Datagram::empty()
+            });
+            pair.world.send(now, pair.source, pair.sink, 1250, &mut datagram);
+        };
+        send(&mut pair, Some(0));
+        assert_eq!(pair.world.take_lost().count(), 0, "nobody had asked");
+        for number in [None, Some(1), Some(2)] {
+            send(&mut pair, number);
+        }
+        pair.arrivals(Time::MAX);
+        let source = pair.source;
+        let told = pair.world.take_lost().map(|lost| {
+            assert_eq!((lost.from, lost.segment.at), (source, Time::ZERO));
+            (lost.segment.number, lost.cause)
+        });
+        told.collect()
+    };
+    let both = |cause| vec![(1, cause), (2, cause)];
+    let full = DirectionSpec {
+        queue: QueueLimit::Packets(0).into(),
+        ..plain()
+    };
+    assert_eq!(lost(full), both(Cause::Congestion));
+    let policed = DirectionSpec {
+        police: Some(Police {
+            rate: Rate::from_bps(1),
+            burst_bytes: 1500,
+        }),
+        ..plain()
+    };
+    assert_eq!(lost(policed), both(Cause::Congestion));
+    let noisy = DirectionSpec {
+        loss: vec![ErrorModel::Scripted(Scripted { drop: vec![1, 3, 4] })],
+        duplicate: Some(Duplicate { probability: 1.0 }),
+        ..plain()
+    };
+    assert_eq!(lost(noisy), both(Cause::Corruption));
+    let flipping = DirectionSpec {
+        corrupt: Some(Corrupt { probability: 1.0 }),
+        ..plain()
+    };
+    assert_eq!(lost(flipping), both(Cause::Corruption));
+    let down = DirectionSpec {
+        outage: vec![Time::ZERO..ms(1)],
+        ..plain()
+    };
+    assert_eq!(lost(down), both(Cause::Outage));
+    let narrow = DirectionSpec {
+        mtu: Some(1000),
+        ..plain()
+    };
+    assert_eq!(lost(narrow), both(Cause::Outage));
+    assert_eq!(lost(plain()), []);
 }

@@ -178,8 +178,8 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         Ok(Endpoint { shared })
     }
 
-    /// Shows `observer` every datagram that passes, as it is on the wire, and the counters of every flow after each turn
-    /// of the driver. It is called under the endpoint's lock: it must be quick, and must not call the endpoint.
+    /// Shows `observer` every datagram that passes, as it is on the wire, and what every flow took for lost and its
+    /// counters after each turn of the driver. It is called under the endpoint's lock: it must be quick, and must not call the endpoint.
     pub fn observe(&self, observer: Observer) {
         self.shared.lock().observer = Some(observer);
     }

@@ -312,4 +312,15 @@ mod tests {
         assert_ne!(one[1..9], other[1..9], "the name of the session");
         assert_ne!(one[25..57], other[25..57], "the one-time key");
     }
+
+    /// Nobody would notice a call that is not handed on: an engine need not tell of its losses.
+    #[test]
+    fn losses_are_asked_of_the_engine_under_the_seal_or_without() {
+        let config = || EndpointConfig::new(Composition::default().check().expect("valid"));
+        let identity = Identity::of(SecretKey::from_chance([1; 32]));
+        for security in [Security::Plain, Security::Sealed(identity)] {
+            let mut transport = Transport::new(config(), security).expect("chance");
+            assert!(transport.take_losses(FlowId(0), &mut Vec::new()));
+        }
+    }
 }

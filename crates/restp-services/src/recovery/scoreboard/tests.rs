@@ -304,3 +304,28 @@ fn as_many_as_the_threshold_says_overtake_a_segment() {
     };
     assert_eq!([6, 7].map(&mut overtaken), [false, true]);
 }
+
+/// By whichever rule, and once each: the last transmission is meant, and what was lost before anybody asked is not told.
+#[test]
+fn an_observer_is_told_which_transmissions_were_declared_lost() {
+    let mut board = burst();
+    assert!(board.mark_lost(10));
+    let told = |board: &mut Scoreboard| -> Vec<(u64, Time)> {
+        let observed = board.take_observed();
+        observed
+            .map(|(_, segment)| (segment.number, segment.at))
+            .collect()
+    };
+    assert_eq!(told(&mut board), []);
+    assert!(board.mark_lost(12) && !board.mark_lost(12));
+    assert_eq!(told(&mut board), [(12, at(2))]);
+    board.on_repeated(at(50), 12);
+    let report = AckReport {
+        received: smallvec![14..18],
+        ..AckReport::pointer(10)
+    };
+    board.acknowledge(at(60), &report).unwrap();
+    board.mark_all_lost();
+    assert_eq!(told(&mut board), [(11, at(1)), (12, at(50)), (13, at(3))]);
+    assert_eq!(told(&mut board), []);
+}
