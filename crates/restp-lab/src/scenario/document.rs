@@ -102,6 +102,7 @@ impl<'t> Document<'t> {
             [top @ ("duration" | "seed" | "runs" | "title" | "profile")] => {
                 insert(&mut self.root, key, &[top], value)
             }
+            ["measure", field] => insert(&mut self.root, key, &["measure", field], value),
             _ => {
                 let sentence = format!(
                     "\"{}\" names nothing that can be swept or set; {WAYS}",
@@ -180,8 +181,7 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str =
-    "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), duration, seed, runs, title or profile";
+const WAYS: &str = "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
 const WHOLE_ELEMENT: &str = "a link or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
 

@@ -105,6 +105,12 @@ fn the_whole_run_as_a_window_is_the_run() {
     ]
     .map(|scenario| runs(&scenario));
     assert_eq!(whole, window);
+    let [set, written] = [
+        with(LINE, &[("measure.from", "20 s")]),
+        measured("[measure]\nfrom = \"20 s\""),
+    ]
+    .map(|scenario| runs(&scenario).remove(0));
+    assert_eq!((set.flows, set.links), (written.flows, written.links));
 }
 
 #[test]
