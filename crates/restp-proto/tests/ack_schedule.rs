@@ -271,7 +271,7 @@ fn a_hole_in_a_thinned_flow_is_reported_at_once_and_repaired_in_a_round_trip_or_
 
 #[test]
 fn a_peer_that_asks_for_the_rarest_acknowledgements_gets_one_after_forty_milliseconds() {
-    let mut pair = Pair::new("default", &[("ack-thinning", "on")]);
+    let mut pair = Pair::new("default", &[("ack-thinning", "on"), ("mtu-discovery", "off")]);
     let (_, accepted) = pair.connect();
     let from = pair.log.len();
     pair.forge(0, b"alone", |header| header.ack_ratio = AckRatio::from_code(7));

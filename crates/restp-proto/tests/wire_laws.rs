@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use restp_base::machine::Head;
 use restp_proto::wire::*;
+use restp_services::ack::AckRatio;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
@@ -198,6 +199,7 @@ fn any_header() -> impl Strategy<Value = Header> {
             flags,
             cookie_exchange,
             probe,
+            ack_ratio: AckRatio::from_code(k),
             k: if multipath { k } else { 1 },
             window: (services.flow_control != 0).then_some(window),
             mp,
@@ -364,7 +366,7 @@ fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     if bytes[4] & 0xC0 == 0x80 {
         bytes[4] &= !0x30;
     }
-    bytes[7] &= 0x01; // the probe
+    bytes[7] &= 0x0F; // the probe, and the ratio of acknowledgements
     let mut at = 12;
     let crc = bytes[3] & 0x20 != 0;
     if crc {

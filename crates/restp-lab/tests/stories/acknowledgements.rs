@@ -52,3 +52,64 @@ fn goodput(text: &str, settings: &[(&str, &str)]) -> Vec<f64> {
     let flows = run.flows.iter();
     flows.map(|flow| flow.goodput_bps.expect("bulk") / 1e6).collect()
 }
+
+const ALONE: [&str; 2] = ["restp:default", "restp:resilient"];
+const THINS: (&str, &str) = ("flow.restp.set.ack-thinning", "on");
+
+/// An acknowledgement takes 52 bytes with IP and UDP, so 240 of them a second fit, and half as many as segments would be 860.
+/// Their queue of 83 packets adds a third of a second to each round trip, and those that it drops delay everything else.
+#[test]
+fn a_thinned_flow_fills_a_link_whose_way_back_is_two_hundred_times_slower() {
+    for transport in ALONE {
+        let choose = ("flow.restp.transport", transport);
+        let plain = goodput(THIN, &[choose])[0];
+        let thinned = goodput(THIN, &[choose, THINS])[0];
+        // 1400 of 1452 bytes on the wire are payload: 19.3 Mbit/s at most.
+        assert!(
+            plain < 15.0 && thinned > 18.0,
+            "{transport}: {plain} and {thinned}"
+        );
+    }
+}
+
+/// A TCP is there before, and its acknowledgements fill the way back. They find room beside those of a thinned flow; without
+/// thinning those of a BBR, which takes no loss for congestion, leave it none.
+#[test]
+fn a_thinned_flow_leaves_a_tcp_room_for_its_acknowledgements() {
+    let both = [THIN, NEIGHBOUR].concat();
+    let later = [("duration", "60 s"), ("flow.restp.start", "5 s")];
+    let beside = |transport| {
+        let settings = [&later[..], &[("flow.restp.transport", transport)]].concat();
+        let plain = goodput(&both, &settings)[1];
+        (plain, goodput(&both, &[&settings[..], &[THINS]].concat()))
+    };
+    let (plain, thinned) = beside("restp:resilient");
+    assert!(plain < 2.0 && thinned[1] > 4.0, "{plain} and {thinned:?}");
+    let (_, thinned) = beside("restp:default");
+    assert!(
+        thinned.iter().all(|rate| *rate > 6.0),
+        "halves of what fits: {thinned:?}"
+    );
+}
+
+/// On a way back that carries everything, thinning takes nothing from the goodput.
+#[test]
+fn thinning_costs_nothing_where_the_way_back_is_wide() {
+    let wide = ("link.wire.reverse_rate", "20 Mbit/s");
+    for loss in ["0", "0.01", "0.05"] {
+        let rate = format!("{{ rate = {loss}, unit = \"packet\" }}");
+        for transport in ALONE {
+            let settings = [
+                wide,
+                ("link.wire.loss", &rate),
+                ("flow.restp.transport", transport),
+            ];
+            let plain = goodput(THIN, &settings)[0];
+            let thinned = goodput(THIN, &[&settings[..], &[THINS]].concat())[0];
+            assert!(
+                thinned > 0.98 * plain,
+                "{transport}, loss {loss}: {thinned} of {plain}"
+            );
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Whole scenarios: results against hand calculations, claims, and one seed, one run.
 
+mod acknowledgements;
 mod causes;
 mod claims;
 mod common;

@@ -15,7 +15,7 @@ pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
 pub use positive::PositiveParameters;
 pub use ratio::AckRatio;
 pub use report::{AckReport, newest_first};
-pub use timer::AckTimer;
+pub use timer::{AckTimer, Place};
 
 use restp_base::time::Duration;
 

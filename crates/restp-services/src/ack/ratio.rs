@@ -21,8 +21,16 @@ impl AckRatio {
 
     /// For so many segments in flight. Below 32 the schedule counts: small windows need every acknowledgement to grow.
     pub fn of_flight(segments: u64) -> Self {
-        let doublings = (segments / LEAST_PER_FLIGHT).checked_ilog2().unwrap_or(0);
-        AckRatio(doublings.saturating_sub(1).min(LARGEST_CODE.into()) as u8)
+        AckRatio(LARGEST_CODE).at_most(segments / LEAST_PER_FLIGHT)
+    }
+
+    /// The same, or one of at most so many segments per acknowledgement.
+    pub fn at_most(self, segments: u64) -> Self {
+        let doublings = segments.checked_ilog2().unwrap_or(0);
+        AckRatio(
+            self.0
+                .min(doublings.saturating_sub(1).min(LARGEST_CODE.into()) as u8),
+        )
     }
 
     /// Segments per acknowledgement; one where the schedule counts.

@@ -5,6 +5,17 @@ use super::duplicate::IdleSpell;
 use super::{AckRatio, PositiveParameters, RepeatParameters, Schedule};
 use restp_base::time::{Duration, Time};
 
+/// Where a segment fits that did not come in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Below one that has arrived.
+    Hole,
+    /// Above all that has arrived, and what is right before it is missing.
+    BeyondNewHole,
+    /// Right behind the highest that has arrived.
+    Next,
+}
+
 /// The acknowledgements of one direction. Where a method takes `rtt`, it is the smoothed round trip, once there is one.
 #[derive(Clone, Debug)]
 pub struct AckTimer {
@@ -20,9 +31,14 @@ pub struct AckTimer {
     spell: Option<IdleSpell>,
     /// What the peer asked for last, where acknowledgements may be thinned out.
     ratio: AckRatio,
-    /// Packets since one was acknowledged before its turn.
+    /// Packets since a new hole was reported before its turn.
     since_early: u32,
+    /// Blocks begun since the last acknowledgement.
+    new_blocks: u32,
 }
+
+/// So many blocks an acknowledgement can name for the first time, and one more that has grown (RFC 2018 §3).
+const MOST_NEW_BLOCKS: u32 = 3;
 
 impl AckTimer {
     /// Nothing is waiting.
@@ -40,6 +56,7 @@ impl AckTimer {
             spell: repeat.map(IdleSpell::new),
             ratio: AckRatio::SCHEDULE,
             since_early: u32::MAX,
+            new_blocks: 0,
         }
     }
 
@@ -62,12 +79,10 @@ impl AckTimer {
         self.begin_spell(now, rtt);
     }
 
-    /// A new segment arrived out of order, or filled a hole. `is_news`: it did not only extend what was beyond a hole.
-    pub fn on_out_of_order(&mut self, now: Time, rtt: Option<Duration>, is_news: bool) {
+    /// A new segment arrived out of order, or filled a hole.
+    pub fn on_out_of_order(&mut self, now: Time, rtt: Option<Duration>, place: Place) {
         self.on_unwanted(now, rtt);
-        // Once per ratio, so that losses never make more than twice as many acknowledgements as no losses do.
-        if is_news && self.is_thin() && self.since_early >= self.ratio.segments() {
-            self.since_early = 0;
+        if self.is_thin() && self.cannot_wait(place) {
             self.on_urgent_once();
         }
         self.begin_spell(now, rtt);
@@ -120,7 +135,7 @@ impl AckTimer {
 
     /// An acknowledgement left, alone or with data; it covers everything that arrived in order.
     pub fn on_sent(&mut self) {
-        self.waiting = 0;
+        (self.waiting, self.new_blocks) = (0, 0);
         self.owed = self.owed.saturating_sub(1);
         self.deadline = None;
     }
@@ -128,6 +143,23 @@ impl AckTimer {
     /// The peer wants fewer acknowledgements than the schedule has.
     fn is_thin(&self) -> bool {
         matches!(self.schedule, Schedule::Positive(positive) if positive.every < self.ratio.segments())
+    }
+
+    /// Of the blocks beyond holes a report names the newest few: what it leaves out the peer takes for lost. And a first hole
+    /// is news, once per ratio.
+    fn cannot_wait(&mut self, place: Place) -> bool {
+        let is_first = self.since_early >= self.ratio.segments();
+        match place {
+            Place::Hole => true,
+            Place::BeyondNewHole => {
+                self.new_blocks += 1;
+                if is_first {
+                    self.since_early = 0;
+                }
+                is_first || self.new_blocks >= MOST_NEW_BLOCKS
+            }
+            Place::Next => false,
+        }
     }
 
     /// One more packet waits for its acknowledgement, which is due when enough of them do.
@@ -206,7 +238,7 @@ mod tests {
     #[test]
     fn each_out_of_order_arrival_gets_its_own_acknowledgement() {
         let mut timer = positive();
-        timer.on_out_of_order(at(0), RTT, false);
+        timer.on_out_of_order(at(0), RTT, Place::Next);
         timer.on_unwanted(at(0), RTT);
         timer.on_in_order(at(0), RTT);
         timer.on_sent();
@@ -240,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_news_at_once_and_what_follows_it_is_not() {
+    fn a_new_hole_is_news_at_once_and_what_follows_it_is_not() {
         let mut timer = thin();
         timer.on_in_order(at(0), RTT);
-        timer.on_out_of_order(at(1), RTT, true);
+        timer.on_out_of_order(at(1), RTT, Place::BeyondNewHole);
         assert!(timer.is_due(at(1)));
         timer.on_sent();
-        let beyond = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, false);
+        let beyond = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, Place::Next);
         assert_eq!(left(&mut timer, 32, beyond), 4);
         assert_eq!(
             left(&mut timer, 32, |timer, ms| timer.on_unwanted(at(ms), RTT)),
@@ -262,10 +294,31 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_of_holes_makes_more_than_two_acknowledgements_per_ratio() {
-        for period in 1..20 {
-            let holes = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, ms % period == 0);
-            assert!(left(&mut thin(), 800, holes) <= 2 * 100, "a hole every {period}");
+    fn what_fills_a_hole_is_reported_at_once() {
+        let mut timer = thin();
+        let filled = |timer: &mut AckTimer, ms| timer.on_out_of_order(at(ms), RTT, Place::Hole);
+        assert_eq!(left(&mut timer, 10, filled), 10);
+    }
+
+    #[test]
+    fn as_many_holes_are_reported_together_as_blocks_can_name() {
+        let holes = |period: u64| {
+            let place = move |ms: u64| match ms % period {
+                0 => Place::BeyondNewHole,
+                _ => Place::Next,
+            };
+            left(&mut thin(), 2400, |timer, ms| {
+                timer.on_out_of_order(at(ms), RTT, place(ms))
+            })
+        };
+        assert!(
+            (800..=900).contains(&holes(1)),
+            "every third, and some first: {}",
+            holes(1)
+        );
+        assert!((400..=800).contains(&holes(2)), "{}", holes(2));
+        for period in 3..100 {
+            assert!(holes(period) <= 600, "two per ratio, with a hole every {period}");
         }
     }
 
@@ -281,12 +334,12 @@ mod tests {
     fn delayed_is_once_per_period_whatever_comes_unless_asked() {
         let mut timer = delayed();
         timer.on_in_order(at(0), RTT);
-        timer.on_out_of_order(at(50), RTT, true);
+        timer.on_out_of_order(at(50), RTT, Place::BeyondNewHole);
         timer.on_unwanted(at(99), RTT);
         assert!(!timer.is_due(at(99)) && timer.is_due(at(100)));
         timer.on_sent();
         assert_eq!(timer.deadline(), None);
-        timer.on_out_of_order(at(120), RTT, true);
+        timer.on_out_of_order(at(120), RTT, Place::Hole);
         assert_eq!(timer.deadline(), Some(at(220)));
         timer.on_urgent();
         assert!(timer.is_due(at(120)));
@@ -296,7 +349,7 @@ mod tests {
     fn without_a_schedule_only_what_asks_is_answered() {
         let mut timer = AckTimer::new(Schedule::None, None);
         (0..3).for_each(|_| timer.on_in_order(at(0), RTT));
-        timer.on_out_of_order(at(0), RTT, true);
+        timer.on_out_of_order(at(0), RTT, Place::Hole);
         assert!(!timer.is_due(Time::MAX));
         timer.on_urgent_once();
         assert!(timer.is_due(at(0)));

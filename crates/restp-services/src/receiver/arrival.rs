@@ -1,7 +1,8 @@
 //! What becomes of numbered data (ResTP §3.5.7, RFC 9293 §3.10.7.4): delivered, held, refused; and what that makes due.
 
 use super::{MAX_PIECES, Receiver, Store};
-use crate::ordering::{Arrival, Stretch};
+use crate::ack::Place;
+use crate::ordering::{Arrival, Reassembly, Stretch};
 use bytes::Bytes;
 use restp_base::time::{Duration, Time};
 
@@ -50,11 +51,8 @@ impl Receiver {
         }
         match arrival {
             Arrival::InOrder => self.ack.on_in_order(now, rtt),
-            Arrival::FilledHole => self.ack.on_out_of_order(now, rtt, true),
-            Arrival::OutOfOrder => {
-                let is_news = reassembly.is_missing(number - 1);
-                self.ack.on_out_of_order(now, rtt, is_news);
-            }
+            Arrival::FilledHole => self.ack.on_out_of_order(now, rtt, Place::Hole),
+            Arrival::OutOfOrder => self.ack.on_out_of_order(now, rtt, place(reassembly, number)),
             Arrival::Duplicate | Arrival::Late | Arrival::BeyondWindow => self.ack.on_unwanted(now, rtt),
         }
         let is_news = !matches!(
@@ -153,5 +151,17 @@ impl Receiver {
     /// Bytes a window holds when its segments are as large as ours.
     fn most_bytes(&self) -> usize {
         self.window.capacity() as usize * self.segment_bytes as usize
+    }
+}
+
+/// Where `number`, which has arrived and is not next, stands among what has arrived.
+fn place(reassembly: &Reassembly, number: u64) -> Place {
+    let highest = reassembly.arrived().last().map_or(0, |range| range.end - 1);
+    if number < highest {
+        Place::Hole
+    } else if reassembly.is_missing(number - 1) {
+        Place::BeyondNewHole
+    } else {
+        Place::Next
     }
 }

@@ -120,6 +120,7 @@ impl Sender {
         if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
             self.lane.answered_at = now;
         }
+        self.lane.ack_demand.on_report(feedback.delivered);
         let evidence = Evidence {
             now,
             report: peer.report,

@@ -9,6 +9,7 @@ use crate::view::{PathView, Sibling};
 use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::Time;
 
+use super::ack_demand::AckDemand;
 use super::gate::Gate;
 use super::marks::Marks;
 use super::probing::Outage;
@@ -40,6 +41,7 @@ pub(super) struct Lane {
     pub(super) tail: TailProbe,
     pub(super) outage: Outage,
     pub(super) marks: Marks,
+    pub(super) ack_demand: AckDemand,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
     pub(super) answered_at: Time,
     /// The timer ran out too often.
@@ -71,6 +73,7 @@ impl Lane {
             tail: TailProbe::default(),
             outage: Outage::default(),
             marks: Marks::default(),
+            ack_demand: AckDemand::default(),
             answered_at: now,
             failed_at: None,
             idle_since: None,

@@ -14,6 +14,7 @@
 //! State that only one of them changes has a type and a file of its own: `admission` (how much the peer takes), `probing`
 //! (what leaves to ask a question), `lane` (what is known of the path), `counters`.
 
+mod ack_demand;
 mod admission;
 mod assignment;
 mod counters;

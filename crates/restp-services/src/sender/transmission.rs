@@ -65,10 +65,10 @@ impl Sender {
 
     /// How often the peer is to acknowledge while so much is in flight. After the last segment for now nothing may come that
     /// would complete a ratio.
-    fn ack_ratio(&self) -> AckRatio {
+    fn ack_ratio(&mut self) -> AckRatio {
         let more_follows = !self.queue.is_empty() || self.lane.gate.has_backlog();
         if self.parameters.thins_acks && more_follows {
-            AckRatio::of_flight(self.board.in_flight())
+            self.lane.ack_demand.ratio(self.board.in_flight())
         } else {
             AckRatio::SCHEDULE
         }

@@ -118,7 +118,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         id: "thinning-needs-blocks",
         verdict: Verdict::Forbidden,
-        source: "RFC 5690 §3",
+        source: "RFC 5690",
         about: &["ack", "ack-thinning"],
         reason: "where acknowledgements are thinned out duplicates are too rare to count, and holes have to be reported together",
         instead: &[("ack-thinning", "off")],
@@ -302,7 +302,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         id: "thinning-paced",
         verdict: Verdict::Discouraged,
-        source: "RFC 5690 §6",
+        source: "RFC 5690",
         about: &["pacing", "ack-thinning"],
         reason: "each acknowledgement frees many segments, and without pacing they leave all at once",
         instead: &[("pacing", "on")],

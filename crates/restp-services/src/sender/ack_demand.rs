@@ -1,0 +1,80 @@
+//! How many acknowledgements a path is asked for (RFC 5690): as few as its flight needs, and more where most of them are lost,
+//! because others fill the queue of the way back. Then enough of them leave for four per flight to arrive (TACK, SIGCOMM 2020),
+//! at most as many as the receiver's own schedule has.
+
+use crate::ack::AckRatio;
+
+/// Acknowledgements per flight that have to arrive.
+const LEAST_ARRIVING: u64 = 4;
+/// Segments that the receiver's own schedule has one acknowledgement for (ResTP §3.5.9).
+const LEAST_COVERED: u64 = 2;
+/// One over the weight of a new acknowledgement in the average.
+const SMOOTHING: u64 = 8;
+
+/// What one path asked for, and what came of it.
+#[derive(Debug, Default)]
+pub(super) struct AckDemand {
+    asked: AckRatio,
+    /// One of how many acknowledgements arrives, times [`SMOOTHING`] and on average; 0 before the first.
+    one_in: u64,
+}
+
+impl AckDemand {
+    /// A report came, with news of so many segments.
+    pub(super) fn on_report(&mut self, delivered: u64) {
+        if delivered > 0 {
+            let one_in = delivered.div_ceil(u64::from(self.asked.segments()).max(LEAST_COVERED));
+            let before = self.one_in.max(SMOOTHING);
+            self.one_in = before - before.div_ceil(SMOOTHING) + one_in;
+        }
+    }
+
+    /// What is asked for while so many segments are in flight.
+    pub(super) fn ratio(&mut self, in_flight: u64) -> AckRatio {
+        let bearable = in_flight / LEAST_ARRIVING * SMOOTHING / self.one_in.max(SMOOTHING);
+        self.asked = AckRatio::of_flight(in_flight).at_most(bearable);
+        self.asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is asked for in the end, where one acknowledgement in `one_in` arrives.
+    fn settled(in_flight: u64, one_in: u64) -> u32 {
+        let mut demand = AckDemand::default();
+        let mut ratio = demand.ratio(in_flight);
+        for _ in 0..200 {
+            demand.on_report(u64::from(ratio.segments().max(2)) * one_in);
+            ratio = demand.ratio(in_flight);
+        }
+        ratio.segments()
+    }
+
+    #[test]
+    fn four_acknowledgements_of_a_flight_arrive_whatever_is_lost_of_them() {
+        assert_eq!(settled(128, 1), 16, "an eighth of the flight");
+        assert_eq!(settled(128, 2), 16, "four arrive");
+        assert_eq!(settled(128, 3), 8);
+        assert_eq!(settled(128, 8), 4);
+        assert_eq!(settled(128, 100), 1, "as the schedule says, and no more often");
+    }
+
+    #[test]
+    fn reports_without_news_say_nothing() {
+        let mut demand = AckDemand::default();
+        demand.on_report(0);
+        assert_eq!(demand.ratio(128).segments(), 16);
+        demand.on_report(16);
+        (0..100).for_each(|_| demand.on_report(0));
+        assert_eq!(demand.ratio(128).segments(), 16);
+    }
+
+    #[test]
+    fn no_report_is_too_large() {
+        let mut demand = AckDemand::default();
+        demand.on_report(u64::from(u32::MAX));
+        assert_eq!(demand.ratio(u64::from(u32::MAX)).segments(), 1);
+    }
+}
