@@ -73,3 +73,43 @@ fn red_keeps_the_average_between_its_thresholds() {
     assert!(red.links[0].queue_mean_ms < 18.0, "{:?}", red.links[0]);
     assert!(red.links[0].dropped_queue > 0);
 }
+
+const MANAGED: &str = r#"
+id = "managed"
+duration = "60 s"
+
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "20 Mbit/s"
+delay = "25 ms"
+
+[[flow]]
+name = "bulk"
+from = "a"
+to = "b"
+transport = "restp:default"
+traffic = { bulk = {} }
+"#;
+
+/// A managed queue is short, and after the cut for a loss it would be empty for long: a mark costs less (RFC 8511).
+#[test]
+fn a_flow_with_marks_gets_no_less_than_one_with_losses() {
+    for queue in ["{ codel = {} }", "{ red = {} }"] {
+        let goodput = |settings: &[(&str, &str)]| {
+            let settings = [&[("link.wire.queue", queue)], settings].concat();
+            let run = runs(&with(MANAGED, &settings)).remove(0);
+            run.flows[0].goodput_bps.expect("bulk")
+        };
+        let marked = goodput(&[]);
+        let (as_loss, lost) = (
+            goodput(&[("flow.bulk.set.abe", "off")]),
+            goodput(&[("flow.bulk.set.ecn", "off")]),
+        );
+        assert!(marked > lost, "{queue}: {marked} with marks, {lost} with losses");
+        assert!(
+            marked > 1.04 * as_loss,
+            "{queue}: {marked}, {as_loss} where both cost the same"
+        );
+    }
+}

@@ -50,7 +50,7 @@ impl Default for Composition {
             ack: Acknowledgement::positive().with_sack(),
             recovery: RecoveryChoice::Pipe,
             reordering: Reordering::Adaptive,
-            congestion: CongestionChoice::Cubic(CubicParams::default()),
+            congestion: CongestionChoice::Cubic(CubicParams::default().sparing_marks()),
             pacing: true,
             ecn: true,
             mtu_discovery: true,

@@ -29,6 +29,14 @@ impl Default for CubicParams {
     }
 }
 
+impl CubicParams {
+    /// The same, where a mark costs less than a loss (RFC 8511).
+    pub fn sparing_marks(mut self) -> Self {
+        self.common.abe = true;
+        self
+    }
+}
+
 /// The CUBIC controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
