@@ -200,6 +200,7 @@ fn any_header() -> impl Strategy<Value = Header> {
             cookie_exchange,
             probe,
             ack_ratio: AckRatio::from_code(k),
+            repaired: k % 8,
             k: if multipath { k } else { 1 },
             window: (services.flow_control != 0).then_some(window),
             mp,
@@ -366,7 +367,7 @@ fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     if bytes[4] & 0xC0 == 0x80 {
         bytes[4] &= !0x30;
     }
-    bytes[7] &= 0x0F; // the probe, and the ratio of acknowledgements
+    bytes[7] &= 0x7F; // the probe, the ratio of acknowledgements, the count of rebuilt segments
     let mut at = 12;
     let crc = bytes[3] & 0x20 != 0;
     if crc {

@@ -193,3 +193,78 @@ fn encoded_packets_take_the_place_of_data_in_the_window() {
         assert!((0.7..0.95).contains(&(goodput / window_bps)), "{code}: {goodput}");
     }
 }
+
+const CODED_BESIDE_PLAIN: &str = r#"
+id = "beside"
+duration = "60 s"
+
+[[link]]
+name = "left-{i}"
+count = 2
+between = ["sender-{i}", "west"]
+rate = "100 Mbit/s"
+delay = "0.1 ms"
+
+[[link]]
+name = "bottleneck"
+between = ["west", "east"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { drop_tail = "50 packets" }
+
+[[link]]
+name = "right-{i}"
+count = 2
+between = ["east", "receiver-{i}"]
+rate = "100 Mbit/s"
+delay = "0.1 ms"
+
+[[flow]]
+name = "harq"
+from = "sender-1"
+to = "receiver-1"
+transport = "restp:3wh-harq"
+set = { ack = "positive+sack", recovery = "pipe" }
+traffic = { bulk = {} }
+
+[[flow]]
+name = "arq"
+from = "sender-2"
+to = "receiver-2"
+transport = "restp:3wh-arq"
+set = { ack = "positive+sack", recovery = "pipe" }
+traffic = { bulk = {} }
+"#;
+
+/// RFC 9265 §4: a loss that an encoded packet repairs is a loss all the same. As published it costs nothing, and the flow with
+/// encoding sends nearly twice as much as the one beside it.
+#[test]
+fn a_coded_flow_leaves_a_plain_one_its_share_if_repairs_count_as_congestion() {
+    let load = |settings: &[(&str, &str)]| {
+        let run = runs(&with(CODED_BESIDE_PLAIN, settings)).remove(0);
+        [0, 1].map(|flow: usize| run.flows[flow].load_bps.expect("bulk") / 1e6)
+    };
+    let [harq, arq] = load(&[]);
+    assert!(harq > 1.5 * arq, "{harq} and {arq}");
+    let slow = [
+        ("link.bottleneck.rate", "2 Mbit/s"),
+        ("link.bottleneck.delay", "2 ms"),
+    ];
+    for (link, rate) in [(&[][..], 10.0), (&slow[..], 2.0)] {
+        for code in ["basic", "interleaved"] {
+            let counts = [
+                ("flow.harq.set.fec-congestion", "on"),
+                ("flow.harq.set.fec", code),
+            ];
+            let [harq, arq] = load(&[link, &counts].concat());
+            assert!(
+                (0.75..1.25).contains(&(harq / arq)),
+                "{rate} Mbit/s, {code}: {harq} and {arq}"
+            );
+            assert!(
+                harq + arq > 0.93 * rate,
+                "{rate} Mbit/s, {code}: {harq} and {arq}"
+            );
+        }
+    }
+}

@@ -32,6 +32,16 @@ macro_rules! named {
     };
 }
 
+/// A parameter of one congestion control.
+macro_rules! own {
+    ($c:ident, $algorithm:ident, $field:ident) => {
+        match &mut $c.congestion {
+            CongestionChoice::$algorithm(params) => Some(&mut params.$field),
+            _ => None,
+        }
+    };
+}
+
 /// Every key, in the order in which a composition is printed.
 pub static KEYS: &[Key] = &[
     service(
@@ -286,10 +296,7 @@ pub static KEYS: &[Key] = &[
         "congestion = none",
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::None(params) => Some(&mut params.flight_limit_segments),
-                _ => None,
-            },
+            slot: |c| own!(c, None, flight_limit_segments),
         },
     ),
     parameter(
@@ -336,19 +343,13 @@ pub static KEYS: &[Key] = &[
         "hystart",
         "RFC 9406",
         "congestion = cubic",
-        named!(HyStartChoice::ALL, |c| match &mut c.congestion {
-            CongestionChoice::Cubic(params) => Some(&mut params.hystart),
-            _ => None,
-        }),
+        named!(HyStartChoice::ALL, |c| own!(c, Cubic, hystart)),
     ),
     parameter(
         "bic-profile",
         "INFOCOM 2004",
         "congestion = bic",
-        named!(BIC_PROFILES, |c| match &mut c.congestion {
-            CongestionChoice::Bic(params) => Some(&mut params.profile),
-            _ => None,
-        }),
+        named!(BIC_PROFILES, |c| own!(c, Bic, profile)),
     ),
     parameter(
         "vegas-alpha",
@@ -381,19 +382,13 @@ pub static KEYS: &[Key] = &[
         "westwood-filter",
         "TC §2.3.6",
         "congestion = westwood",
-        named!(WESTWOOD_FILTERS, |c| match &mut c.congestion {
-            CongestionChoice::Westwood(params) => Some(&mut params.filter),
-            _ => None,
-        }),
+        named!(WESTWOOD_FILTERS, |c| own!(c, Westwood, filter)),
     ),
     parameter(
         "westwood-plus-filter",
         "TC §2.3.7",
         "congestion = westwood+",
-        named!(WESTWOOD_PLUS_FILTERS, |c| match &mut c.congestion {
-            CongestionChoice::WestwoodPlus(params) => Some(&mut params.filter),
-            _ => None,
-        }),
+        named!(WESTWOOD_PLUS_FILTERS, |c| own!(c, WestwoodPlus, filter)),
     ),
     parameter(
         "veno-beta",
@@ -401,10 +396,7 @@ pub static KEYS: &[Key] = &[
         "congestion = veno",
         Access::Number {
             unit: Unit::Segments,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Veno(params) => Some(&mut params.beta_segments),
-                _ => None,
-            },
+            slot: |c| own!(c, Veno, beta_segments),
         },
     ),
     parameter(
@@ -413,10 +405,7 @@ pub static KEYS: &[Key] = &[
         "congestion = hybla",
         Access::Number {
             unit: Unit::Time,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Hybla(params) => Some(&mut params.reference_rtt),
-                _ => None,
-            },
+            slot: |c| own!(c, Hybla, reference_rtt),
         },
     ),
     parameter(
@@ -444,10 +433,7 @@ pub static KEYS: &[Key] = &[
         "congestion = rate",
         Access::Number {
             unit: Unit::Rate,
-            slot: |c| match &mut c.congestion {
-                CongestionChoice::Rate(params) => Some(&mut params.rate),
-                _ => None,
-            },
+            slot: |c| own!(c, Rate, rate),
         },
     ),
     parameter(
@@ -464,6 +450,12 @@ pub static KEYS: &[Key] = &[
             unit: Unit::TimeOrAuto,
             slot: |c| Some(&mut fec(c)?.timer),
         },
+    ),
+    parameter(
+        "fec-congestion",
+        "RFC 9265 §4",
+        ENCODED,
+        named!(SWITCH, |c| Some(&mut fec(c)?.counts_as_congestion)),
     ),
     number("handshake-rto", "OP-32", Unit::Time, |c| {
         Some(&mut c.handshake.rto)

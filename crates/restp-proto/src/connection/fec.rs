@@ -22,9 +22,11 @@ impl Connection {
     /// The association encodes by `code`, which is its initiator's.
     pub(super) fn encode_by(&mut self, code: FecCode) {
         if self.composition.reliability.encodes() {
-            let timer = self.composition.fec.timer;
-            self.sender
-                .encode_by(FecEncoder::new(FecParameters { code, timer }));
+            let parameters = FecParameters {
+                code,
+                ..self.composition.fec
+            };
+            self.sender.encode_by(FecEncoder::new(parameters));
             let reports = self.composition.reliability.repeats();
             self.receiver.repair_by(FecDecoder::new(code), reports);
         }

@@ -328,6 +328,7 @@ impl Connection {
             is_bare_repeat: self.repeats_news(header, bare) && !of_answer,
             echoed_rtt: None,
             echoes_mark: self.ecn.agreed && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
+            repaired: header.repaired,
         };
         if self.sender.on_feedback(now, &peer).is_err() {
             self.refuse(now);

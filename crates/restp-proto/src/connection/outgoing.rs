@@ -60,6 +60,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         reduces_in_proportion: false,
         probes_tail: false,
         thins_acks: composition.ack.thins(),
+        repairs_cost: composition.reliability.encodes() && composition.fec.counts_as_congestion,
         limits_outstanding: fixed_window && composition.recovery != RecoveryChoice::Pipe,
         loss_handling: composition.loss_handling,
         credit: CreditUnit::Segments,

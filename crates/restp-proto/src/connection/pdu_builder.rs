@@ -2,6 +2,7 @@
 //! segment with a plain header: blocks ride on it only where the payload leaves room.
 
 use super::{Connection, State, acknowledgement};
+use crate::wire::codes::REPAIRED_WRAPS;
 use crate::wire::{ErrorControl, Fec, Flags, Header, Tail};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
@@ -158,6 +159,7 @@ fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
         header.flags = header.flags | Flags::ECE;
     }
     header.acknowledgement = Some(receive_next(c));
+    header.repaired = (c.counters.repaired_packets % REPAIRED_WRAPS) as u8;
     let (tail, complete) = acknowledgement::tail(c, room);
     header.tail = tail;
     complete

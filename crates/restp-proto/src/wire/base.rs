@@ -7,8 +7,9 @@
 //! word 2  |      Source port 16   |    Destination port 16    |
 //! ```
 //!
-//! Of the reserved bits four are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
-//! for a ratio of acknowledgements (RFC 5690): 0 for the receiver's own, n for one per 2^(n+1) segments.
+//! Of the reserved bits seven are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
+//! for a ratio of acknowledgements (RFC 5690): 0 for the receiver's own, n for one per 2^(n+1) segments; three count the
+//! segments that were rebuilt from encoded packets, modulo 8 (RFC 9265 §4).
 //!
 //! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
 //! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1
@@ -98,6 +99,7 @@ pub(super) struct Base {
 pub(super) struct Shape {
     pub(super) probe: bool,
     pub(super) ack_ratio: AckRatio,
+    pub(super) repaired: u8,
     pub(super) k: u8,
     pub(super) source: u16,
     pub(super) destination: u16,
@@ -235,6 +237,7 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
     let shape = Shape {
         probe: b7 & RESERVED_PROBE != 0,
         ack_ratio: AckRatio::from_code((b7 & RESERVED_RATIO) >> 1),
+        repaired: (b7 & RESERVED_REPAIRED) >> 4,
         k,
         source: u16::from_be_bytes([s1, s0]),
         destination: u16::from_be_bytes([d1, d0]),
@@ -325,7 +328,9 @@ pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
         paths | services.congestion,
         services.flow_control << 4 | header.k,
         words as u8 & 0xF0 | mpx | dss | framing,
-        if header.probe { RESERVED_PROBE } else { 0 } | header.ack_ratio.code() << 1,
+        if header.probe { RESERVED_PROBE } else { 0 }
+            | header.ack_ratio.code() << 1
+            | header.repaired << 4 & RESERVED_REPAIRED,
         s1,
         s0,
         d1,

@@ -54,6 +54,12 @@ pub const RESERVED_PROBE: u8 = 0x01;
 /// acknowledges as often as it would anyway.
 pub const RESERVED_RATIO: u8 = 0x0E;
 
+/// Byte 7, three more: how many segments were rebuilt so far, modulo [`REPAIRED_WRAPS`] (RFC 9265 §4). A peer that ignores them
+/// does not slow down for what it need not retransmit.
+pub const RESERVED_REPAIRED: u8 = 0x70;
+/// Where the count of rebuilt segments begins again.
+pub const REPAIRED_WRAPS: u64 = 8;
+
 /// FEC Type: XOR of all consecutive packets, up to 16 (ResTP §3.1.5).
 pub const FEC_BASIC: u8 = 1;
 /// FEC Type: XOR of every other packet, up to 8 (ResTP §3.1.5).

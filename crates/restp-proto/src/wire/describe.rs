@@ -166,7 +166,9 @@ fn base(list: &mut List<'_>, header: &Header) {
         "fixed-size"
     };
     list.add("FRM", 1, framing);
-    list.add("Reserved", 4, "ignored");
+    list.add("Reserved", 1, "ignored");
+    let repaired = format!("{} segments rebuilt, modulo 8", header.repaired);
+    list.add("Repaired", 3, repaired);
     list.add("Ratio", 3, ratio(header.ack_ratio));
     let probe = if header.probe {
         "probe of the largest packet"

@@ -83,6 +83,8 @@ pub struct Header {
     pub probe: bool,
     /// How often the peer is to acknowledge (RFC 5690); it may not heed it.
     pub ack_ratio: AckRatio,
+    /// Segments rebuilt from encoded packets so far, 0..=7: the count wraps. Said beside an acknowledgement.
+    pub repaired: u8,
     /// Paths in use, 1..=15; in multipath set-up packets the ordinal of the subflow (OP-20).
     pub k: u8,
     /// Source port.
@@ -129,6 +131,7 @@ impl Header {
             cookie_exchange: false,
             probe: false,
             ack_ratio: AckRatio::SCHEDULE,
+            repaired: 0,
             k: 1,
             source,
             destination,
@@ -214,6 +217,7 @@ impl Header {
             cookie_exchange: base.cookie_exchange,
             probe: shape.probe,
             ack_ratio: shape.ack_ratio,
+            repaired: shape.repaired,
             k: shape.k,
             source: shape.source,
             destination: shape.destination,

@@ -34,6 +34,7 @@ impl TcpParameters {
             reduces_in_proportion: self.rate_reduction && !self.congestion.needs_pacing(),
             probes_tail: self.tail_loss_probe,
             thins_acks: false, // TCP's header has no room to ask
+            repairs_cost: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Bytes,

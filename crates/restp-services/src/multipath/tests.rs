@@ -63,6 +63,7 @@ impl Lane {
             reduces_in_proportion: false,
             probes_tail: false,
             thins_acks: false,
+            repairs_cost: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,
@@ -103,6 +104,7 @@ impl Lane {
             is_bare_repeat: false,
             echoed_rtt: None,
             echoes_mark: false,
+            repaired: 0,
         };
         self.sender.on_feedback(now, &peer).expect("possible");
         self.mapping.release_below(pointer);

@@ -17,6 +17,9 @@ pub struct FecParameters {
     pub code: FecCode,
     /// How long a packet waits to be encoded. `None`: a quarter of the round trip (ResTP §3.5.8).
     pub timer: Option<Duration>,
+    /// A loss that is repaired costs of the congestion window what a retransmission would (RFC 9265 §4). Default off: as
+    /// published, it costs nothing (OP-42), and beside a flow without encoding one with it takes more than its share.
+    pub counts_as_congestion: bool,
 }
 
 /// Round trip before one is known (OP-38).
@@ -178,6 +181,7 @@ mod tests {
         let mut encoder = FecEncoder::new(FecParameters {
             code: FecCode::Interleaved,
             timer: None,
+            ..FecParameters::default()
         });
         for number in 0..15 {
             encoder.on_sent(at(0), number, &[0; 1000], false, None);

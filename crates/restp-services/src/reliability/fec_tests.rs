@@ -18,7 +18,10 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(code: FecCode, first: u64) -> Self {
         Wire {
-            encoder: FecEncoder::new(FecParameters { code, timer: None }),
+            encoder: FecEncoder::new(FecParameters {
+                code,
+                ..FecParameters::default()
+            }),
             decoder: FecDecoder::new(code),
             next: first,
             sent: BTreeMap::new(),

@@ -33,6 +33,8 @@ pub struct PeerReport<'a> {
     pub echoed_rtt: Option<Duration>,
     /// It echoes a mark of the network (RFC 3168 §6.1.2).
     pub echoes_mark: bool,
+    /// Segments that it has rebuilt from encoded packets so far, in a counter that wraps.
+    pub repaired: u8,
 }
 
 impl Sender {
@@ -139,7 +141,10 @@ impl Sender {
             Some(Silence::Spurious) => self.lane.rto.restart(now, &self.lane.rtt),
             None => {}
         }
-        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let mut reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        if self.parameters.repairs_cost && reaction.reduce_window {
+            reaction.reduce_window = self.reacts_to_coded(now, peer.repaired, &findings, outstanding);
+        }
         let load = self.load(self.board.in_flight_bytes());
         self.lane.on_losses(now, self.board.losses(), reaction, load);
         self.lane
@@ -151,6 +156,26 @@ impl Sender {
         if feedback.is_progress() {
             self.arm_tail_probe(now);
         }
+    }
+
+    /// Where encoded packets may repair what is lost, the window is cut whether they do or not. `repaired`: what they did so
+    /// far. False: the loss episode that begins has been answered.
+    fn reacts_to_coded(&mut self, now: Time, repaired: u8, findings: &Findings, outstanding: u64) -> bool {
+        let found = self.lane.repaired_losses.reacts(&self.board, repaired);
+        if findings.began {
+            return found || self.lane.repaired_losses.answers(&self.board);
+        }
+        if found && !self.lane.recovery.is_active() {
+            self.react_to_hidden(now, outstanding);
+        }
+        true
+    }
+
+    /// One segment was lost that recovery need not repair.
+    fn react_to_hidden(&mut self, now: Time, outstanding: u64) {
+        let bytes = u64::from(self.lane.mtu.segment_bytes());
+        self.tell_controller(now, &CongestionEvent::Lost { bytes }, outstanding);
+        self.tell_controller(now, &CongestionEvent::RecoveryEnded, self.board.in_flight_bytes());
     }
 
     /// Time has shown what no report did: overtaken segments that were given time to come are lost (RFC 8985 §6.3).
@@ -205,10 +230,7 @@ impl Sender {
         let bare = peer.is_bare_repeat && feedback.advanced == 0;
         let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
         if self.lane.tail.repaired(peer.report.cumulative, bare) && reaction.reduce_window {
-            let window = self.lane.controller.window_bytes();
-            let bytes = u64::from(self.lane.mtu.segment_bytes());
-            self.tell_controller(now, &CongestionEvent::Lost { bytes }, window);
-            self.tell_controller(now, &CongestionEvent::RecoveryEnded, self.board.in_flight_bytes());
+            self.react_to_hidden(now, self.lane.controller.window_bytes());
         }
     }
 

@@ -15,6 +15,7 @@ use super::marks::Marks;
 use super::probing::Outage;
 use super::rate_reduction::RateReduction;
 use super::redundancy::Redundancy;
+use super::repaired_losses::RepairedLosses;
 use super::tail_probe::TailProbe;
 
 /// One path, as a sender sees it.
@@ -36,6 +37,8 @@ pub(super) struct Lane {
     pub(super) recovery: Recovery,
     /// Encoded packets that left here.
     pub(super) redundancy: Redundancy,
+    /// Losses of these that encoded packets may repair.
+    pub(super) repaired_losses: RepairedLosses,
     pub(super) gate: Gate,
     pub(super) reduction: RateReduction,
     pub(super) tail: TailProbe,
@@ -68,6 +71,7 @@ impl Lane {
             siblings: Vec::new(),
             recovery,
             redundancy: Redundancy::default(),
+            repaired_losses: RepairedLosses::default(),
             gate: Gate::default(),
             reduction: RateReduction::default(),
             tail: TailProbe::default(),

@@ -27,6 +27,7 @@ mod marks;
 mod probing;
 mod rate_reduction;
 mod redundancy;
+mod repaired_losses;
 mod tail_probe;
 mod timeout;
 mod transmission;
@@ -84,6 +85,8 @@ pub struct SenderParameters {
     pub probes_tail: bool,
     /// The peer is asked for fewer acknowledgements while much is in flight.
     pub thins_acks: bool,
+    /// What an encoded packet repairs is a loss to congestion control (RFC 9265 §4).
+    pub repairs_cost: bool,
     /// Everything not acknowledged counts against the window, whatever duplicates say (OP-50).
     pub limits_outstanding: bool,
     /// What a loss is taken for.

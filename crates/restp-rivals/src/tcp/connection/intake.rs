@@ -233,6 +233,7 @@ impl Connection {
                 is_bare_repeat: bare && repeats,
                 echoed_rtt: self.echoed_rtt(now, header.options.timestamps),
                 echoes_mark: self.ecn.is_echoed(header.flags),
+                repaired: 0,
             };
             self.sender.on_feedback(now, &peer).is_ok()
         });

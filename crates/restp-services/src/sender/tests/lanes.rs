@@ -379,6 +379,7 @@ fn questions_may_be_nested() {
         is_bare_repeat: true,
         echoed_rtt: None,
         echoes_mark: false,
+        repaired: 0,
     };
     let now = at(50);
     let heard = story.sender.on(third, |sender| sender.on_feedback(now, &peer));

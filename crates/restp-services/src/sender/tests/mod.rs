@@ -105,6 +105,7 @@ impl Setup {
             reduces_in_proportion: false,
             probes_tail: false,
             thins_acks: false,
+            repairs_cost: false,
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,
@@ -236,6 +237,7 @@ impl Story {
             is_bare_repeat: true,
             echoed_rtt: None,
             echoes_mark: false,
+            repaired: 0,
         };
         change(&mut peer);
         self.sender.on_feedback(self.now, &peer)

@@ -376,3 +376,51 @@ fn a_segment_behind_which_data_waits_above_is_not_the_last() {
     };
     assert_eq!((last(true), last(false)), (Some(4), Some(1)));
 }
+
+#[test]
+fn what_the_peer_rebuilds_costs_of_the_window_what_a_retransmission_would_if_it_is_to() {
+    let heard = |repairs_cost| {
+        let setup = Setup::segments().with(|it| it.repairs_cost = repairs_cost);
+        let mut story = setup.established();
+        story.write(8).send();
+        story.heard();
+        for pointer in [2, 3] {
+            let report = AckReport::pointer(pointer);
+            story
+                .hear(&report, |peer| peer.repaired = pointer as u8 - 1)
+                .expect("possible");
+        }
+        let heard = story.heard().into_iter();
+        let acked = |heard: &Heard| matches!(heard.event, CongestionEvent::Acked { .. });
+        heard.filter(|heard| !acked(heard)).collect::<Vec<_>>()
+    };
+    assert_eq!(heard(false), []);
+    let events: Vec<_> = heard(true).iter().map(|heard| heard.event).collect();
+    assert_eq!(
+        events,
+        [
+            CongestionEvent::Lost { bytes: 1000 },
+            CongestionEvent::RecoveryEnded
+        ],
+        "once per window of data"
+    );
+    assert_eq!(heard(true)[0].in_flight_bytes, 8000, "before the report");
+}
+
+#[test]
+fn a_loss_beside_a_repair_of_the_same_window_costs_nothing_more() {
+    let mut story = Setup::segments().with(|it| it.repairs_cost = true).established();
+    story.write(8).send();
+    story
+        .hear(&AckReport::pointer(2), |peer| peer.repaired = 1)
+        .expect("possible");
+    story.heard();
+    for _ in 0..3 {
+        story
+            .hear(&AckReport::pointer(2), |peer| peer.repaired = 1)
+            .expect("possible");
+    }
+    assert_eq!(story.send().first(), Some(&2), "it leaves again");
+    let is_cut = |heard: &Heard| matches!(heard.event, CongestionEvent::Lost { .. });
+    assert!(!story.heard().iter().any(is_cut));
+}

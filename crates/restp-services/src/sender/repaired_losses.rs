@@ -1,0 +1,67 @@
+//! Losses that encoded packets repair (HARQ, ResTP §3.5.8). Nothing leaves again for them, but the network has dropped something,
+//! and who does not slow down for that takes what others give way with (RFC 9265 §4). The peer counts what it rebuilt, and the
+//! window is cut once per window of data, whether its losses were repaired or have to leave again.
+
+use crate::recovery::Scoreboard;
+
+/// What the peer has rebuilt, and which of it was answered.
+#[derive(Debug, Default)]
+pub(super) struct RepairedLosses {
+    /// As the peer said last.
+    count: u8,
+    /// The window was cut for losses below this number.
+    answered_below: u64,
+}
+
+impl RepairedLosses {
+    /// The peer has rebuilt `count` segments so far, in a counter that wraps. True when that is news, and no loss of the window
+    /// of data was answered.
+    pub(super) fn reacts(&mut self, board: &Scoreboard, count: u8) -> bool {
+        let is_news = std::mem::replace(&mut self.count, count) != count;
+        is_news && self.answers(board)
+    }
+
+    /// The window is about to be cut for what is outstanding. False: it was already.
+    pub(super) fn answers(&mut self, board: &Scoreboard) -> bool {
+        let is_new = board.first() >= self.answered_below;
+        if is_new {
+            self.answered_below = board.next();
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ack::AckReport;
+    use restp_base::time::Time;
+
+    #[test]
+    fn what_is_rebuilt_is_answered_once_per_window_of_data() {
+        let mut board = Scoreboard::coded(1);
+        let mut losses = RepairedLosses::default();
+        let mut hears = |pointer: u64, count: u8| {
+            while board.next() < pointer + 10 {
+                board.on_sent(Time::ZERO, 1000);
+            }
+            let report = AckReport::pointer(pointer);
+            board.acknowledge(Time::ZERO, &report).expect("possible");
+            losses.reacts(&board, count)
+        };
+        assert!(!hears(1, 0));
+        assert!(hears(2, 1));
+        assert!(!hears(3, 1), "the same");
+        assert!(!hears(4, 2), "it left before the answer");
+        assert!(!hears(12, 2));
+        assert!(hears(13, 0), "the counter wraps");
+    }
+
+    #[test]
+    fn a_retransmission_of_the_same_window_costs_nothing_more() {
+        let mut board = Scoreboard::coded(1);
+        board.on_sent(Time::ZERO, 1000);
+        let mut losses = RepairedLosses::default();
+        assert!(losses.reacts(&board, 1) && !losses.answers(&board));
+    }
+}
