@@ -12,7 +12,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use restp_base::sources::Sources;
 use restp_base::time::Time;
 use siphasher::sip128::{Hasher128, SipHasher24};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
@@ -56,7 +56,8 @@ pub(crate) struct TokenIssuer {
     gate: Gate,
     tickets: TicketIssuer,
     epoch: Epoch,
-    flights: BTreeSet<[u8; 32]>,
+    /// By their one-time keys; true where their early data is taken.
+    flights: BTreeMap<[u8; 32], bool>,
     /// Whose they are.
     clients: BTreeMap<PublicKey, usize>,
     sources: Sources,
@@ -71,7 +72,7 @@ impl TokenIssuer {
             clients: BTreeMap::new(),
             sources: Sources::default(),
             epoch: entropy.array(),
-            flights: BTreeSet::new(),
+            flights: BTreeMap::new(),
             tickets: TicketIssuer::new(entropy),
         }
     }
@@ -140,14 +141,41 @@ impl TokenIssuer {
         &mut self,
         epoch: &Epoch,
         flight: [u8; 32],
+        whose: (PublicKey, IpAddr),
+        entropy: &mut Entropy,
+    ) -> bool {
+        self.remember(epoch, (flight, true), whose, entropy)
+    }
+
+    /// Another request comes in the place of `flight`, whose early data is not accepted from now on. True when it is already.
+    pub(crate) fn strike(
+        &mut self,
+        epoch: &Epoch,
+        flight: [u8; 32],
+        whose: (PublicKey, IpAddr),
+        entropy: &mut Entropy,
+    ) -> bool {
+        let taken = self.flights.get(&flight).copied();
+        taken.unwrap_or_else(|| {
+            self.remember(epoch, (flight, false), whose, entropy);
+            false
+        })
+    }
+
+    /// Is it new that the early data of `flight` is `taken`, or not? False where there is no room for that.
+    fn remember(
+        &mut self,
+        epoch: &Epoch,
+        (flight, taken): ([u8; 32], bool),
         (client, source): (PublicKey, IpAddr),
         entropy: &mut Entropy,
     ) -> bool {
         let share = self.clients.get(&client).copied().unwrap_or(0);
         let crowded = share.max(self.sources.count(source)) >= REMEMBERED_OF_ONE;
-        if *epoch != self.epoch || crowded || !self.flights.insert(flight) {
+        if *epoch != self.epoch || crowded || self.flights.contains_key(&flight) {
             return false;
         }
+        self.flights.insert(flight, taken);
         *self.clients.entry(client).or_default() += 1;
         self.sources.enter(source);
         if self.flights.len() >= REMEMBERED {

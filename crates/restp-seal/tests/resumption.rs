@@ -236,3 +236,30 @@ fn early_data_of_a_request_that_was_given_up_is_not_taken_later() {
     assert!(again.is_none_or(|data| data.is_empty()), "delivered twice");
     assert_eq!(pair.ends[1].seal_stats().early, 0);
 }
+
+/// The same where it has been taken when its client hears that the ticket does not open, which is a lie: it does not come again.
+#[test]
+fn early_data_that_was_taken_does_not_come_again_in_the_place_of_the_request() {
+    let mut pair = warm("opt-arq");
+    pair.rule = Box::new(|seen| {
+        if seen.kind() == ANSWER {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let flow = pair.open();
+    pair.write(0, flow, b"pay 100");
+    pair.run_for(ms(1));
+    let lie = [&[STALE][..], &pair.sent(HELLO_RESUMED)[0][1..9]].concat();
+    pair.inject(0, path(0), &lie);
+    pair.write(0, flow, b" more"); // has not left early, and waits
+    pair.run_for(ms(15));
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.run_for(ms(5_000));
+    assert!(!pair.sent(HELLO_IK).is_empty());
+    let accepted = pair.accepted().expect("the first request");
+    assert_eq!(pair.read_all(1, accepted), b"pay 100 more");
+    let stats = pair.ends[1].stats(accepted).expect("a flow");
+    assert_eq!((pair.ends[1].seal_stats().early, stats.duplicate_packets), (1, 0));
+}

@@ -41,7 +41,7 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         let (path, pdu) = (handshake.path, std::mem::take(&mut handshake.pdu));
-        let Some((split, held, overtaking)) = handshake.end() else {
+        let Some((split, held, overtaking)) = handshake.end(grant.early) else {
             return;
         };
         self.hosts.keep_token(key, grant.token);
@@ -65,9 +65,7 @@ impl<M: Machine> Sealed<M> {
             };
             self.release(now, &to, &[request]);
         }
-        if !grant.early {
-            self.release(now, &to, &held);
-        }
+        self.release(now, &to, &held);
         let follower = datagram.body.slice(datagram.body.len() - follower.len()..);
         for mut overtaking in overtaking {
             self.on_datagram(now, &mut overtaking);

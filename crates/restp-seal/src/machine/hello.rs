@@ -215,7 +215,8 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.stats.resumed += u64::from(asking.since.is_some());
-        let early_secret = asking.asked.early_secret.take().filter(|_| grant.early);
+        let opens_early = grant.early && asking.asked.instead_of.is_none();
+        let early_secret = asking.asked.early_secret.take().filter(|_| opens_early);
         let opener = |secret| self.opener(Suite::ChaCha20Poly1305, secret);
         let flight = FirstFlight {
             hash: arrival.hash,
@@ -250,7 +251,8 @@ impl<M: Machine> Sealed<M> {
         (welcome, at_once): (bool, bool),
     ) -> Grant {
         let whose = (asking.key, path.remote.ip());
-        let early = welcome && self.accepts_early(&asking.asked, hello, whose) && at_once;
+        let heard = at_once || asking.asked.instead_of.is_some();
+        let early = welcome && self.accepts_early(&asking.asked, hello, whose) && heard;
         let from = self.entropy.array();
         let suite = if asking.asked.fast_aes && self.config.fast_aes {
             Suite::Aes128Gcm
@@ -269,8 +271,8 @@ impl<M: Machine> Sealed<M> {
         }
     }
 
-    /// Is early data accepted that goes with a request? One that takes the place of another ends the right of that one
-    /// instead: what it had sent comes again behind the answer, and never twice.
+    /// Is early data accepted that goes with a request? One that takes the place of another asks whether that of the other is:
+    /// if not it never will be, and what had been sent comes again behind the answer.
     fn accepts_early(&mut self, asked: &Payload, hello: &Hello<'_>, whose: (PublicKey, IpAddr)) -> bool {
         let Some(one_time_key) = hello.message.first_chunk().copied() else {
             return false;
@@ -278,11 +280,11 @@ impl<M: Machine> Sealed<M> {
         if asked.early_secret.is_none() || asked.epoch == [0; EPOCH_BYTES] {
             return false;
         }
-        let flight = asked.instead_of.unwrap_or(one_time_key);
-        let admitted = self.issuer.admits(&asked.epoch, flight, whose, &mut self.entropy);
-        if asked.instead_of.is_some() {
-            return false;
+        let entropy = &mut self.entropy;
+        if let Some(before) = asked.instead_of {
+            return self.issuer.strike(&asked.epoch, before, whose, entropy);
         }
+        let admitted = self.issuer.admits(&asked.epoch, one_time_key, whose, entropy);
         let counter = if admitted {
             &mut self.stats.early
         } else {

@@ -57,6 +57,8 @@ pub(crate) struct ClientHandshake {
 pub(crate) struct Waiting {
     /// To be sealed once there is a session: data that could not be early, or that the peer did not accept.
     held: Vec<Datagram>,
+    /// So many of them have left as early data, those that wait longest.
+    early: usize,
     /// Packets that overtook the answer.
     overtaking: Vec<Datagram>,
     /// Times the request was sent again by itself.
@@ -94,7 +96,7 @@ impl ClientHandshake {
 
     /// As if it had not been sent before; what waited is old. How many datagrams that were.
     pub(crate) fn begin_again(&mut self) -> usize {
-        self.waiting.repeats = 0;
+        (self.waiting.repeats, self.waiting.early) = (0, 0);
         std::mem::take(&mut self.waiting.held).len()
     }
 
@@ -144,12 +146,16 @@ impl ClientHandshake {
         let mut early = Datagram::empty();
         address(&mut early, plain.path, plain);
         self.early.as_mut()?.seal(plain, &mut early.head)?;
+        self.waiting.early += 1;
         Some(early)
     }
 
     /// Takes over what waits for `other`, which this one replaces.
     pub(crate) fn replace(&mut self, other: ClientHandshake) {
-        (self.waiting.held, self.waiting.repeats) = (other.waiting.held, other.waiting.repeats);
+        let Waiting {
+            held, early, repeats, ..
+        } = other.waiting;
+        (self.waiting.held, self.waiting.early, self.waiting.repeats) = (held, early, repeats);
     }
 
     /// Reads the answer at the begin of `rest` for the client `own`: what it grants, the key that the peer has proved, and
@@ -172,9 +178,19 @@ impl ClientHandshake {
         Some((Grant::parse(&payload, own)?, key, follower))
     }
 
-    /// After the answer: the secrets of the session, what is to be sealed with them, and what they open.
-    pub(crate) fn end(self) -> Option<(Split, Vec<Datagram>, Vec<Datagram>)> {
-        Some((self.noise.split()?, self.waiting.held, self.waiting.overtaking))
+    /// After the answer: the secrets of the session, what is to be sealed with them, and what they open. Where early data is
+    /// `taken` it does not leave again.
+    pub(crate) fn end(self, taken: bool) -> Option<(Split, Vec<Datagram>, Vec<Datagram>)> {
+        let Waiting {
+            mut held,
+            overtaking,
+            early,
+            ..
+        } = self.waiting;
+        if taken {
+            held.drain(..early.min(held.len()));
+        }
+        Some((self.noise.split()?, held, overtaking))
     }
 }
 
