@@ -304,6 +304,9 @@ impl<M: Machine> Machine for Sealed<M> {
                     self.on_timer(now, peer);
                 }
                 self.inner.handle(now, Input::Deadline);
+                // A flow that nobody was told of may have ended, and nothing need come any more.
+                self.collect(None);
+                self.part_displaced(now);
             }
             other => self.inner.handle(now, other),
         }
