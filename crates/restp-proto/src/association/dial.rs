@@ -212,7 +212,7 @@ impl Association {
         Some(association)
     }
 
-    /// A peer joins with a further path. None when the association takes no more.
+    /// A peer joins with a further path. None when the association takes no more, or is with somebody else: the token is no secret.
     pub(crate) fn join(
         &mut self,
         now: Time,
@@ -234,7 +234,8 @@ impl Association {
         let live = self.shared.paths().iter().filter(|member| !member.vacant).count();
         let keys = self
             .keys()
-            .filter(|_| !self.shared.is_over() && live < MAX_PATHS)?;
+            .filter(|_| !self.shared.is_over() && live < MAX_PATHS)
+            .filter(|_| self.any(|connection| connection.is_with(syn.peer)))?;
         let setup = Setup::Join {
             keys,
             local: nonce,

@@ -366,6 +366,11 @@ impl Connection {
         }
     }
 
+    /// Is `peer` the host at the other end, as a layer below tells?
+    pub(crate) fn is_with(&self, peer: u128) -> bool {
+        self.peer == Some(peer)
+    }
+
     /// A packet of this path came from another address. True when its numbers prove that it is the peer's, or if the address is
     /// `proved`, which a retransmission may be first to show: then that is where the peer is now, and it is told at once what
     /// has arrived, since acknowledgements went to the old address.
@@ -402,7 +407,7 @@ impl Connection {
         let answers = first.saturating_sub(acked)..=next;
         let within = |number: u32| numbers.contains(&sequence::expand(expected, number));
         let answers = |number: u32| answers.contains(&sequence::expand(first, number));
-        self.peer == Some(packet.peer)
+        self.is_with(packet.peer)
             && self.services.agree(&header.services)
             && !header.flags.has(Flags::SYN)
             && !header.flags.has(Flags::RST)

@@ -1,11 +1,12 @@
 //! Packets between known ports from an address that is not: a peer behind a translator that has forgotten, or somebody else
 //! (RFC 9000 §9.3). Where a layer below knows who sent them the engine believes it.
 
+use crate::common::lines::*;
 use crate::common::*;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Head, Input, Machine, PathAddress};
 use restp_base::time::Duration;
-use restp_proto::wire::Header;
+use restp_proto::wire::{Flags, Header, MpSetup};
 use std::net::SocketAddr;
 
 const MS: Duration = Duration::from_millis(1);
@@ -72,11 +73,37 @@ fn what_is_behind_neither_moves_a_flow_nor_is_refused() {
         });
         let answers = pair.log.iter().filter(|seen| seen.from == 1).skip(sent);
         assert!(
-            !answers
-                .into_iter()
-                .any(|seen| seen.is(restp_proto::wire::Flags::RST)),
+            !answers.into_iter().any(|seen| seen.is(Flags::RST)),
             "{back} behind"
         );
         assert_eq!(pair.ends[1].endpoint_stats().rebound, 0);
+    }
+}
+
+/// Who has another key guesses the token, or knows it where the first path was not sealed: a path of his would keep the association
+/// when all others are gone, and end it with its own.
+#[test]
+fn a_join_of_another_host_is_refused() {
+    for (peer, joins) in [(SOMEBODY, false), (0, true)] {
+        let (mut pair, ..) = two_paths("geo-spread", SPREAD);
+        both_up(&mut pair);
+        let is_join = |seen: &Seen| matches!(seen.header.mp, Some(MpSetup::Join(_)));
+        let mut asked = pair.log.iter().filter(|seen| seen.is(Flags::SYN));
+        let join = asked.find(|seen| is_join(seen));
+        let mut join = join.expect("a join").header.clone();
+        join.source ^= 1;
+        let mut head = Head::new();
+        join.emit(&[], &mut head).expect("a header that can be said");
+        let path = PathAddress {
+            local: pair.path(1).local,
+            remote: client(3),
+        };
+        let mut datagram = contiguous(path, head.to_vec());
+        datagram.peer = peer;
+        pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
+        pair.run_for(MS);
+        let answered = |seen: &Seen| seen.from == 1 && seen.path.remote == client(3) && is_join(seen);
+        assert_eq!(pair.log.iter().any(answered), joins, "peer {peer}");
+        assert_eq!(pair.ends[1].endpoint_stats().refused, u64::from(!joins));
     }
 }
