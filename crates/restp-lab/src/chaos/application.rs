@@ -193,6 +193,16 @@ impl<'a> Application<'a> {
         self.talks.len() < before
     }
 
+    /// Breaks off what is not over; which ends these are.
+    pub fn let_go(&mut self, stage: &mut Stage<'_>) -> Vec<usize> {
+        let open = self.talks.iter_mut().filter(|talk| !talk.closed);
+        open.map(|talk| {
+            talk.interrupt(Act::Abort, stage);
+            talk.end
+        })
+        .collect()
+    }
+
     fn open(&mut self, stage: &mut Stage<'_>) {
         match stage.machine.open(stage.clock, address(self.side, 0), PORT) {
             Ok(flow) => self.begin(stage, flow, self.opened, false),

@@ -225,6 +225,26 @@ impl Case {
         start..start + self.path(path).len()
     }
 
+    /// May the client be where nobody finds it before it speaks? Its only address changes.
+    pub fn may_be_out_of_reach(&self) -> bool {
+        let moves = |fault: &Fault| matches!(fault, Fault::Rebind { .. });
+        self.paths() == 1 && self.faults.iter().any(moves)
+    }
+
+    /// May a server wait for a client that it does not find, or one that serves nobody and does not say that it has started again?
+    pub fn may_wait_in_vain(&self) -> bool {
+        let restarts = |fault: &Fault| {
+            matches!(
+                fault,
+                Fault::Restart {
+                    side: Side::Client,
+                    ..
+                }
+            )
+        };
+        self.may_be_out_of_reach() || self.seal.is_some() && self.faults.iter().any(restarts)
+    }
+
     /// When everything is whole again.
     pub fn healed_at(&self) -> Time {
         Time::ZERO + Duration::from_millis(self.heal_ms)

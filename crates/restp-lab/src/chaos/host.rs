@@ -209,6 +209,12 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Its applications have waited for long enough, and break off what is not over; which ends these are.
+    pub fn let_go(&mut self, now: Time, trace: &mut Trace) -> Vec<usize> {
+        let mut stage = stage(now, now + self.ahead, self.seat.machine_mut(), trace);
+        self.application.let_go(&mut stage)
+    }
+
     /// The life of its machine is over, or the run is.
     pub fn finish(&mut self, now: Time, trace: &mut Trace) {
         if let Some((.., stats)) = self.seat.work() {

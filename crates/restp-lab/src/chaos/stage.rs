@@ -48,11 +48,25 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
         wire.world.wake_at(id, host.next(Time::ZERO));
     }
     wire.watch_attackers();
-    let last = case.healed_at() + liveness::patience(case, &compositions);
+    let patience = liveness::patience(case, &compositions);
+    let last = case.healed_at() + patience;
     trace.ending = run(&mut hosts, &mut wire, &mut trace, case.healed_at());
     if trace.ending == Ending::TimeUp {
         wire.heal();
         trace.ending = run(&mut hosts, &mut wire, &mut trace, last);
+    }
+    if trace.ending == Ending::TimeUp && case.may_wait_in_vain() {
+        for side in Side::BOTH {
+            let host = &mut hosts[side.index()];
+            let let_go = host.let_go(last, &mut trace);
+            trace.let_go.extend(let_go);
+            if !settle(host, last, side, None, &mut wire, &mut trace) {
+                trace.ending = Ending::Stuck;
+            }
+        }
+        if trace.ending == Ending::TimeUp {
+            trace.ending = run(&mut hosts, &mut wire, &mut trace, last + patience);
+        }
     }
     for host in &mut hosts {
         host.finish(wire.world.now(), &mut trace);

@@ -19,6 +19,8 @@ pub struct Trace {
     pub ends: Vec<End>,
     /// How it was over.
     pub ending: Ending,
+    /// Ends that their applications broke off after all the time that there is.
+    pub let_go: Vec<usize>,
     /// Ends that a machine still knows after everything was closed and released.
     pub remembered: Vec<usize>,
     /// Flows that each machine holds then, with those that no application was told of.

@@ -133,7 +133,7 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
         CloseReason::TimedOut(_) | CloseReason::Reset | CloseReason::Refused => {
             again
                 || broken_off(None)
-                || is_out_of_reach(evidence, end)
+                || is_out_of_reach(evidence, end, waited_for(reason))
                 || trace.broken(conversation)
                 || gives_up(side)
                 || gives_up(side.other())
@@ -143,32 +143,45 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
     }
 }
 
-/// Had the client's only address changed since it last said something? Nobody finds it then before it speaks again.
-fn is_out_of_reach(evidence: &Evidence<'_>, end: usize) -> bool {
+/// How long an end waited before it gave up; for ever where it did not.
+fn waited_for(reason: &CloseReason) -> Duration {
+    match reason {
+        CloseReason::TimedOut(waited) => *waited,
+        _ => Duration::MAX,
+    }
+}
+
+/// Had the client's only address changed, and did it say nothing more? Nobody finds it before it speaks again. Where it spoke
+/// after half of the time that this end `waited`, or later, nothing may have left again since: timers double.
+pub fn is_out_of_reach(evidence: &Evidence<'_>, end: usize, waited: Duration) -> bool {
     let (case, trace) = (evidence.case, evidence.trace);
+    if !case.may_be_out_of_reach() {
+        return false;
+    }
     let conversation = trace.ends[end].conversation;
-    let closes = |record: &Record| matches!(record.what, What::Closed { end: of, .. } if of == end);
+    let closes = |record: &&Record| matches!(record.what, What::Closed { end: of, .. } if of == end);
     let over = trace
         .records
         .iter()
-        .find(|record| closes(record))
+        .find(closes)
         .map_or(Time::MAX, |record| record.at);
-    let speaks = |record: &&Record| {
-        let owner = match record.what {
-            What::Sent {
-                from: Side::Client,
-                owner,
-                ..
-            } => owner,
-            _ => None,
+    let words = trace.records.iter().filter_map(|record| match record.what {
+        What::Sent {
+            from: Side::Client,
+            owner,
+            ..
+        } if owner.is_some_and(|owner| owner.conversation == conversation) => Some(record.at),
+        _ => None,
+    });
+    let words: Vec<Time> = words.take_while(|word| *word <= over).collect();
+    case.faults.iter().any(|fault| {
+        let CaseFault::Rebind { at_ms, .. } = *fault else {
+            return false;
         };
-        record.at <= over && owner.is_some_and(|owner| owner.conversation == conversation)
-    };
-    let last = trace
-        .records
-        .iter()
-        .rfind(speaks)
-        .map_or(Time::ZERO, |record| record.at);
-    let moves = |fault: &CaseFault| matches!(fault, CaseFault::Rebind { at_ms, .. } if (last..=over).contains(&at(*at_ms)));
-    case.paths() == 1 && case.faults.iter().any(moves)
+        let moved = at(at_ms);
+        match words.iter().find(|word| **word > moved) {
+            None => moved <= over,
+            Some(found) => found.since(moved.max(over - waited)) * 2 >= waited,
+        }
+    })
 }

@@ -1,9 +1,12 @@
 //! Once everything is whole, everything comes to an end in bounded time and is forgotten, without storms of packets
-//! or needless wakes.
+//! or needless wakes. Who has moved and says nothing more is not found, and who serves nobody does not say that it has
+//! started again: where the other end waits a day for the link (ResTP §3.6), its application breaks off at the end of that time.
 
+use super::endings::is_out_of_reach;
 use super::evidence::{Evidence, Fault};
 use crate::chaos::Side;
 use crate::chaos::trace::{Ending, What};
+use restp_base::time::Duration;
 
 /// Wakes for every packet, and for every second.
 const WAKES_PER_PACKET: u64 = 4;
@@ -22,6 +25,19 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             ));
         }
         Ending::Storm => return Err(fault("more happens than so little data explains".into())),
+    }
+    let is_explained = |end: &usize| {
+        let side = trace.ends[*end].side;
+        let waits = evidence.composition(side).loss_handling.probes();
+        waits && (is_out_of_reach(evidence, *end, Duration::MAX) || is_forgotten(evidence, *end))
+    };
+    if let Some(end) = trace.let_go.iter().find(|end| !is_explained(end)) {
+        let end = trace.ends[*end];
+        let what = format!(
+            "conversation {} of {} has to be broken off",
+            end.conversation, end.side
+        );
+        return Err(Fault::whole(what));
     }
     if let Some(end) = trace.remembered.first() {
         let end = trace.ends[*end];
@@ -50,4 +66,13 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         )));
     }
     Ok(())
+}
+
+/// Has the client started again since, without a word that it has forgotten? Under the seal who serves nobody says none.
+fn is_forgotten(evidence: &Evidence<'_>, of: usize) -> bool {
+    let mut records = evidence.trace.records.iter().map(|record| &record.what);
+    let server = evidence.case.seal.is_some() && evidence.trace.ends[of].side == Side::Server;
+    server
+        && records.any(|what| matches!(what, What::Began { end } if *end == of))
+        && records.any(|what| matches!(what, What::Restarted { side: Side::Client }))
 }

@@ -200,6 +200,23 @@ fn work_beyond_its_bounds_is_seen() {
     }
 }
 
+/// A client that moves and goes on speaking is found: nobody has to break off, and no time is up.
+#[test]
+fn a_flow_that_ends_although_its_client_is_found_is_seen() {
+    let mut case = sealed();
+    case.faults = vec![Fault::Rebind { path: 0, at_ms: 40 }];
+    breaks("progress", &case, |trace| trace.let_go.push(1));
+    breaks("endings", &case, |trace| {
+        first(trace, |what| match what {
+            What::Closed { end: 1, reason } => {
+                *reason = CloseReason::TimedOut(Duration::from_secs(1));
+                true
+            }
+            _ => false,
+        });
+    });
+}
+
 /// Every attack acts, and none of them keeps a transfer with time from its end.
 #[test]
 fn attackers_attack_and_the_transfer_ends() {
