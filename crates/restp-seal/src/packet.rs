@@ -110,7 +110,7 @@ pub struct Hello<'a> {
 }
 
 /// The part of a packet that can be read by all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataHeader {
     /// Chosen by its receiver; for early data by its sender.
     pub to: ConnectionId,

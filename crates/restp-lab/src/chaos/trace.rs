@@ -7,7 +7,7 @@ use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
-use restp_seal::packet::{ConnectionId, Packet};
+use restp_seal::packet::{ConnectionId, DataHeader, Packet};
 use std::net::SocketAddr;
 
 /// One run.
@@ -251,8 +251,10 @@ pub enum What {
 pub enum Mark {
     /// It gives the keys of one to who asked under this name.
     Answer(ConnectionId),
-    /// It is a packet for who calls the session so.
-    Packet(ConnectionId),
+    /// It is a packet of one, or of early data.
+    Packet(DataHeader),
+    /// It tells the key of the host that says it.
+    Key,
 }
 
 impl Mark {
@@ -260,7 +262,8 @@ impl Mark {
     pub fn of(sealed: &[u8]) -> Option<Mark> {
         match Packet::parse(sealed)? {
             Packet::Answer { to, .. } => Some(Mark::Answer(to)),
-            Packet::Data(header) if !header.early => Some(Mark::Packet(header.to)),
+            Packet::Data(header) => Some(Mark::Packet(header)),
+            Packet::Foreign { .. } => Some(Mark::Key),
             _ => None,
         }
     }
@@ -281,6 +284,10 @@ pub struct Work {
     pub unproved: u64,
     /// Packets that were decrypted, in vain or not.
     pub tried: u64,
+    /// Times that its peer came to say that it has forgotten a session.
+    pub resets: u64,
+    /// Times that this was believed.
+    pub forgotten: u64,
     /// Unfinished handshakes, at most.
     pub half_open: usize,
     /// Sessions, at most.

@@ -46,16 +46,21 @@ impl Watch {
         wire: &Wire<'_>,
         trace: &mut Trace,
     ) -> bool {
-        let Some(adversary) = wire.sealed() else {
+        let Some(ledger) = wire.sealed() else {
             return false;
         };
         let bytes = datagram.to_vec();
         let (remote, mut proof) = (datagram.path.remote, false);
+        let maker = ledger.maker(&bytes);
         let packet = match Packet::parse(&bytes) {
             Some(Packet::Data(header)) => Some(header),
             Some(Packet::Hello(hello)) => {
                 self.work.requests += 1;
-                proof = adversary.is_proof(remote, hello.token);
+                proof = ledger.is_proof(remote, hello.token);
+                None
+            }
+            Some(Packet::Reset { .. }) => {
+                self.work.resets += u64::from(maker == Some(Party::Side(side.other())));
                 None
             }
             _ => None,
@@ -63,9 +68,7 @@ impl Watch {
         // Behind an answer there may be another.
         let answers = bytes.first().is_some_and(|first| *first == 0x82);
         self.work.packets += u64::from(packet.is_some() || answers);
-        let sealed = packet
-            .filter(|header| !header.early)
-            .and_then(|_| adversary.maker(&bytes));
+        let sealed = packet.filter(|header| !header.early).and(maker);
         let came = What::Came {
             to: side,
             from: remote,
@@ -175,6 +178,7 @@ impl Watch {
             computed: stats.computed,
             unproved: stats.computed_unproved,
             tried: stats.opened + stats.forged + stats.replayed,
+            forgotten: stats.resets,
             ..self.work
         };
         *self = Watch {

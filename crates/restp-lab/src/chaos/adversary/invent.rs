@@ -7,9 +7,8 @@ use crate::chaos::paths::binding;
 use crate::chaos::{Side, seat};
 use crate::host::address_of;
 use bytes::Bytes;
-use restp_base::machine::PathAddress;
 use restp_base::time::Time;
-use restp_seal::packet::CID_BYTES;
+use restp_seal::packet::{CID_BYTES, Packet};
 
 const HELLO_IK: u8 = 0x80;
 const HELLO_IX: u8 = 0x81;
@@ -38,8 +37,7 @@ impl Adversary<'_> {
         if self.draw.chance(0.3) {
             path.remote = address_of(super::VICTIM);
         }
-        let name = self.name(to, names);
-        let bytes = self.invented(name, path, ledger);
+        let bytes = self.invented(to, names, ledger);
         self.inject(now + FASTER, to, path, bytes);
     }
 
@@ -53,7 +51,17 @@ impl Adversary<'_> {
             .unwrap_or_else(|| self.draw.bits().to_be_bytes())
     }
 
-    fn invented(&mut self, name: [u8; CID_BYTES], path: PathAddress, ledger: &mut Ledger) -> Vec<u8> {
+    /// What a session is called in which `from` has spoken of late: a host that has forgotten it calls it so.
+    fn spoken(&self, from: Side) -> Option<[u8; CID_BYTES]> {
+        let mut seen = self.seen.iter().rev().filter(|seen| seen.from == from);
+        seen.find_map(|seen| match Packet::parse(&seen.bytes) {
+            Some(Packet::Data(header)) if !header.early => Some(header.to),
+            _ => None,
+        })
+    }
+
+    fn invented(&mut self, to: Side, names: bool, ledger: &mut Ledger) -> Vec<u8> {
+        let mut name = self.name(to, names);
         let kinds = [
             HELLO_IK,
             HELLO_IX,
@@ -69,11 +77,14 @@ impl Adversary<'_> {
             EARLY,
         ];
         let kind = kinds[self.draw.below(kinds.len() as u64) as usize];
+        if kind == RESET && names {
+            name = self.spoken(to).unwrap_or(name);
+        }
         let length = match kind {
             RETRY | RESET => 16,
             STALE => 0,
             FOREIGN => KEY,
-            HELLO_IX => return self.in_the_name_of_the_client(name, path, ledger),
+            HELLO_IX => return self.in_the_name_of_the_client(name, ledger),
             DATA | EARLY => return self.packet(kind, name),
             _ => 80 + self.draw.below(300) as usize,
         };
@@ -91,12 +102,7 @@ impl Adversary<'_> {
     }
 
     /// A first meeting with the public key of the client: nothing in it is encrypted, so all of it can be invented.
-    fn in_the_name_of_the_client(
-        &mut self,
-        name: [u8; CID_BYTES],
-        _: PathAddress,
-        ledger: &mut Ledger,
-    ) -> Vec<u8> {
+    fn in_the_name_of_the_client(&mut self, name: [u8; CID_BYTES], ledger: &mut Ledger) -> Vec<u8> {
         let client = seat::public(self.case, Party::Side(Side::Client));
         let said = ledger.of_client().last().cloned();
         let pdu = said

@@ -2,8 +2,8 @@
 //! came from it go to it (RFC 9000 §8.1). He has when he, having been sent something there, seals a packet that comes from
 //! there. A packet from anywhere shows it, too, when there is no other address where he can have got its keys: those of a session
 //! are in its answer and nowhere else (the same: a packet protected with keys of the handshake confirms that its sender got
-//! what they were made of). Who shows the proof that went there has, too. Who dials sends to the addresses that it was told,
-//! and to no others.
+//! what they were made of). Who shows the proof that went there has, too. Whoever has got a proof, which an answer may carry, may be
+//! told the server's key. Who dials sends to the addresses that it was told, and to no others.
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::trace::{Mark, What};
@@ -89,6 +89,9 @@ impl Addresses {
         let address = self.all.entry(to).or_default();
         address.went += bytes;
         address.reached = address.reached.or(reaches);
+        if mark == Some(Mark::Key) && !address.proved && address.reached.is_none() {
+            return Some(format!("its key goes to {to}, where nobody can have got a proof"));
+        }
         (!address.proved && address.went > AMPLIFICATION * address.came).then(|| {
             format!(
                 "{} bytes go to {to}, where nobody has shown to be, and {} came from there",
@@ -115,8 +118,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let address = addresses.all.entry(from).or_default();
                 address.came += bytes;
                 address.proved |= proof || sealed.is_some() && address.reached == sealed;
-                if let (Some(party), Some(Mark::Packet(session))) = (sealed, mark) {
-                    addresses.on_packet(party, session);
+                if let (Some(party), Some(Mark::Packet(packet))) = (sealed, mark) {
+                    addresses.on_packet(party, packet.to);
                 }
             }
             What::Came {
@@ -150,9 +153,9 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             }
             What::Went {
                 from: Side::Client,
-                mark: Some(Mark::Packet(session)),
+                mark: Some(Mark::Packet(packet)),
                 ..
-            } => addresses.on_use(session),
+            } if !packet.early => addresses.on_use(packet.to),
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ mod flight;
 mod holes;
 mod identity;
 mod memory;
+mod nonces;
 mod numbers;
 mod once;
 mod order;
@@ -116,6 +117,11 @@ pub static LAWS: &[Law] = &[
         check: origin::check,
     },
     Law {
+        name: "nonces",
+        says: "a seal gives each packet of a session a number of its own, and hands up what it carries once",
+        check: nonces::check,
+    },
+    Law {
         name: "identity",
         says: "the key that is told is that of the host whose bytes are read, and where a key is expected it is that one",
         check: identity::check,
@@ -127,12 +133,12 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "envelopes",
-        says: "until somebody has proved that he is at an address, it gets at most three times the bytes that came from there; who dials sends nowhere else",
+        says: "until somebody has proved that he is at an address, it gets at most three times the bytes that came from there, and no key; who dials sends nowhere else",
         check: envelopes::check,
     },
     Law {
         name: "work",
-        says: "what a seal computes for addresses that prove nothing, and what it holds, is bounded",
+        says: "what a seal computes for addresses that prove nothing, and what it holds, is bounded; it believes that a session is forgotten when its peer says so",
         check: work::check,
     },
 ];

@@ -1,5 +1,5 @@
 //! What strangers can make a seal do: handshakes for addresses that prove nothing come at a bounded rate, one datagram is
-//! computed with once, and sessions and unfinished handshakes are counted.
+//! computed with once, sessions and unfinished handshakes are counted, and nobody but the peer says that it has forgotten one.
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::seat::{HALF_OPEN, SESSIONS};
@@ -37,6 +37,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 work.packets + work.requests,
                 "packets and requests opened",
             ),
+            (work.forgotten, work.resets, "sessions taken for forgotten"),
             (work.half_open as u64, HALF_OPEN as u64, "unfinished handshakes"),
             (work.sessions as u64, (SESSIONS + HALF_OPEN) as u64, "sessions"),
         ];

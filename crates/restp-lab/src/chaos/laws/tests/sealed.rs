@@ -5,6 +5,7 @@ use crate::chaos::seal::{Attack, Seal};
 use crate::chaos::trace::{Mark, Record, Work};
 use crate::chaos::{Fault, Party};
 use restp_base::time::Time;
+use restp_seal::packet::DataHeader;
 use std::net::SocketAddr;
 
 /// A transfer both ways under the seal, and nobody attacks.
@@ -29,6 +30,25 @@ fn add(what: What) -> impl FnOnce(&mut Trace) {
         let place = trace.records.iter().position(sent).expect("a packet");
         let at = trace.records[place].at;
         trace.records.insert(place + 1, Record { at, what });
+    }
+}
+
+/// Packet `number` of a session of the client.
+fn packet(number: u64) -> Mark {
+    Mark::Packet(DataHeader {
+        to: [9; 8],
+        early: false,
+        space: 0,
+        number,
+    })
+}
+
+/// Puts all of them on record there, in this order.
+fn add_all(records: Vec<What>) -> impl FnOnce(&mut Trace) {
+    move |trace| {
+        for what in records.into_iter().rev() {
+            add(what)(trace);
+        }
     }
 }
 
@@ -95,6 +115,83 @@ fn early_data_that_is_taken_twice_is_seen() {
     breaks("early", &sealed(), restarted);
 }
 
+/// No law is broken when they are put on record.
+#[track_caller]
+fn holds(records: Vec<What>) {
+    let (mut trace, _) = played(&sealed(), &endpoint);
+    add_all(records)(&mut trace);
+    assert_eq!(judge(&sealed(), &trace), None);
+}
+
+/// A packet with this mark comes to the server from `from`.
+fn came(from: SocketAddr, mark: Mark) -> What {
+    What::Came {
+        to: Side::Server,
+        from,
+        bytes: 100,
+        sealed: Some(Party::Liar),
+        proof: false,
+        mark: Some(mark),
+    }
+}
+
+/// Numbers that a seal uses twice, and packets that it opens twice; a copy that it drops, and another number are right.
+#[test]
+fn a_number_that_is_used_twice_is_seen() {
+    let host: SocketAddr = ([10, 7, 7, 7], 7).into();
+    let went = |number| What::Went {
+        from: Side::Server,
+        to: host,
+        bytes: 50,
+        reaches: Some(Party::Liar),
+        mark: Some(packet(number)),
+    };
+    let handed_up = What::Strange {
+        to: Side::Server,
+        party: Some(Party::Liar),
+        request: false,
+    };
+    let first = came(host, packet(0));
+    breaks(
+        "nonces",
+        &sealed(),
+        add_all(vec![first.clone(), went(0), went(1), went(0)]),
+    );
+    let copied = vec![
+        first.clone(),
+        handed_up.clone(),
+        came(host, packet(1)),
+        handed_up.clone(),
+        first.clone(),
+    ];
+    let again = [&copied[..], &[handed_up]].concat();
+    breaks("nonces", &sealed(), add_all(again));
+    holds([copied, vec![went(0), went(1)]].concat());
+}
+
+/// A server tells its key only where somebody can have got a proof.
+#[test]
+fn a_key_that_is_told_to_nobody_is_seen() {
+    let host: SocketAddr = ([10, 7, 7, 7], 7).into();
+    let went = |mark, reaches| What::Went {
+        from: Side::Server,
+        to: host,
+        bytes: 41,
+        reaches,
+        mark,
+    };
+    let asks = came(host, packet(0));
+    let key = went(Some(Mark::Key), None);
+    breaks("envelopes", &sealed(), add_all(vec![asks.clone(), key.clone()]));
+    breaks(
+        "envelopes",
+        &sealed(),
+        add_all(vec![asks.clone(), went(None, None), key.clone()]),
+    );
+    let answer = went(Some(Mark::Answer([1; 8])), Some(Party::Liar));
+    holds(vec![asks, answer, key]);
+}
+
 #[test]
 fn what_goes_to_addresses_of_nobody_is_seen() {
     let to: SocketAddr = ([10, 7, 7, 7], 7).into();
@@ -142,7 +239,7 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
         reaches: client,
         mark: Some(Mark::Answer([name; 8])),
     };
-    let session = Some(Mark::Packet([9; 8]));
+    let session = Some(packet(0));
     let uses = What::Went {
         from: Side::Client,
         to: hosts[2],
@@ -163,27 +260,19 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
             answered(hosts[1], 400, 2),
         ]
     };
-    let play = |records: Vec<What>| {
-        move |trace: &mut Trace| {
-            for what in records.into_iter().rev() {
-                add(what)(trace);
-            }
-        }
-    };
-    breaks("envelopes", &sealed(), play(story(2, 1)));
-    breaks("envelopes", &sealed(), play(story(1, 1)));
-    let (mut trace, _) = played(&sealed(), &endpoint);
-    play(story(2, 2))(&mut trace);
-    assert_eq!(judge(&sealed(), &trace), None);
+    breaks("envelopes", &sealed(), add_all(story(2, 1)));
+    breaks("envelopes", &sealed(), add_all(story(1, 1)));
+    holds(story(2, 2));
 }
 
 #[test]
 fn work_beyond_its_bounds_is_seen() {
     type Excess = fn(&mut Work);
-    let excesses: [Excess; 5] = [
+    let excesses: [Excess; 6] = [
         |work| work.unproved = 1_000_000,
         |work| work.computed = work.requests + 1,
         |work| work.tried = work.packets + work.requests + 1,
+        |work| work.forgotten = work.resets + 1,
         |work| work.half_open = 33,
         |work| work.sessions = 97,
     ];
