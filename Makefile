@@ -10,7 +10,7 @@ export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
 .PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice experiments chaos fuzz \
-  fuzz-smoke mutants soak docs deny clean
+  fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -89,6 +89,9 @@ fuzz-smoke: ## every fuzz target for a share of one minute, without a fuzzer
 mutants: ## mutation tests, days of one core; writes docs/results/mutation.md; MUTANTS="--shard 0/20" for a sample
 	command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
 	python3 bench/mutants.py $(MUTANTS)
+
+flaws: ## plants the flaws of bench/flaws.toml in a copy of the seal and says which law or test notices; FLAWS="--flaw replay" for some
+	python3 bench/flaws.py $(FLAWS)
 
 soak: ## 200 connections for an hour beside faults and kills; writes docs/results/soak.md; SOAK="--minutes N --seed N" for others
 	cargo build --locked --release --package restp-cli
