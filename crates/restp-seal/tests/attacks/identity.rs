@@ -219,3 +219,33 @@ fn who_asks_where_somebody_else_says_to_be_is_heard_when_he_has_proved_it() {
     assert_eq!(stats.handshake, Some(ms(40)));
     pair.assert_talk(flows);
 }
+
+/// Anybody can invent a first meeting with the key of a client that has asked with it: what the client waits for goes on in the
+/// session that it asked for.
+#[test]
+fn an_invented_meeting_does_not_take_the_answers_of_a_request_by_key() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.know();
+    // The request has come, and its answer is lost.
+    pair.rule = Box::new(|seen| {
+        if seen.from == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let flow = pair.open();
+    pair.run_for(ms(30));
+    let invented = in_the_name_of(secret(1).public(), &first_word("3wh-arq", 0));
+    pair.inject(1, path(1), &invented);
+    // From now on the client says nothing that would remind of it.
+    pair.rule = Box::new(|seen| {
+        if seen.kind() == HELLO_IK {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.ends[0].flow_key(flow), Some(secret(2).public()));
+}
