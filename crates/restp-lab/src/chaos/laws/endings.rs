@@ -134,12 +134,21 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
             again
                 || broken_off(None)
                 || is_out_of_reach(evidence, end, waited_for(reason))
+                || trace.counterpart(end).is_some_and(|peer| gave_up_out_of_reach(evidence, peer))
                 || trace.broken(conversation)
                 || gives_up(side)
                 || gives_up(side.other())
                 // Without repeats the end of one side may be lost, and the other learns that nobody is there.
                 || (!reliable && *reason == CloseReason::Reset)
         }
+    }
+}
+
+/// Did this end give its peer up while that was out of reach? Then it says so, perhaps when the peer has come back.
+fn gave_up_out_of_reach(evidence: &Evidence<'_>, end: usize) -> bool {
+    match evidence.trace.closed(end) {
+        Some(CloseReason::TimedOut(waited)) => is_out_of_reach(evidence, end, *waited),
+        _ => false,
     }
 }
 

@@ -29,7 +29,7 @@ struct Address {
 #[derive(Default)]
 struct Addresses {
     all: BTreeMap<SocketAddr, Address>,
-    /// Where each request of the client was answered so that it may have got the answer.
+    /// Where each request was answered.
     answered: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
     /// Requests whose answers have come to the client.
     come: BTreeSet<ConnectionId>,
@@ -83,7 +83,8 @@ impl Addresses {
         reaches: Option<Party>,
         mark: Option<Mark>,
     ) -> Option<String> {
-        if let (Some(Mark::Answer(name)), Some(Party::Side(Side::Client))) = (mark, reaches) {
+        // Also where nobody gets it: a client that has it all the same has it from who does.
+        if let Some(Mark::Answer(name)) = mark {
             self.answered.entry(name).or_default().insert(to);
         }
         let address = self.all.entry(to).or_default();

@@ -263,6 +263,16 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
     breaks("envelopes", &sealed(), add_all(story(2, 1)));
     breaks("envelopes", &sealed(), add_all(story(1, 1)));
     holds(story(2, 2));
+    // It went where nobody is any more, and somebody has carried it to its client.
+    let mut carried = story(2, 2);
+    for what in &mut carried {
+        if let What::Went { to, reaches, .. } = what
+            && *to == hosts[1]
+        {
+            *reaches = None;
+        }
+    }
+    holds(carried);
 }
 
 #[test]
