@@ -112,6 +112,29 @@ fn a_capture_holds_every_packet_of_every_link_once() {
     assert_eq!(first[12..], [10, 0, 0, 1, 10, 0, 0, 2]);
 }
 
+/// The first packets of the set-up: what the pipe of a test holds.
+#[test]
+fn what_is_captured_can_be_decoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = write(folder.path(), "two.toml", TWO_PATHS.as_bytes());
+    let capture = folder.path().join("two.pcapng");
+    let [scenario, into] = [&scenario, &capture].map(|path| path.to_str().unwrap());
+    let short = ["--set", "duration=18 ms", "--runs", "1", "--pcap", into];
+    assert_eq!(restp(&[&["sim", scenario][..], &short].concat()).code, Some(0));
+    let file = std::fs::read(&capture).unwrap();
+    let packets = blocks(&file).iter().filter(|(kind, _)| *kind == 6).count();
+    let read = restp(&["decode", into, "--json"]);
+    assert!(packets > 0 && read.code == Some(0), "{read:?}");
+    assert_eq!(read.stdout.lines().count(), packets);
+    for line in read.stdout.lines() {
+        let pdu: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&pdu["error"], &pdu["payload_bytes"]),
+            (&Value::Null, &Value::from(0))
+        );
+    }
+}
+
 #[test]
 fn a_capture_is_of_one_run() {
     let folder = tempfile::tempdir().unwrap();

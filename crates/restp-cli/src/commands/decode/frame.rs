@@ -1,10 +1,11 @@
-//! UDP payloads of captured frames, through the link and network layers that captures of UDP have.
+//! Payloads of captured frames, through the link and network layers that captures have: of UDP, or directly of IPv4, as
+//! simulated ResTP travels.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// One UDP datagram.
+/// One datagram. Without UDP its ports are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Udp<'a> {
+pub struct Datagram<'a> {
     pub from: SocketAddr,
     pub to: SocketAddr,
     pub payload: &'a [u8],
@@ -20,9 +21,11 @@ const LINUX_COOKED_2: u16 = 276;
 
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 const PROTOCOL_UDP: u8 = 17;
+/// For experiments (RFC 3692).
+const PROTOCOL_EXPERIMENT: u8 = 253;
 
 /// The datagram in a frame; `None` when there is no whole one, or the link type is none of those above.
-pub fn udp(link: u16, frame: &[u8]) -> Option<Udp<'_>> {
+pub fn datagram(link: u16, frame: &[u8]) -> Option<Datagram<'_>> {
     let packet = match link {
         NULL => frame.get(4..)?,
         RAW | IPV4 | IPV6 => frame,
@@ -39,11 +42,11 @@ pub fn udp(link: u16, frame: &[u8]) -> Option<Udp<'_>> {
     }
 }
 
-fn ipv4(packet: &[u8]) -> Option<Udp<'_>> {
+fn ipv4(packet: &[u8]) -> Option<Datagram<'_>> {
     let header = 4 * usize::from(packet[0] & 0x0f);
     let total = usize::from(short(packet, 2)?);
     let fragment = short(packet, 6)? & 0x3fff != 0;
-    if header < 20 || fragment || *packet.get(9)? != PROTOCOL_UDP {
+    if header < 20 || fragment {
         return None;
     }
     let address = |at: usize| Some(Ipv4Addr::from(*packet.get(at..)?.first_chunk::<4>()?));
@@ -52,29 +55,36 @@ fn ipv4(packet: &[u8]) -> Option<Udp<'_>> {
         Some(length) => &rest[..length.min(rest.len())],
         None => rest,
     })?;
-    datagram(segment, |ports| {
-        Some(((address(12)?, ports.0).into(), (address(16)?, ports.1).into()))
-    })
+    let ends = |ports: (u16, u16)| Some(((address(12)?, ports.0).into(), (address(16)?, ports.1).into()));
+    match packet[9] {
+        PROTOCOL_UDP => udp(segment, ends),
+        PROTOCOL_EXPERIMENT => {
+            let (from, to) = ends((0, 0))?;
+            let payload = segment;
+            Some(Datagram { from, to, payload })
+        }
+        _ => None,
+    }
 }
 
-fn ipv6(packet: &[u8]) -> Option<Udp<'_>> {
+fn ipv6(packet: &[u8]) -> Option<Datagram<'_>> {
     if *packet.get(6)? != PROTOCOL_UDP {
         return None;
     }
     let address = |at: usize| Some(Ipv6Addr::from(*packet.get(at..)?.first_chunk::<16>()?));
-    datagram(packet.get(40..)?, |ports| {
+    udp(packet.get(40..)?, |ports| {
         Some(((address(8)?, ports.0).into(), (address(24)?, ports.1).into()))
     })
 }
 
-fn datagram(
+fn udp(
     segment: &[u8],
     addresses: impl FnOnce((u16, u16)) -> Option<(SocketAddr, SocketAddr)>,
-) -> Option<Udp<'_>> {
+) -> Option<Datagram<'_>> {
     let (from, to) = addresses((short(segment, 0)?, short(segment, 2)?))?;
     let length = usize::from(short(segment, 4)?);
     let payload = segment.get(8..length.max(8))?;
-    Some(Udp { from, to, payload })
+    Some(Datagram { from, to, payload })
 }
 
 fn short(bytes: &[u8], at: usize) -> Option<u16> {
@@ -103,12 +113,21 @@ mod tests {
             (LINUX_COOKED_2, 20),
         ] {
             let frame = [&vec![0; prefix][..], UDP4].concat();
-            let found = udp(link, &frame).expect("a datagram");
+            let found = datagram(link, &frame).expect("a datagram");
             assert_eq!(found.payload, b"abc");
             assert_eq!(found.from, "127.0.0.1:7".parse().expect("an address"));
             assert_eq!(found.to, "127.0.0.2:9".parse().expect("an address"));
         }
-        assert_eq!(udp(147, UDP4), None);
+        assert_eq!(datagram(147, UDP4), None);
+    }
+
+    #[test]
+    fn what_simulated_restp_is_in_needs_no_ports() {
+        let mut packet = UDP4.to_vec();
+        packet[9] = 253;
+        let found = datagram(IPV4, &packet).expect("a datagram");
+        assert_eq!(found.payload, &UDP4[20..31]);
+        assert_eq!(found.to, "127.0.0.2:0".parse().expect("an address"));
     }
 
     #[test]
@@ -116,20 +135,20 @@ mod tests {
         let mut packet = vec![0x60, 0, 0, 0, 0, 10, 17, 64];
         packet.extend_from_slice(&[0; 32]);
         packet.extend_from_slice(&[0, 1, 0, 2, 0, 10, 0, 0, 5, 6]);
-        let found = udp(RAW, &packet).expect("a datagram");
+        let found = datagram(RAW, &packet).expect("a datagram");
         assert_eq!((found.payload, found.from.port()), (&[5, 6][..], 1));
     }
 
     #[test]
     fn cut_and_foreign_packets_are_none() {
         for cut in 0..31 {
-            assert_eq!(udp(RAW, &UDP4[..cut]), None, "{cut}");
+            assert_eq!(datagram(RAW, &UDP4[..cut]), None, "{cut}");
         }
         let mut tcp = UDP4.to_vec();
         tcp[9] = 6;
-        assert_eq!(udp(RAW, &tcp), None);
+        assert_eq!(datagram(RAW, &tcp), None);
         let mut fragment = UDP4.to_vec();
         fragment[7] = 1;
-        assert_eq!(udp(RAW, &fragment), None);
+        assert_eq!(datagram(RAW, &fragment), None);
     }
 }

@@ -84,13 +84,13 @@ fn file(name: &str, port: Option<u16>) -> Result<Vec<Pdu>, Failure> {
     let mut pdus = Vec::new();
     for (number, captured) in (1..).zip(frames) {
         let captured = captured.map_err(|error| complain(error.to_string()))?;
-        let Some(udp) = frame::udp(captured.link, captured.bytes) else {
+        let Some(datagram) = frame::datagram(captured.link, captured.bytes) else {
             continue;
         };
-        if port.is_none_or(|port| udp.from.port() == port || udp.to.port() == port) {
+        if port.is_none_or(|port| datagram.from.port() == port || datagram.to.port() == port) {
             pdus.push(Pdu {
-                source: format!("{name}, packet {number}, {} -> {}", udp.from, udp.to),
-                bytes: udp.payload.to_vec(),
+                source: format!("{name}, packet {number}, {} -> {}", datagram.from, datagram.to),
+                bytes: datagram.payload.to_vec(),
             });
         }
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `input` | where PDUs come from: digits, files, standard input |
 //! | `capture` | pcap and pcapng: frames of a capture file |
-//! | `frame` | UDP payloads of captured frames |
+//! | `frame` | payloads of captured frames |
 
 pub(crate) mod capture;
 mod frame;
