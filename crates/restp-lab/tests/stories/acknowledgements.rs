@@ -33,7 +33,7 @@ delay = "0.1 ms"
 name = "restp"
 from = "sender-1"
 to = "receiver-1"
-transport = "restp:default"
+transport = "restp:cubic"
 traffic = { bulk = {} }
 "#;
 
@@ -53,7 +53,7 @@ fn goodput(text: &str, settings: &[(&str, &str)]) -> Vec<f64> {
     flows.map(|flow| flow.goodput_bps.expect("bulk") / 1e6).collect()
 }
 
-const ALONE: [&str; 2] = ["restp:default", "restp:resilient"];
+const ALONE: [&str; 2] = ["restp:cubic", "restp:resilient"];
 const THINS: (&str, &str) = ("flow.restp.set.ack-thinning", "on");
 
 /// An acknowledgement takes 52 bytes with IP and UDP, so 240 of them a second fit, and half as many as segments would be 860.
@@ -85,7 +85,7 @@ fn a_thinned_flow_leaves_a_tcp_room_for_its_acknowledgements() {
     };
     let (plain, thinned) = beside("restp:resilient");
     assert!(plain < 2.0 && thinned[1] > 4.0, "{plain} and {thinned:?}");
-    let (_, thinned) = beside("restp:default");
+    let (_, thinned) = beside("restp:cubic");
     assert!(
         thinned.iter().all(|rate| *rate > 6.0),
         "halves of what fits: {thinned:?}"

@@ -45,7 +45,7 @@ fn each_cause_is_known_by_what_the_network_did() {
     let policed = ("link.wire.police", "{ rate = \"5 Mbit/s\", burst = \"20 kB\" }");
     let lossy = ("link.wire.loss", "{ rate = 0.01 }");
     for (setting, row) in [(small, 0), (policed, 0), (lossy, 1)] {
-        for transport in ["classic-tcp:cubic", "tcp:cubic", "restp:default", "restp:3wh-arq"] {
+        for transport in ["classic-tcp:cubic", "tcp:cubic", "restp:cubic", "restp:3wh-arq"] {
             let (run, causes) = run(&[setting, ("flow.a.transport", transport)]);
             let (flow, link, rows) = (&run.flows[0], &run.links[0], rows(causes));
             let dropped = link.dropped_queue + link.dropped_police + link.dropped_error;
@@ -76,7 +76,7 @@ fn an_outage_is_one_and_the_sender_may_know() {
     for (loss, inferred) in [("outage", 2), ("congestion", 0)] {
         let (_, causes) = run(&[
             outage,
-            ("flow.a.transport", "restp:default"),
+            ("flow.a.transport", "restp:cubic"),
             ("flow.a.set.loss", loss),
         ]);
         let Inferred {
@@ -111,7 +111,7 @@ fn sealed_flows_and_several_paths_tell_as_well() {
     let sealed = ("flow.a.seal", "true");
     let paths = ("flow.a.paths", "[[[\"wire\"], [\"other\"]]]");
     for settings in [
-        &[lossy, ("flow.a.transport", "restp:default"), sealed][..],
+        &[lossy, ("flow.a.transport", "restp:cubic"), sealed][..],
         &[lossy, ("flow.a.transport", "restp:multipath"), paths],
         &[lossy, ("flow.a.transport", "restp:multipath"), paths, sealed],
         &[lossy, ("flow.a.transport", "mptcp"), paths],

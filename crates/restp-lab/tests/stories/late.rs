@@ -22,7 +22,7 @@ fn packets_that_come_late_cost_neither_the_window_nor_a_retransmission() {
             name = "f"
             from = "a"
             to = "b"
-            transport = "restp:default"
+            transport = "restp:cubic"
             set = {{ reordering = "{reordering}" }}
             traffic = {{ bulk = {{}} }}
             "#

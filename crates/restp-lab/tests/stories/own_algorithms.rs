@@ -77,7 +77,7 @@ fn a_window_from_outside_binds_in_the_simulator() {
         ..Composition::default()
     };
     let valid = composition.check().expect("a valid composition");
-    let plain = scenario("restp:default", r#"[["first"]]"#);
+    let plain = scenario("restp:cubic", r#"[["first"]]"#);
     let own = plain
         .composed("own", &valid)
         .unwrap_or_else(|error| panic!("{error}"));
@@ -138,7 +138,7 @@ fn a_composition_that_does_not_suit_the_scenario_is_refused_with_a_sentence() {
         let refused = scenario.composed(flow, &valid).expect_err("refused");
         refused.to_string()
     };
-    let one = || scenario("restp:default", r#"[["first"]]"#);
+    let one = || scenario("restp:cubic", r#"[["first"]]"#);
     assert!(said(one(), "ows").contains("did you mean \"own\""));
     assert!(said(scenario("classic-tcp:cubic", r#"[["first"]]"#), "own").contains("restp:default"));
     assert!(said(scenario("restp:par-arq", r#"[["first"]]"#), "own").contains("framing"));

@@ -88,7 +88,7 @@ delay = "25 ms"
 name = "bulk"
 from = "a"
 to = "b"
-transport = "restp:default"
+transport = "restp:cubic"
 traffic = { bulk = {} }
 "#;
 

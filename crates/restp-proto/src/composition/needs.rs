@@ -51,7 +51,7 @@ pub enum Bandwidth {
 }
 
 /// What a flow needs, and what it has to survive.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// How much has to arrive. Default: all.
     pub reliability: Arrival,
@@ -65,7 +65,7 @@ pub struct Needs {
     pub early_start: bool,
     /// The class of bandwidth.
     pub bandwidth: Bandwidth,
-    /// What losses come from. Default: congestion.
+    /// What losses come from. Default: adaptive, for who does not know.
     pub loss: LossHandling,
     /// Paths that may fail at the same time.
     pub failures: u64,
@@ -79,7 +79,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("frame", "a number of bytes such as \"160 B\""),
     ("early-start", "on, off"),
     ("bandwidth", "narrow, ordinary, hungry"),
-    ("loss", "congestion, corruption, outage"),
+    ("loss", "adaptive, congestion, corruption, outage"),
     ("failures", "0 to 14 paths at the same time"),
 ];
 
@@ -116,6 +116,21 @@ pub enum NeedError {
          write their lengths into a stream"
     )]
     Frame(u64),
+}
+
+impl Default for Needs {
+    fn default() -> Self {
+        Needs {
+            reliability: Default::default(),
+            ordering: Default::default(),
+            deadline: Default::default(),
+            frame_bytes: Default::default(),
+            early_start: Default::default(),
+            bandwidth: Default::default(),
+            loss: LossHandling::Adaptive,
+            failures: Default::default(),
+        }
+    }
 }
 
 impl Needs {
@@ -202,6 +217,7 @@ impl Needs {
         match self.loss {
             LossHandling::Congestion => set("loss", "congestion"),
             LossHandling::Outage => set("loss", "outage"),
+            LossHandling::Adaptive => {} // the preset knows
             LossHandling::Corruption => {
                 set("loss", "corruption");
                 set("congestion", "none"); // ResTP §3.6
@@ -225,7 +241,8 @@ impl Needs {
             Arrival::Partial => "par-arq",
             Arrival::Full if spread => "multipath",
             Arrival::Full => match self.loss {
-                LossHandling::Congestion => "default",
+                LossHandling::Adaptive => "default",
+                LossHandling::Congestion => "cubic",
                 LossHandling::Corruption => "arq-only",
                 LossHandling::Outage => "resilient",
             },

@@ -130,7 +130,9 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             (_, Detail::Nak | Detail::Sack { .. } | Detail::Snack) => RecoveryChoice::Pipe,
         },
         loss_handling: match local.loss_handling {
-            LossHandling::Outage if !reliability.repeats() => LossHandling::Congestion,
+            LossHandling::Outage | LossHandling::Adaptive if !reliability.repeats() => {
+                LossHandling::Congestion
+            }
             cause => cause,
         },
         // Pacing is ours to choose, unless the algorithm that the peer names is nothing without it.
@@ -208,7 +210,10 @@ fn acknowledgement(bits: Services, feedback: bool, local: &Composition) -> Ackno
     let schedule = match (bits.error.has(ErrorControl::DEL), local.ack.schedule) {
         (true, Schedule::Delayed(period)) => Schedule::Delayed(period),
         (true, _) => Schedule::Delayed(DelayedParameters::default()),
-        (false, Schedule::Positive(parameters)) if feedback => Schedule::Positive(parameters),
+        (false, Schedule::Positive(parameters)) if feedback => Schedule::Positive(PositiveParameters {
+            thins: parameters.thins && bits.error.has(ErrorControl::SAK),
+            ..parameters
+        }),
         (false, _) if feedback => Schedule::Positive(PositiveParameters::default()),
         (false, _) => Schedule::None,
     };

@@ -121,7 +121,7 @@ fn a_clock_that_stands_still_sends_what_is_due_once_and_no_more() {
 
 #[test]
 fn a_clock_that_jumps_hours_ahead_ends_the_connection_with_its_reason() {
-    for preset in ["default", "3wh-arq", "arq-only"] {
+    for preset in ["cubic", "3wh-arq", "arq-only"] {
         let mut pair = Pair::new(preset, &[]);
         let (flow, _) = pair.connect();
         pair.rule = Box::new(|_| Verdict::Drop);

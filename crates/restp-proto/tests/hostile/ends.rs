@@ -63,7 +63,8 @@ fn a_peer_that_vanishes_at_any_packet_is_given_up_and_forgotten() {
     let three_way = &[("connection", "three-way")][..];
     for (preset, set) in [
         ("3wh-arq", &[][..]),
-        ("default", &[]),
+        ("cubic", &[]),
+        ("default", &[("outage-timeout", "15 s")]),
         ("unrel", &[]),
         ("unrel", three_way),
     ] {

@@ -101,6 +101,14 @@ impl Acknowledgement {
         )
     }
 
+    /// The same, thinned out where much is in flight ([`AckRatio`]).
+    pub fn thinned(mut self) -> Self {
+        if let Schedule::Positive(positive) = &mut self.schedule {
+            positive.thins = true;
+        }
+        self
+    }
+
     /// How long a sender may wait for an acknowledgement beyond the round trips it has measured: a period that does not
     /// follow them.
     pub fn unmeasured_wait(&self) -> Duration {

@@ -384,7 +384,10 @@ impl Congestion for Bbr1 {
                 self.full = (0, 0, self.full.2);
                 self.end_episode();
             }
-            CongestionEvent::Marked { .. } | CongestionEvent::Duplicate | CongestionEvent::Idle { .. } => {}
+            CongestionEvent::Marked { .. }
+            | CongestionEvent::Duplicate
+            | CongestionEvent::Corrupted { .. }
+            | CongestionEvent::Idle { .. } => {}
         }
         self.window = self.window.clamp(self.segment, LARGEST_WINDOW);
     }

@@ -115,6 +115,7 @@ impl Congestion for Bic {
             | CongestionEvent::Acked { .. }
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. }
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Timeout { repeated: true }
             | CongestionEvent::Idle { .. } => {}

@@ -191,6 +191,8 @@ algorithms! {
     Bbr(BbrParams)                       "bbr"         14  14  Rate     NewReno  -       Bbr;
     /// BBR version 1, as Linux ships it (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr1(Bbr1Params)                     "bbr1"         -   -  Rate     NewReno  -       Bbr1;
+    /// Delay where it is alone, CUBIC beside loss-based neighbours.
+    Adaptive(AdaptiveParams)             "adaptive"     -   -  Rate     NewReno  -       Adaptive;
     /// Open loop: a configured rate (ResTP §3.5.9).
     Rate(RateParams)                     "rate"        15  15  Rate     NewReno  -       FixedRate;
     /// The rate of a path with a short round trip on one with a long one (Caini, Firrincieli 2004).
@@ -325,6 +327,9 @@ mod tests {
             "wvegas",
         ];
         assert_eq!(those(CongestionChoice::is_coupled), coupled);
-        assert_eq!(those(CongestionChoice::needs_pacing), ["bbr", "bbr1", "rate"]);
+        assert_eq!(
+            those(CongestionChoice::needs_pacing),
+            ["bbr", "bbr1", "adaptive", "rate"]
+        );
     }
 }

@@ -71,6 +71,7 @@ fn every_kind_of_event() -> [CongestionEvent; 11] {
         acked(1000),
         CongestionEvent::Duplicate,
         CongestionEvent::SegmentLost(LostSegment {
+            sent_at: Time::ZERO,
             bytes: 1000,
             lost_bytes: 1000,
             sent_in_flight_bytes: 1000,
@@ -240,6 +241,7 @@ fn any_event(stream: &mut Stream) -> CongestionEvent {
         5 => CongestionEvent::Restored,
         6..=8 => CongestionEvent::Sent { bytes },
         9 => CongestionEvent::SegmentLost(LostSegment {
+            sent_at: Time::ZERO,
             bytes,
             lost_bytes: number(stream, 100_000),
             sent_in_flight_bytes: number(stream, 1_000_000),

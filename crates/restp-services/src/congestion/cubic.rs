@@ -86,6 +86,16 @@ impl Cubic {
         }
     }
 
+    /// A controller in congestion avoidance with a window of `bytes`, at the plateau of its curve.
+    pub(super) fn at(bytes: u64, segment: u64, view: &PathView<'_>) -> Self {
+        let mut cubic = Cubic::new(&CubicParams::default().sparing_marks(), segment);
+        let window = &mut cubic.state.window;
+        (window.bytes, window.threshold) = (bytes, bytes);
+        window.settle(view);
+        cubic.clock = view.now;
+        cubic
+    }
+
     fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
         let segment = segment_of(view);
         let bytes = self.advised(bytes, rtt, view);
@@ -192,8 +202,10 @@ impl Congestion for Cubic {
             }
             CongestionEvent::Marked { .. } => self.reduce(view, BETA, segment),
             // The episode is what counts; the next acknowledgement begins the stage of avoidance.
-            CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) | CongestionEvent::RecoveryEnded => {
-            }
+            CongestionEvent::Duplicate
+            | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. }
+            | CongestionEvent::RecoveryEnded => {}
             CongestionEvent::Timeout { repeated } => self.timeout(repeated, view),
             CongestionEvent::Idle { .. } => {
                 self.skip(view.now);

@@ -12,6 +12,7 @@
 //! Because recovery counts what is in flight without lost and selectively acknowledged bytes (RFC 6675), no
 //! controller inflates its window by duplicate acknowledgements. Specification: ResTP §3.5.6.
 
+mod adaptive;
 mod bandwidth;
 mod bbr;
 mod bbr1;
@@ -44,6 +45,7 @@ mod yeah;
 #[cfg(test)]
 mod conformance;
 
+pub use adaptive::{Adaptive, AdaptiveParams};
 pub use bbr::{Bbr, BbrParams};
 pub use bbr1::{Bbr1, Bbr1Params};
 pub use bic::{Bic, BicParams, BicProfile};
@@ -97,6 +99,12 @@ pub enum CongestionEvent {
     SegmentLost(LostSegment),
     /// A loss episode began: once per episode, not once per segment.
     Lost {
+        /// Bytes taken for lost so far.
+        bytes: u64,
+    },
+    /// The same, by corruption: told where causes are inferred, to who may want to know
+    /// ([`LossHandling::Adaptive`](crate::loss_handling::LossHandling::Adaptive)).
+    Corrupted {
         /// Bytes taken for lost so far.
         bytes: u64,
     },

@@ -68,6 +68,7 @@ impl Reno {
             | CongestionEvent::Acked { .. }
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. }
             | CongestionEvent::RecoveryEnded => {}
             CongestionEvent::Lost { .. } | CongestionEvent::Marked { .. } => {
                 self.before = Some(self.window);

@@ -161,7 +161,9 @@ impl Congestion for Vegas {
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
                 self.acked(bytes, rtt, view)
             }
-            CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) => {}
+            CongestionEvent::Duplicate
+            | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. } => {}
             // What such a cycle sent is not what the window would have allowed.
             CongestionEvent::Acked { .. }
             | CongestionEvent::Lost { .. }

@@ -1,8 +1,10 @@
 //! What was the cause of a loss, so does it count as congestion (ResTP §3.6)? The cause is set by an operator;
 //! the connection asks once per loss episode, timeout or mark.
 
+mod causes;
 mod outage;
 
+pub use causes::{Causes, Verdict};
 pub use outage::{Acknowledged, ProbeState, Silence};
 
 /// Cause to which losses are attributed. Default congestion (ResTP §3.6).
@@ -15,6 +17,8 @@ pub enum LossHandling {
     Corruption,
     /// Probe state: stop new data, probe once per RTO, keep the window.
     Outage,
+    /// Each loss has the cause that what the path shows makes most probable; silence is an outage.
+    Adaptive,
 }
 
 /// What found a loss.
@@ -41,15 +45,16 @@ pub struct Reaction {
 
 impl LossHandling {
     /// Every cause with its name in compositions.
-    pub const ALL: [(&'static str, LossHandling); 3] = [
+    pub const ALL: [(&'static str, LossHandling); 4] = [
         ("congestion", LossHandling::Congestion),
         ("corruption", LossHandling::Corruption),
         ("outage", LossHandling::Outage),
+        ("adaptive", LossHandling::Adaptive),
     ];
 
     /// True when a timeout begins the [`ProbeState`].
     pub fn probes(self) -> bool {
-        self == LossHandling::Outage
+        matches!(self, LossHandling::Outage | LossHandling::Adaptive)
     }
 
     /// The table of ResTP §3.6. A mark always means congestion: only a queue sets it.
@@ -57,7 +62,7 @@ impl LossHandling {
         let congested = self == LossHandling::Congestion || finding == Finding::Mark;
         let timed_out = finding == Finding::Timeout;
         Reaction {
-            reduce_window: congested || (self == LossHandling::Outage && !timed_out),
+            reduce_window: congested || (self.probes() && !timed_out),
             back_off_timer: congested && timed_out,
             count_attempt: congested && timed_out,
         }

@@ -29,6 +29,8 @@ pub struct RateSample {
 /// A segment found lost by feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSegment {
+    /// When it left last.
+    pub sent_at: Time,
     /// Its payload.
     pub bytes: u64,
     /// Bytes declared lost since it was sent, its own included.
@@ -175,6 +177,7 @@ impl DeliveryRate {
         self.changed = true;
         let found = self.found_by(lost.order)?;
         Some(LostSegment {
+            sent_at: lost.sent_at,
             bytes: lost.bytes,
             lost_bytes: self.lost - found.lost,
             sent_in_flight_bytes: found.in_flight_after(lost),

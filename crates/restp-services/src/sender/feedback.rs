@@ -5,7 +5,7 @@ use super::Sender;
 use super::rate_reduction::Progress;
 use crate::ack::AckReport;
 use crate::congestion::{Congestion, CongestionEvent};
-use crate::loss_handling::{Acknowledged, Finding, Silence};
+use crate::loss_handling::{Acknowledged, Finding, LossHandling, Silence};
 use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
@@ -129,7 +129,7 @@ impl Sender {
             feedback,
             rtt: &self.lane.rtt,
         };
-        let findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
+        let mut findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
         self.note_findings(&findings);
         if self.lane.outage.state.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
@@ -138,10 +138,15 @@ impl Sender {
         self.on_progress(now, feedback);
         match silence {
             Some(Silence::Outage) => self.resume(now),
-            Some(Silence::Spurious) => self.lane.rto.restart(now, &self.lane.rtt),
+            Some(Silence::Spurious) => {
+                if let Some(cutting) = &mut self.lane.cutting {
+                    cutting.on_late_answer();
+                }
+                self.lane.rto.restart(now, &self.lane.rtt);
+            }
             None => {}
         }
-        let mut reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let mut reaction = self.handling(now, 0, &mut findings).reaction(Finding::Feedback);
         if self.parameters.repairs_cost && reaction.reduce_window {
             reaction.reduce_window = self.reacts_to_coded(now, peer.repaired, &findings, outstanding);
         }
@@ -182,12 +187,14 @@ impl Sender {
     pub(super) fn on_recovery_deadline(&mut self, now: Time) {
         let outstanding = self.board.in_flight_bytes();
         let told = self.board.losses().len();
-        let findings = self
+        let mut findings = self
             .lane
             .recovery
             .on_deadline(&mut self.board, now, &self.lane.rtt);
         self.note_findings(&findings);
-        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let reaction = self
+            .handling(now, told, &mut findings)
+            .reaction(Finding::Feedback);
         let load = self.load(self.board.in_flight_bytes());
         self.lane
             .on_losses(now, &self.board.losses()[told..], reaction, load);
@@ -198,6 +205,25 @@ impl Sender {
             self.begin_reduction(outstanding);
         }
         self.reduce(&nothing, &findings);
+    }
+
+    /// What the losses found now are taken for.
+    /// `told`: losses that were judged before.
+    fn handling(&mut self, now: Time, told: usize, findings: &mut Findings) -> LossHandling {
+        let (first, next) = (self.board.first(), self.board.next());
+        match &mut self.lane.cutting {
+            Some(cutting) => {
+                let outstanding = self.board.in_flight_bytes();
+                let losses = &self.board.losses()[told..];
+                let bytes: u64 = losses.iter().map(|lost| lost.bytes).sum();
+                let handling = cutting.judge(first, next, losses, findings);
+                if bytes > 0 && handling == LossHandling::Corruption && cutting.notes(first, next) {
+                    self.tell_controller(now, &CongestionEvent::Corrupted { bytes }, outstanding + bytes);
+                }
+                handling
+            }
+            None => self.parameters.loss_handling,
+        }
     }
 
     /// A loss episode begins that cuts the window, with `outstanding` bytes in flight before.
@@ -301,6 +327,9 @@ impl Sender {
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
     /// it was, then new data follows (OP-51).
     fn resume(&mut self, now: Time) {
+        if let Some(cutting) = &mut self.lane.cutting {
+            cutting.on_outage_end(now, &self.lane.rtt);
+        }
         self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
         if !self.board.is_quiet() || self.board.lost() > 0 {
             self.lane.outage.forget_probes();

@@ -2,7 +2,7 @@
 //! whether it answers at all. Its addresses belong to the protocol.
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
-use crate::loss_handling::Reaction;
+use crate::loss_handling::{LossHandling, Reaction};
 use crate::path_management::{Pacer, PathMtu};
 use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
@@ -10,6 +10,7 @@ use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::Time;
 
 use super::ack_demand::AckDemand;
+use super::cutting::Cutting;
 use super::gate::Gate;
 use super::marks::Marks;
 use super::probing::Outage;
@@ -45,6 +46,8 @@ pub(super) struct Lane {
     pub(super) outage: Outage,
     pub(super) marks: Marks,
     pub(super) ack_demand: AckDemand,
+    /// Why segments are lost, where the composition asks.
+    pub(super) cutting: Option<Box<Cutting>>,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
     pub(super) answered_at: Time,
     /// The timer ran out too often.
@@ -78,10 +81,22 @@ impl Lane {
             outage: Outage::default(),
             marks: Marks::default(),
             ack_demand: AckDemand::default(),
+            cutting: None,
             answered_at: now,
             failed_at: None,
             idle_since: None,
         }
+    }
+
+    /// The same, where losses are taken for what `handling` says.
+    pub(super) fn judging(mut self, handling: LossHandling) -> Self {
+        self.judge_by(handling);
+        self
+    }
+
+    /// From now on losses are taken for what `handling` says.
+    pub(super) fn judge_by(&mut self, handling: LossHandling) {
+        self.cutting = (handling == LossHandling::Adaptive).then(Box::default);
     }
 
     /// What the other paths of the association may know of this one, once it was measured.
@@ -107,6 +122,9 @@ impl Lane {
     pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
         if let Some(rtt) = feedback.rtt {
             self.rtt.sample(rtt);
+        }
+        if let Some(cutting) = &mut self.cutting {
+            cutting.on_delivered(now, feedback.delivered, feedback.rtt, &self.rtt);
         }
         if feedback.is_progress() {
             self.rto.on_progress();
@@ -208,7 +226,7 @@ pub(super) struct Load {
 mod tests {
     use super::*;
     use crate::congestion::{CongestionChoice, CongestionSnapshot};
-    use crate::loss_handling::{Finding, LossHandling};
+    use crate::loss_handling::Finding;
     use restp_base::time::Duration;
     use restp_base::units::Rate;
     use std::sync::{Arc, Mutex};

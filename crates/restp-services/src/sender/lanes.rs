@@ -21,7 +21,8 @@ impl Sender {
     ) -> Option<LaneId> {
         let id = self.parameters.retransmits.then(|| self.board.open_lane())??;
         let mtu = PathMtu::known(self.parameters.segment_bytes);
-        self.others.push(Lane::new(now, rto, controller, mtu, recovery));
+        let lane = Lane::new(now, rto, controller, mtu, recovery).judging(self.parameters.loss_handling);
+        self.others.push(lane);
         Some(id)
     }
 

@@ -9,15 +9,19 @@ use restp_base::observe::{Cause, Loss};
 impl Sender {
     /// Adds what was found lost since the last call to `into`, with the path of its lane. The first call begins the record.
     pub fn take_losses(&mut self, path: impl Fn(LaneId) -> PathAddress, into: &mut Vec<Loss>) {
-        let cause = match self.parameters.loss_handling {
-            LossHandling::Congestion => Cause::Congestion,
+        let fixed = match self.parameters.loss_handling {
+            LossHandling::Congestion | LossHandling::Adaptive => Cause::Congestion,
             LossHandling::Corruption => Cause::Corruption,
             LossHandling::Outage => Cause::Outage,
         };
-        into.extend(self.board.take_observed().map(|(lane, segment)| Loss {
+        let observed: Vec<_> = self.board.take_observed().collect();
+        into.extend(observed.into_iter().map(|(lane, segment)| Loss {
             path: path(lane),
             segment,
-            cause,
+            cause: self.on(lane, |sender| match &sender.lane.cutting {
+                Some(cutting) => cutting.cause(segment.at),
+                None => fixed,
+            }),
         }));
     }
 }

@@ -18,6 +18,7 @@ mod ack_demand;
 mod admission;
 mod assignment;
 mod counters;
+mod cutting;
 mod feedback;
 mod gate;
 mod lane;
@@ -147,7 +148,7 @@ impl Sender {
             board: Scoreboard::new(first),
             buffer: TransmitBuffer::new(first),
             encoder: None,
-            lane: Lane::new(now, rto, controller, mtu, recovery),
+            lane: Lane::new(now, rto, controller, mtu, recovery).judging(parameters.loss_handling),
             others: Vec::new(),
             admission: Admission::new(first_credit, parameters.credit),
             probing: Probing::new(parameters.window_probes),
@@ -186,6 +187,7 @@ impl Sender {
     /// Goes on under other parameters, with what was `written` so far and not sent.
     pub fn adopt(&mut self, written: SendQueue, parameters: SenderParameters) {
         self.queue = written;
+        self.lane.judge_by(parameters.loss_handling);
         self.parameters = parameters;
     }
 
@@ -395,7 +397,10 @@ impl Sender {
             segment_bytes: u64::from(self.lane.mtu.segment_bytes()),
             in_flight_bytes,
             application_limited: self.lane.gate.is_unused(),
-            in_recovery: self.lane.recovery.is_active(),
+            in_recovery: match &self.lane.cutting {
+                Some(cutting) => cutting.is_cut(self.board.first()),
+                None => self.lane.recovery.is_active(),
+            },
         }
     }
 

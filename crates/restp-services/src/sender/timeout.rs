@@ -93,6 +93,9 @@ impl Sender {
         if self.parameters.loss_handling.probes() || self.lane.outage.state.is_active() {
             self.counters.timeouts += 1;
             self.lane.outage.state.on_timeout(now);
+            if let Some(cutting) = &mut self.lane.cutting {
+                cutting.on_silence(self.lane.answered_at);
+            }
             self.lane.rto.restart(now, &self.lane.rtt);
             return TimeoutOutcome::Nothing;
         }

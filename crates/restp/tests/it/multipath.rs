@@ -21,7 +21,7 @@ fn loopback(host: u8) -> SocketAddr {
 }
 
 fn config() -> EndpointConfig {
-    let mut composition: Composition = Preset::named("default").expect("a preset").composition();
+    let mut composition: Composition = Preset::named("cubic").expect("a preset").composition();
     for (key, choice) in [("paths", "spreading"), ("scheduling", "fastest-rtt")] {
         composition.set(key, choice).expect("a choice");
     }

@@ -143,7 +143,7 @@ fn any_needs_are_met_or_refused_with_a_rule() {
             "paths-need-order",
         ]
     );
-    assert_eq!(met, 218, "of 576");
+    assert_eq!(met, 304, "of 768");
 }
 
 #[test]

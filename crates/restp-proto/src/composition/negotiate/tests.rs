@@ -19,6 +19,15 @@ fn presets_have_the_bits_of_section_17() {
             Setup::ThreeWay,
             ARQ_SAK,
             Paths::Single,
+            1,
+            1,
+        ),
+        (
+            "cubic",
+            Order::Full,
+            Setup::ThreeWay,
+            ARQ_SAK,
+            Paths::Single,
             3,
             1,
         ),
@@ -308,7 +317,7 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
 #[test]
 fn numbers_and_policy_are_the_responders_own() {
     let local = Composition::from_pairs(
-        preset("default"),
+        preset("cubic"),
         [
             ("segment", "1200 B"),
             ("window", "64 segments"),
@@ -319,7 +328,7 @@ fn numbers_and_policy_are_the_responders_own() {
         ],
     )
     .unwrap();
-    let asked = Services::of(&preset("default"));
+    let asked = Services::of(&preset("cubic"));
     assert_eq!(*accept(asked, &local).unwrap(), local);
 
     let plain = accept(Services::of(&preset("3wh-arq")), &local).unwrap();

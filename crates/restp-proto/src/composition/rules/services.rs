@@ -251,7 +251,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["reliability", "loss"],
         reason: "an outage is probed with the last data packet, which an unreliable sender has forgotten",
         instead: &[("loss", "congestion")],
-        broken: |c| c.loss_handling == LossHandling::Outage && !c.reliability.repeats(),
+        broken: |c| c.loss_handling.probes() && !c.reliability.repeats(),
     },
     Rule {
         id: "ecn-needs-congestion",

@@ -160,13 +160,13 @@ pub(super) const RECOMMENDED: &[Row] = &[
     ),
     (
         "SNACK + lossy, narrow or asymmetric reverse path",
-        "default",
+        "cubic",
         &[("ack", "positive+sack+repeat")],
         &["vector-on-narrow-return"],
     ),
     (
         "duplicate ACK + noisy reverse path",
-        "default",
+        "cubic",
         &[("ack", "positive+snack")],
         &["repeat-on-noisy-return"],
     ),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// A maximum that forgets. Two numbers instead of a queue: it remembers between one and two windows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RecentMax {
+pub(in crate::congestion) struct RecentMax {
     before: u64,
     now: u64,
 }

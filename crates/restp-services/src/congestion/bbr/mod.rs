@@ -10,7 +10,7 @@ mod cycle;
 pub(super) mod filter;
 pub(super) mod model;
 mod round_trip;
-mod startup;
+pub(super) mod startup;
 #[cfg(test)]
 mod tests;
 
@@ -461,7 +461,8 @@ impl Congestion for Bbr {
                 self.conserving = false;
             }
             // The first segment after a silence is what counts.
-            CongestionEvent::Duplicate | CongestionEvent::Idle { .. } => {}
+            CongestionEvent::Duplicate | CongestionEvent::Idle { .. } | CongestionEvent::Corrupted { .. } => {
+            }
             CongestionEvent::Restored => {
                 if let Some(before) = self.before {
                     self.upper = self.upper.max(before.upper);

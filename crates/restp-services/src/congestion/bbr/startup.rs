@@ -14,7 +14,7 @@ const FULL_LOSSES: u64 = 6;
 
 /// Does sending more bring more (§5.3.1.2)?
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FullPipe {
+pub(in crate::congestion) struct FullPipe {
     best: u64,
     rounds: u32,
     /// It does not, in this state.

@@ -209,6 +209,7 @@ fn a_probe_for_a_short_round_trip_does_not_hide_the_bandwidth() {
 
 fn lost(life: &Life) -> CongestionEvent {
     CongestionEvent::SegmentLost(LostSegment {
+        sent_at: Time::ZERO,
         bytes: SEGMENT,
         lost_bytes: SEGMENT,
         sent_in_flight_bytes: BDP,

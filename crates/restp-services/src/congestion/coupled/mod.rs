@@ -131,6 +131,7 @@ impl Congestion for Coupled {
             CongestionEvent::Sent { .. }
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. }
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Idle { .. }
             | CongestionEvent::Restored => self.reno.react(event, view, 0),

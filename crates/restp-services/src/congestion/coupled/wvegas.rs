@@ -124,7 +124,9 @@ impl Congestion for WVegas {
             CongestionEvent::Acked { bytes, rtt, .. } if Window::may_grow(view) => {
                 self.acked(bytes, rtt, view)
             }
-            CongestionEvent::Duplicate | CongestionEvent::SegmentLost(_) => {}
+            CongestionEvent::Duplicate
+            | CongestionEvent::SegmentLost(_)
+            | CongestionEvent::Corrupted { .. } => {}
             CongestionEvent::Acked { .. }
             | CongestionEvent::Lost { .. }
             | CongestionEvent::Marked { .. }

@@ -253,6 +253,10 @@ impl Rules {
                 kept: None,
                 ..window(CommonParams::default(), 1000)
             },
+            Choice::Adaptive(_) => Rules {
+                kept: None, // a trial that fails gives the window before it back
+                ..window(CommonParams::default(), 1000)
+            },
             Choice::NewReno(common) | Choice::Reno(common) | Choice::Tahoe(common) => reno(common),
             Choice::Veno(params) => Rules {
                 kept: Some(800), // a loss without a queue behind it (Fu, Liew 2003)

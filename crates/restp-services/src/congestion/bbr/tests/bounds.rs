@@ -123,6 +123,7 @@ fn losses_of_the_own_probe_lower_no_bound() {
     assert_eq!(life.state(), "probe-bw-cruise");
     assert!(life.bbr.sees_queue());
     life.tell(CongestionEvent::SegmentLost(LostSegment {
+        sent_at: Time::ZERO,
         bytes: SEGMENT,
         lost_bytes: SEGMENT,
         sent_in_flight_bytes: 2 * BDP,

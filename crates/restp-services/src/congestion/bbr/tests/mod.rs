@@ -145,6 +145,7 @@ impl Life {
     fn lose(&mut self, count: u64) {
         for lost in 1..=count {
             self.tell(CongestionEvent::SegmentLost(LostSegment {
+                sent_at: Time::ZERO,
                 bytes: SEGMENT,
                 lost_bytes: lost * SEGMENT,
                 sent_in_flight_bytes: self.in_flight,

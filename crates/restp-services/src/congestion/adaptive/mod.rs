@@ -1,0 +1,369 @@
+//! One controller for a path of which nothing is known. It hears of congestion alone ([`LossHandling::Adaptive`] judges losses),
+//! keeps a few segments in the queue where nobody else fills it, and sends as one CUBIC flow where somebody does.
+//! `docs/services/adaptation.md` has the model.
+//!
+//! [`LossHandling::Adaptive`]: crate::loss_handling::LossHandling::Adaptive
+
+mod alone;
+mod neighbours;
+mod trips;
+
+use super::bbr::filter::RecentMax;
+use super::bbr::model::Rounds;
+use super::bbr::startup::FullPipe;
+use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW, segment_of};
+use super::{Congestion, CongestionEvent, CongestionSnapshot, Cubic, CubicParams, window_over_rtt};
+use crate::recovery::RateSample;
+use crate::view::PathView;
+use alone::{Alone, Held};
+use neighbours::{Finding, Neighbours};
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use trips::Trips;
+
+/// Parameters of [`Adaptive`]: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdaptiveParams;
+
+/// Segments that a flow keeps in the queue where nobody else fills it: fewer leave the link idle between two acknowledgements, and
+/// queues of eight segments exist.
+const QUEUED_SEGMENTS: u64 = 4;
+/// First window in segments (RFC 6928), and the least one.
+const INITIAL_SEGMENTS: u64 = 10;
+const LEAST_SEGMENTS: u64 = 2;
+/// A standing queue of this share of the shortest round trip ends slow start (RFC 9406 §4.2).
+const START_QUEUE_DIVISOR: u64 = 8;
+
+/// An acknowledgement may wait for a second segment at least, and a rate is never known to the segment.
+const HELD_BACK_SEGMENTS: u64 = 2;
+/// It waits for no more than this share of what the path holds.
+const HELD_BACK_DIVISOR: u64 = 8;
+/// Rounds after Startup in which losses are of what it had sent.
+const AFTERMATH_ROUNDS: u64 = 3;
+/// How long the most delivered is remembered, at least.
+const MOST_LIFE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Doubling until the path is full.
+    Startup,
+    /// Nobody else fills the queue.
+    Alone,
+    /// Somebody does.
+    Competing,
+}
+
+/// What a round trip has shown.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    held: Held,
+    /// Time in the queue: what it is, how long this flow's own segments may wait there, and what counts as nothing.
+    queue: Duration,
+    target: Duration,
+    empty: Duration,
+    shortest: Duration,
+}
+
+/// The controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Adaptive {
+    mode: Mode,
+    segment: u64,
+    window: u64,
+    trips: Trips,
+    rounds: Rounds,
+    /// Delivered in the last round, and the most of late in bit/s.
+    rate: Option<Rate>,
+    most: RecentMax,
+    most_since: Time,
+    /// The most bytes that one acknowledgement has covered in this round and the last.
+    batch: RecentMax,
+    pipe: FullPipe,
+    alone: Alone,
+    neighbours: Neighbours,
+    cubic: Cubic,
+    /// Mode and window before the last reduction.
+    before: Option<(Mode, u64)>,
+    /// Until this round losses are of what Startup had sent.
+    aftermath: u64,
+    smoothed_rtt: Option<Duration>,
+}
+
+impl Adaptive {
+    /// A controller at its initial window for segments of `segment_bytes`.
+    pub fn new(_: &AdaptiveParams, segment_bytes: u64) -> Self {
+        let segment = segment_bytes.clamp(1, LARGEST_SEGMENT);
+        Adaptive {
+            mode: Mode::Startup,
+            segment,
+            window: INITIAL_SEGMENTS * segment,
+            trips: Trips::default(),
+            rounds: Rounds::default(),
+            rate: None,
+            most: RecentMax::default(),
+            most_since: Time::ZERO,
+            batch: RecentMax::default(),
+            pipe: FullPipe::default(),
+            alone: Alone::default(),
+            neighbours: Neighbours::default(),
+            cubic: Cubic::new(&CubicParams::default().sparing_marks(), segment),
+            before: None,
+            aftermath: 0,
+            smoothed_rtt: None,
+        }
+    }
+
+    /// What the path holds without a queue at the rate of the last round, and what acknowledgements hold back.
+    fn held(&self) -> Option<u64> {
+        self.held_at(self.rate?)
+    }
+
+    /// The same at this rate.
+    fn held_at(&self, rate: Rate) -> Option<u64> {
+        let held = rate.bytes_in(self.trips.shortest()?);
+        Some(held.min(LARGEST_WINDOW) + HELD_BACK_SEGMENTS * self.segment)
+    }
+
+    fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView<'_>) {
+        if let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero()) {
+            self.trips.on_sample(view.now, rtt, view.smoothed_rtt);
+        }
+        self.batch.update(bytes);
+        match self.mode {
+            Mode::Startup | Mode::Alone if view.application_limited => {}
+            Mode::Startup => {
+                self.window += bytes.min(self.window);
+                self.watch_start(rate);
+            }
+            Mode::Alone => self.grow(bytes),
+            Mode::Competing => self.ask_cubic(&CongestionEvent::Acked { bytes, rtt, rate }, view),
+        }
+        if let Some(sample) = rate {
+            self.rounds.on_sample(&sample);
+            if self.rounds.started {
+                self.batch.advance();
+                self.on_round(&sample, view);
+            }
+        }
+    }
+
+    /// What is in flight and not delivered within a round trip was lost, so beyond this nothing is gained.
+    fn grow(&mut self, bytes: u64) {
+        let grown = self.window + self.alone.growth(bytes, self.window);
+        let most = self
+            .held()
+            .map_or(u64::MAX, |held| held / 2 * 3 + QUEUED_SEGMENTS * self.segment);
+        self.window = grown.min(most.max(self.window));
+    }
+
+    fn ask_cubic(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
+        self.cubic.on(event, view);
+        self.window = self.cubic.window_bytes();
+    }
+
+    fn on_round(&mut self, sample: &RateSample, view: &PathView<'_>) {
+        let rate = Rate::of(sample.delivered_bytes, sample.interval);
+        if sample.application_limited && self.rate.is_some_and(|known| rate < known) {
+            return; // the application's rate, not the path's
+        }
+        self.rate = Some(rate);
+        if view.now.since(self.most_since) >= MOST_LIFE {
+            self.most.advance();
+            self.most_since = view.now;
+        }
+        self.most.update(rate.as_bps());
+        let (Some(held), Some(queue), Some(shortest)) =
+            (self.held(), self.trips.queue(), self.trips.shortest())
+        else {
+            return;
+        };
+        let most = Rate::from_bps(self.most.get());
+        let round = Round {
+            held: Held {
+                now: held,
+                most: self.held_at(most).unwrap_or(held),
+            },
+            queue,
+            target: rate.transmission_time(QUEUED_SEGMENTS * self.segment),
+            empty: most.transmission_time(QUEUED_SEGMENTS * self.segment),
+            shortest,
+        };
+        match self.mode {
+            Mode::Startup => {
+                self.pipe
+                    .on_sample(rate.as_bps(), sample.application_limited, true);
+                if self.pipe.is_full {
+                    self.leave_startup(held);
+                }
+            }
+            Mode::Alone => self.on_round_alone(&round, view),
+            Mode::Competing => self.on_round_competing(&round, view),
+        }
+        self.window = self.bounded(self.window);
+    }
+
+    fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
+        let standing = round.shortest + round.queue;
+        let is_met = self
+            .neighbours
+            .on_round(view.now, self.window, round.queue, round.empty, standing);
+        if !self.neighbours.is_deciding() {
+            let step = QUEUED_SEGMENTS * self.segment / 2;
+            self.window = self
+                .alone
+                .on_round(self.window, round.held, round.queue, round.target, step);
+        }
+        let finding = self
+            .neighbours
+            .on_trial_round(view.now, standing, round.shortest + round.empty);
+        if finding == Some(Finding::Neighbour) || finding.is_none() && is_met {
+            self.compete(view);
+        }
+    }
+
+    fn on_round_competing(&mut self, round: &Round, view: &PathView<'_>) {
+        if self.neighbours.is_trial_due(view.now, round.queue <= round.empty) {
+            self.before = Some((Mode::Competing, self.window));
+            self.neighbours
+                .begin_trial(self.window, round.shortest + round.queue);
+            self.settle(self.window / 10 * 7);
+        }
+    }
+
+    /// Startup ends as soon as it has made a queue.
+    fn watch_start(&mut self, sample: Option<RateSample>) {
+        let (Some(sample), Some(queue), Some(shortest)) = (sample, self.trips.queue(), self.trips.shortest())
+        else {
+            return;
+        };
+        let rate = Rate::of(sample.delivered_bytes, sample.interval);
+        let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
+        if queue > target.max(shortest / START_QUEUE_DIVISOR) {
+            self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
+            if let Some(held) = self.held() {
+                self.leave_startup(held);
+            }
+        }
+    }
+
+    fn leave_startup(&mut self, held: u64) {
+        self.aftermath = self.rounds.count + AFTERMATH_ROUNDS;
+        self.settle(held);
+    }
+
+    /// The path is full: what it holds stays in flight.
+    fn settle(&mut self, held: u64) {
+        self.mode = Mode::Alone;
+        self.alone = Alone::default();
+        self.window = self.bounded(held.min(self.window));
+    }
+
+    /// Somebody else fills the queue: one CUBIC flow, from the window that this one had before it gave way.
+    fn compete(&mut self, view: &PathView<'_>) {
+        let window = self.neighbours.window_before().max(self.window);
+        self.cubic = Cubic::at(window, self.segment, view);
+        self.mode = Mode::Competing;
+        self.window = window;
+    }
+
+    /// Congestion has cost segments, or a mark says so.
+    fn on_congestion(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
+        self.before = Some((self.mode, self.window));
+        match self.mode {
+            Mode::Startup => {
+                let held = self.held().unwrap_or(self.window / 2);
+                self.leave_startup(held);
+            }
+            Mode::Alone if self.rounds.count < self.aftermath => {}
+            Mode::Alone => {
+                let rtt = self.smoothed_rtt.unwrap_or_default();
+                if self.neighbours.on_congestion_alone(view.now, rtt) {
+                    self.compete(view);
+                    self.ask_cubic(event, view);
+                } else {
+                    self.settle(self.window / 10 * 7);
+                }
+            }
+            Mode::Competing => {
+                self.neighbours.on_congestion_competing();
+                self.ask_cubic(event, view);
+            }
+        }
+    }
+
+    fn bounded(&self, window: u64) -> u64 {
+        window.clamp(LEAST_SEGMENTS * self.segment, LARGEST_WINDOW)
+    }
+}
+
+impl Congestion for Adaptive {
+    fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
+        self.smoothed_rtt = view.smoothed_rtt;
+        self.segment = segment_of(view);
+        match *event {
+            CongestionEvent::Acked { bytes, rtt, rate } => self.on_acked(bytes, rtt, rate, view),
+            CongestionEvent::Lost { .. } | CongestionEvent::Marked { .. } => self.on_congestion(event, view),
+            CongestionEvent::Timeout { .. } => {
+                if self.mode != Mode::Competing {
+                    self.compete(view);
+                }
+                self.ask_cubic(event, view);
+            }
+            CongestionEvent::Corrupted { bytes } => {
+                if self.mode == Mode::Competing {
+                    self.before = Some((self.mode, self.window));
+                    self.ask_cubic(&CongestionEvent::Lost { bytes }, view);
+                }
+            }
+            CongestionEvent::Sent { .. }
+            | CongestionEvent::RecoveryEnded
+            | CongestionEvent::Idle { .. }
+            | CongestionEvent::Duplicate
+            | CongestionEvent::SegmentLost(_) => {
+                if self.mode == Mode::Competing {
+                    self.ask_cubic(event, view);
+                }
+            }
+            CongestionEvent::Restored => {
+                if let Some((mode, window)) = self.before.take() {
+                    self.mode = mode;
+                    self.window = self.window.max(window);
+                    if mode == Mode::Competing {
+                        self.cubic = Cubic::at(self.window, self.segment, view);
+                    }
+                }
+            }
+        }
+        self.window = self.bounded(self.window);
+    }
+    fn window_bytes(&self) -> u64 {
+        match self.mode {
+            // The pace keeps the window; while acknowledgements are held back, it goes on.
+            Mode::Alone => {
+                let batch = self.batch.get().saturating_sub(HELD_BACK_SEGMENTS * self.segment);
+                (self.window + 2 * batch.min(self.window / HELD_BACK_DIVISOR)).min(LARGEST_WINDOW)
+            }
+            Mode::Startup | Mode::Competing => self.window,
+        }
+    }
+    fn pacing(&self) -> Option<Rate> {
+        match self.mode {
+            // What leaves faster than it is acknowledged waits in the queue, and a short one is full at once.
+            Mode::Alone => self.trips.standing().map(|rtt| Rate::of(self.window, rtt)),
+            Mode::Startup | Mode::Competing => self
+                .smoothed_rtt
+                .map(|rtt| window_over_rtt(self.window, rtt, self.mode == Mode::Startup)),
+        }
+    }
+    fn snapshot(&self) -> CongestionSnapshot {
+        CongestionSnapshot {
+            window_bytes: self.window_bytes(),
+            threshold_bytes: None,
+            state: match self.mode {
+                Mode::Startup => "startup",
+                Mode::Alone => "alone",
+                Mode::Competing => "competing",
+            },
+        }
+    }
+}

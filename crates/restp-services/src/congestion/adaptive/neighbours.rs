@@ -1,0 +1,264 @@
+//! Does somebody else fill the queue? Then it stays although this flow takes its own segments out of it (Copa, NSDI 2018,
+//! §2.2; Nimbus, NSDI 2022, calls such neighbours elastic).
+
+use restp_base::time::{Duration, Time};
+
+/// Rounds in a row in which the queue was never nearly empty: this flow would have emptied it twice by then.
+const BUSY_ROUNDS: u32 = 8;
+/// Time between two trials whether the neighbour has left: round trips at first, and at most.
+const FIRST_TRIAL: u64 = 30;
+const LONGEST_TRIAL: Duration = Duration::from_secs(32);
+/// It doubles with each trial that fails, so often at most.
+const MOST_DOUBLINGS: u32 = 16;
+/// Rounds until a trial has shown what it can, and until one that nothing spoke against has succeeded.
+const TRIAL_ROUNDS: u32 = 3;
+const PROBATION: u32 = 20;
+/// Who takes three tenths of his window away while he is alone shortens round trips by as much; beside somebody else, by a part of it.
+const ALONE: (u64, u64) = (31, 40);
+/// Losses by congestion so many round trips apart have nothing to do with each other.
+const AGAIN_ROUNDS: u64 = 50;
+/// Rounds of competing without a queue after which nobody fills it.
+const CLEAR_ROUNDS: u32 = 10;
+
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    Neighbour,
+    Nobody,
+}
+
+/// What is known of neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Neighbours {
+    /// Rounds in a row in which the queue was never nearly empty, and the largest window in them.
+    busy: u32,
+    window: u64,
+    trial: Option<Trial>,
+    trial_at: Time,
+    /// When congestion last cost segments although this flow kept the queue short.
+    lost_at: Option<Time>,
+    /// Trials in a row that failed.
+    failures: u32,
+    /// Rounds of competing in a row in which the queue was nearly empty, and whether congestion has cost segments meanwhile.
+    clear: u32,
+    is_contested: bool,
+}
+
+/// This flow, which competed, gives way to see what becomes of the queue.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    window: u64,
+    standing: Duration,
+    rounds: u32,
+}
+
+impl Default for Neighbours {
+    fn default() -> Self {
+        Neighbours {
+            busy: 0,
+            window: 0,
+            trial: None,
+            trial_at: Time::ZERO,
+            lost_at: None,
+            failures: 0,
+            clear: 0,
+            is_contested: false,
+        }
+    }
+}
+
+impl Neighbours {
+    /// A round with a `window` of so many bytes has ended with this `queue`; no longer than `empty`, it is nearly so. True when somebody
+    /// else fills it.
+    pub fn on_round(
+        &mut self,
+        now: Time,
+        window: u64,
+        queue: Duration,
+        empty: Duration,
+        rtt: Duration,
+    ) -> bool {
+        if queue <= empty {
+            (self.busy, self.window) = (0, 0);
+            return false;
+        }
+        self.busy += 1;
+        self.window = self.window.max(window);
+        let found = self.busy >= BUSY_ROUNDS;
+        if found {
+            self.plan_trial(now, rtt);
+        }
+        found
+    }
+
+    /// A round of a trial has passed, and round trips take `standing` now; `empty`: with nearly nothing in the queue.
+    pub fn on_trial_round(&mut self, now: Time, standing: Duration, empty: Duration) -> Option<Finding> {
+        let trial = self.trial.as_mut()?;
+        trial.rounds += 1;
+        if trial.rounds == TRIAL_ROUNDS && standing > empty.max(trial.standing.scaled(ALONE.0, ALONE.1)) {
+            self.on_failed_trial(now, standing);
+            return Some(Finding::Neighbour);
+        }
+        if trial.rounds >= PROBATION {
+            (self.trial, self.failures) = (None, 0);
+            return Some(Finding::Nobody);
+        }
+        None
+    }
+
+    /// The first rounds of a trial: the window stays as it is.
+    pub fn is_deciding(&self) -> bool {
+        self.trial.is_some_and(|trial| trial.rounds < TRIAL_ROUNDS)
+    }
+
+    /// The neighbour is there, on a path with this round trip.
+    fn plan_trial(&mut self, now: Time, rtt: Duration) {
+        let doublings = self.failures.min(MOST_DOUBLINGS);
+        self.trial_at = now + (rtt * (FIRST_TRIAL << doublings)).min(LONGEST_TRIAL);
+    }
+
+    fn on_failed_trial(&mut self, now: Time, rtt: Duration) {
+        self.failures += 1;
+        self.plan_trial(now, rtt);
+    }
+
+    /// Segments were lost by congestion although this flow keeps the queue short. Once is no neighbour; True when that has happened not
+    /// long ago, or during a trial.
+    pub fn on_congestion_alone(&mut self, now: Time, rtt: Duration) -> bool {
+        let again = self.lost_at.is_some_and(|at| now.since(at) < rtt * AGAIN_ROUNDS);
+        self.lost_at = Some(now);
+        if self.trial.is_none() && !again {
+            return false;
+        }
+        self.on_congestion_competing();
+        self.failures += u32::from(self.trial.is_some());
+        self.plan_trial(now, rtt);
+        true
+    }
+
+    /// The same while this flow competes: the neighbour is there.
+    pub fn on_congestion_competing(&mut self) {
+        (self.clear, self.is_contested) = (0, true);
+    }
+
+    /// A round of competing has ended, and the queue was nearly `empty`. True when it is time to see whether anybody is there.
+    pub fn is_trial_due(&mut self, now: Time, empty: bool) -> bool {
+        self.clear = if empty { self.clear + 1 } else { 0 };
+        now >= self.trial_at || (self.clear >= CLEAR_ROUNDS && !self.is_contested)
+    }
+
+    /// This flow takes three tenths of its `window` of so many bytes away, while round trips take `standing`.
+    pub fn begin_trial(&mut self, window: u64, standing: Duration) {
+        (self.clear, self.is_contested) = (0, false);
+        self.trial = Some(Trial {
+            window,
+            standing,
+            rounds: 0,
+        });
+    }
+
+    /// The window that this flow had before it gave way, in bytes; 0 where it did not.
+    pub fn window_before(&mut self) -> u64 {
+        let trial = self.trial.take().map_or(0, |trial| trial.window);
+        self.busy = 0;
+        trial.max(std::mem::take(&mut self.window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+    const EMPTY: Duration = Duration::from_millis(5);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Rounds with this queue until a neighbour is found, of `rounds` at most.
+    fn found_after(neighbours: &mut Neighbours, rounds: u32, queue: u64) -> Option<u32> {
+        (1..=rounds)
+            .find(|round| neighbours.on_round(at(0), 1_000 * u64::from(*round), ms(queue), EMPTY, RTT))
+    }
+
+    #[test]
+    fn a_queue_that_is_never_nearly_empty_is_somebody_elses() {
+        let mut neighbours = Neighbours::default();
+        assert_eq!(found_after(&mut neighbours, 20, 6), Some(BUSY_ROUNDS));
+        assert_eq!(neighbours.window_before(), 8_000, "the largest of these rounds");
+        assert_eq!(neighbours.window_before(), 0);
+        assert_eq!(found_after(&mut neighbours, 7, 6), None);
+        assert_eq!(found_after(&mut neighbours, 1, 5), None);
+        assert_eq!(found_after(&mut neighbours, 7, 6), None, "counted anew");
+    }
+
+    /// What a trial finds where round trips took 200 ms before it and `standing` after.
+    fn trial(neighbours: &mut Neighbours, standing: u64) -> Option<Finding> {
+        neighbours.begin_trial(9_000, ms(200));
+        (0..TRIAL_ROUNDS)
+            .map(|round| {
+                assert_eq!(neighbours.is_deciding(), round < TRIAL_ROUNDS);
+                neighbours.on_trial_round(at(0), ms(standing), RTT + EMPTY)
+            })
+            .last()?
+    }
+
+    #[test]
+    fn round_trips_that_follow_the_window_mean_that_nobody_is_there() {
+        let mut neighbours = Neighbours::default();
+        assert_eq!(trial(&mut neighbours, 155), None, "three tenths of 200 ms less");
+        let rounds = (0..PROBATION).find_map(|_| neighbours.on_trial_round(at(0), ms(155), RTT));
+        assert_eq!(rounds, Some(Finding::Nobody));
+        assert_eq!(trial(&mut neighbours, 156), Some(Finding::Neighbour));
+        assert_eq!(neighbours.window_before(), 9_000);
+    }
+
+    #[test]
+    fn trials_become_rarer_with_each_that_fails() {
+        let mut neighbours = Neighbours::default();
+        assert!(neighbours.is_trial_due(at(0), false));
+        for wait in [6_000, 12_000, 24_000, 32_000, 32_000] {
+            assert_eq!(
+                {
+                    neighbours.begin_trial(9_000, ms(100));
+                    (0..TRIAL_ROUNDS).find_map(|_| neighbours.on_trial_round(at(0), ms(100), EMPTY))
+                },
+                Some(Finding::Neighbour)
+            );
+            assert!(
+                !neighbours.is_trial_due(at(wait - 1), false) && neighbours.is_trial_due(at(wait), false)
+            );
+        }
+    }
+
+    #[test]
+    fn ten_rounds_without_queue_and_loss_end_the_competition() {
+        let mut neighbours = Neighbours::default();
+        found_after(&mut neighbours, 8, 6);
+        let due_after = |neighbours: &mut Neighbours| (1..20).find(|_| neighbours.is_trial_due(at(1), true));
+        assert_eq!(due_after(&mut neighbours), Some(10));
+        neighbours.on_congestion_competing();
+        assert_eq!(
+            due_after(&mut neighbours),
+            None,
+            "its losses show that somebody is there"
+        );
+    }
+
+    #[test]
+    fn one_loss_by_congestion_is_no_neighbour_and_a_second_soon_after_is() {
+        let mut neighbours = Neighbours::default();
+        assert!(!neighbours.on_congestion_alone(at(0), RTT));
+        assert!(!neighbours.on_congestion_alone(at(5_000), RTT));
+        assert!(neighbours.on_congestion_alone(at(9_999), RTT));
+        neighbours.begin_trial(9_000, ms(100));
+        assert!(
+            neighbours.on_congestion_alone(at(100_000), RTT),
+            "a trial allows none"
+        );
+    }
+}

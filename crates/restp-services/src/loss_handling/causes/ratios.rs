@@ -1,0 +1,131 @@
+//! How many segments are lost, by how full the queue was (Biaz and Vaidya 1999 tell causes by the delay beside a loss, too).
+
+/// Classes of fullness; the lower half is what the others are compared with.
+const CLASSES: usize = 4;
+const LOWER: usize = 2;
+/// Counts are halved where there are so many losses among enough deliveries, or so many deliveries.
+const REMEMBERED_LOSSES: f64 = 64.0;
+const ENOUGH_DELIVERIES: f64 = 4_000.0;
+const REMEMBERED_DELIVERIES: f64 = 100_000.0;
+/// Losses that say something about a third of all.
+const MANY_LOSSES: f64 = 16.0;
+/// What is believed before anything is seen: so many losses among so many segments.
+const PRIOR: (f64, f64) = (1.0, 200.0);
+
+/// Segments lost and delivered, by how full the queue was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ratios {
+    lost: [f64; CLASSES],
+    delivered: [f64; CLASSES],
+}
+
+impl Ratios {
+    fn class(fullness: f64) -> usize {
+        ((fullness * CLASSES as f64) as usize).min(CLASSES - 1)
+    }
+
+    pub fn on_delivered(&mut self, fullness: f64, segments: u64) {
+        self.delivered[Self::class(fullness)] += segments as f64;
+        self.forget();
+    }
+
+    pub fn on_lost(&mut self, fullness: f64) {
+        self.lost[Self::class(fullness)] += 1.0;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        let sum = |counts: &[f64]| counts.iter().sum::<f64>();
+        let (lost, delivered) = (sum(&self.lost), sum(&self.delivered));
+        let shows_enough = lost > REMEMBERED_LOSSES && delivered > ENOUGH_DELIVERIES;
+        if shows_enough || delivered > REMEMBERED_DELIVERIES {
+            for count in self.lost.iter_mut().chain(&mut self.delivered) {
+                *count *= 0.5;
+            }
+        }
+    }
+
+    /// The probability that a loss at this fullness was corruption.
+    pub fn by_corruption(&self, fullness: f64) -> f64 {
+        let (lost, delivered): (f64, f64) = (self.lost.iter().sum(), self.delivered.iter().sum());
+        if lost > MANY_LOSSES && lost * 3.0 > lost + delivered {
+            return 0.0; // no path damages so much, and who sends less helps in any case
+        }
+        let ratio = |lost: f64, delivered: f64| (lost + PRIOR.0) / (lost + delivered + PRIOR.1);
+        let class = Self::class(fullness);
+        let lower = ratio(
+            self.lost[..LOWER].iter().sum(),
+            self.delivered[..LOWER].iter().sum(),
+        );
+        (lower / ratio(self.lost[class], self.delivered[class])).min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: f64 = 0.1;
+    const FULL: f64 = 0.9;
+
+    fn after(delivered: [u64; 2], lost: [u64; 2]) -> Ratios {
+        let mut ratios = Ratios::default();
+        for (fullness, delivered, lost) in [(EMPTY, delivered[0], lost[0]), (FULL, delivered[1], lost[1])] {
+            ratios.on_delivered(fullness, delivered);
+            (0..lost).for_each(|_| ratios.on_lost(fullness));
+        }
+        ratios
+    }
+
+    #[test]
+    fn losses_of_a_full_queue_alone_are_congestion() {
+        let ratios = after([10_000, 1_000], [0, 20]);
+        assert!(ratios.by_corruption(FULL) < 0.01);
+        assert!(
+            ratios.by_corruption(EMPTY) > 0.99,
+            "an empty queue has room for everything"
+        );
+    }
+
+    #[test]
+    fn losses_in_the_same_share_everywhere_are_corruption() {
+        let ratios = after([2_000, 2_000], [20, 20]);
+        assert!(ratios.by_corruption(FULL) > 0.9);
+    }
+
+    #[test]
+    fn half_of_what_a_full_queue_loses_is_corruption_where_an_empty_one_loses_half_as_much() {
+        let ratios = after([4_000, 2_000], [20, 20]);
+        let share = ratios.by_corruption(FULL);
+        assert!((0.45..0.6).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_third_of_all_lost_is_no_damage() {
+        assert_eq!(after([33, 0], [17, 0]).by_corruption(EMPTY), 0.0);
+        assert_eq!(
+            after([20, 0], [16, 0]).by_corruption(EMPTY),
+            1.0,
+            "sixteen may be chance"
+        );
+        assert_eq!(
+            after([35, 0], [17, 0]).by_corruption(EMPTY),
+            1.0,
+            "less than a third"
+        );
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let mut ratios = after([1_000, 1_000], [50, 10]);
+        for _ in 0..60 {
+            ratios.on_lost(FULL);
+            ratios.on_delivered(EMPTY, 2_000);
+            ratios.on_delivered(FULL, 100);
+        }
+        assert!(ratios.by_corruption(FULL) < 0.1);
+        assert!(ratios.lost.iter().sum::<f64>() <= REMEMBERED_LOSSES + 1.0);
+        ratios.on_delivered(EMPTY, 200_000);
+        assert!(ratios.delivered.iter().sum::<f64>() <= 2.0 * REMEMBERED_DELIVERIES);
+    }
+}
