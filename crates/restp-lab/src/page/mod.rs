@@ -32,6 +32,8 @@ pub struct Page {
     columns: Vec<Column>,
     /// Axes whose values are columns.
     axes: Vec<String>,
+    /// The axis whose values stand beside each other.
+    across: Option<String>,
     /// Rows that are shown.
     only: Vec<(String, Vec<Value>)>,
     figures: Vec<Figure>,
@@ -129,6 +131,7 @@ impl Page {
                 Some(axes) => axes.iter().map(known).collect::<Result<_, Fault>>()?,
                 None => keys().map(str::to_owned).collect(),
             },
+            across: raw.across.as_ref().map(known).transpose()?,
             only: filter(raw.only)?,
             figures: raw.figure.into_iter().map(figure).collect::<Result<_, Fault>>()?,
         })

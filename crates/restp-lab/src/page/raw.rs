@@ -15,6 +15,7 @@ pub(crate) struct RawPage {
     pub remarks: String,
     pub columns: Vec<RawColumn>,
     pub axes: Option<Vec<Spanned<String>>>,
+    pub across: Option<Spanned<String>>,
     #[serde(default)]
     pub only: Filter,
     #[serde(default)]

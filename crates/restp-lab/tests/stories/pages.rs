@@ -50,7 +50,11 @@ x_logarithmic = true
 "#;
 
 fn files() -> Vec<File> {
-    let scenario = Scenario::parse(SCENARIO).unwrap_or_else(|error| panic!("{error}"));
+    files_of(SCENARIO)
+}
+
+fn files_of(scenario: &str) -> Vec<File> {
+    let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
     let (mut summaries, mut verdicts) = (Vec::new(), Vec::new());
     for line in lines(&scenario, &Options::DEFAULT) {
         match line {
@@ -108,6 +112,25 @@ fn a_figure_is_well_formed_and_leaves_out_what_has_no_place() {
             "{element}"
         );
     }
+}
+
+#[test]
+fn values_of_one_axis_may_stand_beside_each_other() {
+    let across = "axes = [\"link.wire.loss.rate\"]\nacross = \"link.wire.delay\"\n";
+    let all = SCENARIO.replace("[page.only]\n\"link.wire.delay\" = [\"1 ms\"]\n", across);
+    let page = &files_of(&all)[0].text;
+    for row in [
+        "| rate | delivered, 1 ms | delivered, 2 ms | runs |",
+        "| 0 | 100.0 ± 0.0 | 100.0 ± 0.0 | 3 |",
+    ] {
+        assert!(page.contains(row), "no {row:?} in:\n{page}");
+    }
+    let (_, results) = page.split_once("## Results").expect("results");
+    assert_eq!(
+        results.matches("\n|").count(),
+        2 + 3,
+        "a row for each rate:\n{results}"
+    );
 }
 
 #[test]
