@@ -2,9 +2,11 @@
 //! Corruption takes the same share of what meets a full queue and of what meets an empty one; what a full queue loses beyond
 //! that is congestion. `docs/services/adaptation.md` has the model.
 
+mod excess;
 mod history;
 mod ratios;
 
+use excess::Excess;
 use history::History;
 use ratios::Ratios;
 use restp_base::observe::Cause;
@@ -28,6 +30,7 @@ const DOUBT: f64 = 0.25;
 pub struct Causes {
     history: History,
     ratios: Ratios,
+    excess: Excess,
     /// Segments delivered since the last slot of the history began.
     delivered: u64,
 }
@@ -36,6 +39,7 @@ impl Causes {
     /// So many segments were delivered; a segment that left at `sent_at` had waited in a queue for this long.
     pub fn on_delivered(&mut self, segments: u64, sample: Option<(Time, Duration)>, smoothed: Duration) {
         self.delivered += segments;
+        self.excess.on_delivered(segments);
         let Some((sent_at, queue)) = sample else {
             return;
         };
@@ -49,6 +53,7 @@ impl Causes {
 
     /// A segment that left at `sent_at` was found lost: why?
     pub fn judge(&mut self, sent_at: Time) -> Verdict {
+        self.excess.on_lost();
         if let Some(fullness) = self.history.fullness(sent_at) {
             self.ratios.on_lost(fullness);
         }
@@ -60,7 +65,11 @@ impl Causes {
         let Some(fullness) = self.history.fullness(sent_at) else {
             return self.first_guess();
         };
-        let corruption = self.ratios.by_corruption(fullness);
+        let corruption = if self.excess.is_congestion() {
+            0.0
+        } else {
+            self.ratios.by_corruption(fullness)
+        };
         let (cause, probability) = if corruption > DOUBT {
             (Cause::Corruption, corruption)
         } else {
