@@ -319,7 +319,7 @@ fn the_end_waits_for_the_set_up() {
 #[test]
 fn ecn_and_sack_are_agreed_on_by_whatever_packet_opens() {
     for lost in [[&[][..], &[][..]], [&[1], &[]], [&[], &[1]], [&[1], &[1]]] {
-        let mut pair = warm("default", &[("connection", "opportunistic"), ("pacing", "off")]);
+        let mut pair = warm("cubic", &[("connection", "opportunistic"), ("pacing", "off")]);
         pair.rule = lose(lost);
         let mut web = Web::open(pair, b"request", b"response").run(100);
         assert_eq!(web.answered_at(), ROUND_TRIP);

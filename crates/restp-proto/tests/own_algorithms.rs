@@ -79,7 +79,7 @@ fn constant(segments: u64) -> (CongestionChoice, Arc<Mutex<Told>>) {
 fn controlled(congestion: CongestionChoice) -> EndpointConfig {
     valid(Composition {
         congestion,
-        ..composition("default", &[])
+        ..composition("cubic", &[])
     })
 }
 
@@ -109,7 +109,7 @@ fn a_controller_from_outside_sees_what_happens_and_its_window_binds() {
     let (congestion, told) = constant(3);
     let mut pair = Pair::of(
         controlled(congestion),
-        config("default", &[]).listen(PORT, Acceptance::Any),
+        config("cubic", &[]).listen(PORT, Acceptance::Any),
     );
     pair.rule = lose_segments(&[20, 50]);
     let flows = pair.connect();
@@ -131,7 +131,7 @@ fn an_algorithm_without_a_code_travels_as_newreno() {
     for (peer, answers_with) in [("newreno", "newreno"), ("cubic", "newreno")] {
         let mut pair = Pair::of(
             local.clone(),
-            config("default", &[("congestion", peer)]).listen(PORT, Acceptance::Any),
+            config("cubic", &[("congestion", peer)]).listen(PORT, Acceptance::Any),
         );
         let flows = pair.connect();
         assert!(pair.transfer(0, flows, &noise(50_000), secs(20)));
@@ -153,7 +153,7 @@ fn an_algorithm_without_a_code_travels_as_newreno() {
 fn who_has_an_algorithm_without_a_code_keeps_it_when_newreno_is_asked_for() {
     let (congestion, told) = constant(3);
     let mut pair = Pair::of(
-        config("default", &[("congestion", "newreno")]),
+        config("cubic", &[("congestion", "newreno")]),
         controlled(congestion.clone()).listen(PORT, Acceptance::Exact),
     );
     let flows = pair.connect();
@@ -162,7 +162,7 @@ fn who_has_an_algorithm_without_a_code_keeps_it_when_newreno_is_asked_for() {
     assert_eq!(told.lock().unwrap().most_in_flight_bytes, 3 * 1400);
     // Any other code names the algorithm that the peer wants, as between all of them.
     let mut pair = Pair::of(
-        config("default", &[]),
+        config("cubic", &[]),
         controlled(congestion).listen(PORT, Acceptance::Any),
     );
     let flows = pair.connect();

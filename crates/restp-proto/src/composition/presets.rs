@@ -51,6 +51,8 @@ impl Default for Composition {
             ack: Acknowledgement::positive().with_sack().thinned(),
             congestion: CongestionChoice::Adaptive(AdaptiveParams),
             loss_handling: LossHandling::Adaptive,
+            // Who wants to wait longer for a peer says so: 24 h are for who has chosen `outage`.
+            outage_timeout: Duration::from_secs(300),
             handshake: HandshakeParameters {
                 rto: Duration::from_secs(1),
                 ..HandshakeParameters::default()

@@ -7,8 +7,9 @@ const LOWER: usize = 2;
 const REMEMBERED_LOSSES: f64 = 64.0;
 const ENOUGH_DELIVERIES: f64 = 4_000.0;
 const REMEMBERED_DELIVERIES: f64 = 100_000.0;
-/// Losses that say something about a third of all.
-const MANY_LOSSES: f64 = 16.0;
+/// More than this share is never taken for damage, as in the project's BBR; so many losses say something about it.
+const MOST_DAMAGE: f64 = 0.15;
+const MANY_LOSSES: f64 = 32.0;
 /// What is believed before anything is seen: so many losses among so many segments.
 const PRIOR: (f64, f64) = (1.0, 200.0);
 
@@ -48,8 +49,8 @@ impl Ratios {
     /// The probability that a loss at this fullness was corruption.
     pub fn by_corruption(&self, fullness: f64) -> f64 {
         let (lost, delivered): (f64, f64) = (self.lost.iter().sum(), self.delivered.iter().sum());
-        if lost > MANY_LOSSES && lost * 3.0 > lost + delivered {
-            return 0.0; // no path damages so much, and who sends less helps in any case
+        if lost > MANY_LOSSES && lost > (lost + delivered) * MOST_DAMAGE {
+            return 0.0; // few paths damage so much, and who sends less helps in any case
         }
         let ratio = |lost: f64, delivered: f64| (lost + PRIOR.0) / (lost + delivered + PRIOR.1);
         let class = Self::class(fullness);
@@ -101,18 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn a_third_of_all_lost_is_no_damage() {
-        assert_eq!(after([33, 0], [17, 0]).by_corruption(EMPTY), 0.0);
-        assert_eq!(
-            after([20, 0], [16, 0]).by_corruption(EMPTY),
-            1.0,
-            "sixteen may be chance"
-        );
-        assert_eq!(
-            after([35, 0], [17, 0]).by_corruption(EMPTY),
-            1.0,
-            "less than a third"
-        );
+    fn more_than_fifteen_of_a_hundred_are_no_damage() {
+        let by_corruption = |delivered, lost| after([delivered, 0], [lost, 0]).by_corruption(EMPTY);
+        assert_eq!(by_corruption(186, 33), 0.0);
+        assert_eq!(by_corruption(187, 33), 1.0, "fifteen of a hundred");
+        assert_eq!(by_corruption(100, 32), 1.0, "may be chance");
     }
 
     #[test]
