@@ -31,6 +31,7 @@ pub mod multipath;
 pub mod ordering;
 pub mod path_management;
 pub mod receiver;
+mod recent;
 pub mod recovery;
 pub mod reliability;
 pub mod scheduling;

@@ -6,6 +6,8 @@
 
 mod alone;
 mod neighbours;
+#[cfg(test)]
+mod tests;
 mod trips;
 
 use super::bbr::filter::RecentMax;
@@ -13,11 +15,12 @@ use super::bbr::model::Rounds;
 use super::bbr::startup::FullPipe;
 use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot, Cubic, CubicParams, window_over_rtt};
+use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use alone::{Alone, Held};
-use neighbours::{Finding, Neighbours};
-use restp_base::time::{Duration, Time};
+use neighbours::Neighbours;
+use restp_base::time::Duration;
 use restp_base::units::Rate;
 use trips::Trips;
 
@@ -74,8 +77,7 @@ pub struct Adaptive {
     rounds: Rounds,
     /// Delivered in the last round, and the most of late in bit/s.
     rate: Option<Rate>,
-    most: RecentMax,
-    most_since: Time,
+    most: Recent<u64>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
@@ -100,8 +102,7 @@ impl Adaptive {
             trips: Trips::default(),
             rounds: Rounds::default(),
             rate: None,
-            most: RecentMax::default(),
-            most_since: Time::ZERO,
+            most: Recent::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
             alone: Alone::default(),
@@ -167,17 +168,13 @@ impl Adaptive {
             return; // the application's rate, not the path's
         }
         self.rate = Some(rate);
-        if view.now.since(self.most_since) >= MOST_LIFE {
-            self.most.advance();
-            self.most_since = view.now;
-        }
-        self.most.update(rate.as_bps());
+        self.most.on_sample(view.now, rate.as_bps(), MOST_LIFE);
         let (Some(held), Some(queue), Some(shortest)) =
             (self.held(), self.trips.queue(), self.trips.shortest())
         else {
             return;
         };
-        let most = Rate::from_bps(self.most.get());
+        let most = self.most.get().map_or(rate, Rate::from_bps);
         let round = Round {
             held: Held {
                 now: held,
@@ -213,17 +210,14 @@ impl Adaptive {
                 .alone
                 .on_round(self.window, round.held, round.queue, round.target, step);
         }
-        let finding = self
-            .neighbours
-            .on_trial_round(view.now, standing, round.shortest + round.empty);
-        if finding == Some(Finding::Neighbour) || finding.is_none() && is_met {
+        let nearly_empty = round.shortest + round.empty;
+        if self.neighbours.on_trial_round(view.now, standing, nearly_empty) || is_met {
             self.compete(view);
         }
     }
 
     fn on_round_competing(&mut self, round: &Round, view: &PathView<'_>) {
         if self.neighbours.is_trial_due(view.now, round.queue <= round.empty) {
-            self.before = Some((Mode::Competing, self.window));
             self.neighbours
                 .begin_trial(self.window, round.shortest + round.queue);
             self.settle(self.window / 10 * 7);
@@ -326,11 +320,11 @@ impl Congestion for Adaptive {
             }
             CongestionEvent::Restored => {
                 if let Some((mode, window)) = self.before.take() {
-                    self.mode = mode;
                     self.window = self.window.max(window);
                     if mode == Mode::Competing {
-                        self.cubic = Cubic::at(self.window, self.segment, view);
+                        self.compete(view);
                     }
+                    self.mode = mode;
                 }
             }
         }

@@ -20,15 +20,8 @@ const AGAIN_ROUNDS: u64 = 50;
 /// Rounds of competing without a queue after which nobody fills it.
 const CLEAR_ROUNDS: u32 = 10;
 
-/// What a trial has shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
-    Neighbour,
-    Nobody,
-}
-
 /// What is known of neighbours.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Neighbours {
     /// Rounds in a row in which the queue was never nearly empty, and the largest window in them.
     busy: u32,
@@ -52,21 +45,6 @@ struct Trial {
     rounds: u32,
 }
 
-impl Default for Neighbours {
-    fn default() -> Self {
-        Neighbours {
-            busy: 0,
-            window: 0,
-            trial: None,
-            trial_at: Time::ZERO,
-            lost_at: None,
-            failures: 0,
-            clear: 0,
-            is_contested: false,
-        }
-    }
-}
-
 impl Neighbours {
     /// A round with a `window` of so many bytes has ended with this `queue`; no longer than `empty`, it is nearly so. True when somebody
     /// else fills it.
@@ -86,24 +64,26 @@ impl Neighbours {
         self.window = self.window.max(window);
         let found = self.busy >= BUSY_ROUNDS;
         if found {
-            self.plan_trial(now, rtt);
+            self.on_neighbour(now, rtt);
         }
         found
     }
 
-    /// A round of a trial has passed, and round trips take `standing` now; `empty`: with nearly nothing in the queue.
-    pub fn on_trial_round(&mut self, now: Time, standing: Duration, empty: Duration) -> Option<Finding> {
-        let trial = self.trial.as_mut()?;
+    /// A round of a trial has passed, and round trips take `standing` now; `empty`: with nearly nothing in the queue. True when the
+    /// neighbour is still there.
+    pub fn on_trial_round(&mut self, now: Time, standing: Duration, empty: Duration) -> bool {
+        let Some(trial) = &mut self.trial else {
+            return false;
+        };
         trial.rounds += 1;
-        if trial.rounds == TRIAL_ROUNDS && standing > empty.max(trial.standing.scaled(ALONE.0, ALONE.1)) {
-            self.on_failed_trial(now, standing);
-            return Some(Finding::Neighbour);
-        }
-        if trial.rounds >= PROBATION {
+        let is_met =
+            trial.rounds == TRIAL_ROUNDS && standing > empty.max(trial.standing.scaled(ALONE.0, ALONE.1));
+        if is_met {
+            self.on_neighbour(now, standing);
+        } else if trial.rounds >= PROBATION {
             (self.trial, self.failures) = (None, 0);
-            return Some(Finding::Nobody);
         }
-        None
+        is_met
     }
 
     /// The first rounds of a trial: the window stays as it is.
@@ -111,15 +91,11 @@ impl Neighbours {
         self.trial.is_some_and(|trial| trial.rounds < TRIAL_ROUNDS)
     }
 
-    /// The neighbour is there, on a path with this round trip.
-    fn plan_trial(&mut self, now: Time, rtt: Duration) {
+    /// Somebody is there, on a path with this round trip: the next trial follows later if he was there in the last one, too.
+    fn on_neighbour(&mut self, now: Time, rtt: Duration) {
+        self.failures += u32::from(self.trial.is_some());
         let doublings = self.failures.min(MOST_DOUBLINGS);
         self.trial_at = now + (rtt * (FIRST_TRIAL << doublings)).min(LONGEST_TRIAL);
-    }
-
-    fn on_failed_trial(&mut self, now: Time, rtt: Duration) {
-        self.failures += 1;
-        self.plan_trial(now, rtt);
     }
 
     /// Segments were lost by congestion although this flow keeps the queue short. Once is no neighbour; True when that has happened not
@@ -131,8 +107,7 @@ impl Neighbours {
             return false;
         }
         self.on_congestion_competing();
-        self.failures += u32::from(self.trial.is_some());
-        self.plan_trial(now, rtt);
+        self.on_neighbour(now, rtt);
         true
     }
 
@@ -197,23 +172,24 @@ mod tests {
     }
 
     /// What a trial finds where round trips took 200 ms before it and `standing` after.
-    fn trial(neighbours: &mut Neighbours, standing: u64) -> Option<Finding> {
+    fn trial(neighbours: &mut Neighbours, standing: u64) -> bool {
         neighbours.begin_trial(9_000, ms(200));
-        (0..TRIAL_ROUNDS)
-            .map(|round| {
-                assert_eq!(neighbours.is_deciding(), round < TRIAL_ROUNDS);
-                neighbours.on_trial_round(at(0), ms(standing), RTT + EMPTY)
-            })
-            .last()?
+        let rounds = (0..TRIAL_ROUNDS).map(|_| {
+            assert!(neighbours.is_deciding());
+            neighbours.on_trial_round(at(0), ms(standing), RTT + EMPTY)
+        });
+        let rounds: Vec<_> = rounds.collect();
+        assert!(!neighbours.is_deciding());
+        rounds == [false, false, true]
     }
 
     #[test]
     fn round_trips_that_follow_the_window_mean_that_nobody_is_there() {
         let mut neighbours = Neighbours::default();
-        assert_eq!(trial(&mut neighbours, 155), None, "three tenths of 200 ms less");
-        let rounds = (0..PROBATION).find_map(|_| neighbours.on_trial_round(at(0), ms(155), RTT));
-        assert_eq!(rounds, Some(Finding::Nobody));
-        assert_eq!(trial(&mut neighbours, 156), Some(Finding::Neighbour));
+        assert!(!trial(&mut neighbours, 155), "three tenths of 200 ms less");
+        assert!(!(0..PROBATION).any(|_| neighbours.on_trial_round(at(0), ms(155), RTT)));
+        assert_eq!(neighbours.window_before(), 0, "the trial is over");
+        assert!(trial(&mut neighbours, 156));
         assert_eq!(neighbours.window_before(), 9_000);
     }
 
@@ -221,18 +197,19 @@ mod tests {
     fn trials_become_rarer_with_each_that_fails() {
         let mut neighbours = Neighbours::default();
         assert!(neighbours.is_trial_due(at(0), false));
-        for wait in [6_000, 12_000, 24_000, 32_000, 32_000] {
-            assert_eq!(
-                {
-                    neighbours.begin_trial(9_000, ms(100));
-                    (0..TRIAL_ROUNDS).find_map(|_| neighbours.on_trial_round(at(0), ms(100), EMPTY))
-                },
-                Some(Finding::Neighbour)
-            );
-            assert!(
-                !neighbours.is_trial_due(at(wait - 1), false) && neighbours.is_trial_due(at(wait), false)
-            );
-        }
+        let mut fails = |wait, is_met: &dyn Fn(&mut Neighbours) -> bool| {
+            neighbours.begin_trial(9_000, ms(100));
+            assert!(is_met(&mut neighbours));
+            neighbours.window_before();
+            assert!(!neighbours.is_trial_due(at(wait - 1), false), "before {wait}");
+            assert!(neighbours.is_trial_due(at(wait), false), "at {wait}");
+        };
+        let standing = |n: &mut Neighbours| (0..TRIAL_ROUNDS).any(|_| n.on_trial_round(at(0), RTT, EMPTY));
+        fails(6_000, &standing);
+        fails(12_000, &|n| found_after(n, BUSY_ROUNDS, 6).is_some());
+        fails(24_000, &|n| n.on_congestion_alone(at(0), RTT));
+        fails(32_000, &standing);
+        fails(32_000, &standing);
     }
 
     #[test]

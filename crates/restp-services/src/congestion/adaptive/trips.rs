@@ -1,55 +1,36 @@
 //! Round trips of the recent past (Copa, NSDI 2018): what the path takes without a queue, and what the queue adds.
 
+use crate::recent::Recent;
 use restp_base::time::{Duration, Time};
+use std::cmp::Reverse;
 
 /// How long the shortest round trip is remembered, at least. Queues empty more often where nobody fills them, and routes last
 /// longer.
 const SHORTEST_LIFE: Duration = Duration::from_secs(60);
 
-/// A minimum that forgets: it remembers between one and two periods.
-#[derive(Clone, Copy, Debug, Default)]
-struct RecentMin {
-    since: Time,
-    now: Option<Duration>,
-    before: Option<Duration>,
-}
-
-impl RecentMin {
-    fn on_sample(&mut self, now: Time, value: Duration, period: Duration) {
-        let age = now.since(self.since);
-        if age >= period {
-            self.before = self.now.take().filter(|_| age < period * 2);
-            self.since = now;
-        }
-        self.now = Some(self.now.map_or(value, |least| least.min(value)));
-    }
-    fn get(&self) -> Option<Duration> {
-        [self.now, self.before].into_iter().flatten().min()
-    }
-}
-
 /// The shortest round trip, and the standing one: the shortest of the last half of a round trip, which tells the queue from
 /// what ends and timers add to single samples (Copa, NSDI 2018, §2.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trips {
-    shortest: RecentMin,
-    standing: RecentMin,
+    shortest: Recent<Reverse<Duration>>,
+    standing: Recent<Reverse<Duration>>,
 }
 
 impl Trips {
     pub fn on_sample(&mut self, now: Time, rtt: Duration, smoothed: Option<Duration>) {
-        self.shortest.on_sample(now, rtt, SHORTEST_LIFE);
-        self.standing.on_sample(now, rtt, smoothed.unwrap_or(rtt) / 4);
+        self.shortest.on_sample(now, Reverse(rtt), SHORTEST_LIFE);
+        self.standing
+            .on_sample(now, Reverse(rtt), smoothed.unwrap_or(rtt) / 4);
     }
     pub fn shortest(&self) -> Option<Duration> {
-        self.shortest.get()
+        self.shortest.get().map(|Reverse(rtt)| rtt)
     }
     pub fn standing(&self) -> Option<Duration> {
-        self.standing.get()
+        self.standing.get().map(|Reverse(rtt)| rtt)
     }
     /// Time in the queue, once anything is known.
     pub fn queue(&self) -> Option<Duration> {
-        Some(self.standing.get()?.saturating_sub(self.shortest()?))
+        Some(self.standing()?.saturating_sub(self.shortest()?))
     }
 }
 

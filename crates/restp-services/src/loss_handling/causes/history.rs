@@ -1,5 +1,6 @@
 //! How long the queue of a path was when segments left, over the last round trips (ResTP §3.6; Cen, Cosman, Voelker 2003).
 
+use crate::recent::Recent;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -24,31 +25,11 @@ struct Slot {
     longest: Duration,
 }
 
-/// The longest queue of the last one or two periods.
-#[derive(Clone, Copy, Debug, Default)]
-struct Longest {
-    since: Time,
-    now: Duration,
-    before: Duration,
-}
-
-impl Longest {
-    fn on_sample(&mut self, now: Time, queue: Duration) {
-        if now.since(self.since) >= LONGEST_LIFE {
-            (self.before, self.now, self.since) = (self.now, Duration::ZERO, now);
-        }
-        self.now = self.now.max(queue);
-    }
-    fn get(&self) -> Duration {
-        self.now.max(self.before)
-    }
-}
-
-/// See above.
+/// Queues of the last round trips, by when segments left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     slots: VecDeque<Slot>,
-    longest: Longest,
+    longest: Recent<Duration>,
     smoothed: Duration,
 }
 
@@ -70,7 +51,8 @@ impl History {
             .checked_sub(2)
             .map(|index| self.slots[index].since);
         if let Some(settled) = settled {
-            self.longest.on_sample(sent_at, self.queue_at(settled));
+            self.longest
+                .on_sample(sent_at, self.queue_at(settled), LONGEST_LIFE);
         }
         if self.slots.len() == SLOTS {
             self.slots.pop_front();
@@ -110,7 +92,7 @@ impl History {
             return None;
         }
         let queue = self.queue_at(sent_at);
-        let longest = self.longest.get().max(queue);
+        let longest = self.longest.get().unwrap_or_default().max(queue);
         if queue <= (longest / EMPTY_DIVISOR).max(self.smoothed / NOISE_DIVISOR) {
             return Some(0.0);
         }
@@ -166,7 +148,7 @@ mod tests {
         let mut queues = [1; 40];
         queues[20] = 400;
         let history = history(queues);
-        assert_eq!(history.longest.get(), Duration::from_millis(1));
+        assert_eq!(history.longest.get(), Some(Duration::from_millis(1)));
         assert_eq!(history.fullness(at(200)), history.fullness(at(300)));
     }
 
@@ -204,6 +186,6 @@ mod tests {
         for slot in 0..13_000 {
             history.on_sample(at(10_000 + slot * 10), Duration::from_millis(3), TRIP);
         }
-        assert_eq!(history.longest.get(), Duration::from_millis(3));
+        assert_eq!(history.longest.get(), Some(Duration::from_millis(3)));
     }
 }

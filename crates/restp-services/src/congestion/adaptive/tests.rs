@@ -1,0 +1,240 @@
+//! Lives of the controller on a path of one queue, round trip by round trip.
+
+use super::*;
+use restp_base::time::Time;
+
+const SEGMENT: u64 = 1_000;
+const BASE: Duration = Duration::from_millis(100);
+/// Bytes that the path holds, 8 Mbit/s.
+const HOLDS: u64 = 100 * SEGMENT;
+
+/// A path that others fill, too.
+struct Life {
+    control: Adaptive,
+    now: Time,
+    delivered: u64,
+    /// Bytes of others on the path.
+    others: u64,
+}
+
+impl Life {
+    fn begin() -> Self {
+        Life {
+            control: Adaptive::new(&AdaptiveParams, SEGMENT),
+            now: Time::ZERO,
+            delivered: 0,
+            others: 0,
+        }
+    }
+
+    /// In the state of a flow that has been alone for a while.
+    fn alone() -> Self {
+        let mut life = Life::begin();
+        (0..30).for_each(|_| life.round());
+        assert_eq!(life.control.mode, Mode::Alone);
+        life
+    }
+
+    fn competing() -> Self {
+        let mut life = Life::alone();
+        life.others = 2 * HOLDS;
+        (0..20).for_each(|_| life.round());
+        assert_eq!(life.control.mode, Mode::Competing);
+        life
+    }
+
+    fn view(&self, rtt: Duration) -> PathView<'static> {
+        PathView {
+            now: self.now,
+            segment_bytes: SEGMENT,
+            in_flight_bytes: self.control.window,
+            smoothed_rtt: Some(rtt),
+            latest_rtt: Some(rtt),
+            min_rtt: Some(BASE),
+            application_limited: false,
+            in_recovery: false,
+            siblings: &[],
+        }
+    }
+
+    /// How long a round trip takes with what is under way.
+    fn rtt(&self) -> Duration {
+        let under_way = self.control.window + self.others;
+        BASE.scaled(under_way.max(HOLDS), HOLDS)
+    }
+
+    /// What is in flight is acknowledged, ten segments at a time.
+    fn round(&mut self) {
+        let (rtt, flight, before) = (self.rtt(), self.control.window, self.delivered);
+        self.now += rtt;
+        let mut left = flight;
+        while left > 0 {
+            let bytes = left.min(10 * SEGMENT);
+            left -= bytes;
+            self.delivered += bytes;
+            let rate = RateSample {
+                delivered_bytes: flight,
+                interval: rtt,
+                delivered_before: before,
+                delivered_total: self.delivered,
+                lost_bytes: 0,
+                sent_in_flight_bytes: flight,
+                application_limited: false,
+            };
+            self.tell(&CongestionEvent::Acked {
+                bytes,
+                rtt: Some(rtt),
+                rate: Some(rate),
+            });
+        }
+    }
+
+    fn tell(&mut self, event: &CongestionEvent) {
+        let view = self.view(self.rtt());
+        self.control.on(event, &view);
+    }
+
+    fn lose(&mut self) {
+        self.tell(&CongestionEvent::Lost { bytes: SEGMENT });
+    }
+}
+
+#[test]
+fn startup_doubles_and_ends_with_the_first_queue() {
+    let mut life = Life::begin();
+    let windows: Vec<_> = (0..4)
+        .map(|_| {
+            life.round();
+            life.control.window / SEGMENT
+        })
+        .collect();
+    assert_eq!(windows[..3], [20, 40, 80]);
+    while life.control.mode == Mode::Startup {
+        assert!(life.control.window <= 2 * HOLDS);
+        life.round();
+    }
+    let window = life.control.window;
+    assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
+}
+
+#[test]
+fn alone_it_keeps_the_path_full_and_a_few_segments_in_the_queue() {
+    let mut life = Life::alone();
+    for _ in 0..100 {
+        life.round();
+        let window = life.control.window;
+        assert!((HOLDS..=HOLDS + 12 * SEGMENT).contains(&window), "{window}");
+    }
+    assert_eq!(life.control.mode, Mode::Alone);
+    let pace = life.control.pacing().unwrap();
+    assert!(pace <= Rate::of(life.control.window, BASE), "{pace}");
+}
+
+#[test]
+fn a_queue_of_others_makes_it_one_cubic_flow_with_the_window_it_had() {
+    let life = Life::competing();
+    assert!(life.control.window >= HOLDS, "{}", life.control.window);
+}
+
+#[test]
+fn when_the_others_are_gone_a_trial_shows_it() {
+    let mut life = Life::competing();
+    life.others = 0;
+    let rounds = (0..200).position(|_| {
+        life.round();
+        life.control.mode == Mode::Alone && life.control.neighbours.window_before() == 0
+    });
+    assert!(rounds.is_some());
+    (0..10).for_each(|_| life.round());
+    assert!(life.rtt() < BASE + BASE / 4, "the queue is gone");
+}
+
+#[test]
+fn a_trial_beside_others_gives_the_window_back() {
+    let mut life = Life::competing();
+    let mut before = 0;
+    while life.control.mode == Mode::Competing {
+        before = life.control.window;
+        life.round();
+    }
+    let during = life.control.window;
+    assert!(during < before);
+    (0..4).for_each(|_| life.round());
+    assert_eq!(life.control.mode, Mode::Competing);
+    assert!(life.control.window >= before.min(during * 10 / 7));
+}
+
+#[test]
+fn corruption_costs_only_who_competes() {
+    let corrupted = CongestionEvent::Corrupted { bytes: SEGMENT };
+    for (mut life, costs) in [
+        (Life::begin(), false),
+        (Life::alone(), false),
+        (Life::competing(), true),
+    ] {
+        let before = life.control.window;
+        life.tell(&corrupted);
+        assert_eq!(life.control.window < before, costs);
+    }
+}
+
+#[test]
+fn congestion_once_costs_three_tenths_and_twice_means_a_neighbour() {
+    let mut life = Life::alone();
+    let before = life.control.window;
+    life.lose();
+    assert_eq!(
+        (life.control.mode, life.control.window),
+        (Mode::Alone, before / 10 * 7)
+    );
+    life.round();
+    life.lose();
+    assert_eq!(life.control.mode, Mode::Competing);
+}
+
+#[test]
+fn what_startup_had_sent_costs_nothing_afterwards() {
+    let mut life = Life::begin();
+    while life.control.mode == Mode::Startup {
+        life.round();
+    }
+    let window = life.control.window;
+    life.lose();
+    assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
+}
+
+#[test]
+fn a_cut_that_was_for_nothing_is_taken_back() {
+    for mut life in [Life::alone(), Life::competing()] {
+        let (mode, window) = (life.control.mode, life.control.window);
+        life.lose();
+        assert!(life.control.window < window);
+        life.tell(&CongestionEvent::Restored);
+        assert_eq!(life.control.mode, mode);
+        assert!(life.control.window >= window);
+        life.tell(&CongestionEvent::Restored);
+        assert!(life.control.window <= window + SEGMENT, "once");
+    }
+}
+
+#[test]
+fn what_acknowledgements_hold_back_may_leave_beyond_the_window() {
+    let life = Life::alone();
+    let window = life.control.window;
+    let batch = 8 * SEGMENT; // of the ten, two are held back in any case
+    assert_eq!(life.control.window_bytes(), window + 2 * batch);
+    assert_eq!(life.control.snapshot().window_bytes, life.control.window_bytes());
+}
+
+#[test]
+fn what_is_not_delivered_does_not_count() {
+    let mut life = Life::alone();
+    life.control.alone = Alone::default();
+    let held = life.control.held().unwrap();
+    for _ in 0..40 {
+        life.control.window = (life.control.window * 2).min(10 * HOLDS);
+        let before = life.control.window;
+        life.control.grow(before);
+        assert!(life.control.window <= before.max(held / 2 * 3 + 4 * SEGMENT));
+    }
+}
