@@ -68,7 +68,7 @@ struct Round {
 }
 
 /// The controller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Adaptive {
     mode: Mode,
     segment: u64,
@@ -83,7 +83,8 @@ pub struct Adaptive {
     pipe: FullPipe,
     alone: Alone,
     neighbours: Neighbours,
-    cubic: Cubic,
+    /// Boxed, because a controller is stored where all others are smaller.
+    cubic: Box<Cubic>,
     /// Mode and window before the last reduction.
     before: Option<(Mode, u64)>,
     /// Until this round losses are of what Startup had sent.
@@ -107,7 +108,7 @@ impl Adaptive {
             pipe: FullPipe::default(),
             alone: Alone::default(),
             neighbours: Neighbours::default(),
-            cubic: Cubic::new(&CubicParams::default().sparing_marks(), segment),
+            cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
             aftermath: 0,
             smoothed_rtt: None,
@@ -255,7 +256,7 @@ impl Adaptive {
     /// Somebody else fills the queue: one CUBIC flow, from the window that this one had before it gave way.
     fn compete(&mut self, view: &PathView<'_>) {
         let window = self.neighbours.window_before().max(self.window);
-        self.cubic = Cubic::at(window, self.segment, view);
+        *self.cubic = Cubic::at(window, self.segment, view);
         self.mode = Mode::Competing;
         self.window = window;
     }
