@@ -2,9 +2,10 @@
 //! sender knows how much is in flight. A paced sender needs a few acknowledgements per round trip, whatever its rate
 //! (TACK, SIGCOMM 2020).
 //!
-//! A ratio is an eighth to a sixteenth of the flight, so at most 16 acknowledgements answer it. A round trip contains the wait
-//! in the queue of the way back: where that is thin the wait grows, the flight with it, and acknowledgements become rarer
-//! until they fit. No more than these 16 ever stand in that queue.
+//! A ratio is an eighth to a sixteenth of the flight, and 64 segments at most: so many leave for one acknowledgement, and short
+//! queues have no room for more. A round trip contains the wait in the queue of the way back: where that is thin the wait
+//! grows, the flight with it, and acknowledgements become rarer. Of a flight below 1,024 segments no more than 16 ever stand
+//! in that queue.
 
 /// Acknowledge after so many segments: as the receiver's own schedule says, or after 4, 8, … 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct AckRatio(u8);
 const LEAST_PER_FLIGHT: u64 = 8;
 /// What the field of the header can say.
 const LARGEST_CODE: u8 = 7;
-/// The most that is asked for, 64 segments: they leave for one acknowledgement, and a short queue has no room for more.
+/// The most that is asked for: 64 segments.
 const LARGEST_ASKED: u8 = 5;
 
 impl AckRatio {
@@ -28,11 +29,8 @@ impl AckRatio {
 
     /// The same, or one of at most so many segments per acknowledgement.
     pub fn at_most(self, segments: u64) -> Self {
-        let doublings = segments.checked_ilog2().unwrap_or(0);
-        AckRatio(
-            self.0
-                .min(doublings.saturating_sub(1).min(LARGEST_CODE.into()) as u8),
-        )
+        let doublings = segments.checked_ilog2().unwrap_or(0) as u8;
+        AckRatio(self.0.min(doublings.saturating_sub(1)))
     }
 
     /// Segments per acknowledgement; one where the schedule counts.
