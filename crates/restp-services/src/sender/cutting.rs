@@ -1,10 +1,20 @@
 //! Where the cause of each loss is inferred (ResTP §3.6): the window is cut once per window of data that congestion cost segments.
 
-use crate::loss_handling::{Causes, LossHandling};
+use crate::loss_handling::Causes;
 use crate::recovery::{Findings, LostSegment, RttEstimator};
 use restp_base::observe::Cause;
 use restp_base::time::{Duration, Time};
 use std::ops::RangeInclusive;
+
+/// What losses are taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    Congestion,
+    Corruption {
+        /// The first of a window of data.
+        is_news: bool,
+    },
+}
 
 /// Causes of the losses of one path, and the cut that answered the last of congestion.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +22,10 @@ pub(super) struct Cutting {
     causes: Causes,
     /// What leaves from here on has met the window as it was cut.
     recover: u64,
-    /// The same for the last of corruption.
-    noted: u64,
+    /// The episode that recovery repairs, or has repaired last, has cut the window.
+    has_cut: bool,
+    /// What leaves from here on is of another window of data than the corruption that was told last.
+    told_below: u64,
     /// What left in this time met an outage.
     outage: Option<RangeInclusive<Time>>,
     silent_since: Option<Time>,
@@ -39,39 +51,38 @@ impl Cutting {
     }
 
     /// What the `findings` of a report are to be taken for while numbers from `first` to below `next` are outstanding. They say
-    /// then that an episode begins when the window is to be cut.
+    /// then that an episode begins when the window is to be cut. Corruption is told once per window of data.
     pub(super) fn judge(
         &mut self,
         first: u64,
         next: u64,
         losses: &[LostSegment],
         findings: &mut Findings,
-    ) -> LossHandling {
-        let was_cut = first < self.recover;
-        let mut congested = losses.is_empty() && was_cut;
+    ) -> Judgement {
+        self.has_cut &= !std::mem::take(&mut findings.began);
+        let mut is_congestion = false;
         for lost in losses {
-            let verdict = self.causes.judge(lost.sent_at);
-            congested |= verdict.cause == Cause::Congestion;
+            is_congestion |= self.causes.judge(lost.sent_at).cause == Cause::Congestion;
         }
-        findings.began = congested && !was_cut;
-        if findings.began {
-            self.recover = next;
+        if is_congestion {
+            if !self.is_cut(first) {
+                (findings.began, self.has_cut, self.recover) = (true, true, next);
+            }
+            self.told_below = next;
+            return Judgement::Congestion;
         }
-        if congested {
-            self.noted = next;
-            LossHandling::Congestion
-        } else {
-            LossHandling::Corruption
+        if losses.is_empty() {
+            return if self.has_cut {
+                Judgement::Congestion // what it may have to take back
+            } else {
+                Judgement::Corruption { is_news: false }
+            };
         }
-    }
-
-    /// The losses just found were corruption: are they the first within a window of data?
-    pub(super) fn notes(&mut self, first: u64, next: u64) -> bool {
-        let is_first = first >= self.noted;
-        if is_first {
-            self.noted = next;
+        let is_news = first >= self.told_below;
+        if is_news {
+            self.told_below = next;
         }
-        is_first
+        Judgement::Corruption { is_news }
     }
 
     /// Nothing was answered after `last_answer`.

@@ -2,6 +2,7 @@
 //! step is one call.
 
 use super::Sender;
+use super::cutting::Judgement;
 use super::rate_reduction::Progress;
 use crate::ack::AckReport;
 use crate::congestion::{Congestion, CongestionEvent};
@@ -213,14 +214,18 @@ impl Sender {
         let (first, next) = (self.board.first(), self.board.next());
         match &mut self.lane.cutting {
             Some(cutting) => {
-                let outstanding = self.board.in_flight_bytes();
                 let losses = &self.board.losses()[told..];
                 let bytes: u64 = losses.iter().map(|lost| lost.bytes).sum();
-                let handling = cutting.judge(first, next, losses, findings);
-                if bytes > 0 && handling == LossHandling::Corruption && cutting.notes(first, next) {
-                    self.tell_controller(now, &CongestionEvent::Corrupted { bytes }, outstanding + bytes);
+                match cutting.judge(first, next, losses, findings) {
+                    Judgement::Congestion => LossHandling::Congestion,
+                    Judgement::Corruption { is_news } => {
+                        if is_news {
+                            let outstanding = self.board.in_flight_bytes() + bytes;
+                            self.tell_controller(now, &CongestionEvent::Corrupted { bytes }, outstanding);
+                        }
+                        LossHandling::Corruption
+                    }
                 }
-                handling
             }
             None => self.parameters.loss_handling,
         }

@@ -2,6 +2,7 @@
 //! round trip of 100 ms, so the retransmission timer begins at 300 ms (RFC 6298 (2.2)).
 
 mod assignment;
+mod causes;
 mod credit;
 mod lanes;
 mod outage;

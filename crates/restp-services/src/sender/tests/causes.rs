@@ -1,0 +1,196 @@
+//! Each loss has the cause that the path shows (ResTP §3.6; `docs/services/adaptation.md`).
+
+use super::*;
+use restp_base::machine::PathAddress;
+use restp_base::observe::{Cause, Loss};
+use std::net::SocketAddr;
+
+/// The path carries `count` segments, one at a time, through a queue of so many ms.
+fn carry(story: &mut Story, count: u64, queue: u64) {
+    for _ in 0..count {
+        story.write(1).send();
+        story.now += ms(100 + queue);
+        let next = story.sender.next_number();
+        story.ack(next);
+    }
+}
+
+/// A path of 100 ms that has carried 20 segments through an empty queue and five through one of 100 ms, these last if it is
+/// `full`. The next segment has the number 26, and it is 3.5 s.
+fn experienced(full: bool) -> Story {
+    let mut setup = Setup::segments().judging(Reordering::Adaptive);
+    setup.recovery = RecoveryChoice::Pipe;
+    let mut story = setup
+        .with(|it| (it.loss_handling, it.pointer_only) = (LossHandling::Adaptive, false))
+        .established();
+    story.at(500);
+    let later = if full { 0 } else { 10 };
+    carry(&mut story, 20 - later, 0);
+    carry(&mut story, 5, 100);
+    carry(&mut story, later, 0);
+    assert_eq!(story.now, at(3500));
+    let events = story.heard().len();
+    assert_eq!(events, 25, "nothing but that they were acknowledged");
+    story
+}
+
+/// Of twelve segments that leave at 3.5 s the first four are lost, because one proves nothing; those after them have waited `queue`
+/// ms.
+fn loses_four(queue: u64) -> Story {
+    let mut story = experienced(queue > 0);
+    story.write(12).send();
+    story.at(3600 + queue).sack(26, 30..33);
+    story
+}
+
+fn cuts(heard: &[Heard]) -> usize {
+    let lost = |heard: &&Heard| matches!(heard.event, CongestionEvent::Lost { .. });
+    heard.iter().filter(lost).count()
+}
+
+fn corruptions(heard: &[Heard]) -> usize {
+    let corrupted = |heard: &&Heard| matches!(heard.event, CongestionEvent::Corrupted { .. });
+    heard.iter().filter(corrupted).count()
+}
+
+#[test]
+fn where_the_queue_is_empty_it_is_corruption_which_leaves_again_and_costs_nothing() {
+    let mut story = loses_four(0);
+    assert_eq!(story.send(), [26, 27, 28, 29]);
+    let heard = story.heard();
+    assert_eq!((cuts(&heard), corruptions(&heard)), (0, 1));
+    assert!(heard.iter().all(|heard| !heard.in_recovery));
+    let lost: Vec<_> = heard
+        .iter()
+        .filter(|heard| heard.event == CongestionEvent::Corrupted { bytes: 4000 })
+        .collect();
+    assert_eq!(lost[0].in_flight_bytes, 9000, "all but the three that arrived");
+}
+
+#[test]
+fn corruption_is_told_once_per_window_of_data() {
+    let mut story = experienced(false);
+    story.write(8).send();
+    story.at(3600).sack(26, 27..30);
+    story.send();
+    story.sack(26, 31..34); // 30 is lost, too
+    assert_eq!(corruptions(&story.heard()), 1);
+    story.send();
+    story.at(3700).ack(34).write(8).send();
+    story.at(3800).sack(34, 35..38);
+    assert_eq!(corruptions(&story.heard()), 1, "the next window");
+}
+
+#[test]
+fn where_the_queue_is_full_it_is_congestion_which_cuts_once_per_window_of_data() {
+    let mut story = loses_four(100);
+    story.send();
+    story.sack(26, 34..37); // 33 is lost, too
+    let heard = story.heard();
+    assert_eq!((cuts(&heard), corruptions(&heard)), (1, 0));
+    assert!(heard.last().unwrap().in_recovery, "until it is repaired");
+    story.send();
+    story.at(3900).ack(38).write(12).send();
+    assert!(!story.heard().last().unwrap().in_recovery);
+    story.at(4100).sack(38, 42..45);
+    assert_eq!(cuts(&story.heard()), 1, "the next window");
+}
+
+#[test]
+fn a_cut_for_what_was_only_late_is_taken_back_and_no_other() {
+    let restored = |queue| {
+        let mut story = loses_four(queue);
+        story.at(3601 + queue).ack(38); // before it could have left again
+        let heard = story.heard();
+        let events: Vec<_> = heard.iter().map(|heard| heard.event).collect();
+        events.contains(&CongestionEvent::Restored)
+    };
+    assert!(restored(100));
+    assert!(!restored(0), "nothing was cut");
+}
+
+#[test]
+fn a_cut_of_an_earlier_episode_is_not_taken_back_for_a_later_one() {
+    let mut story = loses_four(100);
+    story.send();
+    story.at(3900).ack(38);
+    carry(&mut story, 5, 0);
+    story.heard();
+    story.write(12).send();
+    story.now += ms(100);
+    story.sack(43, 47..50);
+    story.now += ms(1);
+    story.ack(55);
+    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    assert!(!events.contains(&CongestionEvent::Restored), "{events:?}");
+}
+
+/// What the sender says of its losses to whoever observes.
+fn observed(story: &mut Story) -> Vec<(u64, Cause)> {
+    let nowhere: SocketAddr = "10.0.0.1:1".parse().unwrap();
+    let path = PathAddress {
+        local: nowhere,
+        remote: nowhere,
+    };
+    let mut losses: Vec<Loss> = Vec::new();
+    story.sender.take_losses(|_| path, &mut losses);
+    losses
+        .iter()
+        .map(|loss| (loss.segment.number, loss.cause))
+        .collect()
+}
+
+#[test]
+fn who_observes_hears_the_cause_of_each() {
+    for (queue, cause) in [(0, Cause::Corruption), (100, Cause::Congestion)] {
+        let mut story = experienced(queue > 0);
+        assert_eq!(observed(&mut story), []);
+        story.write(12).send();
+        story.at(3600 + queue).sack(26, 30..33);
+        assert_eq!(
+            observed(&mut story),
+            [26, 27, 28, 29].map(|number| (number, cause))
+        );
+    }
+}
+
+#[test]
+fn what_left_in_a_silence_met_an_outage_and_the_window_stays() {
+    let mut story = experienced(false);
+    observed(&mut story);
+    story.write(3).send();
+    assert_eq!(story.expire(), TimeoutOutcome::Nothing);
+    assert!(story.sender.is_in_outage());
+    story.send();
+    let answer = story.now + ms(5000);
+    story.now = answer;
+    assert_eq!(story.ack(26).send(), [26, 27, 28]);
+    let outage = [26, 27, 28].map(|number| (number, Cause::Outage));
+    assert_eq!(observed(&mut story), outage);
+    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    assert_eq!(events, [CongestionEvent::Duplicate], "the window is kept");
+    story.now += ms(200);
+    story.ack(29).write(8).send();
+    story.now += ms(100);
+    story.sack(29, 30..33);
+    assert_eq!(observed(&mut story), [(29, Cause::Corruption)], "it is over");
+}
+
+#[test]
+fn a_silence_that_was_a_long_round_trip_is_no_outage() {
+    let mut story = experienced(false);
+    observed(&mut story);
+    story.write(3).send();
+    story.expire();
+    story.send();
+    story.now += ms(50);
+    story.ack(27).send();
+    story.now += ms(1);
+    story.ack(28);
+    assert!(!story.sender.is_in_outage());
+    story.now += ms(300);
+    story.ack(29).write(8).send();
+    story.now += ms(100);
+    story.sack(29, 30..33);
+    assert_eq!(observed(&mut story), [(29, Cause::Corruption)]);
+}
