@@ -37,6 +37,8 @@ const LONG_S: f64 = 2.0;
 
 const TEMPLATE: &str =
     "{prefix:.bold} {wide_bar} {percent:>3} % of {total_bytes}, {bytes_per_sec}, {eta} left {msg}";
+const STEPS: &str = "{prefix:.bold} {wide_bar} {pos}/{len}, {eta} left";
+const THOUSANDTHS: &str = "{prefix:.bold} {wide_bar} {percent:>3} %, {eta} left";
 
 impl Progress {
     /// On standard error.
@@ -55,34 +57,22 @@ impl Progress {
 
     /// A line for `what`, which has `total` bytes.
     pub fn line(&self, what: &str, total: u64) -> Line {
-        let bar = self.lines.add(ProgressBar::new(total));
-        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-            bar.set_style(style);
-        }
-        bar.set_prefix(what.to_owned());
-        Line {
-            bar,
-            lines: self.lines.clone(),
-            paths: Mutex::default(),
-            shown: Once::new(),
-        }
+        self.made(self.lines.add(ProgressBar::new(total)), TEMPLATE, what)
     }
 
     /// A line for `what` that counts steps.
     pub fn steps(&self, what: &str, total: u64) -> Line {
-        let line = self.line(what, total);
-        if let Ok(style) = ProgressStyle::with_template("{prefix:.bold} {wide_bar} {pos}/{len}, {eta} left") {
-            line.bar.set_style(style);
-        }
-        line
+        self.made(self.lines.add(ProgressBar::new(total)), STEPS, what)
     }
 
     /// A line for `what` that counts thousandths of so many runs, and shows itself where they take long.
     pub fn thousandths(&self, what: &str, runs: u64) -> Line {
         let bar = ProgressBar::with_draw_target(Some(1000 * runs), ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{prefix:.bold} {wide_bar} {percent:>3} %, {eta} left")
-        {
+        self.made(bar, THOUSANDTHS, what)
+    }
+
+    fn made(&self, bar: ProgressBar, template: &str, what: &str) -> Line {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_prefix(what.to_owned());
