@@ -1,6 +1,7 @@
 //! Whole scenarios: results against hand calculations, claims, and one seed, one run.
 
 mod acknowledgements;
+mod adaptive;
 mod causes;
 mod claims;
 mod common;

@@ -1,0 +1,122 @@
+//! The default on paths that it knows nothing of: what `docs/services/adaptation.md` promises, on paths of its own.
+
+use crate::common::{runs, with};
+use restp_lab::run::RunResult;
+
+/// 12 Mbit/s over 70 ms; the queue holds a round trip.
+const PATH: &str = r#"
+id = "adaptive"
+duration = "25 s"
+
+[[link]]
+name = "left-{i}"
+count = 2
+between = ["sender-{i}", "west"]
+rate = "1 Gbit/s"
+delay = "0.1 ms"
+
+[[link]]
+name = "wire"
+between = ["west", "east"]
+rate = "12 Mbit/s"
+delay = "35 ms"
+queue = { drop_tail = "70 packets" }
+
+[[flow]]
+name = "one"
+from = "sender-1"
+to = "east"
+transport = "restp:default"
+traffic = { bulk = {} }
+"#;
+
+const OTHER: &str = r#"
+[[flow]]
+name = "other"
+from = "sender-2"
+to = "east"
+transport = "tcp:cubic"
+traffic = { bulk = {} }
+"#;
+
+/// 1400 of 1456 bytes on the wire are payload.
+const MOST: f64 = 12e6 * 1400.0 / 1456.0;
+
+fn run(text: &str, settings: &[(&str, &str)]) -> RunResult {
+    runs(&with(text, settings)).remove(0)
+}
+
+/// Goodput of flow `index` as a share of what the link carries.
+fn share(run: &RunResult, index: usize) -> f64 {
+    run.flows[index].goodput_bps.expect("bulk") / MOST
+}
+
+fn queue_ms(run: &RunResult) -> f64 {
+    let wire = run.links.iter().find(|link| link.name == "wire");
+    wire.expect("the link").queue_mean_ms
+}
+
+#[test]
+fn alone_it_fills_the_path_and_not_the_queue() {
+    for queue in ["8 packets", "70 packets", "1000 packets"] {
+        let queue = format!("{{ drop_tail = \"{queue}\" }}");
+        let run = run(PATH, &[("link.wire.queue", &queue)]);
+        assert!(share(&run, 0) > 0.85, "{queue}: {}", share(&run, 0));
+        assert!(queue_ms(&run) < 7.0, "{queue}: {} ms", queue_ms(&run));
+    }
+}
+
+#[test]
+fn damage_costs_no_more_than_what_is_damaged() {
+    for (loss, least) in [("0.005", 0.85), ("0.02", 0.85), ("0.07", 0.8)] {
+        for seed in ["1", "2", "3"] {
+            let loss = format!("{{ rate = {loss} }}");
+            let run = run(PATH, &[("link.wire.loss", &loss), ("seed", seed)]);
+            assert!(share(&run, 0) > least, "{loss}, seed {seed}: {}", share(&run, 0));
+        }
+    }
+}
+
+#[test]
+fn lateness_costs_nothing() {
+    let late = ("link.wire.reorder", "{ rate = 0.05, delay = \"12 ms\" }");
+    let run = run(PATH, &[late]);
+    assert!(share(&run, 0) > 0.9, "{}", share(&run, 0));
+}
+
+#[test]
+fn after_an_outage_it_goes_on_at_the_rate_it_had() {
+    let outage = ("link.wire.outage", "[[\"10 s..15 s\"]]");
+    let run = run(PATH, &[outage]);
+    assert!(share(&run, 0) > 0.9 * 20.0 / 25.0, "{}", share(&run, 0));
+}
+
+#[test]
+fn beside_a_cubic_flow_it_is_one_more() {
+    let both = [PATH, OTHER].concat();
+    let long = ("duration", "60 s");
+    let beside_cubic = run(&both, &[long, ("flow.one.transport", "tcp:cubic")]);
+    let beside_default = run(&both, &[long]);
+    let (with, without) = (share(&beside_default, 1), share(&beside_cubic, 1));
+    assert!(with > 0.8 * without, "{with} and {without}");
+    assert!(share(&beside_default, 0) > 0.25, "{}", share(&beside_default, 0));
+}
+
+/// Every segment that the simulator lost, by its true cause and by what the sender took it for.
+#[test]
+fn most_losses_are_taken_for_what_they_were() {
+    let damaged = run(PATH, &[("link.wire.loss", "{ rate = 0.02 }")]);
+    let corruption = damaged.flows[0].loss_causes.expect("it tells").corruption;
+    let all = corruption.congestion + corruption.corruption + corruption.outage;
+    assert!(
+        all > 200 && corruption.corruption * 100 > all * 95,
+        "{corruption:?}"
+    );
+    let beside = run(&[PATH, OTHER].concat(), &[("duration", "60 s")]);
+    let congestion = beside.flows[0].loss_causes.expect("it tells").congestion;
+    let all = congestion.congestion + congestion.corruption + congestion.outage;
+    assert!(
+        all > 20 && congestion.congestion * 100 > all * 75,
+        "{congestion:?}"
+    );
+}
