@@ -29,6 +29,8 @@ pub(super) struct Cutting {
     /// What left in this time met an outage.
     outage: Option<RangeInclusive<Time>>,
     silent_since: Option<Time>,
+    /// What the last outage cost leaves again, and is numbered below this.
+    resent_below: u64,
 }
 
 impl Cutting {
@@ -95,12 +97,17 @@ impl Cutting {
         self.silent_since = None;
     }
 
-    /// The silence was an outage, and is over.
-    pub(super) fn on_outage_end(&mut self, now: Time, known: &RttEstimator) {
-        if let Some(since) = self.silent_since.take() {
-            let began = before(since, known.smoothed().unwrap_or_default());
-            self.outage = Some(began..=now);
-        }
+    /// The silence was an outage, and is over, while numbers from `first` to below `next` are outstanding. True when it began
+    /// before what the last one cost had arrived: then it is the window that silences the path.
+    pub(super) fn on_outage_end(&mut self, now: Time, first: u64, next: u64, known: &RttEstimator) -> bool {
+        let Some(since) = self.silent_since.take() else {
+            return false;
+        };
+        let began = before(since, known.smoothed().unwrap_or_default());
+        self.outage = Some(began..=now);
+        let is_congestion = first < self.resent_below;
+        self.resent_below = next;
+        is_congestion
     }
 
     /// What the loss of a segment that left at `sent_at` is taken for.

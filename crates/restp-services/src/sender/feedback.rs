@@ -148,8 +148,14 @@ impl Sender {
             None => {}
         }
         let mut reaction = self.handling(now, 0, &mut findings).reaction(Finding::Feedback);
-        if self.parameters.repairs_cost && reaction.reduce_window {
-            reaction.reduce_window = self.reacts_to_coded(now, peer.repaired, &findings, outstanding);
+        if self.parameters.repairs_cost
+            && self
+                .parameters
+                .loss_handling
+                .reaction(Finding::Feedback)
+                .reduce_window
+        {
+            reaction.reduce_window &= self.reacts_to_coded(now, peer.repaired, &findings, outstanding);
         }
         let load = self.load(self.board.in_flight_bytes());
         self.lane.on_losses(now, self.board.losses(), reaction, load);
@@ -165,13 +171,13 @@ impl Sender {
     }
 
     /// Where encoded packets may repair what is lost, the window is cut whether they do or not. `repaired`: what they did so
-    /// far. False: the loss episode that begins has been answered.
+    /// far: nobody knows when that had left, so its cause is not asked. False: the loss episode that begins has been answered.
     fn reacts_to_coded(&mut self, now: Time, repaired: u8, findings: &Findings, outstanding: u64) -> bool {
         let found = self.lane.repaired_losses.reacts(&self.board, repaired);
         if findings.began {
             return found || self.lane.repaired_losses.answers(&self.board);
         }
-        if found && !self.lane.recovery.is_active() {
+        if found && !self.is_repairing() {
             self.react_to_hidden(now, outstanding);
         }
         true
@@ -330,10 +336,14 @@ impl Sender {
     }
 
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
-    /// it was, then new data follows (OP-51).
+    /// it was, then new data follows (OP-51). Silence after every such repeat would be congestion.
     fn resume(&mut self, now: Time) {
-        if let Some(cutting) = &mut self.lane.cutting {
-            cutting.on_outage_end(now, &self.lane.rtt);
+        let (first, next) = (self.board.first(), self.board.next());
+        if let Some(cutting) = &mut self.lane.cutting
+            && cutting.on_outage_end(now, first, next, &self.lane.rtt)
+        {
+            let outstanding = self.board.in_flight_bytes();
+            self.tell_controller(now, &CongestionEvent::Timeout { repeated: false }, outstanding);
         }
         self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
         if !self.board.is_quiet() || self.board.lost() > 0 {
@@ -347,8 +357,9 @@ impl Sender {
         if !self.lane.marks.reacts(self.board.first(), self.board.next()) {
             return;
         }
-        let reaction = self.parameters.loss_handling.reaction(Finding::Mark);
-        if reaction.reduce_window && !self.lane.recovery.is_active() {
+        let handling = self.parameters.loss_handling;
+        let was_cut = self.is_repairing() && handling.reaction(Finding::Feedback).reduce_window;
+        if handling.reaction(Finding::Mark).reduce_window && !was_cut {
             let bytes = u64::from(self.parameters.segment_bytes);
             self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
         }

@@ -397,10 +397,15 @@ impl Sender {
             segment_bytes: u64::from(self.lane.mtu.segment_bytes()),
             in_flight_bytes,
             application_limited: self.lane.gate.is_unused(),
-            in_recovery: match &self.lane.cutting {
-                Some(cutting) => cutting.is_cut(self.board.first()),
-                None => self.lane.recovery.is_active(),
-            },
+            in_recovery: self.is_repairing(),
+        }
+    }
+
+    /// Are losses repaired that were answered as the composition says? Where causes are inferred, those that cut the window.
+    fn is_repairing(&self) -> bool {
+        match &self.lane.cutting {
+            Some(cutting) => cutting.is_cut(self.board.first()),
+            None => self.lane.recovery.is_active(),
         }
     }
 

@@ -194,3 +194,87 @@ fn a_silence_that_was_a_long_round_trip_is_no_outage() {
     story.sack(29, 30..33);
     assert_eq!(observed(&mut story), [(29, Cause::Corruption)]);
 }
+
+fn adaptive() -> Setup {
+    Setup::segments().with(|it| it.loss_handling = LossHandling::Adaptive)
+}
+
+fn is_timeout(heard: &Heard) -> bool {
+    heard.event == CongestionEvent::Timeout { repeated: false }
+}
+
+/// Three segments are out, nothing comes back for a timeout, and then an answer says that all of them are missing.
+fn after_an_outage() -> Story {
+    let mut story = adaptive().established();
+    story.write(3).send();
+    story.expire();
+    story.send();
+    assert_eq!(story.at(400).ack(1).send(), [1, 2, 3]);
+    assert!(!story.heard().iter().any(is_timeout), "the window is kept");
+    story
+}
+
+/// Silence once more, and its end: does the window shrink as by a timeout?
+fn is_cut_by_silence(story: &mut Story, pointer: u64) -> bool {
+    story.expire();
+    story.send();
+    story.now += ms(100);
+    story.ack(pointer);
+    assert!(!story.sender.is_in_outage());
+    story.heard().iter().any(is_timeout)
+}
+
+#[test]
+fn silence_before_what_an_outage_cost_has_arrived_is_congestion() {
+    let mut story = after_an_outage();
+    assert!(is_cut_by_silence(&mut story, 1));
+    assert!(is_cut_by_silence(&mut story, 1), "each time");
+}
+
+#[test]
+fn a_second_outage_after_the_first_was_repaired_keeps_the_window() {
+    let mut story = after_an_outage();
+    story.at(500).ack(4);
+    story.heard();
+    story.write(3).send();
+    assert!(!is_cut_by_silence(&mut story, 4));
+}
+
+/// Cuts for a mark that comes while a hole below three arrivals is repaired.
+fn marks_heard_in_repair(handling: LossHandling) -> usize {
+    let setup = Setup::segments().with(|it| it.loss_handling = handling);
+    let mut story = setup.established();
+    story.write(8).send();
+    for _ in 0..4 {
+        story.ack(2);
+    }
+    story
+        .hear(&AckReport::pointer(2), |peer| peer.echoes_mark = true)
+        .unwrap();
+    let heard = story.heard().into_iter();
+    heard
+        .filter(|heard| matches!(heard.event, CongestionEvent::Marked { .. }))
+        .count()
+}
+
+#[test]
+fn a_mark_counts_while_losses_are_repaired_that_cut_nothing() {
+    assert_eq!(marks_heard_in_repair(LossHandling::Adaptive), 1);
+    assert_eq!(marks_heard_in_repair(LossHandling::Corruption), 1);
+    assert_eq!(marks_heard_in_repair(LossHandling::Congestion), 0, "the loss has");
+}
+
+#[test]
+fn what_is_rebuilt_costs_of_the_window_where_causes_are_inferred_too() {
+    let mut story = adaptive().with(|it| it.repairs_cost = true).established();
+    story.write(8).send();
+    for pointer in [2, 3] {
+        let report = AckReport::pointer(pointer);
+        story
+            .hear(&report, |peer| peer.repaired = pointer as u8 - 1)
+            .unwrap();
+    }
+    let heard = story.heard().into_iter();
+    let cuts = heard.filter(|heard| matches!(heard.event, CongestionEvent::Lost { .. }));
+    assert_eq!(cuts.count(), 1, "once per window of data");
+}
