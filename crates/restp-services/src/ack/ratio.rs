@@ -22,9 +22,10 @@ impl AckRatio {
     /// As the receiver's schedule says.
     pub const SCHEDULE: AckRatio = AckRatio(0);
 
-    /// For so many segments in flight. Below 32 the schedule counts: small windows need every acknowledgement to grow.
-    pub fn of_flight(segments: u64) -> Self {
-        AckRatio(LARGEST_ASKED).at_most(segments / LEAST_PER_FLIGHT)
+    /// For so many segments in flight, answered by `answers` acknowledgements at least. Below four segments for each the schedule
+    /// counts: small windows need every acknowledgement to grow.
+    pub fn of_flight(segments: u64, answers: u64) -> Self {
+        AckRatio(LARGEST_ASKED).at_most(segments / answers.max(LEAST_PER_FLIGHT))
     }
 
     /// The same, or one of at most so many segments per acknowledgement.
@@ -56,13 +57,13 @@ mod tests {
     #[test]
     fn a_flight_is_answered_by_eight_to_sixteen_acknowledgements_and_a_small_one_by_the_schedule() {
         for segments in 0..32 {
-            assert_eq!(AckRatio::of_flight(segments), AckRatio::SCHEDULE);
+            assert_eq!(AckRatio::of_flight(segments, 0), AckRatio::SCHEDULE);
         }
         for segments in 32..1024 {
-            let answers = segments / u64::from(AckRatio::of_flight(segments).segments());
+            let answers = segments / u64::from(AckRatio::of_flight(segments, 0).segments());
             assert!((8..16).contains(&answers), "{segments}: {answers}");
         }
-        assert_eq!(AckRatio::of_flight(u64::MAX).segments(), 64);
+        assert_eq!(AckRatio::of_flight(u64::MAX, 0).segments(), 64);
     }
 
     #[test]

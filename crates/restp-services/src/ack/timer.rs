@@ -200,7 +200,7 @@ mod tests {
             ..PositiveParameters::default()
         });
         let mut timer = AckTimer::new(schedule, None);
-        timer.on_ratio(AckRatio::of_flight(64));
+        timer.on_ratio(AckRatio::of_flight(64, 0));
         timer
     }
     /// Acknowledgements that leave while a packet every millisecond is told to `timer`.
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn who_does_not_thin_does_not_heed_what_is_asked() {
         let mut timer = positive();
-        timer.on_ratio(AckRatio::of_flight(64));
+        timer.on_ratio(AckRatio::of_flight(64, 0));
         assert_eq!(
             left(&mut timer, 64, |timer, ms| timer.on_in_order(at(ms), RTT)),
             32

@@ -146,6 +146,12 @@ macro_rules! algorithms {
                     Controller::Custom(inner) => inner.pacing(),
                 }
             }
+            fn answers(&self) -> u64 {
+                match self {
+                    $(Controller::$variant(inner) => inner.answers(),)+
+                    Controller::Custom(inner) => inner.answers(),
+                }
+            }
             fn snapshot(&self) -> CongestionSnapshot {
                 match self {
                     $(Controller::$variant(inner) => inner.snapshot(),)+

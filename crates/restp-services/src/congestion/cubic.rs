@@ -86,14 +86,19 @@ impl Cubic {
         }
     }
 
-    /// A controller in congestion avoidance with a window of `bytes`, at the plateau of its curve.
-    pub(super) fn at(bytes: u64, segment: u64, view: &PathView<'_>) -> Self {
+    /// A controller with a window of `bytes`: below the `threshold` in slow start, else at the plateau of its curve.
+    pub(super) fn at(bytes: u64, threshold: u64, segment: u64, view: &PathView<'_>) -> Self {
         let mut cubic = Cubic::new(&CubicParams::default().sparing_marks(), segment);
         let window = &mut cubic.state.window;
-        (window.bytes, window.threshold) = (bytes, bytes);
+        (window.bytes, window.threshold) = (bytes, threshold);
         window.settle(view);
         cubic.clock = view.now;
         cubic
+    }
+
+    /// The window has not been in use until now.
+    pub(super) fn resume(&mut self, view: &PathView<'_>) {
+        self.skip(view.now);
     }
 
     fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {

@@ -137,6 +137,10 @@ pub trait Congestion: fmt::Debug {
     fn window_bytes(&self) -> u64;
     /// The rate to spread segments at, or `None` to send them as the window opens.
     fn pacing(&self) -> Option<Rate>;
+    /// Acknowledgements per flight that it wants at least, where they may thin out (RFC 5690).
+    fn answers(&self) -> u64 {
+        0
+    }
     /// The inner state for eyes; nothing may be steered by it.
     fn snapshot(&self) -> CongestionSnapshot;
 }

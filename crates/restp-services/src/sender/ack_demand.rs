@@ -29,10 +29,10 @@ impl AckDemand {
         }
     }
 
-    /// What is asked for while so many segments are in flight.
-    pub(super) fn ratio(&mut self, in_flight: u64) -> AckRatio {
+    /// What is asked for while so many segments are in flight, and the controller wants so many `answers` for them.
+    pub(super) fn ratio(&mut self, in_flight: u64, answers: u64) -> AckRatio {
         let bearable = in_flight / LEAST_ARRIVING * SMOOTHING / self.one_in.max(SMOOTHING);
-        self.asked = AckRatio::of_flight(in_flight).at_most(bearable);
+        self.asked = AckRatio::of_flight(in_flight, answers).at_most(bearable);
         self.asked
     }
 }
@@ -44,10 +44,10 @@ mod tests {
     /// What is asked for in the end, where one acknowledgement in `one_in` arrives.
     fn settled(in_flight: u64, one_in: u64) -> u32 {
         let mut demand = AckDemand::default();
-        let mut ratio = demand.ratio(in_flight);
+        let mut ratio = demand.ratio(in_flight, 0);
         for _ in 0..200 {
             demand.on_report(u64::from(ratio.segments().max(2)) * one_in);
-            ratio = demand.ratio(in_flight);
+            ratio = demand.ratio(in_flight, 0);
         }
         ratio.segments()
     }
@@ -65,16 +65,16 @@ mod tests {
     fn reports_without_news_say_nothing() {
         let mut demand = AckDemand::default();
         demand.on_report(0);
-        assert_eq!(demand.ratio(128).segments(), 16);
+        assert_eq!(demand.ratio(128, 0).segments(), 16);
         demand.on_report(16);
         (0..100).for_each(|_| demand.on_report(0));
-        assert_eq!(demand.ratio(128).segments(), 16);
+        assert_eq!(demand.ratio(128, 0).segments(), 16);
     }
 
     #[test]
     fn no_report_is_too_large() {
         let mut demand = AckDemand::default();
         demand.on_report(u64::from(u32::MAX));
-        assert_eq!(demand.ratio(u64::from(u32::MAX)).segments(), 1);
+        assert_eq!(demand.ratio(u64::from(u32::MAX), 0).segments(), 1);
     }
 }

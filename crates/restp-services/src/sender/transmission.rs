@@ -68,7 +68,8 @@ impl Sender {
     fn ack_ratio(&mut self) -> AckRatio {
         let more_follows = !self.queue.is_empty() || self.lane.gate.has_backlog();
         if self.parameters.thins_acks && more_follows {
-            self.lane.ack_demand.ratio(self.board.in_flight())
+            let answers = self.lane.controller.answers();
+            self.lane.ack_demand.ratio(self.board.in_flight(), answers)
         } else {
             AckRatio::SCHEDULE
         }

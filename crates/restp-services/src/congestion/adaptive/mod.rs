@@ -6,6 +6,7 @@
 
 mod alone;
 mod neighbours;
+mod rival;
 #[cfg(test)]
 mod tests;
 mod trips;
@@ -19,9 +20,10 @@ use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use alone::{Alone, Held};
-use neighbours::Neighbours;
+use neighbours::{Neighbours, Pace};
 use restp_base::time::Duration;
 use restp_base::units::Rate;
+use rival::Damage;
 use trips::Trips;
 
 /// Parameters of [`Adaptive`]: none.
@@ -43,6 +45,11 @@ const HELD_BACK_SEGMENTS: u64 = 2;
 const HELD_BACK_DIVISOR: u64 = 8;
 /// Rounds after Startup in which losses are of what it had sent.
 const AFTERMATH_ROUNDS: u64 = 3;
+/// Acknowledgements per flight beside somebody else: what fewer release at a time finds a full queue more often than a segment of
+/// a flow that has one acknowledgement for two.
+const CLOCKED_ANSWERS: u64 = 32;
+/// Rounds in a row without a queue that show that nobody fills it.
+const CLEAR_ROUNDS: u32 = 10;
 /// How long the most delivered is remembered, at least.
 const MOST_LIFE: Duration = Duration::from_secs(10);
 
@@ -83,12 +90,17 @@ pub struct Adaptive {
     pipe: FullPipe,
     alone: Alone,
     neighbours: Neighbours,
+    damage: Damage,
     /// Boxed, because a controller is stored where all others are smaller.
     cubic: Box<Cubic>,
     /// Mode and window before the last reduction.
     before: Option<(Mode, u64)>,
     /// Until this round losses are of what Startup had sent.
     aftermath: u64,
+    /// Rounds in a row that ended with nearly nothing in the queue.
+    clear: u32,
+    /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
+    has_met_congestion: bool,
     smoothed_rtt: Option<Duration>,
 }
 
@@ -108,10 +120,13 @@ impl Adaptive {
             pipe: FullPipe::default(),
             alone: Alone::default(),
             neighbours: Neighbours::default(),
+            damage: Damage::default(),
             cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
             aftermath: 0,
             smoothed_rtt: None,
+            clear: 0,
+            has_met_congestion: false,
         }
     }
 
@@ -126,11 +141,34 @@ impl Adaptive {
         Some(held.min(LARGEST_WINDOW) + HELD_BACK_SEGMENTS * self.segment)
     }
 
+    /// The largest window that this path has held of late, in segments.
+    fn whole(&self) -> u64 {
+        let most = self
+            .most
+            .get()
+            .and_then(|most| self.held_at(Rate::from_bps(most)));
+        most.unwrap_or(self.window) / self.segment
+    }
+
+    /// Damage keeps every loss-based flow far below what this path holds, and no queue has been seen of late that many of them might
+    /// fill together: who gives way here gives to nobody.
+    fn starves_others(&self, rtt: Duration) -> bool {
+        self.clear >= CLEAR_ROUNDS && self.damage.starves(self.whole(), rtt)
+    }
+
+    fn pace(&self, rtt: Duration) -> Pace {
+        Pace {
+            rtt,
+            period: rival::period(self.whole(), rtt),
+        }
+    }
+
     fn on_acked(&mut self, bytes: u64, rtt: Option<Duration>, rate: Option<RateSample>, view: &PathView<'_>) {
         if let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero()) {
             self.trips.on_sample(view.now, rtt, view.smoothed_rtt);
         }
         self.batch.update(bytes);
+        self.damage.on_delivered(bytes / self.segment);
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
@@ -186,6 +224,11 @@ impl Adaptive {
             empty: most.transmission_time(QUEUED_SEGMENTS * self.segment),
             shortest,
         };
+        self.clear = if round.queue > round.empty {
+            0
+        } else {
+            self.clear + 1
+        };
         match self.mode {
             Mode::Startup => {
                 self.pipe
@@ -202,9 +245,13 @@ impl Adaptive {
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
         let standing = round.shortest + round.queue;
-        let is_met = self
-            .neighbours
-            .on_round(view.now, self.window, round.queue, round.empty, standing);
+        let is_met = self.neighbours.on_round(
+            view.now,
+            self.window,
+            round.queue,
+            round.empty,
+            self.pace(standing),
+        );
         if !self.neighbours.is_deciding() {
             let step = QUEUED_SEGMENTS * self.segment / 2;
             self.window = self
@@ -212,15 +259,23 @@ impl Adaptive {
                 .on_round(self.window, round.held, round.queue, round.target, step);
         }
         let nearly_empty = round.shortest + round.empty;
-        if self.neighbours.on_trial_round(view.now, standing, nearly_empty) || is_met {
+        if self
+            .neighbours
+            .on_trial_round(view.now, standing, nearly_empty, self.pace(standing))
+            || is_met
+        {
             self.compete(view);
         }
     }
 
     fn on_round_competing(&mut self, round: &Round, view: &PathView<'_>) {
+        if self.starves_others(round.shortest) {
+            self.settle(self.window);
+            return;
+        }
         if self.neighbours.is_trial_due(view.now, round.queue <= round.empty) {
             self.neighbours
-                .begin_trial(self.window, round.shortest + round.queue);
+                .begin_trial(view.now, round.shortest + round.queue);
             self.settle(self.window / 10 * 7);
         }
     }
@@ -253,12 +308,18 @@ impl Adaptive {
         self.window = self.bounded(held.min(self.window));
     }
 
-    /// Somebody else fills the queue: one CUBIC flow, from the window that this one had before it gave way.
+    /// Somebody else fills the queue: this one goes on as the CUBIC flow that it was before it gave way, or begins as one.
     fn compete(&mut self, view: &PathView<'_>) {
-        let window = self.neighbours.window_before().max(self.window);
-        *self.cubic = Cubic::at(window, self.segment, view);
+        match self.neighbours.on_found() {
+            None => self.cubic.resume(view),
+            Some(largest) => {
+                let window = largest.max(self.window);
+                let threshold = if self.has_met_congestion { window } else { u64::MAX };
+                *self.cubic = Cubic::at(window, threshold, self.segment, view);
+            }
+        }
         self.mode = Mode::Competing;
-        self.window = window;
+        self.window = self.cubic.window_bytes();
     }
 
     /// Congestion has cost segments, or a mark says so.
@@ -271,8 +332,10 @@ impl Adaptive {
             }
             Mode::Alone if self.rounds.count < self.aftermath => {}
             Mode::Alone => {
+                self.has_met_congestion = true;
                 let rtt = self.smoothed_rtt.unwrap_or_default();
-                if self.neighbours.on_congestion_alone(view.now, rtt) {
+                let pace = self.pace(rtt);
+                if !self.starves_others(rtt) && self.neighbours.on_congestion_alone(view.now, pace) {
                     self.compete(view);
                     self.ask_cubic(event, view);
                 } else {
@@ -305,6 +368,7 @@ impl Congestion for Adaptive {
                 self.ask_cubic(event, view);
             }
             CongestionEvent::Corrupted { bytes } => {
+                self.damage.on_lost();
                 if self.mode == Mode::Competing {
                     self.before = Some((self.mode, self.window));
                     self.ask_cubic(&CongestionEvent::Lost { bytes }, view);
@@ -348,6 +412,12 @@ impl Congestion for Adaptive {
             Mode::Startup | Mode::Competing => self
                 .smoothed_rtt
                 .map(|rtt| window_over_rtt(self.window, rtt, self.mode == Mode::Startup)),
+        }
+    }
+    fn answers(&self) -> u64 {
+        match self.mode {
+            Mode::Competing => CLOCKED_ANSWERS,
+            Mode::Startup | Mode::Alone => 0,
         }
     }
     fn snapshot(&self) -> CongestionSnapshot {

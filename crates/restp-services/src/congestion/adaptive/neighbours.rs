@@ -20,6 +20,16 @@ const AGAIN_ROUNDS: u64 = 50;
 /// Rounds of competing without a queue after which nobody fills it.
 const CLEAR_ROUNDS: u32 = 10;
 
+/// What happened so many periods of a neighbour apart has nothing to do with each other.
+const PERIODS: u64 = 2;
+
+/// How fast things happen on a path: a round trip, and the time between two losses of one loss-based flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub rtt: Duration,
+    pub period: Duration,
+}
+
 /// What is known of neighbours.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Neighbours {
@@ -40,22 +50,15 @@ pub(super) struct Neighbours {
 /// This flow, which competed, gives way to see what becomes of the queue.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    window: u64,
     standing: Duration,
     rounds: u32,
+    since: Time,
 }
 
 impl Neighbours {
     /// A round with a `window` of so many bytes has ended with this `queue`; no longer than `empty`, it is nearly so. True when somebody
     /// else fills it.
-    pub fn on_round(
-        &mut self,
-        now: Time,
-        window: u64,
-        queue: Duration,
-        empty: Duration,
-        rtt: Duration,
-    ) -> bool {
+    pub fn on_round(&mut self, now: Time, window: u64, queue: Duration, empty: Duration, pace: Pace) -> bool {
         if queue <= empty {
             (self.busy, self.window) = (0, 0);
             return false;
@@ -64,14 +67,14 @@ impl Neighbours {
         self.window = self.window.max(window);
         let found = self.busy >= BUSY_ROUNDS;
         if found {
-            self.on_neighbour(now, rtt);
+            self.on_neighbour(now, pace);
         }
         found
     }
 
     /// A round of a trial has passed, and round trips take `standing` now; `empty`: with nearly nothing in the queue. True when the
     /// neighbour is still there.
-    pub fn on_trial_round(&mut self, now: Time, standing: Duration, empty: Duration) -> bool {
+    pub fn on_trial_round(&mut self, now: Time, standing: Duration, empty: Duration, pace: Pace) -> bool {
         let Some(trial) = &mut self.trial else {
             return false;
         };
@@ -79,8 +82,8 @@ impl Neighbours {
         let is_met =
             trial.rounds == TRIAL_ROUNDS && standing > empty.max(trial.standing.scaled(ALONE.0, ALONE.1));
         if is_met {
-            self.on_neighbour(now, standing);
-        } else if trial.rounds >= PROBATION {
+            self.on_neighbour(now, pace);
+        } else if trial.rounds >= PROBATION && now.since(trial.since) >= pace.period {
             (self.trial, self.failures) = (None, 0);
         }
         is_met
@@ -92,22 +95,24 @@ impl Neighbours {
     }
 
     /// Somebody is there, on a path with this round trip: the next trial follows later if he was there in the last one, too.
-    fn on_neighbour(&mut self, now: Time, rtt: Duration) {
+    fn on_neighbour(&mut self, now: Time, pace: Pace) {
         self.failures += u32::from(self.trial.is_some());
         let doublings = self.failures.min(MOST_DOUBLINGS);
-        self.trial_at = now + (rtt * (FIRST_TRIAL << doublings)).min(LONGEST_TRIAL);
+        let first = (pace.rtt * FIRST_TRIAL).max(pace.period * PERIODS);
+        self.trial_at = now + (first * (1 << doublings)).min(LONGEST_TRIAL);
     }
 
     /// Segments were lost by congestion although this flow keeps the queue short. Once is no neighbour; True when that has happened not
     /// long ago, or during a trial.
-    pub fn on_congestion_alone(&mut self, now: Time, rtt: Duration) -> bool {
-        let again = self.lost_at.is_some_and(|at| now.since(at) < rtt * AGAIN_ROUNDS);
+    pub fn on_congestion_alone(&mut self, now: Time, pace: Pace) -> bool {
+        let apart = (pace.rtt * AGAIN_ROUNDS).max(pace.period * PERIODS);
+        let again = self.lost_at.is_some_and(|at| now.since(at) < apart);
         self.lost_at = Some(now);
         if self.trial.is_none() && !again {
             return false;
         }
         self.on_congestion_competing();
-        self.on_neighbour(now, rtt);
+        self.on_neighbour(now, pace);
         true
     }
 
@@ -122,21 +127,22 @@ impl Neighbours {
         now >= self.trial_at || (self.clear >= CLEAR_ROUNDS && !self.is_contested)
     }
 
-    /// This flow takes three tenths of its `window` of so many bytes away, while round trips take `standing`.
-    pub fn begin_trial(&mut self, window: u64, standing: Duration) {
+    /// This flow takes three tenths of its window away, while round trips take `standing`.
+    pub fn begin_trial(&mut self, now: Time, standing: Duration) {
         (self.clear, self.is_contested) = (0, false);
         self.trial = Some(Trial {
-            window,
             standing,
             rounds: 0,
+            since: now,
         });
     }
 
-    /// The window that this flow had before it gave way, in bytes; 0 where it did not.
-    pub fn window_before(&mut self) -> u64 {
-        let trial = self.trial.take().map_or(0, |trial| trial.window);
+    /// The neighbour is there, and no trial is on from now on. None where one was; else the largest window in bytes of the rounds in
+    /// which the queue was never nearly empty.
+    pub fn on_found(&mut self) -> Option<u64> {
+        let largest = std::mem::take(&mut self.window);
         self.busy = 0;
-        trial.max(std::mem::take(&mut self.window))
+        self.trial.take().is_none().then_some(largest)
     }
 }
 
@@ -146,6 +152,11 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
     const EMPTY: Duration = Duration::from_millis(5);
+    /// A neighbour that loses every two seconds.
+    const PACE: Pace = Pace {
+        rtt: RTT,
+        period: Duration::from_secs(2),
+    };
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Duration::from_millis(millis)
@@ -157,15 +168,15 @@ mod tests {
     /// Rounds with this queue until a neighbour is found, of `rounds` at most.
     fn found_after(neighbours: &mut Neighbours, rounds: u32, queue: u64) -> Option<u32> {
         (1..=rounds)
-            .find(|round| neighbours.on_round(at(0), 1_000 * u64::from(*round), ms(queue), EMPTY, RTT))
+            .find(|round| neighbours.on_round(at(0), 1_000 * u64::from(*round), ms(queue), EMPTY, PACE))
     }
 
     #[test]
     fn a_queue_that_is_never_nearly_empty_is_somebody_elses() {
         let mut neighbours = Neighbours::default();
         assert_eq!(found_after(&mut neighbours, 20, 6), Some(BUSY_ROUNDS));
-        assert_eq!(neighbours.window_before(), 8_000, "the largest of these rounds");
-        assert_eq!(neighbours.window_before(), 0);
+        assert_eq!(neighbours.on_found(), Some(8_000), "the largest of these rounds");
+        assert_eq!(neighbours.on_found(), Some(0));
         assert_eq!(found_after(&mut neighbours, 7, 6), None);
         assert_eq!(found_after(&mut neighbours, 1, 5), None);
         assert_eq!(found_after(&mut neighbours, 7, 6), None, "counted anew");
@@ -173,10 +184,10 @@ mod tests {
 
     /// What a trial finds where round trips took 200 ms before it and `standing` after.
     fn trial(neighbours: &mut Neighbours, standing: u64) -> bool {
-        neighbours.begin_trial(9_000, ms(200));
+        neighbours.begin_trial(at(0), ms(200));
         let rounds = (0..TRIAL_ROUNDS).map(|_| {
             assert!(neighbours.is_deciding());
-            neighbours.on_trial_round(at(0), ms(standing), RTT + EMPTY)
+            neighbours.on_trial_round(at(0), ms(standing), RTT + EMPTY, PACE)
         });
         let rounds: Vec<_> = rounds.collect();
         assert!(!neighbours.is_deciding());
@@ -187,10 +198,16 @@ mod tests {
     fn round_trips_that_follow_the_window_mean_that_nobody_is_there() {
         let mut neighbours = Neighbours::default();
         assert!(!trial(&mut neighbours, 155), "three tenths of 200 ms less");
-        assert!(!(0..PROBATION).any(|_| neighbours.on_trial_round(at(0), ms(155), RTT)));
-        assert_eq!(neighbours.window_before(), 0, "the trial is over");
+        assert!(!(0..PROBATION).any(|_| neighbours.on_trial_round(at(1_999), ms(155), RTT, PACE)));
+        assert!(neighbours.trial.is_some(), "he may lose only now");
+        assert!(!neighbours.on_trial_round(at(2_000), ms(155), RTT, PACE));
+        assert_eq!(neighbours.on_found(), Some(0), "the trial is over");
         assert!(trial(&mut neighbours, 156));
-        assert_eq!(neighbours.window_before(), 9_000);
+        assert_eq!(
+            neighbours.on_found(),
+            None,
+            "this flow goes on as before the trial"
+        );
     }
 
     #[test]
@@ -198,16 +215,17 @@ mod tests {
         let mut neighbours = Neighbours::default();
         assert!(neighbours.is_trial_due(at(0), false));
         let mut fails = |wait, is_met: &dyn Fn(&mut Neighbours) -> bool| {
-            neighbours.begin_trial(9_000, ms(100));
+            neighbours.begin_trial(at(0), ms(100));
             assert!(is_met(&mut neighbours));
-            neighbours.window_before();
+            neighbours.on_found();
             assert!(!neighbours.is_trial_due(at(wait - 1), false), "before {wait}");
             assert!(neighbours.is_trial_due(at(wait), false), "at {wait}");
         };
-        let standing = |n: &mut Neighbours| (0..TRIAL_ROUNDS).any(|_| n.on_trial_round(at(0), RTT, EMPTY));
-        fails(6_000, &standing);
-        fails(12_000, &|n| found_after(n, BUSY_ROUNDS, 6).is_some());
-        fails(24_000, &|n| n.on_congestion_alone(at(0), RTT));
+        let standing =
+            |n: &mut Neighbours| (0..TRIAL_ROUNDS).any(|_| n.on_trial_round(at(0), RTT, EMPTY, PACE));
+        fails(8_000, &standing);
+        fails(16_000, &|n| found_after(n, BUSY_ROUNDS, 6).is_some());
+        fails(32_000, &|n| n.on_congestion_alone(at(0), PACE));
         fails(32_000, &standing);
         fails(32_000, &standing);
     }
@@ -229,13 +247,29 @@ mod tests {
     #[test]
     fn one_loss_by_congestion_is_no_neighbour_and_a_second_soon_after_is() {
         let mut neighbours = Neighbours::default();
-        assert!(!neighbours.on_congestion_alone(at(0), RTT));
-        assert!(!neighbours.on_congestion_alone(at(5_000), RTT));
-        assert!(neighbours.on_congestion_alone(at(9_999), RTT));
-        neighbours.begin_trial(9_000, ms(100));
+        assert!(!neighbours.on_congestion_alone(at(0), PACE));
+        assert!(!neighbours.on_congestion_alone(at(5_000), PACE));
+        assert!(neighbours.on_congestion_alone(at(9_999), PACE));
+        neighbours.begin_trial(at(0), ms(100));
         assert!(
-            neighbours.on_congestion_alone(at(100_000), RTT),
+            neighbours.on_congestion_alone(at(100_000), PACE),
             "a trial allows none"
         );
+    }
+
+    #[test]
+    fn what_a_neighbour_does_seldom_is_waited_for() {
+        let slow = Pace {
+            rtt: RTT,
+            period: Duration::from_secs(9),
+        };
+        let mut neighbours = Neighbours::default();
+        assert!(!neighbours.on_congestion_alone(at(0), slow));
+        assert!(
+            neighbours.on_congestion_alone(at(17_999), slow),
+            "two of his periods"
+        );
+        assert!(!neighbours.is_trial_due(at(35_998), false));
+        assert!(neighbours.is_trial_due(at(35_999), false));
     }
 }

@@ -35,11 +35,23 @@ impl Life {
         life
     }
 
+    /// Others have come, and are found.
+    fn found(mut self) -> Self {
+        self.others = 2 * HOLDS;
+        for _ in 0..20 {
+            if self.control.mode == Mode::Competing {
+                return self;
+            }
+            self.round();
+        }
+        panic!("not found");
+    }
+
+    /// Out of slow start.
     fn competing() -> Self {
-        let mut life = Life::alone();
-        life.others = 2 * HOLDS;
-        (0..20).for_each(|_| life.round());
-        assert_eq!(life.control.mode, Mode::Competing);
+        let mut life = Life::alone().found();
+        life.round();
+        life.lose();
         life
     }
 
@@ -137,12 +149,48 @@ fn a_queue_of_others_makes_it_one_cubic_flow_with_the_window_it_had() {
 }
 
 #[test]
+fn it_begins_in_slow_start_as_a_new_cubic_flow_unless_congestion_has_ended_that() {
+    let grown = |mut life: Life| {
+        let before = life.control.window;
+        life.round();
+        life.control.window - before
+    };
+    assert!(grown(Life::alone().found()) > 20 * SEGMENT);
+    let mut met = Life::alone();
+    met.lose();
+    assert!(grown(met.found()) < 5 * SEGMENT);
+}
+
+#[test]
+fn who_would_give_way_to_nobody_does_not() {
+    let corrupted = CongestionEvent::Corrupted { bytes: SEGMENT };
+    for (clear, mode) in [(CLEAR_ROUNDS - 1, Mode::Competing), (CLEAR_ROUNDS, Mode::Alone)] {
+        let mut life = Life::alone();
+        for _ in 0..40 {
+            life.round();
+            life.tell(&corrupted);
+        }
+        for _ in 0..2 {
+            life.control.clear = clear;
+            life.lose();
+        }
+        assert_eq!(life.control.mode, mode);
+    }
+}
+
+#[test]
+fn beside_others_more_acknowledgements_are_wanted() {
+    assert_eq!(Life::alone().control.answers(), 0);
+    assert_eq!(Life::competing().control.answers(), 32);
+}
+
+#[test]
 fn when_the_others_are_gone_a_trial_shows_it() {
     let mut life = Life::competing();
     life.others = 0;
     let rounds = (0..200).position(|_| {
         life.round();
-        life.control.mode == Mode::Alone && life.control.neighbours.window_before() == 0
+        life.control.mode == Mode::Alone && life.control.neighbours.on_found() == Some(0)
     });
     assert!(rounds.is_some());
     (0..10).for_each(|_| life.round());
