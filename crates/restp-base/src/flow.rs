@@ -125,6 +125,8 @@ pub struct FlowStats {
     pub lost_packets: u64,
     /// Those of them declared lost because the retransmission timer ran out.
     pub timed_out_packets: u64,
+    /// Packets of forward error correction sent.
+    pub encoded_packets: u64,
     /// Segments rebuilt by forward error correction.
     pub repaired_packets: u64,
     /// Retransmission timers that ran out.
@@ -198,6 +200,7 @@ impl FlowStats {
         self.retransmitted_packets += path.retransmitted_packets;
         self.repeated_payload_bytes += path.repeated_payload_bytes;
         self.lost_packets += path.lost_packets;
+        self.encoded_packets += path.encoded_packets;
         self.repaired_packets += path.repaired_packets;
         self.timeouts += path.timeouts;
         self.duplicate_packets += path.duplicate_packets;

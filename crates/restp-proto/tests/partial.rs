@@ -2,15 +2,15 @@
 
 mod common;
 
+use common::call::{Call, FRAME};
 use common::*;
-use restp_base::flow::{CloseReason, Flow, FlowId};
+use restp_base::flow::{CloseReason, Flow};
 use restp_base::random::Stream;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Duration;
 use restp_proto::wire::{Flags, Snack, Tail};
 
 /// `par-arq` for packets of voice that are of use for 160 ms. One way takes 32 ms (ResTP §4.5).
 const VOICE: &[(&str, &str)] = &[("deadline", "160 ms")];
-const FRAME: Duration = Duration::from_millis(20);
 const ONE_WAY: Duration = Duration::from_millis(32);
 
 fn ms(n: u64) -> Duration {
@@ -20,66 +20,9 @@ fn ms(n: u64) -> Duration {
 /// What may report the holes of a partially reliable flow (ResTP §3.7).
 const SELECTIVE: [&str; 2] = ["positive+sack", "positive+snack"];
 
-/// Somebody speaks from side 0, and somebody listens.
-struct Call {
-    pair: Pair,
-    flow: FlowId,
-    accepted: FlowId,
-    began: Time,
-    /// Number of each frame heard, and how long after it was spoken.
-    heard: Vec<(u64, Duration)>,
-}
-
-impl Call {
-    /// `par-arq` with these acknowledgements, changed by `set`.
-    fn with(ack: &str, set: &[(&str, &str)]) -> Self {
-        let mut pair = Pair::new("par-arq", &[&[("ack", ack)], set].concat());
-        pair.delay = ONE_WAY;
-        let (flow, accepted) = pair.connect();
-        let began = pair.now;
-        Call {
-            pair,
-            flow,
-            accepted,
-            began,
-            heard: Vec::new(),
-        }
-    }
-
-    /// Speaks `frames` frames of 160 bytes and listens to whatever comes until half a second after the last.
-    fn speak(&mut self, frames: u64) {
-        for frame in 0..frames {
-            let mut data = [0; 160];
-            data[..8].copy_from_slice(&frame.to_be_bytes());
-            self.pair.write(0, self.flow, &data);
-            self.listen(FRAME);
-        }
-        self.listen(ms(500));
-    }
-
-    fn listen(&mut self, span: Duration) {
-        let end = self.pair.now + span;
-        while self.pair.now < end {
-            self.pair.run_for(ms(1));
-            for data in self.pair.read_all(1, self.accepted) {
-                let frame = u64::from_be_bytes(data[..8].try_into().expect("a frame"));
-                let spoken = self.began + FRAME * frame;
-                self.heard.push((frame, self.pair.now.since(spoken)));
-            }
-        }
-    }
-
-    fn is_in_order(&self) -> bool {
-        self.heard.windows(2).all(|pair| pair[0].0 < pair[1].0)
-    }
-    fn frames(&self) -> Vec<u64> {
-        self.heard.iter().map(|(frame, _)| *frame).collect()
-    }
-    /// Times frame `frame` left, the first time included.
-    fn copies(&self, frame: u64) -> usize {
-        let is_copy = |seen: &&Seen| seen.is_data() && seen.payload[..8] == frame.to_be_bytes();
-        self.pair.log.iter().filter(is_copy).count()
-    }
+/// `par-arq` with these acknowledgements, changed by `set`.
+fn call(ack: &str, set: &[(&str, &str)]) -> Call {
+    Call::over(ONE_WAY, &[&[("ack", ack)], set].concat())
 }
 
 /// Drops the first `copies` transmissions of frame `frame`.
@@ -94,7 +37,7 @@ fn lose(frame: u64, mut copies: u32) -> Rule {
 #[test]
 fn one_later_arrival_is_enough_to_repeat_in_time() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         call.pair.rule = lose(3, 1);
         call.speak(10);
         assert_eq!(call.frames(), (0..10).collect::<Vec<_>>());
@@ -111,7 +54,7 @@ fn one_later_arrival_is_enough_to_repeat_in_time() {
 #[test]
 fn a_frame_lost_twice_is_skipped_in_time_for_what_comes_after_it() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         call.pair.rule = lose(3, 2);
         call.speak(10);
         assert_eq!(call.frames(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
@@ -129,7 +72,7 @@ fn a_frame_lost_twice_is_skipped_in_time_for_what_comes_after_it() {
 fn the_sender_tries_once_per_round_trip_until_the_pointer_passes() {
     for ack in SELECTIVE {
         let set = &[("hold", "1 s"), ("rto-floor", "5 s")];
-        let mut call = Call::with(ack, set);
+        let mut call = call(ack, set);
         call.pair.rule = lose(3, u32::MAX);
         call.speak(120);
         // Held from the arrival of 4 on, which is 1 s; a copy takes 64 ms and up to 20 ms for a later frame to leave.
@@ -151,7 +94,7 @@ fn the_sender_tries_once_per_round_trip_until_the_pointer_passes() {
 #[test]
 fn all_holes_of_a_burst_leave_at_once() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         let mut seen_first = 0;
         call.pair.rule = Box::new(move |seen| {
             seen_first += u64::from(seen.is_data());
@@ -177,7 +120,7 @@ fn all_holes_of_a_burst_leave_at_once() {
 /// The first report after two separate losses names both; each hole leaves again once.
 #[test]
 fn one_snack_asks_for_every_hole() {
-    let mut call = Call::with("positive+snack", VOICE);
+    let mut call = call("positive+snack", VOICE);
     let (mut third, mut fifth) = (lose(3, 1), lose(5, 1));
     call.pair.rule = Box::new(move |seen| {
         // What the listener says of 4 is lost, so that its report of 6 is the first.
@@ -221,7 +164,7 @@ fn holes_named_one_by_one_are_too_few_for_partial_reliability() {
 #[test]
 fn an_arrival_after_its_hole_was_skipped_is_late_and_the_sender_learns_where_the_pointer_is() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         call.pair.rule = Box::new(|seen| {
             if seen.is_data() && seen.payload[7] == 3 {
                 Verdict::Late(ms(400))
@@ -240,7 +183,7 @@ fn an_arrival_after_its_hole_was_skipped_is_late_and_the_sender_learns_where_the
 
 #[test]
 fn a_report_about_what_was_skipped_brings_nothing_back() {
-    let mut call = Call::with("positive+snack", VOICE);
+    let mut call = call("positive+snack", VOICE);
     call.pair.rule = lose(3, u32::MAX);
     call.speak(10);
     call.pair.rule = Box::new(|_| Verdict::Pass);
@@ -288,7 +231,7 @@ fn a_report_about_what_was_skipped_brings_nothing_back() {
 #[test]
 fn the_pointer_that_skipped_is_told_at_once() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         call.pair.rule = lose(3, u32::MAX);
         call.speak(5);
         let tail = call
@@ -312,7 +255,7 @@ fn the_age_of_what_was_skipped_is_no_round_trip() {
             ("recovery", "pipe"),
             ("reliability", "unreliable"),
         ];
-        let mut call = Call::with(ack, &[VOICE, set].concat());
+        let mut call = call(ack, &[VOICE, set].concat());
         call.pair.rule = lose(3, 1);
         call.speak(12);
         assert_eq!(call.heard.len(), 11);
@@ -324,7 +267,7 @@ fn the_age_of_what_was_skipped_is_no_round_trip() {
 #[test]
 fn an_end_behind_a_skipped_hole_is_reached() {
     for ack in SELECTIVE {
-        let mut call = Call::with(ack, VOICE);
+        let mut call = call(ack, VOICE);
         call.pair.rule = lose(4, u32::MAX);
         call.speak(4);
         call.pair.write(0, call.flow, &[0, 0, 0, 0, 0, 0, 0, 4]);
@@ -342,7 +285,7 @@ fn voice_over_two_per_cent_loss_keeps_its_deadline() {
     for ack in SELECTIVE {
         let (mut lost, mut late, mut in_network) = (0, 0, 0);
         for seed in 0..3 {
-            let mut call = Call::with(ack, VOICE);
+            let mut call = call(ack, VOICE);
             let mut draw = Stream::named(seed, "loss");
             call.pair.rule = Box::new(move |_| {
                 if draw.chance(0.02) {

@@ -107,11 +107,12 @@ impl Conversations {
         of_port.map(|(_, owner)| *owner).max_by_key(|owner| owner.strand)
     }
 
-    /// Is it a SYN-ACK, with a number of this connection where it has one? It acknowledges the SYN, or early data with it.
+    /// Is it a SYN-ACK, with a number of this connection where it has one? It acknowledges the SYN, or early data with
+    /// it; a SYN that doubles as data has the number after, and acknowledging it alone says just that.
     fn answers(&self, header: &Header, strand: usize) -> bool {
         let first = self.first_numbers.get(&strand);
         let is_ours = |number: u32| {
-            first.is_some_and(|first| (1..=EARLY_SEGMENTS + 1).contains(&number.wrapping_sub(*first).into()))
+            first.is_some_and(|first| (0..=EARLY_SEGMENTS + 1).contains(&number.wrapping_sub(*first).into()))
         };
         header.flags.has(Flags::SYN | Flags::ACK) && header.acknowledgement.is_none_or(is_ours)
     }

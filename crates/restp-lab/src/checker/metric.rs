@@ -26,7 +26,7 @@ pub(super) enum Metric {
     Fairness,
 }
 
-const FLOW_FIELDS: [&str; 32] = [
+const FLOW_FIELDS: [&str; 33] = [
     "goodput_bps",
     "shared_bps",
     "throughput_bps",
@@ -55,6 +55,7 @@ const FLOW_FIELDS: [&str; 32] = [
     "report_share",
     "lost_packets",
     "timed_out_packets",
+    "encoded_packets",
     "repaired_packets",
     "timeouts",
     "aborted",

@@ -140,6 +140,7 @@ fn stats_since(now: FlowStats, then: &FlowStats) -> FlowStats {
         report_bytes: less(now.report_bytes, then.report_bytes),
         lost_packets: now.lost_packets.saturating_sub(then.lost_packets),
         timed_out_packets: now.timed_out_packets.saturating_sub(then.timed_out_packets),
+        encoded_packets: now.encoded_packets.saturating_sub(then.encoded_packets),
         repaired_packets: now.repaired_packets.saturating_sub(then.repaired_packets),
         timeouts: now.timeouts.saturating_sub(then.timeouts),
         paths: now.paths.into_iter().map(path).collect(),

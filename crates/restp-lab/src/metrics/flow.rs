@@ -73,6 +73,8 @@ pub struct FlowResult {
     pub loss_causes: Option<LossCauses>,
     /// Those of them that its retransmission timer declared lost.
     pub timed_out_packets: u64,
+    /// Packets of forward error correction the sender sent.
+    pub encoded_packets: u64,
     /// Segments the receiver rebuilt by forward error correction.
     pub repaired_packets: u64,
     /// Retransmission timers of the sender that ran out.
@@ -216,6 +218,7 @@ impl FlowResult {
             lost_packets: sent.lost_packets,
             loss_causes: counts.loss_causes,
             timed_out_packets: sent.timed_out_packets,
+            encoded_packets: sent.encoded_packets,
             repaired_packets: received.repaired_packets,
             timeouts: sent.timeouts,
             aborted: sender

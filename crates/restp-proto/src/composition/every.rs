@@ -41,6 +41,7 @@ pub(super) fn combinations(congestion: &[&str], mut visit: impl FnMut(&Compositi
                         c.ordering = ordering;
                         for (_, reliability) in Reliability::ALL {
                             c.reliability = reliability;
+                            c.fec.code = reliability.default_code();
                             for ack in &acks {
                                 c.ack = *ack;
                                 for (_, recovery) in RecoveryChoice::ALL {

@@ -6,8 +6,8 @@ use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
     ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SPARING, SWITCH,
-    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, fec, hold, name_of, number,
-    parameter, positive, service, sparing, vegas,
+    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_reliability, fec,
+    fec_count, hold, name_of, number, parameter, positive, service, sparing, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -78,7 +78,11 @@ pub static KEYS: &[Key] = &[
     service(
         "reliability",
         "ResTP §3.5.8",
-        named!(Reliability::ALL, |c| Some(&mut c.reliability)),
+        Access::Choice {
+            choices: || Reliability::ALL.map(|(name, _)| name).to_vec(),
+            read: |c| name_of(&Reliability::ALL, Some(&mut c.reliability)),
+            write: choose_reliability,
+        },
     ),
     service(
         "ack",
@@ -457,6 +461,7 @@ pub static KEYS: &[Key] = &[
         ENCODED,
         named!(SWITCH, |c| Some(&mut fec(c)?.counts_as_congestion)),
     ),
+    fec_count("fec-redundancy", |c| Some(&mut fec(c)?.most_percent)),
     number("handshake-rto", "OP-32", Unit::Time, |c| {
         Some(&mut c.handshake.rto)
     }),

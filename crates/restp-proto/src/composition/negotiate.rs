@@ -102,6 +102,10 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         (code, _) => return Err(unknown("FC", code, "0 is none, 1 is window")),
     };
     let reliability = reliability(bits);
+    let mut fec = local.fec;
+    if !reliability.encodes_by(fec.code) {
+        fec.code = reliability.default_code(); // whoever opens says which; see Connection::accept
+    }
     let feedback = reliability.repeats() || controlled || bits.flow_control != 0;
     let ack = acknowledgement(bits, feedback, local);
     Composition {
@@ -141,6 +145,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         ecn: local.ecn && controlled,
         mtu_discovery: local.mtu_discovery && feedback,
         crc: bits.error.has(ErrorControl::CRC),
+        fec,
         mapping_crc: local.mapping_crc && bits.paths != Paths::Single,
         paths,
         scheduling: match bits.paths {
@@ -190,8 +195,8 @@ pub(super) fn code_space(paths: PathMode) -> CodeSpace {
     }
 }
 
-/// ARQ with PAR means partial reliability, with FEC HARQ (ResTP §3.5.8). All three at once contradict each other:
-/// as HARQ with partial order they meet the rule that says so.
+/// ARQ with PAR means partial reliability, with FEC HARQ (ResTP §3.5.8). All three at once, which the specification leaves open,
+/// are partial reliability with FEC.
 fn reliability(bits: Services) -> Reliability {
     let (arq, fec) = (
         bits.error.has(ErrorControl::ARQ),
@@ -200,6 +205,7 @@ fn reliability(bits: Services) -> Reliability {
     match (arq, fec) {
         (false, false) => Reliability::Unreliable,
         (false, true) => Reliability::Quasi,
+        (true, true) if bits.order == Order::Partial => Reliability::PartialFec,
         (true, true) => Reliability::Harq,
         (true, false) if bits.order == Order::Partial => Reliability::Partial,
         (true, false) => Reliability::Arq,

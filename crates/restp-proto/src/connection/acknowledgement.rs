@@ -33,7 +33,7 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
         // Three duplicates would be three periods, and what was only reordered has mostly come within one.
         evidence.holes = Holes::AtOnce;
     }
-    let evidence = if composition.reliability.repeats_at_once() {
+    let evidence = if composition.reliability.is_partial() {
         evidence.in_time()
     } else if composition.reliability.encodes() {
         PipeParameters {
@@ -49,7 +49,7 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     } else {
         evidence
     };
-    let reordering = if composition.reliability.repeats_at_once() {
+    let reordering = if composition.reliability.is_partial() {
         // The pointer passes what the peer has given up: that is no proof that it was only late (RFC 4015 §3.2).
         Reordering::Threshold
     } else {

@@ -26,8 +26,11 @@ impl Connection {
                 code,
                 ..self.composition.fec
             };
-            self.sender.encode_by(FecEncoder::new(parameters));
-            let reports = self.composition.reliability.repeats();
+            let retransmits = self.composition.reliability.repeats();
+            let deadline = self.composition.hold.deadline;
+            self.sender
+                .encode_by(FecEncoder::new(parameters, deadline, retransmits));
+            let reports = self.composition.reliability.is_full();
             self.receiver.repair_by(FecDecoder::new(code), reports);
         }
     }
@@ -42,7 +45,7 @@ impl Connection {
     /// and a set-up packet cannot know.
     pub(super) fn fec_word(&self, flags: Flags) -> Option<Fec> {
         let kind = self.sender.encoder()?.code().kind();
-        let reports = self.composition.reliability.repeats() && !flags.has(Flags::SYN);
+        let reports = self.composition.reliability.is_full() && !flags.has(Flags::SYN);
         let range = if reports { self.receiver.beyond_repair() } else { 0 };
         (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
     }
@@ -60,9 +63,9 @@ impl Connection {
         pdu::encoded(self, out, kind, encoded)
     }
 
-    /// An encoded packet arrived: rebuilds the one packet that is missing of its group, which then goes the way of
-    /// every segment; or, with HARQ, reports what cannot be rebuilt at once (OP-41).
-    pub(super) fn on_encoded(&mut self, now: Time, header: &Header, payload: &[u8]) {
+    /// An encoded packet arrived: what it rebuilds goes the way of every segment; or, with HARQ, reports what cannot be rebuilt
+    /// at once (OP-41).
+    pub(super) fn on_encoded(&mut self, header: &Header, payload: &[u8]) {
         let (Some(next), Some(fec), Some(number)) = (self.receiver.next(), header.fec, header.sequence)
         else {
             self.counters.rejected_packets += 1;
@@ -70,19 +73,23 @@ impl Connection {
         };
         let first = sequence::expand(next, number);
         match self.receiver.on_encoded(fec.kind, first, fec.range, payload) {
-            Repair::Nothing => {}
-            Repair::Segment(number, payload) => {
-                self.on_segment(now, sequence::truncate(number), payload);
-                self.counters.repaired_packets += u64::from(!self.receiver.is_missing(number));
-            }
+            Repair::Taken => {}
             Repair::BeyondWindow => self.counters.beyond_window += 1,
             Repair::Malformed => self.counters.rejected_packets += 1,
         }
     }
 
+    /// What was rebuilt, by an encoded packet or by what an earlier one lacked, goes the way of every segment.
+    pub(super) fn take_rebuilt(&mut self, now: Time) {
+        while let Some((number, payload)) = self.receiver.next_rebuilt() {
+            self.on_segment(now, sequence::truncate(number), payload);
+            self.counters.repaired_packets += u64::from(!self.receiver.is_missing(number));
+        }
+    }
+
     /// What an acknowledgement beside the pointer `cumulative` reports as beyond repair (OP-42).
     pub(super) fn reported_loss(&self, header: &Header, cumulative: u64) -> Range<u64> {
-        let reports = self.composition.reliability.repeats() && !is_encoded(header);
+        let reports = self.composition.reliability.is_full() && !is_encoded(header);
         let range = header.fec.filter(|_| reports).map_or(0, |fec| fec.range);
         cumulative..cumulative + u64::from(range)
     }

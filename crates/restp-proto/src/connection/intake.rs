@@ -291,7 +291,7 @@ impl Connection {
         self.liveness.on_answer();
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
-            Some(_) if is_encoded(header) => self.on_encoded(now, header, &payload),
+            Some(_) if is_encoded(header) => self.on_encoded(header, &payload),
             Some(number) if fin => self.on_segment(now, number, None),
             Some(number) if !payload.is_empty() => {
                 self.receiver.acknowledgement().on_ratio(header.ack_ratio);
@@ -301,6 +301,7 @@ impl Connection {
             None if fin => self.on_unnumbered_fin(),
             None => self.on_datagram(payload, header.flags),
         }
+        self.take_rebuilt(now);
         self.conclude(now);
         said
     }

@@ -32,9 +32,6 @@ pub(super) fn sender(now: Time, composition: &ValidComposition, services: Servic
     let controller = composition.congestion.build(u64::from(composition.segment_bytes));
     let rto = composition.rto.allowing(composition.ack.unmeasured_wait());
     let mut sender = Sender::new(now, first, first, parameters, recovery, controller, rto);
-    if composition.reliability.encodes() {
-        sender.expect_repairs();
-    }
     sender.bind_credit(composition.flow_control != FlowControl::None);
     if composition.mtu_discovery && parameters.numbered && parameters.has_feedback {
         sender.discover_mtu();

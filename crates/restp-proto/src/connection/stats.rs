@@ -71,6 +71,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         repeated_payload_bytes: sent.retransmitted_payload_bytes,
         report_bytes: None,
         lost_packets: sent.lost_packets,
+        encoded_packets: sent.encoded_packets,
         repaired_packets: n.repaired_packets,
         timed_out_packets: sent.timed_out_packets,
         timeouts: sent.timeouts,

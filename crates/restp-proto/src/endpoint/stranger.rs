@@ -241,10 +241,13 @@ impl Endpoint {
             .listeners
             .iter()
             .find(|listener| listener.port == header.destination)?;
-        let is_known = |fec: Fec| FecCode::from_kind(fec.kind).is_some();
         let accepted = accept(offered(header, self.config.several_paths), &listener.composition)
             .ok()
-            .filter(|_| header.fec.is_none_or(is_known));
+            .filter(|composition| {
+                let code = header.fec.map(|fec| FecCode::from_kind(fec.kind));
+                let fits = |code| composition.reliability.encodes_by(code);
+                code.is_none_or(|code| code.is_some_and(fits))
+            });
         let exact = |composition: &ValidComposition| {
             let own = listener.composition.clone().check();
             own.is_ok_and(|own| Services::of(&own) == Services::of(composition))

@@ -64,6 +64,9 @@ pub const REPAIRED_WRAPS: u64 = 8;
 pub const FEC_BASIC: u8 = 1;
 /// FEC Type: XOR of every other packet, up to 8 (ResTP §3.1.5).
 pub const FEC_INTERLEAVED: u8 = 2;
+/// FEC Type: a sliding window over GF(2^8) (RFC 8681). Where the payload is encoded, its FEC Range says what it combines: a key
+/// of 12 bits, the distance of two packets less 1 in 4, and their number less 1 in 8.
+pub const FEC_RLC: u8 = 3;
 /// FEC Range is a 24-bit field.
 pub const FEC_RANGE_MAX: u32 = 0x00FF_FFFF;
 

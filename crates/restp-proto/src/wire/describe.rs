@@ -2,10 +2,13 @@
 
 use super::codes::{self, ErrorControl, Flags};
 use super::mp::Form;
-use super::{Cookie, Dss, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Services, Tail};
+use super::{
+    Cookie, Dss, Fec, Header, Key, Keys, MpCapable, MpJoin, MpSetup, ParseError, Paths, Services, Tail,
+};
 use super::{arq, crc};
 use restp_services::ack::AckRatio;
 use restp_services::congestion::{CodeSpace, CongestionChoice};
+use restp_services::reliability::FecCode;
 use std::fmt::Write;
 
 /// One field of a PDU.
@@ -61,7 +64,7 @@ pub fn describe(pdu: &[u8]) -> Result<Vec<Field>, ParseError> {
     }
     if let Some(fec) = &header.fec {
         list.add("FEC Type", 8, fec_type(fec.kind));
-        list.add("FEC Range", 24, fec_range(&header, fec.range));
+        list.add("FEC Range", 24, fec_range(&header, fec));
     }
     if let Some(number) = header.sequence {
         list.add("Sequence Number", 32, format!("segment {number}"));
@@ -394,15 +397,28 @@ fn fec_type(kind: u8) -> &'static str {
         0 => "undefined",
         codes::FEC_BASIC => "XOR of consecutive packets",
         codes::FEC_INTERLEAVED => "XOR of every other packet",
+        codes::FEC_RLC => "sliding window over GF(2^8)",
         _ => "unassigned type",
     }
 }
 
-fn fec_range(header: &Header, range: u32) -> String {
+fn fec_range(header: &Header, fec: &Fec) -> String {
+    let range = fec.range;
     if header.flags.has(Flags::SYN) {
         "set-up: no range".into()
     } else if header.services.error.has(ErrorControl::ENC) {
-        format!("{range} packets encoded in the payload")
+        match FecCode::from_kind(fec.kind) {
+            Some(code @ FecCode::Rlc) => {
+                let mut covered = code.covered(0, range);
+                let stride = covered.nth(1).unwrap_or(1);
+                let count = code.covered(0, range).count();
+                format!(
+                    "{count} packets, each {stride} after the last, with key {}",
+                    range >> 12
+                )
+            }
+            _ => format!("{range} packets encoded in the payload"),
+        }
     } else if range == 0 {
         "nothing outstanding".into()
     } else {

@@ -1,7 +1,7 @@
 //! FEC word (ResTP §3.1.5): Type 8, Range 24. Present if and only if FEC = 1 and SYN, ENC or ACK is set
 //! (OP-12), the same for quasi reliable and HARQ; in HARQ it comes before the ARQ pair (OP-13).
 //!
-//! Range by packet: ENC = 1, number of packets encoded in the payload; ENC = 0 and ACK = 1 (HARQ), loss
+//! Range by packet: ENC = 1, number of packets encoded in the payload, or, for Type 3, key, distance and number; ENC = 0 and ACK = 1 (HARQ), loss
 //! range, 0 = nothing outstanding; set-up packets 0.
 
 use super::Header;
@@ -13,9 +13,9 @@ use super::error::{EmitError, ParseError, agree};
 /// The FEC word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fec {
-    /// FEC Type (`codes::FEC_BASIC`, `codes::FEC_INTERLEAVED`; 0 undefined, others free).
+    /// FEC Type (`codes::FEC_BASIC`, `codes::FEC_INTERLEAVED`, `codes::FEC_RLC`; 0 undefined, others free).
     pub kind: u8,
-    /// FEC Range in packets, below 2^24.
+    /// FEC Range, below 2^24.
     pub range: u32,
 }
 

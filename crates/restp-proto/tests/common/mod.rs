@@ -2,6 +2,7 @@
 //! every datagram, and the applications with calls between [`Pair::run`]s.
 #![allow(dead_code, reason = "each story uses a part of the harness")]
 
+pub mod call;
 pub mod lines;
 pub mod links;
 pub mod web;

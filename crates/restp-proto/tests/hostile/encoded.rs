@@ -112,7 +112,7 @@ fn a_report_of_losses_that_were_never_sent_is_refused() {
 
 #[test]
 fn a_set_up_with_an_unknown_code_is_refused() {
-    for kind in [0, 3, 255] {
+    for kind in [0, 3, 4, 255] {
         let mut pair = Pair::new("3wh-harq", &[]);
         let flow = pair.open();
         let mut unknown = false;

@@ -30,7 +30,22 @@ impl Default for HoldParameters {
 const UNKNOWN_RTT: Duration = Duration::from_millis(60);
 
 impl HoldParameters {
-    /// How long a hole is held, from the first later arrival on. `rtt` is the receiver's own estimate. It takes half of
+    /// How long the first number of a hole of `missing` is held, from the first later arrival on: with a deadline the less, the
+    /// longer before that arrival it left, where segments come every `interval`. The others of the hole left later, and are held
+    /// longer.
+    pub fn time_of_first(&self, missing: u64, interval: Option<Duration>, rtt: Option<Duration>) -> Duration {
+        let older = match interval {
+            Some(interval) if self.ends_one_by_one() => interval.min(self.frame_interval) * (missing - 1),
+            _ => Duration::ZERO,
+        };
+        self.time(rtt).saturating_sub(older)
+    }
+    /// Each number of a hole has a time of its own, because a deadline says when it is of no use.
+    pub fn ends_one_by_one(&self) -> bool {
+        self.hold.is_none() && self.deadline.is_some()
+    }
+
+    /// How long a hole of one is held, from the first later arrival on. `rtt` is the receiver's own estimate. It takes half of
     /// it for the way here. A deadline that cannot be kept leaves no time for repeats.
     pub fn time(&self, rtt: Option<Duration>) -> Duration {
         let rtt = rtt.unwrap_or(UNKNOWN_RTT);
@@ -59,6 +74,23 @@ mod tests {
         assert_eq!(voice.time(Some(ms(60))), ms(110), "the example of OP-48");
         assert_eq!(voice.time(None), ms(110), "and its path while none is known");
         assert_eq!(voice.time(Some(ms(400))), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_first_of_a_long_hole_is_of_no_use_sooner() {
+        let voice = HoldParameters {
+            deadline: Some(ms(160)),
+            ..Default::default()
+        };
+        let of = |missing, interval| voice.time_of_first(missing, interval, Some(ms(60)));
+        assert_eq!(
+            [1, 2, 4, 99].map(|missing| of(missing, Some(ms(20)))),
+            [110, 90, 50, 0].map(ms)
+        );
+        assert_eq!(of(4, Some(ms(3))), ms(101), "segments come faster than was said");
+        assert_eq!(of(4, None), ms(110));
+        let rule = HoldParameters::default();
+        assert_eq!(rule.time_of_first(4, Some(ms(20)), Some(ms(64))), ms(136));
     }
 
     #[test]

@@ -171,10 +171,16 @@ impl Reassembly {
         self.watch_hole(now);
     }
 
-    /// Gives the first hole up: RCV.NXT moves to the first number that arrived after it, or to the end of what was
-    /// sent, and on as far as numbers are there. Returns how many numbers were skipped.
-    pub fn skip_hole(&mut self, now: Time, ready: &mut impl Extend<Bytes>) -> u64 {
-        let first = self.arrived.first().map_or(self.sent_below, |range| range.start);
+    /// Numbers of the first hole, where something after it has arrived.
+    pub fn first_hole(&self) -> Option<u64> {
+        Some(self.arrived.first()?.start - self.next)
+    }
+
+    /// Gives up to `most` numbers of the first hole up: RCV.NXT moves on to the first number that arrived after it, or to the end
+    /// of what was sent, and on as far as numbers are there. Returns how many numbers were skipped.
+    pub fn skip_hole(&mut self, now: Time, most: u64, ready: &mut impl Extend<Bytes>) -> u64 {
+        let end = self.arrived.first().map_or(self.sent_below, |range| range.start);
+        let first = end.min(self.next.saturating_add(most));
         let skipped = first.saturating_sub(self.next);
         self.hole_since = None;
         if skipped == 0 {
@@ -307,15 +313,18 @@ mod tests {
         buffer.insert(later, 6, Some(Bytes::from_static(b"6")), EDGE, &mut ready);
         let hold = Duration::from_millis(110);
         assert_eq!(buffer.hold_deadline(hold), Some(Time::ZERO + hold));
-        assert_eq!(buffer.skip_hole(Time::from_nanos(5), &mut ready), 2);
+        assert_eq!(buffer.skip_hole(Time::from_nanos(5), u64::MAX, &mut ready), 2);
         assert_eq!((ready.len(), buffer.next()), (2, 4));
         assert_eq!(
             buffer.hold_deadline(hold),
             Some(later + hold),
             "the next hole has waited since 6 came, not since the first was skipped"
         );
-        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
-        assert_eq!((buffer.next(), buffer.skip_hole(Time::ZERO, &mut ready)), (7, 0));
+        assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut ready), 2);
+        assert_eq!(
+            (buffer.next(), buffer.skip_hole(Time::ZERO, u64::MAX, &mut ready)),
+            (7, 0)
+        );
     }
 
     #[test]
@@ -333,8 +342,8 @@ mod tests {
         }
         assert_eq!(buffer.next(), 2);
         buffer.insert(Time::from_nanos(7), 20, None, EDGE, &mut ready);
-        buffer.skip_hole(Time::from_nanos(8), &mut ready);
-        buffer.skip_hole(Time::from_nanos(8), &mut ready);
+        buffer.skip_hole(Time::from_nanos(8), u64::MAX, &mut ready);
+        buffer.skip_hole(Time::from_nanos(8), u64::MAX, &mut ready);
         assert_eq!(
             (buffer.next(), buffer.hold_deadline(Duration::ZERO)),
             (10, Some(Time::from_nanos(7))),
@@ -346,7 +355,7 @@ mod tests {
     fn what_comes_after_it_was_skipped_is_late_and_no_duplicate() {
         let mut buffer = Reassembly::new(Ordering::Partial, 0);
         feed(&mut buffer, &[0, 3]);
-        assert_eq!(buffer.skip_hole(Time::ZERO, &mut VecDeque::new()), 2);
+        assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut VecDeque::new()), 2);
         let (arrivals, delivered) = feed(&mut buffer, &[1, 2, 3, 0]);
         assert_eq!(
             arrivals,
@@ -366,7 +375,7 @@ mod tests {
         let mut ready = VecDeque::new();
         for number in 0..100_000 {
             buffer.insert(Time::ZERO, 2 * number + 1, None, u64::MAX, &mut ready);
-            assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 1);
+            assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut ready), 1);
         }
         assert!(buffer.skipped.len() as u64 <= REMEMBERED_SKIPS);
         assert_eq!(feed(&mut buffer, &[0]).0, [Arrival::Duplicate], "long forgotten");
@@ -379,11 +388,11 @@ mod tests {
         feed(&mut buffer, &[0]);
         let mut ready = VecDeque::new();
         assert!(buffer.hold_deadline(Duration::ZERO).is_some());
-        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 2);
+        assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut ready), 2);
         assert_eq!((buffer.next(), buffer.hold_deadline(Duration::ZERO)), (3, None));
         buffer.expect_below(Time::ZERO, 4);
         feed(&mut buffer, &[3]);
-        assert_eq!(buffer.skip_hole(Time::ZERO, &mut ready), 0);
+        assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut ready), 0);
         assert_eq!(buffer.hold_deadline(Duration::ZERO), None);
     }
 

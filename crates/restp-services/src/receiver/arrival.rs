@@ -62,6 +62,9 @@ impl Receiver {
         if is_fin && is_news {
             self.fin = Some(number);
         }
+        if is_news {
+            self.pace.on_arrival(now, number);
+        }
         if let (Some(repairs), Some(payload)) = (&mut self.repairs, kept)
             && (is_news || arrival == Arrival::Late)
         {
@@ -120,7 +123,10 @@ impl Receiver {
     /// When what is missing comes too late, where it may be given up.
     pub fn hold_deadline(&self, rtt: Option<Duration>) -> Option<Time> {
         match (&self.store, self.hold) {
-            (Store::Segments(reassembly), Some(hold)) => reassembly.hold_deadline(hold.time(rtt)),
+            (Store::Segments(reassembly), Some(hold)) => {
+                let missing = reassembly.first_hole().unwrap_or(1);
+                reassembly.hold_deadline(hold.time_of_first(missing, self.pace.interval(), rtt))
+            }
             _ => None,
         }
     }
@@ -130,11 +136,18 @@ impl Receiver {
         let (Store::Segments(reassembly), Some(hold)) = (&mut self.store, self.hold) else {
             return 0;
         };
-        let (hold, mut skipped) = (hold.time(rtt), 0);
-        while reassembly.hold_deadline(hold).is_some_and(|at| at <= now) {
-            skipped += reassembly.skip_hole(now, &mut self.inbox);
+        let mut skipped = 0;
+        loop {
+            let (missing, most) = match reassembly.first_hole() {
+                Some(missing) if hold.ends_one_by_one() => (missing, 1),
+                _ => (1, u64::MAX),
+            };
+            let time = hold.time_of_first(missing, self.pace.interval(), rtt);
+            if reassembly.hold_deadline(time).is_none_or(|at| at > now) {
+                return skipped;
+            }
+            skipped += reassembly.skip_hole(now, most, &mut self.inbox);
         }
-        skipped
     }
 
     /// The peer's segments may be larger than ours. What can be handed up at once has only unread data before it.

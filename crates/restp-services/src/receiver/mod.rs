@@ -12,6 +12,7 @@
 
 mod arrival;
 mod credit;
+mod pace;
 mod repair;
 mod store;
 
@@ -23,6 +24,7 @@ use crate::flow_control::{ReceiveWindow, WindowParameters};
 use crate::ordering::{HoldParameters, Inbox, Ordering, Reassembly};
 use crate::reliability::FecDecoder;
 use bytes::Bytes;
+use pace::Pace;
 use repair::Repairs;
 use restp_base::flow::Read;
 use restp_base::ranges::Ranges;
@@ -48,6 +50,7 @@ pub struct Receiver {
     repairs: Option<Repairs>,
     /// How long a hole may hold up what came after it, where holes may stay.
     hold: Option<HoldParameters>,
+    pace: Pace,
     /// Number of the peer's FIN, once seen.
     fin: Option<u64>,
     /// The application does not read any more.
@@ -75,6 +78,7 @@ impl Receiver {
             inbox: Inbox::default(),
             repairs: None,
             hold,
+            pace: Pace::default(),
             fin: None,
             discards: false,
             delivered: (0, 0),

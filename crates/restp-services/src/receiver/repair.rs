@@ -1,8 +1,7 @@
 //! Repair by encoded packets, at the receiver (ResTP §3.5.8, OP-40, OP-41).
 
 use super::{Receiver, Store};
-use crate::reliability::{FecDecoder, FecOutcome, LossReport};
-use bytes::Bytes;
+use crate::reliability::{FecDecoder, FecOutcome, LossReport, Rebuilt};
 
 /// What repairs, and what of it failed.
 #[derive(Debug)]
@@ -32,10 +31,8 @@ impl Repairs {
 /// What an encoded packet was good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing that it covers is missing, or too much of it.
-    Nothing,
-    /// The one missing segment; without payload it is the FIN. It goes the way of every segment.
-    Segment(u64, Option<Bytes>),
+    /// It was taken: [`Receiver::next_rebuilt`] has what it rebuilds, now or together with others.
+    Taken,
     /// It covers numbers beyond the window.
     BeyondWindow,
     /// It cannot be.
@@ -43,7 +40,7 @@ pub enum Repair {
 }
 
 impl Receiver {
-    /// Takes an encoded packet of `kind` over `range` segments, the first of which is `first`.
+    /// Takes an encoded packet of `kind` that covers `range`, the first number of which is `first`.
     pub fn on_encoded(&mut self, kind: u8, first: u64, range: u32, payload: &[u8]) -> Repair {
         let edge = self.edge();
         let (Some(repairs), Store::Segments(reassembly)) = (&mut self.repairs, &self.store) else {
@@ -59,17 +56,25 @@ impl Receiver {
         }
         let is_missing = |number| reassembly.is_missing(number);
         match repairs.decoder.decode(first, range, payload, is_missing) {
-            FecOutcome::Complete => Repair::Nothing,
-            FecOutcome::Rebuilt { number, payload } => Repair::Segment(number, payload),
+            FecOutcome::Taken => Repair::Taken,
             FecOutcome::Failed { last_missing } => {
                 if repairs.reports {
                     repairs.loss_report.give_up(last_missing);
                     self.ack.on_urgent();
                 }
-                Repair::Nothing
+                Repair::Taken
             }
             FecOutcome::Malformed => Repair::Malformed,
         }
+    }
+
+    /// A missing segment that was rebuilt. It goes the way of every segment.
+    pub fn next_rebuilt(&mut self) -> Option<Rebuilt> {
+        let (Some(repairs), Store::Segments(reassembly)) = (&mut self.repairs, &self.store) else {
+            return None;
+        };
+        let mut rebuilt = std::iter::from_fn(|| repairs.decoder.take_rebuilt());
+        rebuilt.find(|(number, _)| reassembly.is_missing(*number))
     }
 
     /// The range of segments from RCV.NXT on that are beyond repair (OP-42).

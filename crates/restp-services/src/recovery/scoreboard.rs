@@ -363,6 +363,16 @@ impl Scoreboard {
             .map(|entry| (entry.sent_at, !entry.repeated))
     }
 
+    /// Something above `number` is known to have arrived.
+    pub fn is_overtaken(&self, number: u64) -> bool {
+        self.delivered.last().is_some_and(|range| range.end > number + 1)
+    }
+
+    /// When `number`, which is outstanding, left last.
+    pub fn sent_at(&self, number: u64) -> Option<Time> {
+        self.entry(number).map(|entry| entry.sent_at)
+    }
+
     /// When the segment left by the lane in hand to which an answer is due first: the lowest after all that are known to
     /// have arrived, or else the repeat that goes first. None while there is none, or it waits to be repeated.
     pub fn unanswered_since(&self) -> Option<Time> {

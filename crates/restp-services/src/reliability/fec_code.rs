@@ -1,9 +1,10 @@
-//! The codes of forward error correction (ResTP §3.1.5). All of them XOR payloads; they differ in which packets
-//! share an encoded one. Another code of this kind is another [`Shape`].
+//! The codes of forward error correction (ResTP §3.1.5). An encoded packet is a sum of payloads, each times a coefficient; codes
+//! differ in which packets share an encoded one, and how many may.
 
-use super::{fec_basic, fec_interleaved};
+use super::rlc::Combination;
+use super::{xor_basic, xor_interleaved};
 
-/// Which packets share an encoded one.
+/// Which packets share an encoded one, where each is in one group and the sum is the XOR.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// FEC Type in the header.
@@ -15,6 +16,9 @@ pub(super) struct Shape {
     pub(super) group_limit: u32,
 }
 
+/// FEC Type of the sliding window code in the header.
+const RLC: u8 = 3;
+
 /// A code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FecCode {
@@ -23,12 +27,17 @@ pub enum FecCode {
     Basic,
     /// Every other packet, up to 8 (Type 2): an eighth more packets repair two consecutive losses.
     Interleaved,
+    /// A window that slides (Type 3, RFC 8681): as many packets more as losses ask for, and each repairs one of the window.
+    Rlc,
 }
 
 impl FecCode {
     /// Every code with its name in compositions.
-    pub const ALL: [(&'static str, FecCode); 2] =
-        [("basic", FecCode::Basic), ("interleaved", FecCode::Interleaved)];
+    pub const ALL: [(&'static str, FecCode); 3] = [
+        ("basic", FecCode::Basic),
+        ("interleaved", FecCode::Interleaved),
+        ("rlc", FecCode::Rlc),
+    ];
 
     /// The code with this FEC Type in the header.
     pub fn from_kind(kind: u8) -> Option<FecCode> {
@@ -38,26 +47,40 @@ impl FecCode {
 
     /// FEC Type in the header (ResTP §3.1.5).
     pub fn kind(self) -> u8 {
-        self.shape().kind
+        self.shape().map_or(RLC, |shape| shape.kind)
     }
-    /// Most packets of one group (ResTP Table 3.1).
-    pub fn group_limit(self) -> u32 {
-        self.shape().group_limit
+    /// May an encoded packet say this FEC Range?
+    pub fn allows(self, range: u32) -> bool {
+        match self.shape() {
+            Some(shape) => (1..=shape.group_limit).contains(&range),
+            None => Combination::from_range(range).is_within_span(),
+        }
     }
-    /// Consecutive losses it repairs.
-    pub fn repairs(self) -> u64 {
-        self.shape().stride
-    }
-    /// The packets that the encoded packet of `range` packets from `first` on covers (OP-37).
+    /// The packets that an encoded packet covers whose first number is `first` (OP-37).
     pub fn covered(self, first: u64, range: u32) -> impl DoubleEndedIterator<Item = u64> + Clone {
-        let stride = self.shape().stride;
-        (0..u64::from(range)).map(move |index| first.saturating_add(index * stride))
+        let (count, stride) = match self.shape() {
+            Some(shape) => (range.into(), shape.stride),
+            None => {
+                let combination = Combination::from_range(range);
+                (combination.count(), combination.stride())
+            }
+        };
+        (0..count).map(move |index| first.saturating_add(index * stride))
+    }
+    /// What each of them is multiplied by, in their order.
+    pub fn coefficients(self, range: u32) -> Box<dyn Iterator<Item = u8>> {
+        match self.shape() {
+            Some(_) => Box::new(std::iter::repeat(1)),
+            None => Box::new(Combination::from_range(range).coefficients()),
+        }
     }
 
-    pub(super) fn shape(self) -> Shape {
+    /// Of a code whose packets are in one group each.
+    pub(super) fn shape(self) -> Option<Shape> {
         match self {
-            FecCode::Basic => fec_basic::SHAPE,
-            FecCode::Interleaved => fec_interleaved::SHAPE,
+            FecCode::Basic => Some(xor_basic::SHAPE),
+            FecCode::Interleaved => Some(xor_interleaved::SHAPE),
+            FecCode::Rlc => None,
         }
     }
 }
@@ -71,6 +94,6 @@ mod tests {
         for (_, code) in FecCode::ALL {
             assert_eq!(FecCode::from_kind(code.kind()), Some(code));
         }
-        assert_eq!((FecCode::from_kind(0), FecCode::from_kind(3)), (None, None));
+        assert_eq!((FecCode::from_kind(0), FecCode::from_kind(4)), (None, None));
     }
 }

@@ -1,28 +1,20 @@
-//! Receiver of forward error correction (ResTP §3.5.8): keeps the last received payloads, even after delivery, and
-//! rebuilds the one packet that is missing of a group.
+//! What rebuilds lost packets, whichever the code (ResTP §3.5.8).
 
 use super::fec_code::FecCode;
-use super::parity::Parity;
+use super::rlc::RlcDecoder;
+use super::xor_decoder::{XorDecoder, XorOutcome};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Received payloads kept. Fifteen would do, a span of 16 less the one that is missing (OP-37); as many again allow
-/// for encoded packets that newer data overtakes, and for repeats between the packets of a group.
-const HISTORY: usize = 32;
+/// A packet that was rebuilt: its number, and its payload; the FIN has none.
+pub type Rebuilt = (u64, Option<Bytes>);
 
 /// What an encoded packet was good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FecOutcome {
-    /// Nothing of its group was missing.
-    Complete,
-    /// The one missing packet, rebuilt; without payload it is the FIN.
-    Rebuilt {
-        /// Its number.
-        number: u64,
-        /// What it carried.
-        payload: Option<Bytes>,
-    },
-    /// Too much is missing.
+    /// Nothing of its group was missing, or what was is rebuilt, or may be by others: see [`FecDecoder::take_rebuilt`].
+    Taken,
+    /// Too much is missing, and nothing else repairs it.
     Failed {
         /// The last packet missing of its group.
         last_missing: u64,
@@ -35,8 +27,14 @@ pub enum FecOutcome {
 #[derive(Debug)]
 pub struct FecDecoder {
     code: FecCode,
-    history: VecDeque<(u64, Bytes)>,
-    bytes: usize,
+    method: Method,
+    rebuilt: VecDeque<Rebuilt>,
+}
+
+#[derive(Debug)]
+enum Method {
+    Xor(XorDecoder),
+    Rlc(RlcDecoder),
 }
 
 impl FecDecoder {
@@ -44,8 +42,11 @@ impl FecDecoder {
     pub fn new(code: FecCode) -> Self {
         FecDecoder {
             code,
-            history: VecDeque::new(),
-            bytes: 0,
+            method: match code {
+                FecCode::Basic | FecCode::Interleaved => Method::Xor(XorDecoder::new(code)),
+                FecCode::Rlc => Method::Rlc(RlcDecoder::default()),
+            },
+            rebuilt: VecDeque::new(),
         }
     }
 
@@ -54,135 +55,57 @@ impl FecDecoder {
         self.code
     }
 
-    /// The packet `number` was received. Its payload is copied: kept for so long, it would keep the whole buffer
-    /// alive in which it was received.
+    /// The packet `number` was received.
     pub fn on_received(&mut self, number: u64, payload: &[u8]) {
-        if self.history.len() == HISTORY
-            && let Some((_, oldest)) = self.history.pop_front()
-        {
-            self.bytes -= oldest.len();
+        match &mut self.method {
+            Method::Xor(xor) => xor.on_received(number, payload),
+            Method::Rlc(rlc) => {
+                rlc.on_received(number, payload);
+                self.rebuilt.extend(rlc.take_rebuilt());
+            }
         }
-        self.bytes += payload.len();
-        self.history.push_back((number, Bytes::copy_from_slice(payload)));
     }
 
-    /// Payload bytes kept.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Takes the encoded packet of `range` packets from `first` on.
+    /// Takes the encoded packet that covers `range` from `first` on.
     pub fn decode(
-        &self,
+        &mut self,
         first: u64,
         range: u32,
         payload: &[u8],
         is_missing: impl Fn(u64) -> bool,
     ) -> FecOutcome {
-        let Some(mut sum) = Parity::received(payload) else {
-            return FecOutcome::Malformed;
-        };
-        if !(1..=self.code.group_limit()).contains(&range) {
-            return FecOutcome::Malformed;
-        }
-        let covered = self.code.covered(first, range);
-        let mut missing = covered.clone().filter(|number| is_missing(*number));
-        let Some(number) = missing.next() else {
-            return FecOutcome::Complete;
-        };
-        let last_missing = missing.next_back().unwrap_or(number);
-        if last_missing != number {
-            return FecOutcome::Failed { last_missing };
-        }
-        for present in covered.filter(|present| *present != number) {
-            match self.history.iter().find(|(kept, _)| *kept == present) {
-                None => return FecOutcome::Failed { last_missing },
-                Some((_, kept)) => sum.toggle(kept),
-            }
-        }
-        match sum.into_remaining() {
-            Some(payload) => FecOutcome::Rebuilt {
-                number,
-                payload: Some(payload).filter(|payload| !payload.is_empty()),
+        match &mut self.method {
+            Method::Xor(xor) => match xor.decode(first, range, payload, is_missing) {
+                XorOutcome::Complete => FecOutcome::Taken,
+                XorOutcome::Rebuilt { number, payload } => {
+                    self.rebuilt.push_back((number, payload));
+                    FecOutcome::Taken
+                }
+                XorOutcome::Failed { last_missing } => FecOutcome::Failed { last_missing },
+                XorOutcome::Malformed => FecOutcome::Malformed,
             },
-            None => FecOutcome::Malformed,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Encoded;
-    use super::super::fec_tests::Wire;
-    use super::*;
-
-    const MISSING: fn(u64) -> bool = |_| true;
-
-    #[test]
-    fn what_is_no_encoded_packet_is_refused() {
-        for (_, code) in FecCode::ALL {
-            let decoder = FecDecoder::new(code);
-            let beyond = code.group_limit() + 1;
-            for range in [0, beyond, 0x00FF_FFFF, u32::MAX] {
-                assert_eq!(
-                    decoder.decode(5, range, b"\x00\x01a", MISSING),
+            Method::Rlc(rlc) => {
+                let is_sound = rlc.decode(first, range, payload);
+                self.rebuilt.extend(rlc.take_rebuilt());
+                if is_sound {
+                    FecOutcome::Taken
+                } else {
                     FecOutcome::Malformed
-                );
+                }
             }
-            for payload in [&b""[..], b"\x00", b"\xFF\xFFa", b"\x00\x01ab"] {
-                assert_eq!(decoder.decode(5, 1, payload, MISSING), FecOutcome::Malformed);
-            }
-            let last = u64::MAX - 1;
-            assert!(matches!(
-                decoder.decode(last, 2, b"\x00\x00", MISSING),
-                FecOutcome::Failed { .. }
-            ));
         }
     }
 
-    #[test]
-    fn a_payload_longer_than_the_encoded_one_cannot_have_been_part_of_it() {
-        let mut decoder = FecDecoder::new(FecCode::Basic);
-        decoder.on_received(5, b"longer than that");
-        let outcome = decoder.decode(5, 2, b"\x00\x03abc", |number| number == 6);
-        assert_eq!(outcome, FecOutcome::Malformed);
+    /// The next packet that was rebuilt.
+    pub fn take_rebuilt(&mut self) -> Option<Rebuilt> {
+        self.rebuilt.pop_front()
     }
 
-    #[test]
-    fn newer_data_may_overtake_an_encoded_packet_but_not_for_ever() {
-        for (newer, repaired) in [(17, true), (18, false)] {
-            let mut wire = Wire::new(FecCode::Basic, 1);
-            (0..16 + newer).for_each(|index| wire.send(&[index]));
-            let encoded: Encoded = wire.closed().swap_remove(0);
-            let received: Vec<u64> = (1..17 + u64::from(newer)).filter(|number| *number != 9).collect();
-            wire.deliver(&received);
-            let outcome = wire.decode(&encoded);
-            assert_eq!(
-                matches!(outcome, FecOutcome::Rebuilt { number: 9, .. }),
-                repaired,
-                "{newer}"
-            );
+    /// Payload bytes kept.
+    pub fn bytes(&self) -> usize {
+        match &self.method {
+            Method::Xor(xor) => xor.bytes(),
+            Method::Rlc(rlc) => rlc.bytes(),
         }
-    }
-
-    #[test]
-    fn memory_is_bounded_by_the_history() {
-        let mut decoder = FecDecoder::new(FecCode::Basic);
-        (0..1000).for_each(|number| decoder.on_received(number, &[0; 100]));
-        assert_eq!(decoder.bytes(), HISTORY * 100);
-    }
-
-    #[test]
-    fn a_rebuilt_number_without_payload_is_the_fin() {
-        let mut decoder = FecDecoder::new(FecCode::Basic);
-        decoder.on_received(5, b"abc");
-        let outcome = decoder.decode(5, 2, b"\x00\x03abc", |number| number == 6);
-        assert_eq!(
-            outcome,
-            FecOutcome::Rebuilt {
-                number: 6,
-                payload: None
-            }
-        );
     }
 }

@@ -1,191 +1,155 @@
-//! Sender of forward error correction (ResTP §3.5.8, OP-38): collects the packets that were not encoded before and
-//! turns them into encoded packets when its timer runs out or a full group is pending. The timer is armed by the
-//! first of them and not again by the others, or it would never run out under load.
-//!
-//! Only sums are kept, so memory is one payload per group that is open, whatever its size.
+//! What sends encoded packets, whichever the code (ResTP §3.5.8).
 
-use super::fec_code::{FecCode, Shape};
-use super::parity::Parity;
+use super::fec_code::FecCode;
+use super::rlc::{RlcEncoder, RlcParameters};
+use super::xor_encoder::XorEncoder;
+use crate::ack::AckReport;
 use bytes::Bytes;
 use restp_base::time::{Duration, Time};
-use std::collections::VecDeque;
 
 /// What a composition says about forward error correction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FecParameters {
     /// The code (ResTP Table 3.1). Default basic: the least redundancy.
     pub code: FecCode,
-    /// How long a packet waits to be encoded. `None`: a quarter of the round trip (ResTP §3.5.8).
+    /// How long a packet waits to be encoded in an XOR. `None`: a quarter of the round trip (ResTP §3.5.8).
     pub timer: Option<Duration>,
     /// A loss that is repaired costs of the congestion window what a retransmission would (RFC 9265 §4). Default off: as
     /// published, it costs nothing (OP-42), and beside a flow without encoding one with it takes more than its share.
     pub counts_as_congestion: bool,
+    /// Encoded packets of the sliding window for 100 segments, at most. Default 100; more than 50 leave only where fewer would
+    /// leave more than 1 segment in 100 missing.
+    pub most_percent: u32,
 }
 
-/// Round trip before one is known (OP-38).
-const FIRST_RTT: Duration = Duration::from_millis(100);
+impl Default for FecParameters {
+    fn default() -> Self {
+        FecParameters {
+            code: FecCode::default(),
+            timer: None,
+            counts_as_congestion: false,
+            most_percent: 100,
+        }
+    }
+}
 
 /// An encoded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// Number of the first packet encoded in it.
     pub first: u64,
-    /// How many packets are encoded in it.
+    /// FEC Range: what else is encoded in it ([`FecCode::covered`]).
     pub range: u32,
-    /// XOR of their lengths and payloads (OP-39).
+    /// Sum of their lengths and payloads (OP-39).
     pub payload: Bytes,
 }
 
 /// Collects packets and encodes them.
 #[derive(Debug)]
 pub struct FecEncoder {
-    parameters: FecParameters,
-    /// The first packet that is not encoded yet, and how many there are.
-    first: u64,
-    pending: u64,
-    /// One sum for each group that is open.
-    sums: Vec<Parity>,
-    deadline: Option<Time>,
-    /// Encoded and not sent yet.
-    ready: VecDeque<Encoded>,
+    code: FecCode,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    Xor(XorEncoder),
+    Rlc(Box<RlcEncoder>),
 }
 
 impl FecEncoder {
-    /// Nothing was sent.
-    pub fn new(parameters: FecParameters) -> Self {
-        FecEncoder {
-            parameters,
-            first: 0,
-            pending: 0,
-            sums: Vec::new(),
-            deadline: None,
-            ready: VecDeque::new(),
-        }
+    /// Nothing was sent. A segment is of use until `deadline` after it left, and what is lost leaves again if it `retransmits`.
+    pub fn new(parameters: FecParameters, deadline: Option<Duration>, retransmits: bool) -> Self {
+        let FecParameters {
+            code,
+            timer,
+            most_percent,
+            ..
+        } = parameters;
+        let method = match code.shape() {
+            Some(shape) => Method::Xor(XorEncoder::new(shape, timer)),
+            None => Method::Rlc(Box::new(RlcEncoder::new(RlcParameters {
+                most_percent,
+                deadline,
+                retransmits,
+            }))),
+        };
+        FecEncoder { code, method }
     }
 
     /// The code it encodes by.
     pub fn code(&self) -> FecCode {
-        self.parameters.code
+        self.code
     }
 
-    /// The packet `number` is about to leave for the first time; numbers come one after another. The FIN has an
-    /// empty payload, and nothing comes after it that could fill its group: `is_last` closes it.
-    pub fn on_sent(&mut self, now: Time, number: u64, payload: &[u8], is_last: bool, rtt: Option<Duration>) {
-        let Shape {
-            stride, group_limit, ..
-        } = self.parameters.code.shape();
-        if self.pending == 0 {
-            self.first = number;
-            self.sums.resize_with(stride as usize, Parity::default);
-            let quarter = || rtt.unwrap_or(FIRST_RTT).scaled(1, 4);
-            self.deadline = Some(now + self.parameters.timer.unwrap_or_else(quarter));
-        }
-        self.sums[(self.pending % stride) as usize].toggle(payload);
-        self.pending += 1;
-        if is_last || self.pending == stride * u64::from(group_limit) {
-            self.encode();
+    /// Is every segment encoded once, so that its encoded packet is one more transmission of it?
+    pub fn encodes_once(&self) -> bool {
+        matches!(self.method, Method::Xor(_))
+    }
+
+    /// The segment `number` is about to leave for the first time; numbers come one after another. Without payload it is the FIN.
+    pub fn on_sent(&mut self, now: Time, number: u64, payload: Option<&Bytes>, rtt: Option<Duration>) {
+        match &mut self.method {
+            Method::Xor(xor) => {
+                let content = payload.map_or(&[][..], Bytes::as_ref);
+                xor.on_sent(now, number, content, payload.is_none(), rtt);
+            }
+            Method::Rlc(rlc) => rlc.on_sent(now, number, payload, rtt),
         }
     }
 
-    /// When what is pending must be encoded.
+    /// The peer reports what arrived.
+    pub fn on_report(&mut self, report: &AckReport) {
+        if let Method::Rlc(rlc) = &mut self.method {
+            rlc.on_report(report);
+        }
+    }
+
+    /// Is a retransmission in time that leaves now, of a segment that left at `sent_at`?
+    pub fn is_in_time(&self, now: Time, sent_at: Time) -> bool {
+        match &self.method {
+            Method::Xor(_) => true,
+            Method::Rlc(rlc) => rlc.is_in_time(now, sent_at),
+        }
+    }
+
+    /// When something must be encoded.
     pub fn deadline(&self) -> Option<Time> {
-        self.deadline
+        match &self.method {
+            Method::Xor(xor) => xor.deadline(),
+            Method::Rlc(rlc) => rlc.deadline(),
+        }
     }
 
     /// The next encoded packet to send.
     pub fn poll(&mut self, now: Time) -> Option<Encoded> {
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            self.encode();
+        match &mut self.method {
+            Method::Xor(xor) => xor.poll(now),
+            Method::Rlc(rlc) => rlc.poll(now),
         }
-        self.ready.pop_front()
     }
 
     /// True when everything sent was encoded, and every encoded packet was taken.
     pub fn is_idle(&self) -> bool {
-        self.pending == 0 && self.ready.is_empty()
+        match &self.method {
+            Method::Xor(xor) => xor.is_idle(),
+            Method::Rlc(rlc) => rlc.is_idle(),
+        }
     }
 
     /// Forgets what is pending.
     pub fn clear(&mut self) {
-        *self = FecEncoder::new(self.parameters);
+        match &mut self.method {
+            Method::Xor(xor) => xor.clear(),
+            Method::Rlc(rlc) => rlc.clear(),
+        }
     }
 
     /// Payload bytes kept.
     pub fn bytes(&self) -> usize {
-        let ready: usize = self.ready.iter().map(|encoded| encoded.payload.len()).sum();
-        ready + self.sums.iter().map(Parity::len).sum::<usize>()
-    }
-
-    fn encode(&mut self) {
-        let stride = self.sums.len() as u64;
-        for (index, sum) in (0..).zip(self.sums.drain(..)) {
-            let range = (self.pending + stride - 1 - index) / stride;
-            if range > 0 {
-                self.ready.push_back(Encoded {
-                    first: self.first + index,
-                    range: range as u32,
-                    payload: sum.into_payload(),
-                });
-            }
-        }
-        (self.pending, self.deadline) = (0, None);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
-
-    fn send(encoder: &mut FecEncoder, ms: u64, number: u64) {
-        encoder.on_sent(at(ms), number, b"x", false, Some(Duration::from_millis(80)));
-    }
-
-    /// OP-38: armed if idle, not re-armed; a quarter of the round trip, or of 100 ms before one is known.
-    #[test]
-    fn the_timer_counts_from_the_first_packet_that_is_not_encoded() {
-        let mut encoder = FecEncoder::new(FecParameters::default());
-        send(&mut encoder, 0, 10);
-        send(&mut encoder, 19, 11);
-        assert_eq!(encoder.deadline(), Some(at(20)));
-        assert_eq!(encoder.poll(at(19)), None);
-        assert_eq!(encoder.poll(at(20)).map(|e| (e.first, e.range)), Some((10, 2)));
-        assert!(encoder.is_idle() && encoder.deadline().is_none());
-        assert_eq!(encoder.poll(at(500)), None, "each packet is encoded once");
-        send(&mut encoder, 30, 12);
-        assert_eq!(encoder.deadline(), Some(at(50)));
-        encoder.clear();
-        encoder.on_sent(at(0), 13, b"x", false, None);
-        assert_eq!(encoder.deadline(), Some(at(25)));
-    }
-
-    #[test]
-    fn the_timer_can_be_set_and_the_last_packet_does_not_wait_for_it() {
-        let mut encoder = FecEncoder::new(FecParameters {
-            timer: Some(Duration::from_millis(3)),
-            ..FecParameters::default()
-        });
-        send(&mut encoder, 0, 10);
-        assert_eq!(encoder.deadline(), Some(at(3)));
-        encoder.on_sent(at(1), 11, b"", true, None);
-        let encoded = encoder.poll(at(1)).unwrap();
-        assert_eq!((encoded.first, encoded.range), (10, 2));
-        assert_eq!(encoded.payload, &b"\x00\x01x"[..], "the FIN adds nothing");
-    }
-
-    #[test]
-    fn memory_is_one_payload_for_each_open_group() {
-        let mut encoder = FecEncoder::new(FecParameters {
-            code: FecCode::Interleaved,
-            timer: None,
-            ..FecParameters::default()
-        });
-        for number in 0..15 {
-            encoder.on_sent(at(0), number, &[0; 1000], false, None);
-            assert!(encoder.bytes() <= 2 * 1002);
+        match &self.method {
+            Method::Xor(xor) => xor.bytes(),
+            Method::Rlc(rlc) => rlc.bytes(),
         }
     }
 }

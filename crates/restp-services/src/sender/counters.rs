@@ -9,6 +9,8 @@ pub struct SenderCounters {
     pub retransmitted_packets: u64,
     /// Their payload bytes.
     pub retransmitted_payload_bytes: u64,
+    /// Encoded packets sent.
+    pub encoded_packets: u64,
     /// Segments declared lost.
     pub lost_packets: u64,
     /// Those of them that the timer declared lost.

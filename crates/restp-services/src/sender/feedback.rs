@@ -51,6 +51,9 @@ impl Sender {
         let lanes: SmallVec<[_; 4]> = lanes.collect();
         let was_idle = self.board.is_empty();
         let mut feedback = self.board.acknowledge(now, peer.report)?;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.on_report(peer.report);
+        }
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
         }

@@ -159,13 +159,11 @@ impl Sender {
         }
     }
 
-    /// What encoded packets may repair is judged later (HARQ). Before anything is sent.
-    pub fn expect_repairs(&mut self) {
-        self.board = Scoreboard::coded(self.board.first());
-    }
-
-    /// From now on what leaves is encoded.
+    /// What leaves is encoded. Before anything is sent: what its own encoded packet may repair is judged after that (HARQ).
     pub fn encode_by(&mut self, encoder: FecEncoder) {
+        if encoder.encodes_once() {
+            self.board = Scoreboard::coded(self.board.first());
+        }
         self.encoder = Some(encoder);
     }
 

@@ -4,7 +4,7 @@
 use super::Sender;
 use crate::ack::{AckRatio, AckReport};
 use crate::congestion::{Congestion, CongestionEvent};
-use crate::reliability::Encoded;
+use crate::reliability::{Encoded, FecEncoder};
 use bytes::Bytes;
 use restp_base::time::Time;
 
@@ -114,6 +114,7 @@ impl Sender {
     fn next_encoded(&mut self, now: Time) -> Option<Encoded> {
         let encoded = self.encoder.as_mut()?.poll(now)?;
         let bytes = encoded.payload.len() as u64;
+        self.counters.encoded_packets += 1;
         self.board.on_encoded();
         self.lane.redundancy.on_sent(now, bytes);
         self.pace(now, bytes);
@@ -182,7 +183,7 @@ impl Sender {
 
     /// The lowest number that is lost leaves again, if it may.
     fn retransmit_lowest(&mut self, now: Time) -> Option<Segment> {
-        let number = self.board.next_lost()?;
+        let number = self.next_worth_repeating(now)?;
         if number != self.board.first() && !self.admission.still_covers(number) {
             return None;
         }
@@ -195,6 +196,22 @@ impl Sender {
         self.lane.recovery.on_repeated(now, order, number);
         self.on_left(now, bytes);
         Some(self.retransmission(number, payload))
+    }
+
+    /// The lowest number that is lost. What would come too late is given up, but for the FIN, where the receiver knows of it by
+    /// something later: nothing else would make it go on without.
+    fn next_worth_repeating(&mut self, now: Time) -> Option<u64> {
+        loop {
+            let number = self.board.next_lost()?;
+            let is_late = |encoder: &FecEncoder| {
+                let sent_at = self.board.sent_at(number);
+                sent_at.is_some_and(|sent_at| !encoder.is_in_time(now, sent_at))
+            };
+            let is_known = self.board.is_overtaken(number) && self.buffer.get(number).is_some();
+            if !(is_known && self.encoder.as_ref().is_some_and(is_late) && self.board.give_up(number)) {
+                return Some(number);
+            }
+        }
     }
 
     fn retransmission(&mut self, number: u64, payload: Option<Bytes>) -> Segment {
@@ -267,8 +284,7 @@ impl Sender {
         self.admission.on_sent(bytes as u64);
         if let Some(encoder) = &mut self.encoder {
             let rtt = self.lane.rtt.smoothed();
-            let content = payload.map_or(&[][..], Bytes::as_ref);
-            encoder.on_sent(now, number, content, payload.is_none(), rtt);
+            encoder.on_sent(now, number, payload, rtt);
         }
         if self.parameters.retransmits {
             self.buffer.push(payload.cloned());

@@ -1,11 +1,12 @@
-//! An encoded packet is the sum of the segments it names, and every segment is encoded once (OP-38, OP-39).
+//! An encoded packet is the sum of the segments it names, each times its coefficient; in an XOR every segment is encoded once (OP-38,
+//! OP-39).
 
 use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::trace::What;
 use bytes::Bytes;
 use restp_base::sequence;
 use restp_proto::wire::ErrorControl;
-use restp_services::reliability::{FecCode, LENGTH_BYTES};
+use restp_services::reliability::{FecCode, LENGTH_BYTES, add_scaled};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one side sent in one conversation.
@@ -49,12 +50,12 @@ impl Sent<'_> {
         let Some(code) = FecCode::from_kind(fec.kind) else {
             return Err(format!("sends a code {} that nobody knows", fec.kind));
         };
-        if !(1..=code.group_limit()).contains(&fec.range) {
-            return Err(format!("encodes {} segments in one packet", fec.range));
+        if !code.allows(fec.range) {
+            return Err(format!("sends an encoded packet of {:#x}", fec.range));
         }
         let mut sum = pdu.payload.to_vec();
-        for number in code.covered(first, fec.range) {
-            if !self.encoded.insert(number) {
+        for (number, coefficient) in code.covered(first, fec.range).zip(code.coefficients(fec.range)) {
+            if !self.encoded.insert(number) && code != FecCode::Rlc {
                 return Err(format!("encodes number {} twice", sequence::truncate(number)));
             }
             let payload = self.segments.get(&number).map_or(&[][..], |payload| payload); // none: the FIN
@@ -62,9 +63,8 @@ impl Sent<'_> {
             if sum.len() < LENGTH_BYTES + payload.len() {
                 return Err(format!("cuts number {} short", sequence::truncate(number)));
             }
-            for (sum, byte) in sum.iter_mut().zip(length.iter().chain(payload)) {
-                *sum ^= byte;
-            }
+            let term: Vec<u8> = length.iter().chain(payload).copied().collect();
+            add_scaled(&mut sum, coefficient, &term);
         }
         match sum.iter().all(|byte| *byte == 0) {
             true => Ok(()),

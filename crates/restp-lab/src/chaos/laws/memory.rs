@@ -12,8 +12,8 @@ const SEGMENT_BYTES: u64 = 160;
 const FLOW_BYTES: u64 = 48 * 1024;
 /// What a receiver takes that advertises no window.
 const UNADVERTISED_SEGMENTS: u64 = 8_192;
-/// Packets kept for forward error correction, on both sides.
-const CODED_SEGMENTS: u64 = 64;
+/// Packets kept for forward error correction, on both sides: the sliding window's, what its receiver remembers, its equations.
+const CODED_SEGMENTS: u64 = 256 + 320 + 2 * 64;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     for (index, record) in evidence.trace.records.iter().enumerate() {

@@ -58,7 +58,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "encoded",
-        says: "an encoded packet is the sum of the segments it names, and every segment is encoded once",
+        says: "an encoded packet is the sum of the segments it names, and an XOR encodes every segment once",
         check: encoded::check,
     },
     Law {

@@ -8,7 +8,7 @@ use restp_services::congestion::{
     WestwoodPlusFilter,
 };
 use restp_services::ordering::HoldParameters;
-use restp_services::reliability::FecParameters;
+use restp_services::reliability::{FecParameters, Reliability};
 
 pub(super) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
@@ -50,7 +50,7 @@ pub(super) const ACKNOWLEDGEMENTS: [&str; 17] = [
 ];
 
 /// Under full reliability no hole is skipped.
-pub(super) const SKIPPING: &str = "reliability = partial, quasi or unreliable";
+pub(super) const SKIPPING: &str = "reliability = partial, partial+fec, quasi or unreliable";
 
 pub(super) fn hold(c: &mut Composition) -> Option<&mut HoldParameters> {
     (!c.reliability.is_full()).then_some(&mut c.hold)
@@ -107,10 +107,27 @@ pub(super) fn positive(c: &mut Composition) -> Option<&mut PositiveParameters> {
 }
 
 /// The services that encode.
-pub(super) const ENCODED: &str = "reliability = quasi or harq";
+pub(super) const ENCODED: &str = "reliability = quasi, harq or partial+fec";
 
 pub(super) fn fec(c: &mut Composition) -> Option<&mut FecParameters> {
     c.reliability.encodes().then_some(&mut c.fec)
+}
+
+/// A service brings its code, unless the one in place fits.
+pub(super) fn choose_reliability(c: &mut Composition, value: &str) -> Option<()> {
+    choose(&Reliability::ALL, Some(&mut c.reliability), value)?;
+    if !c.reliability.encodes_by(c.fec.code) {
+        c.fec.code = c.reliability.default_code();
+    }
+    Some(())
+}
+
+pub(super) const fn fec_count(
+    name: &'static str,
+    slot: fn(&mut Composition) -> Option<&mut dyn Slot>,
+) -> Key {
+    let unit = Unit::Count;
+    parameter(name, "project", ENCODED, Access::Number { unit, slot })
 }
 
 pub(super) const fn service(name: &'static str, section: &'static str, access: Access) -> Key {

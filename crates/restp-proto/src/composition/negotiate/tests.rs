@@ -2,6 +2,7 @@ use super::*;
 use crate::composition::every::combinations;
 use crate::composition::{PRESETS, Preset};
 use crate::wire::Header;
+use restp_services::reliability::FecCode;
 
 fn preset(name: &str) -> Composition {
     Preset::named(name).unwrap().composition()
@@ -311,7 +312,24 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
         order: Order::Partial,
         ..good
     });
-    assert!(sentence.contains("ARQ and PAR"), "{sentence}");
+    assert!(sentence.contains("partial-needs-selective"), "{sentence}");
+}
+
+/// ARQ, FEC and PAR at once: what can be in time is rebuilt or repeated, whatever code this end would choose itself.
+#[test]
+fn all_of_arq_fec_and_par_mean_partial_reliability_with_a_sliding_window() {
+    let offer = Composition::from_pairs(preset("par-arq"), [("reliability", "partial+fec")]).unwrap();
+    assert_eq!(offer.fec.code, FecCode::Rlc);
+    let bits = Services::of(&offer);
+    assert!(bits.error.has(ErrorControl::ARQ | ErrorControl::FEC) && bits.order == Order::Partial);
+    for local in ["par-arq", "3wh-harq", "default"] {
+        let accepted = accept(bits, &preset(local)).expect("valid");
+        assert_eq!(
+            (accepted.reliability, accepted.fec.code),
+            (Reliability::PartialFec, FecCode::Rlc),
+            "{local}"
+        );
+    }
 }
 
 #[test]

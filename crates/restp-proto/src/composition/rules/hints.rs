@@ -4,7 +4,6 @@ use super::{Rule, Verdict, delayed};
 use restp_services::ack::Detail;
 use restp_services::connection_management::Establishment;
 use restp_services::recovery::RecoveryChoice;
-use restp_services::reliability::Reliability;
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -57,6 +56,6 @@ pub(super) static RULES: &[Rule] = &[
         about: &["connection", "reliability"],
         reason: "where the start may not take a round trip, data beside the SYN saves it, and cookies keep forged SYNs cheap",
         instead: &[("connection", "opportunistic")],
-        broken: |c| c.reliability == Reliability::Partial && c.establishment == Establishment::ThreeWay,
+        broken: |c| c.reliability.is_partial() && c.establishment == Establishment::ThreeWay,
     },
 ];

@@ -40,6 +40,15 @@ pub(super) static RULES: &[Rule] = &[
         },
     },
     Rule {
+        id: "fec-redundancy-size",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["fec-redundancy"],
+        reason: "of redundancy there is 1 packet for 100 segments at least, and one for each at most",
+        instead: &[("fec-redundancy", "100")],
+        broken: |c| c.reliability.encodes() && !(1..=100).contains(&c.fec.most_percent),
+    },
+    Rule {
         id: "window-size",
         verdict: Verdict::Forbidden,
         source: "OP-25",

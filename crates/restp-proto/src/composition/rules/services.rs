@@ -74,7 +74,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["ordering", "reliability"],
         reason: "partial reliability drops what the receiver skipped, and only a partially ordered one skips",
         instead: &[("ordering", "partial")],
-        broken: |c| c.reliability == Reliability::Partial && c.ordering != Ordering::Partial,
+        broken: |c| c.reliability.is_partial() && c.ordering != Ordering::Partial,
     },
     Rule {
         id: "full-means-no-skipping",
@@ -92,9 +92,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["reliability", "ack"],
         reason: "to repeat in time the sender has to see every hole, so partial reliability needs SACK or SNACK",
         instead: &[("ack", "positive+sack")],
-        broken: |c| {
-            c.reliability == Reliability::Partial && matches!(c.ack.detail, Detail::Pointer | Detail::Nak)
-        },
+        broken: |c| c.reliability.is_partial() && matches!(c.ack.detail, Detail::Pointer | Detail::Nak),
     },
     Rule {
         id: "partial-needs-fixed",
@@ -103,7 +101,17 @@ pub(super) static RULES: &[Rule] = &[
         about: &["framing", "reliability"],
         reason: "a skipped hole must be whole frames, so partial reliability needs fixed framing",
         instead: &[("framing", "fixed")],
-        broken: |c| c.reliability == Reliability::Partial && c.framing != Framing::Fixed,
+        broken: |c| c.reliability.is_partial() && c.framing != Framing::Fixed,
+    },
+    Rule {
+        id: "code-fits-reliability",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["reliability", "fec"],
+        reason: "a sliding window leaves to repeats what they bring in time, which with harq is all, and partial+fec needs one \
+                 that does",
+        instead: &[("reliability", "partial+fec"), ("fec", "rlc")],
+        broken: |c| c.reliability.encodes() && !c.reliability.encodes_by(c.fec.code),
     },
     // How losses are found (ResTP §11.2, §12.2).
     Rule {

@@ -26,21 +26,21 @@ fn the_one_missing_segment_is_rebuilt() {
     let mut receiver = coded(true);
     arrives(&mut receiver, 20);
     arrives(&mut receiver, 22);
-    let rebuilt = Repair::Segment(21, Some(Bytes::from_static(b"de")));
-    assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), rebuilt);
+    assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Taken);
+    let rebuilt = (21, Some(Bytes::from_static(b"de")));
+    assert_eq!(receiver.next_rebuilt(), Some(rebuilt));
     assert_eq!(receiver.beyond_repair(), 0, "ResTP §11.3");
     arrives(&mut receiver, 21);
-    assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Nothing);
+    assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Taken);
+    assert_eq!(receiver.next_rebuilt(), None);
 }
 
 #[test]
 fn a_missing_fin_is_rebuilt_without_payload() {
     let mut receiver = coded(true);
     arrives(&mut receiver, 20);
-    assert_eq!(
-        receiver.on_encoded(BASIC, 20, 2, b"\x00\x03abc"),
-        Repair::Segment(21, None)
-    );
+    assert_eq!(receiver.on_encoded(BASIC, 20, 2, b"\x00\x03abc"), Repair::Taken);
+    assert_eq!(receiver.next_rebuilt(), Some((21, None)));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn two_missing_segments_are_reported_at_once_to_a_sender_that_retransmits() {
     for (reports, range) in [(true, 2), (false, 0)] {
         let mut receiver = coded(reports);
         arrives(&mut receiver, 20);
-        assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Nothing);
+        assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Taken);
         assert_eq!(receiver.beyond_repair(), range, "21 and 22 (OP-42)");
         assert_eq!(owed(&mut receiver), u32::from(reports));
     }
@@ -69,12 +69,13 @@ fn what_cannot_be_an_encoded_packet_is_refused() {
         Repair::Malformed,
         "beyond the FIN"
     );
-    let rebuilt = Repair::Segment(20, Some(Bytes::from_static(b"abc")));
     assert_eq!(
         receiver.on_encoded(BASIC, 20, 2, b"\x00\x03abc"),
-        rebuilt,
+        Repair::Taken,
         "up to the FIN"
     );
+    let rebuilt = (20, Some(Bytes::from_static(b"abc")));
+    assert_eq!(receiver.next_rebuilt(), Some(rebuilt));
     let mut plain = segments(None);
     assert_eq!(
         plain.on_encoded(BASIC, 10, 3, ENCODED),
@@ -92,7 +93,7 @@ fn what_covers_numbers_beyond_the_window_is_not_looked_at() {
         Repair::BeyondWindow,
         "20 to 27 are taken"
     );
-    assert_eq!(receiver.on_encoded(BASIC, 25, 3, ENCODED), Repair::Nothing);
+    assert_eq!(receiver.on_encoded(BASIC, 25, 3, ENCODED), Repair::Taken);
 }
 
 #[test]
@@ -105,8 +106,9 @@ fn a_segment_that_comes_too_late_still_repairs_others() {
     let mut encoded = ENCODED.to_vec(); // with 23, one byte x
     encoded[1] ^= 1;
     encoded[2] ^= b'x';
-    let rebuilt = Repair::Segment(23, Some(Bytes::from_static(b"x")));
-    assert_eq!(receiver.on_encoded(BASIC, 20, 4, &encoded), rebuilt);
+    assert_eq!(receiver.on_encoded(BASIC, 20, 4, &encoded), Repair::Taken);
+    let rebuilt = (23, Some(Bytes::from_static(b"x")));
+    assert_eq!(receiver.next_rebuilt(), Some(rebuilt));
 }
 
 #[test]

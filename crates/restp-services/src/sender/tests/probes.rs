@@ -6,7 +6,9 @@ use crate::reliability::{Encoded, FecParameters};
 /// Encoded packets follow 25 ms after the first segment: a quarter of a round trip.
 fn encoding(setup: Setup) -> Story {
     let mut story = setup.established();
-    story.sender.encode_by(FecEncoder::new(FecParameters::default()));
+    story
+        .sender
+        .encode_by(FecEncoder::new(FecParameters::default(), None, true));
     story
 }
 
@@ -101,9 +103,10 @@ fn a_segment_that_may_be_repaired_is_judged_after_its_encoded_packet() {
     let lost_after = |repairs: bool| {
         let mut story = Setup::segments().opening();
         if repairs {
-            story.sender.expect_repairs();
+            story
+                .sender
+                .encode_by(FecEncoder::new(FecParameters::default(), None, true));
         }
-        story.sender.encode_by(FecEncoder::new(FecParameters::default()));
         story.sender.establish(at(0), Some(ms(100)), false);
         story.write(5).send();
         story.ack(1).ack(1).ack(1);
@@ -243,8 +246,9 @@ fn probes_of_an_outage_that_stay_without_an_answer_raise_the_same_doubt() {
 #[test]
 fn what_left_after_the_encoded_packet_tells_of_a_segment_beyond_repair() {
     let mut story = Setup::segments().opening();
-    story.sender.expect_repairs();
-    story.sender.encode_by(FecEncoder::new(FecParameters::default()));
+    story
+        .sender
+        .encode_by(FecEncoder::new(FecParameters::default(), None, true));
     story.sender.establish(at(0), Some(ms(100)), false);
     story.write(5).send();
     encoded(story.at(25));

@@ -88,6 +88,7 @@ fn after_a_timeout_one_segment_at_a_time_leaves_until_something_is_acknowledged(
         sent_payload_bytes: 10_000,
         retransmitted_packets: 5,
         retransmitted_payload_bytes: 5000,
+        encoded_packets: 0,
         lost_packets: 5,
         timed_out_packets: 5,
         timeouts: 1,

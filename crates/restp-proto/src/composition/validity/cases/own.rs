@@ -166,6 +166,30 @@ pub(in super::super) const OWN: &[Row] = &[
         &["fec-segment-size"],
     ),
     (
+        "a sliding window for what is repeated anyway",
+        "3wh-harq",
+        &[("fec", "rlc")],
+        &["code-fits-reliability"],
+    ),
+    (
+        "an XOR where a window has to know what is in time",
+        "par-arq",
+        &[("reliability", "partial+fec"), ("fec", "basic")],
+        &["code-fits-reliability"],
+    ),
+    (
+        "redundancy of nothing",
+        "par-arq",
+        &[("reliability", "partial+fec"), ("fec-redundancy", "0")],
+        &["fec-redundancy-size"],
+    ),
+    (
+        "redundancy of more than there is",
+        "par-arq",
+        &[("reliability", "partial+fec"), ("fec-redundancy", "101")],
+        &["fec-redundancy-size"],
+    ),
+    (
         "an encoded packet that comes at once",
         "3wh-harq",
         &[("fec-timer", "0 ms")],

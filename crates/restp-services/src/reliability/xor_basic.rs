@@ -11,8 +11,9 @@ pub(super) const SHAPE: Shape = Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fec_tests::{Wire, repairable};
-    use super::super::{FecCode, FecOutcome};
+    use super::super::FecCode;
+    use super::super::xor_decoder::XorOutcome;
+    use super::super::xor_tests::{Wire, repairable};
     use bytes::Bytes;
 
     /// ResTP §11.1, the vector of Type 1.
@@ -28,7 +29,7 @@ mod tests {
         wire.deliver(&[20, 22]);
         assert_eq!(
             wire.decode(&encoded[0]),
-            FecOutcome::Rebuilt {
+            XorOutcome::Rebuilt {
                 number: 21,
                 payload: Some(Bytes::from_static(b"de")),
             }

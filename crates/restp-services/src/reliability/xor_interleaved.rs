@@ -13,7 +13,7 @@ pub(super) const SHAPE: Shape = Shape {
 #[cfg(test)]
 mod tests {
     use super::super::FecCode;
-    use super::super::fec_tests::{Wire, repairable};
+    use super::super::xor_tests::{Wire, repairable};
 
     /// ResTP §11.1, the vector of Type 2.
     #[test]

@@ -1,0 +1,280 @@
+//! The sender of the sliding window code (RFC 8681): when an encoded packet leaves. After so many segments as the code rate says;
+//! sooner when the oldest segment that none has combined is about to be of no use, and behind the FIN, after which nothing comes.
+
+use super::code_rate::{Conditions, Plan, plan};
+use super::pattern::LossPattern;
+use super::window::{Reach, Window};
+use crate::ack::AckReport;
+use crate::reliability::Encoded;
+use bytes::Bytes;
+use restp_base::time::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Round trip before one is known (OP-38).
+const FIRST_RTT: Duration = Duration::from_millis(100);
+/// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
+const FIRST_INTERVAL: Duration = Duration::from_millis(20);
+/// The plan is made anew after so many segments.
+const PLAN_SEGMENTS: u32 = 32;
+
+/// What the composition says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RlcParameters {
+    /// Encoded packets for 100 segments, at most.
+    pub most_percent: u32,
+    /// A segment is of use until so long after it left.
+    pub deadline: Option<Duration>,
+    /// What is lost leaves again where it is in time.
+    pub retransmits: bool,
+}
+
+/// Keeps what may be encoded, and encodes it.
+#[derive(Debug)]
+pub(crate) struct RlcEncoder {
+    parameters: RlcParameters,
+    window: Window,
+    pattern: LossPattern,
+    last_sent: Option<Time>,
+    /// From one segment to the next, smoothed.
+    interval: Duration,
+    rtt: Duration,
+    plan: Option<Plan>,
+    /// Segments until the plan is made anew.
+    plan_lasts: u32,
+    /// Segments since the last encoded packet.
+    since: u16,
+    /// Every number below was combined at least once.
+    covered_below: u64,
+    ready: VecDeque<Encoded>,
+}
+
+impl RlcEncoder {
+    /// Nothing was sent.
+    pub(crate) fn new(parameters: RlcParameters) -> Self {
+        RlcEncoder {
+            parameters,
+            window: Window::default(),
+            pattern: LossPattern::default(),
+            last_sent: None,
+            interval: FIRST_INTERVAL,
+            rtt: FIRST_RTT,
+            plan: None,
+            plan_lasts: 0,
+            since: 0,
+            covered_below: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The segment `number` is about to leave for the first time; without payload it is the FIN.
+    pub(crate) fn on_sent(&mut self, now: Time, number: u64, payload: Option<&Bytes>, rtt: Option<Duration>) {
+        self.rtt = rtt.unwrap_or(self.rtt);
+        self.pattern.begin(number);
+        self.measure_interval(now);
+        self.window
+            .push(now, number, payload.cloned().unwrap_or_default());
+        self.since = self.since.saturating_add(1);
+        if self.plan_lasts == 0 {
+            (self.plan, self.plan_lasts) = (plan(&self.conditions()), PLAN_SEGMENTS);
+        }
+        self.plan_lasts -= 1;
+        if payload.is_none() {
+            if self.plan.is_some() || !self.parameters.retransmits {
+                self.encode_all(now);
+            }
+        } else if let Some(plan) = self.plan.filter(|plan| self.since >= plan.every) {
+            self.encode(now, plan.reach);
+        }
+    }
+
+    /// The peer reports what arrived.
+    pub(crate) fn on_report(&mut self, report: &AckReport) {
+        self.pattern.on_report(report);
+    }
+
+    /// Is something in time that leaves now to stand for a segment that left at `sent_at`?
+    pub(crate) fn is_in_time(&self, now: Time, sent_at: Time) -> bool {
+        let deadline = self.parameters.deadline;
+        deadline.is_none_or(|deadline| now.since(sent_at) + self.rtt / 2 <= deadline)
+    }
+
+    /// When the oldest segment that was not combined has to be.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.plan?;
+        if self.covered_below >= self.window.next() {
+            return None;
+        }
+        let sent_at = self.window.sent_at(self.covered_below)?;
+        Some(sent_at + self.conditions().slack()?.scaled(7, 8))
+    }
+
+    /// The next encoded packet to send.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Encoded> {
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.encode_all(now);
+        }
+        self.ready.pop_front()
+    }
+
+    /// True when every encoded packet was taken.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Forgets what was sent.
+    pub(crate) fn clear(&mut self) {
+        *self = RlcEncoder::new(self.parameters);
+    }
+
+    /// Payload bytes kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let ready: usize = self.ready.iter().map(|encoded| encoded.payload.len()).sum();
+        self.window.bytes() + ready
+    }
+
+    fn conditions(&self) -> Conditions {
+        let RlcParameters {
+            most_percent,
+            deadline,
+            retransmits,
+        } = self.parameters;
+        // Nobody has said how long: then a reader waits as long as for a retransmission.
+        let unsaid = (!retransmits).then(|| self.rtt.scaled(3, 2));
+        Conditions {
+            loss: self.pattern.loss(),
+            burst: self.pattern.burst(),
+            rtt: self.rtt,
+            retransmits,
+            deadline: deadline.or(unsaid),
+            interval: self.interval,
+            most_percent,
+        }
+    }
+
+    /// A pause is no distance of two segments.
+    fn measure_interval(&mut self, now: Time) {
+        let Some(last) = self.last_sent.replace(now) else {
+            return;
+        };
+        let gap = now
+            .since(last)
+            .min(self.conditions().slack().unwrap_or(Duration::MAX));
+        self.interval = self.interval.scaled(15, 16) + gap / 16;
+    }
+
+    fn encode_all(&mut self, now: Time) {
+        let all = self.window.len() as u16;
+        self.encode(
+            now,
+            Reach {
+                back: all.saturating_sub(1),
+                count: all,
+                stride: 1,
+            },
+        );
+    }
+
+    /// Combines what of `reach` is still of use.
+    fn encode(&mut self, now: Time, reach: Reach) {
+        self.since = 0;
+        if let Some(slack) = self.conditions().slack() {
+            self.window
+                .forget_before(Time::from_nanos(now.as_nanos().saturating_sub(slack.as_nanos())));
+        }
+        let beyond =
+            u64::from(reach.back).saturating_sub(u64::from(reach.count - 1) * u64::from(reach.stride));
+        self.covered_below = self.covered_below.max(self.window.next().saturating_sub(beyond));
+        self.ready.extend(self.window.encode(reach));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reliability::FecCode;
+
+    const VOICE: RlcParameters = RlcParameters {
+        most_percent: 50,
+        deadline: Some(Duration::from_millis(200)),
+        retransmits: true,
+    };
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+    fn at(n: u64) -> Time {
+        Time::ZERO + ms(n)
+    }
+
+    /// Sends frame `number` at 20 ms each and returns what is encoded right behind it.
+    fn frame(encoder: &mut RlcEncoder, number: u64, rtt: u64) -> Option<Vec<u64>> {
+        let now = at(20 * number);
+        encoder.on_sent(now, number, Some(&Bytes::from_static(b"frame")), Some(ms(rtt)));
+        covered(encoder.poll(now))
+    }
+    fn covered(encoded: Option<Encoded>) -> Option<Vec<u64>> {
+        encoded.map(|encoded| FecCode::Rlc.covered(encoded.first, encoded.range).collect())
+    }
+
+    /// Each report is of a frame that arrived; every twentieth is lost.
+    fn reported(encoder: &mut RlcEncoder, count: u64) {
+        for number in (1..=count).filter(|number| number % 20 != 0) {
+            let mut report = AckReport::pointer(1);
+            report.received.push(number..number + 1);
+            encoder.on_report(&report);
+        }
+    }
+
+    #[test]
+    fn with_five_of_a_hundred_lost_every_second_frame_is_followed_by_what_is_still_of_use() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        let encoded: Vec<_> = (1..=60).map(|number| frame(&mut encoder, number, 250)).collect();
+        assert!(
+            encoded.iter().any(Option::is_some),
+            "what is unknown is no reason to send none"
+        );
+        reported(&mut encoder, 60);
+        (61..=96).for_each(|number| _ = frame(&mut encoder, number, 250));
+        let next: Vec<_> = (97..=100)
+            .filter_map(|number| frame(&mut encoder, number, 250))
+            .collect();
+        assert_eq!(next.len(), 2);
+        assert!(next[0].len() == 4 && next[1] == next[0].iter().map(|n| n + 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_leaves_where_a_retransmission_is_in_time() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        assert!((1..=100).all(|number| frame(&mut encoder, number, 60).is_none()));
+        assert!(encoder.is_in_time(at(2000), at(1830)) && !encoder.is_in_time(at(2001), at(1830)));
+        assert_eq!(encoder.deadline(), None);
+        encoder.on_sent(at(2020), 101, None, None);
+        assert!(encoder.is_idle());
+    }
+
+    #[test]
+    fn the_last_frames_of_a_talk_do_not_wait_for_others() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        let mut number = 0;
+        while number == 0 || frame(&mut encoder, number, 250).is_some() || encoder.deadline().is_none() {
+            number += 1;
+        }
+        let due = encoder.deadline().expect("not combined");
+        assert!(due < at(20 * number) + ms(75) && encoder.poll(at(20 * number + 1)).is_none());
+        let last = covered(encoder.poll(due)).expect("something");
+        assert_eq!(last.last(), Some(&number));
+        assert_eq!(encoder.deadline(), None);
+    }
+
+    #[test]
+    fn the_fin_takes_all_with_it_and_a_service_without_retransmissions_always_has_its_end_encoded() {
+        let mut encoder = RlcEncoder::new(RlcParameters {
+            retransmits: false,
+            deadline: None,
+            ..VOICE
+        });
+        encoder.on_sent(at(0), 7, None, None);
+        assert_eq!(covered(encoder.poll(at(0))), Some(vec![7]));
+        assert!(encoder.is_idle());
+    }
+}
