@@ -17,7 +17,7 @@ use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::PathMode;
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
-use restp_services::reliability::{FecParameters, Reliability};
+use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
 /// A composition with a name.
@@ -111,6 +111,18 @@ pub static PRESETS: &[Preset] = &[
             send_buffer_bytes: 2 << 20,
             ..cubic()
         },
+    },
+    Preset {
+        name: "voice",
+        section: "project",
+        purpose: "telephony: frames are of use for 200 ms, rebuilt where a repeat would be too late",
+        make: || in_time(Duration::from_millis(200), Duration::from_millis(20), 100),
+    },
+    Preset {
+        name: "video",
+        section: "project",
+        purpose: "live video: packets are of use for 250 ms, rebuilt where a repeat would be too late",
+        make: || in_time(Duration::from_millis(250), Duration::from_millis(4), 15),
     },
     Preset {
         name: "unrel",
@@ -210,6 +222,29 @@ fn resilient() -> Composition {
             ..HandshakeParameters::default()
         },
         ..cubic()
+    }
+}
+
+/// What is of use until `deadline` and leaves every `interval`, with up to `most_percent` of redundancy. Measured in
+/// docs/results/voice.md.
+fn in_time(deadline: Duration, interval: Duration, most_percent: u32) -> Composition {
+    Composition {
+        framing: Framing::Fixed,
+        ordering: Ordering::Partial,
+        hold: HoldParameters {
+            hold: None,
+            deadline: Some(deadline),
+            frame_interval: interval,
+        },
+        reliability: Reliability::PartialFec,
+        fec: FecParameters {
+            code: FecCode::Rlc,
+            most_percent,
+            ..FecParameters::default()
+        },
+        // Whoever acknowledges less often says later what is lost.
+        ack: Acknowledgement::positive().with_sack(),
+        ..Composition::default()
     }
 }
 
