@@ -93,6 +93,21 @@ fn as_many_encoded_packets_as_losses_rebuild_them_all() {
     assert_eq!(wire.rebuilt.keys().copied().collect::<Vec<_>>(), lost);
 }
 
+/// The segments of ResTP §11.1, with the coefficients that RFC 8681 §3.6 draws from the numbers of RFC 8682 §2.3; computed apart.
+/// `vectors/headers.json` has the packet.
+#[test]
+fn three_segments_become_the_sum_that_the_standards_say() {
+    let mut wire = Wire::new(20);
+    for payload in [&b"abc"[..], b"de", b"fghi"] {
+        wire.send(Bytes::from_static(payload));
+    }
+    let encoded = wire.dense(3);
+    assert_eq!((encoded.first, encoded.range), (20, 0x00_1002));
+    assert_eq!(encoded.payload, &b"\x00\x4E\x0D\x32\x17\xA8"[..]);
+    [20, 22].into_iter().for_each(|number| wire.arrives(number));
+    assert_eq!(wire.repairs(&encoded), 1);
+}
+
 #[test]
 fn what_arrives_late_takes_an_unknown_out_of_what_is_known() {
     let mut draw = Stream::named(2, "rlc");
