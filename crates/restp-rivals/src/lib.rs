@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`compositions`] | one record per rival: which service does what |
 //! | [`mptcp`] | MPTCP (RFC 8684) over subflows of [`tcp`] |
+//! | [`sctp`] | SCTP (RFC 9260): packets and chunks |
 //! | [`tcp`] | TCP (RFC 9293) with every congestion control that is built |
 //! | [`udp`] | UDP (RFC 768): ports, a check sum, nothing else |
 
 mod checksum;
 pub mod compositions;
 pub mod mptcp;
+pub mod sctp;
 pub mod tcp;
 pub mod udp;
