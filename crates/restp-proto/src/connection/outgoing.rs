@@ -8,8 +8,9 @@ use restp_services::ack::Detail;
 use restp_services::congestion::CongestionChoice;
 use restp_services::flow_control::FlowControl;
 use restp_services::loss_handling::Finding;
+use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice};
-use restp_services::sender::{CreditUnit, Sender, SenderParameters, WindowProbes};
+use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
 
 /// Whether segments have numbers: where the header says so, and wherever they may have to leave again.
 pub(super) fn is_numbered(composition: &Composition, services: Services) -> bool {
@@ -62,5 +63,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         loss_handling: composition.loss_handling,
         credit: CreditUnit::Segments,
         window_probes: WindowProbes::Steady,
+        filling: Filling::Whole,
+        retransmit_target: RetransmitTarget::Asap,
     }
 }

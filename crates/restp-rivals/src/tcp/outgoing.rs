@@ -5,8 +5,9 @@ use restp_base::time::Time;
 use restp_services::ack::{Detail, NakMode};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
+use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice};
-use restp_services::sender::{CreditUnit, Sender, SenderParameters, WindowProbes};
+use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
 
 impl TcpParameters {
     /// The sender whose first segment has the number `first` and begins with the byte `first_byte`.
@@ -39,6 +40,8 @@ impl TcpParameters {
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Bytes,
             window_probes: WindowProbes::BackingOff,
+            filling: Filling::Whole,
+            retransmit_target: RetransmitTarget::Asap,
         }
     }
 

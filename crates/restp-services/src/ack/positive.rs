@@ -15,6 +15,9 @@ pub struct PositiveParameters {
     pub quick: u32,
     /// Acknowledge as seldom as the peer asks for ([`AckRatio`](super::AckRatio)), and ask it to do so. Default off.
     pub thins: bool,
+    /// What comes out of order waits for its acknowledgement like anything else: a sender that counts arrivals per path needs no
+    /// duplicates (DAC, CMT §2.5). Default off.
+    pub delays_reordered: bool,
 }
 
 impl Default for PositiveParameters {
@@ -24,6 +27,7 @@ impl Default for PositiveParameters {
             delay: Duration::from_millis(40),
             quick: 0,
             thins: false,
+            delays_reordered: false,
         }
     }
 }

@@ -16,9 +16,19 @@ pub struct AckReport {
     pub missing: SmallVec<[Range<u64>; 2]>,
     /// Given up by the receiver: nothing in it that is missing can be repaired without a repeat (HARQ, OP-40).
     pub lost: Range<u64>,
+    /// Packets that it answers, where that is told (DAC, CMT §2.5); otherwise 0.
+    pub arrivals: u8,
+    /// It names everything beyond the pointer that the receiver holds: what it does not name was discarded, or never came
+    /// (RFC 9260 §6.2.1).
+    pub is_complete: bool,
 }
 
 impl AckReport {
+    /// How many numbers beyond the pointer it names as received.
+    pub fn named(&self) -> u64 {
+        self.received.iter().map(|range| range.end - range.start).sum()
+    }
+
     /// A report of the pointer alone.
     pub fn pointer(cumulative: u64) -> Self {
         AckReport {
@@ -26,6 +36,8 @@ impl AckReport {
             received: SmallVec::new(),
             missing: SmallVec::new(),
             lost: 0..0,
+            arrivals: 0,
+            is_complete: false,
         }
     }
 }

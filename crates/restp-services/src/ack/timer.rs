@@ -81,7 +81,10 @@ impl AckTimer {
 
     /// A new segment arrived out of order, or filled a hole.
     pub fn on_out_of_order(&mut self, now: Time, rtt: Option<Duration>, place: Place) {
-        self.on_unwanted(now, rtt);
+        match self.schedule {
+            Schedule::Positive(positive) if positive.delays_reordered => self.count(now, positive),
+            _ => self.on_unwanted(now, rtt),
+        }
         if self.is_thin() && self.cannot_wait(place) {
             self.on_urgent_once();
         }
@@ -108,6 +111,11 @@ impl AckTimer {
     /// Something asked where we stand: one answer however often it asked.
     pub fn on_urgent_once(&mut self) {
         self.owed = self.owed.max(1);
+    }
+
+    /// Packets since the last acknowledgement that wait for the next one.
+    pub fn arrivals(&self) -> u32 {
+        self.waiting
     }
 
     /// Is one due whatever the time?
@@ -320,6 +328,25 @@ mod tests {
         for period in 3..100 {
             assert!(holes(period) <= 600, "two per ratio, with a hole every {period}");
         }
+    }
+
+    #[test]
+    fn with_dac_what_is_out_of_order_waits_too_and_is_counted() {
+        let schedule = Schedule::Positive(PositiveParameters {
+            delays_reordered: true,
+            ..PositiveParameters::default()
+        });
+        let mut timer = AckTimer::new(schedule, None);
+        timer.on_out_of_order(at(0), RTT, Place::BeyondNewHole);
+        assert!(!timer.is_due(at(39)) && timer.is_due(at(40)));
+        assert_eq!(timer.arrivals(), 1);
+        timer.on_out_of_order(at(1), RTT, Place::Hole);
+        assert!(timer.is_due(at(1)));
+        assert_eq!(timer.arrivals(), 2);
+        timer.on_sent();
+        assert_eq!(timer.arrivals(), 0);
+        timer.on_unwanted(at(2), RTT);
+        assert!(timer.is_due(at(2)), "what came again is answered at once");
     }
 
     #[test]

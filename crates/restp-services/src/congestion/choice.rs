@@ -203,6 +203,8 @@ algorithms! {
     Rate(RateParams)                     "rate"        15  15  Rate     NewReno  -       FixedRate;
     /// The rate of a path with a short round trip on one with a long one (Caini, Firrincieli 2004).
     Hybla(HyblaParams)                   "hybla"        -   -  Window   NewReno  common  Hybla;
+    /// SCTP's: bytes acknowledged while the window was full (RFC 9260 §7.2).
+    ByteCounting(ByteCountingParams)     "byte-counting" - -  Window   NewReno  -       ByteCounting;
     /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
     Coupled(CommonParams)                "coupled"      -   2  Coupled  NewReno  all     Coupled(Coupling::Fully);
     /// A fraction of Reno's step on every path (Honda and others 2009).
@@ -263,6 +265,24 @@ impl CongestionChoice {
 }
 
 impl Controller {
+    /// It hears only of acknowledgements that move the path's own cumulative point (CMT §1.6).
+    pub fn hears_only_advances(&self) -> bool {
+        matches!(self, Controller::ByteCounting(_))
+    }
+
+    /// What it shrinks by in idle time counts once for every timeout that passes (RFC 9260 §7.2.1).
+    pub fn shrinks_while_idle(&self) -> bool {
+        matches!(self, Controller::ByteCounting(_))
+    }
+
+    /// The slow start threshold in bytes, for who chooses paths by it; none from controllers that nobody chooses by.
+    pub fn threshold_bytes(&self) -> Option<u64> {
+        match self {
+            Controller::ByteCounting(counting) => Some(counting.threshold_bytes()),
+            _ => None,
+        }
+    }
+
     /// What siblings may know of this path's losses; zero where nobody counts them. See
     /// [`Sibling`](crate::view::Sibling).
     pub fn loss_interval_bytes(&self) -> u64 {

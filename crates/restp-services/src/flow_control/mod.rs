@@ -1,8 +1,10 @@
 //! May the peer take more (ResTP §3.5.4)? The sender asks [`SendWindow`] before each new segment; the receiver
 //! asks [`ReceiveWindow`] what to advertise on each packet and whether reading has opened enough to say so.
 
+mod credit;
 mod window;
 
+pub use credit::Credit;
 pub use window::{ReceiveWindow, SendWindow, WindowParameters};
 
 /// Flow-control technique.

@@ -8,10 +8,10 @@ use crate::flow_control::WindowParameters;
 use crate::framing::Framing;
 use crate::loss_handling::LossHandling;
 use crate::ordering::Ordering;
-use crate::path_management::{Mapping, PathMode};
+use crate::path_management::{Mapping, PathMode, RetransmitTarget};
 use crate::recovery::{FastRecovery, PipeParameters, Recovery, RecoveryChoice, RtoParameters};
 use crate::scheduling::Scheduling;
-use crate::sender::{CreditUnit, PeerReport, SenderParameters, Transmission, WindowProbes};
+use crate::sender::{CreditUnit, Filling, PeerReport, SenderParameters, Transmission, WindowProbes};
 
 mod looks;
 
@@ -68,6 +68,8 @@ impl Lane {
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,
             window_probes: WindowProbes::Steady,
+            filling: Filling::Whole,
+            retransmit_target: RetransmitTarget::Asap,
         };
         let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
         let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);

@@ -195,6 +195,22 @@ impl Reassembly {
         skipped
     }
 
+    /// Discards the highest number that has arrived (RFC 9260 §6.2): the sender has to be told that it is missing again.
+    pub fn discard_last(&mut self) -> Option<u64> {
+        let last = self.arrived.last()?.end - 1;
+        self.arrived.remove(&(last..last + 1));
+        if let Some(Slot::Held(payload, _)) = self.slots.pop_back() {
+            self.held_bytes -= payload.len();
+        }
+        while matches!(self.slots.back(), Some(Slot::Missing)) {
+            self.slots.pop_back();
+        }
+        if self.arrived.is_empty() {
+            self.hole_since = None;
+        }
+        Some(last)
+    }
+
     /// Moves RCV.NXT over the numbers that are there.
     fn advance(&mut self, ready: &mut impl Extend<Bytes>) {
         while let Some(slot) = self.slots.front_mut() {

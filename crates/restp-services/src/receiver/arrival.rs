@@ -162,8 +162,26 @@ impl Receiver {
     }
 
     /// Bytes a window holds when its segments are as large as ours.
-    fn most_bytes(&self) -> usize {
-        self.window.capacity() as usize * self.segment_bytes as usize
+    pub(super) fn most_bytes(&self) -> usize {
+        let whole = self.window.capacity() as usize * self.segment_bytes as usize;
+        self.buffer_bytes.unwrap_or(whole)
+    }
+
+    /// Makes room for the segment `number` of so many bytes by discarding what is above it, the highest first; a hole comes
+    /// before what lies beyond it (RFC 9260 §6.2). Returns how many numbers were discarded.
+    pub fn make_room(&mut self, number: u64, bytes: usize) -> u64 {
+        let mut discarded = 0;
+        while self.holds_too_much(number, bytes)
+            && let Store::Segments(reassembly) = &mut self.store
+            && reassembly.is_missing(number)
+            && reassembly
+                .arrived()
+                .last()
+                .is_some_and(|range| range.end > number + 1)
+        {
+            discarded += u64::from(reassembly.discard_last().is_some());
+        }
+        discarded
     }
 }
 

@@ -19,6 +19,11 @@ impl Receiver {
         }
     }
 
+    /// Bytes of the buffer that are free, besides `elsewhere` that the protocol holds of what it took out.
+    pub fn free_bytes(&self, elsewhere: usize) -> u64 {
+        self.most_bytes().saturating_sub(self.held_bytes() + elsewhere) as u64
+    }
+
     /// The window for the packet that leaves now.
     pub fn advertise(&mut self) -> u16 {
         let (next, unread) = self.units();

@@ -44,6 +44,8 @@ pub struct Receiver {
     window: ReceiveWindow,
     /// Payload bytes of a full segment of ours: what memory the window promises.
     segment_bytes: u32,
+    /// The same by itself, where credit counts bytes of segments of any size.
+    buffer_bytes: Option<usize>,
     ack: AckTimer,
     nak: NakReporter,
     inbox: Inbox,
@@ -73,6 +75,7 @@ impl Receiver {
             store: Store::Unknown,
             window: ReceiveWindow::new(sequence::ORIGIN, window),
             segment_bytes,
+            buffer_bytes: None,
             ack,
             nak,
             inbox: Inbox::default(),
@@ -96,6 +99,14 @@ impl Receiver {
         self.store = Store::Segments(Reassembly::new(ordering, next));
         self.window = ReceiveWindow::new(next, window);
         self.nak = nak;
+    }
+
+    /// The peer numbers segments of any size, the first is `next`, and `bytes` of them are held: what is free is for them
+    /// ([`Receiver::free_bytes`]).
+    pub fn begin_messages(&mut self, next: u64, bytes: usize, nak: NakReporter) {
+        let window = WindowParameters { segments: u32::MAX };
+        self.begin_segments(next, Ordering::Ordered, window, nak);
+        self.buffer_bytes = Some(bytes);
     }
 
     /// The peer numbers bytes, the first is `next`, and `units` of `1 << shift` are taken, in at most `pieces` out of order.

@@ -7,6 +7,7 @@ mod delivery_rate;
 mod duplicate_ack;
 mod encodings;
 mod feedback;
+mod missing_reports;
 mod pipe;
 mod reordering;
 mod reported;
@@ -18,6 +19,7 @@ mod spurious;
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
+pub use missing_reports::MissingReports;
 pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
 pub use reordering::Reordering;
 pub use reported::Reported;
@@ -151,6 +153,8 @@ pub enum Recovery {
     DuplicateAck(DuplicateAck),
     /// RFC 6675.
     Pipe(Pipe),
+    /// RFC 9260 §7.2.4.
+    MissingReports(MissingReports),
 }
 
 impl Recovery {
@@ -170,6 +174,7 @@ impl Recovery {
             Recovery::Timer(algorithm) => algorithm.on_feedback(board, evidence.feedback),
             Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, evidence.feedback),
             Recovery::Pipe(algorithm) => algorithm.on_feedback(board, evidence),
+            Recovery::MissingReports(algorithm) => algorithm.on_feedback(board, evidence),
         }
     }
 
@@ -183,7 +188,7 @@ impl Recovery {
     /// When overtaken segments that were given time to come count as lost ([`Reordering::Adaptive`]).
     pub fn deadline(&self) -> Option<Time> {
         match self {
-            Recovery::Timer(_) | Recovery::DuplicateAck(_) => None,
+            Recovery::Timer(_) | Recovery::DuplicateAck(_) | Recovery::MissingReports(_) => None,
             Recovery::Pipe(algorithm) => algorithm.deadline(),
         }
     }
@@ -191,7 +196,9 @@ impl Recovery {
     /// The deadline has come.
     pub fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
         match self {
-            Recovery::Timer(_) | Recovery::DuplicateAck(_) => Findings::default(),
+            Recovery::Timer(_) | Recovery::DuplicateAck(_) | Recovery::MissingReports(_) => {
+                Findings::default()
+            }
             Recovery::Pipe(algorithm) => algorithm.on_deadline(board, now, rtt),
         }
     }
@@ -203,6 +210,7 @@ impl Recovery {
             Recovery::Timer(algorithm) => algorithm.on_timeout(board),
             Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
             Recovery::Pipe(algorithm) => algorithm.on_timeout(board, cuts_window),
+            Recovery::MissingReports(algorithm) => algorithm.on_timeout(),
         }
         board.mark_all_lost()
     }
@@ -213,6 +221,7 @@ impl Recovery {
             Recovery::Timer(algorithm) => algorithm.is_active(),
             Recovery::DuplicateAck(algorithm) => algorithm.is_active(),
             Recovery::Pipe(algorithm) => algorithm.is_active(),
+            Recovery::MissingReports(algorithm) => algorithm.is_active(),
         }
     }
 }

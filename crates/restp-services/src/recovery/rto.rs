@@ -16,6 +16,8 @@ pub struct RtoParameters {
     /// Least distance from the smoothed round trip: an answer may wait so long although none of late did, and on a steady
     /// path four deviations come to nothing (RFC 9002 §6.2.1).
     pub margin: Duration,
+    /// In force until a round trip was measured (RFC 6298 (2.1)). Default 1 s.
+    pub initial: Duration,
 }
 
 impl Default for RtoParameters {
@@ -25,6 +27,7 @@ impl Default for RtoParameters {
             ceiling: Duration::from_secs(60),
             attempts: 15,
             margin: Duration::ZERO,
+            initial: Duration::from_secs(1),
         }
     }
 }
@@ -56,8 +59,8 @@ impl RtoTimer {
     /// A timer at rest.
     pub fn new(parameters: RtoParameters) -> Self {
         RtoTimer {
+            unmeasured: parameters.initial,
             parameters,
-            unmeasured: Duration::from_secs(1),
             backoff: 0,
             expiries: 0,
             deadline: None,
@@ -83,7 +86,7 @@ impl RtoTimer {
 
     /// A packet of the set-up was repeated, so it gave no sample, and the round trip may be longer than its timer (5.7).
     pub fn on_repeated_set_up(&mut self) {
-        self.unmeasured = Duration::from_secs(3);
+        self.unmeasured = self.unmeasured.max(Duration::from_secs(3));
     }
 
     /// Something was sent: start unless running (5.1).

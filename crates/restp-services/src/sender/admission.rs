@@ -1,8 +1,10 @@
 //! May a segment leave now (ResTP §3.5.4, §3.5.6)? The peer's credit, the caution after a timeout, and pacing. The congestion
 //! window itself is the controller's.
 
+use super::Grant;
+use crate::ack::AckReport;
 use crate::congestion::Congestion;
-use crate::flow_control::SendWindow;
+use crate::flow_control::{Credit, SendWindow};
 use restp_base::time::Time;
 
 use super::Sender;
@@ -18,6 +20,21 @@ pub enum CreditUnit {
     Segments,
     /// Bytes: a segment takes as many units, and the FIN one (RFC 9293 §3.4).
     Bytes,
+    /// Free bytes of the peer's buffer, of which what is in flight takes some (RFC 9260 §6.2.1).
+    InFlight,
+}
+
+/// How far a congestion window is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// With segments that fit as a whole.
+    Whole,
+    /// As long as it is not full, so that the last segment may overshoot, and by at most so many segments after each report
+    /// (RFC 9260 §6.1, Max.Burst).
+    Overshoot {
+        /// Segments.
+        burst: u64,
+    },
 }
 
 impl CreditUnit {
@@ -25,7 +42,7 @@ impl CreditUnit {
     pub(super) fn taken_by(self, bytes: u64) -> u64 {
         match self {
             CreditUnit::Segments => 1,
-            CreditUnit::Bytes => bytes.max(1),
+            CreditUnit::Bytes | CreditUnit::InFlight => bytes.max(1),
         }
     }
 }
@@ -35,6 +52,8 @@ impl CreditUnit {
 pub(super) struct Admission {
     unit: CreditUnit,
     credit: SendWindow,
+    /// The same, where it counts what is in flight.
+    free: Credit,
     /// Credit is this sender's question. It is not where paths share it, where nobody gives any, and until the peer is heard.
     credit_binds: bool,
     /// The first unit of the next new segment.
@@ -46,24 +65,48 @@ impl Admission {
         Admission {
             unit,
             credit: SendWindow::initial(first_unit, 0),
+            free: Credit::new(first_unit, 0),
             credit_binds: true,
             next_unit: first_unit,
         }
     }
 
-    /// Does the peer's credit cover a new segment of `bytes`? What does not fit waits instead of being cut (RFC 9293
+    /// Does the peer's credit cover a new segment of `bytes` while so many are `in_flight`? What does not fit waits instead of being cut (RFC 9293
     /// §3.8.6.2.1, silly windows).
-    pub(super) fn covers(&self, bytes: u64) -> bool {
-        !self.credit_binds || self.credit.allows(self.next_unit + self.unit.taken_by(bytes) - 1)
+    pub(super) fn covers(&self, bytes: u64, in_flight: u64) -> bool {
+        let taken = self.unit.taken_by(bytes);
+        match self.unit {
+            _ if !self.credit_binds => true,
+            CreditUnit::InFlight => self.free.room(in_flight) >= taken,
+            CreditUnit::Segments | CreditUnit::Bytes => self.credit.allows(self.next_unit + taken - 1),
+        }
     }
     /// Does it cover the segment `number`, which has been sent? Early data may turn out to be more than the peer takes
     /// (RFC 9293 §3.8.6); bytes once granted stay granted.
     pub(super) fn still_covers(&self, number: u64) -> bool {
-        !self.credit_binds || self.unit == CreditUnit::Bytes || self.credit.allows(number)
+        !self.credit_binds || self.unit != CreditUnit::Segments || self.credit.allows(number)
     }
     /// True when the unit `at` is within the credit.
     pub(super) fn allows(&self, at: u64) -> bool {
-        self.credit.allows(at)
+        match self.unit {
+            CreditUnit::InFlight => self.free.room(0) > 0,
+            CreditUnit::Segments | CreditUnit::Bytes => self.credit.allows(at),
+        }
+    }
+    /// Free bytes of the peer's buffer as it said last.
+    pub(super) fn free_credit(&self) -> u64 {
+        self.free.room(0)
+    }
+    /// Was a `report` with this grant overtaken by a later one, as far as that tells?
+    pub(super) fn is_stale(&self, grant: Grant, report: &AckReport) -> bool {
+        let (at, units) = (grant.at, grant.units);
+        self.unit == CreditUnit::InFlight && self.free.is_stale(at, units, report.named())
+    }
+    /// The report that granted last.
+    pub(super) fn note_named(&mut self, report: &AckReport) {
+        if self.unit == CreditUnit::InFlight {
+            self.free.note_named(report.named());
+        }
     }
     /// First unit that the peer does not take, as it said last.
     pub(super) fn edge(&self) -> u64 {
@@ -77,11 +120,15 @@ impl Admission {
     }
     /// The peer takes `units` from `at` on. False: it said so before it said something newer.
     pub(super) fn grant(&mut self, at: u64, units: u64) -> bool {
-        self.credit.update(at, units)
+        match self.unit {
+            CreditUnit::InFlight => self.free.update(at, units),
+            CreditUnit::Segments | CreditUnit::Bytes => self.credit.update(at, units),
+        }
     }
     /// Forgets what was granted: from `at` on the peer takes `units`.
     pub(super) fn grant_afresh(&mut self, at: u64, units: u64) {
         self.credit = SendWindow::initial(at, units);
+        self.free = Credit::new(at, units);
     }
 
     /// A new segment of `bytes` leaves.
@@ -108,8 +155,14 @@ impl Sender {
     pub fn has_room(&mut self, now: Time, bytes: u64) -> bool {
         let window = self.lane.controller.window_bytes();
         let window = self.lane.reduction.window(window);
-        let in_flight = self.board.in_flight_bytes() + bytes;
-        let fits = in_flight <= window && in_flight + self.charged_redundancy(now, window) <= window;
+        let before = self.board.in_flight_bytes();
+        let in_flight = before + bytes;
+        let fits = match self.parameters.filling {
+            Filling::Whole => {
+                in_flight <= window && in_flight + self.charged_redundancy(now, window) <= window
+            }
+            Filling::Overshoot { .. } => before < self.lane.gate.within_burst(window),
+        };
         if self.board.in_flight() > 0 && (self.lane.gate.is_cautious() || !fits) {
             return false;
         }
@@ -118,6 +171,20 @@ impl Sender {
             return false;
         }
         true
+    }
+
+    /// A report has come, or a timeout: so much may leave until the next one.
+    pub(super) fn limit_burst(&mut self) {
+        if let Filling::Overshoot { burst } = self.parameters.filling {
+            let segment = u64::from(self.lane.mtu.segment_bytes());
+            let edge = self.board.in_flight_bytes() + burst * segment;
+            self.lane.gate.set_burst_edge(edge);
+        }
+    }
+
+    /// Does the peer's credit cover a new segment of `bytes`?
+    pub(super) fn has_credit(&self, bytes: u64) -> bool {
+        self.admission.covers(bytes, self.board.total_in_flight_bytes())
     }
 
     /// When [`has_room`](Sender::has_room), which said no, may say yes although nothing has happened since: pacing waits for
@@ -158,8 +225,11 @@ impl Sender {
 
     /// The window is not in use, because nobody writes or the peer takes no more (RFC 7661 §4).
     pub(super) fn leaves_window_unused(&self, in_flight_bytes: u64) -> bool {
+        if self.parameters.filling != Filling::Whole {
+            return in_flight_bytes < self.lane.controller.window_bytes();
+        }
         let segment = u64::from(self.lane.mtu.segment_bytes());
-        let starves = self.queue.is_empty() || !self.admission.covers(self.next_bytes());
+        let starves = self.queue.is_empty() || !self.has_credit(self.next_bytes());
         in_flight_bytes + segment <= self.lane.controller.window_bytes()
             && self.board.lost() == 0
             && starves

@@ -47,6 +47,10 @@ impl Sender {
         if self.board.is_empty() && !self.has_several_lanes() {
             return self.on_idle_report(now, peer);
         }
+        let grant = peer.grant.filter(|_| self.has_several_lanes());
+        if grant.is_some_and(|grant| self.admission.is_stale(grant, peer.report)) {
+            return self.board.check(peer.report);
+        }
         let lanes = self.lanes().map(|id| (id, self.on(id, Sender::before_feedback)));
         let lanes: SmallVec<[_; 4]> = lanes.collect();
         let was_idle = self.board.is_empty();
@@ -56,6 +60,12 @@ impl Sender {
         }
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
+            self.admission.note_named(peer.report);
+        }
+        if peer.report.is_complete {
+            for range in self.board.unreported(peer.report).iter() {
+                self.renege(now, range);
+            }
         }
         self.on_tail_answer(now, peer, &feedback);
         if was_idle {
@@ -171,6 +181,7 @@ impl Sender {
         if feedback.is_progress() {
             self.arm_tail_probe(now);
         }
+        self.limit_burst();
     }
 
     /// Where encoded packets may repair what is lost, the window is cut whether they do or not. `repaired`: what they did so
@@ -276,6 +287,7 @@ impl Sender {
 
     fn note_findings(&mut self, findings: &Findings) {
         self.counters.lost_packets += findings.lost;
+        self.lane.lost_packets += findings.lost;
         if findings.urgent {
             self.lane.gate.retransmit_at_once(true);
         }

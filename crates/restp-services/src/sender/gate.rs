@@ -18,6 +18,8 @@ pub(super) struct Gate {
     unused: bool,
     /// A scheduler above has data that it would place here, were there room.
     has_backlog: bool,
+    /// Bytes in flight up to which segments may leave before the next report.
+    burst_edge: Option<u64>,
 }
 
 impl Gate {
@@ -44,6 +46,14 @@ impl Gate {
     }
     pub(super) fn sends_at_once(&self) -> bool {
         self.sends_at_once
+    }
+
+    pub(super) fn set_burst_edge(&mut self, edge: u64) {
+        self.burst_edge = Some(edge);
+    }
+    /// What of the `window` may be filled before the next report.
+    pub(super) fn within_burst(&self, window: u64) -> u64 {
+        self.burst_edge.map_or(window, |edge| window.min(edge))
     }
 
     pub(super) fn pace_until(&mut self, at: Time) {

@@ -3,7 +3,7 @@
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::{LossHandling, Reaction};
-use crate::path_management::{Pacer, PathMtu};
+use crate::path_management::{Destination, Pacer, PathMtu};
 use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
 use restp_base::machine::{Earliest, Wakeup};
@@ -54,6 +54,12 @@ pub(super) struct Lane {
     pub(super) failed_at: Option<Time>,
     /// Everything that left here was acknowledged, and nothing has left since.
     pub(super) idle_since: Option<Time>,
+    /// Segments declared lost here.
+    pub(super) lost_packets: u64,
+    /// What was lost may leave here.
+    pub(super) active: bool,
+    /// Losses in a million packets, as the user tells.
+    pub(super) losses_per_million: u32,
 }
 
 impl Lane {
@@ -85,6 +91,9 @@ impl Lane {
             answered_at: now,
             failed_at: None,
             idle_since: None,
+            lost_packets: 0,
+            active: true,
+            losses_per_million: 0,
         }
     }
 
@@ -106,6 +115,17 @@ impl Lane {
             smoothed_rtt: self.rtt.smoothed()?,
             loss_interval_bytes: self.controller.loss_interval_bytes(),
         })
+    }
+
+    /// What may be known of it by who chooses among lanes for a retransmission.
+    pub(super) fn destination(&self) -> Destination {
+        Destination {
+            active: self.active && !self.outage.state.is_active(),
+            failing: self.rto.expiries() > 0,
+            window_bytes: self.controller.window_bytes(),
+            threshold_bytes: self.controller.threshold_bytes().unwrap_or_default(),
+            losses_per_million: self.losses_per_million,
+        }
     }
 
     /// The earlier of what is due here and `earliest`.
@@ -178,7 +198,7 @@ impl Lane {
         if findings.ended {
             self.tell(now, &CongestionEvent::RecoveryEnded, load);
         }
-        if feedback.delivered_bytes > 0 {
+        if feedback.delivered_bytes > 0 && (feedback.advanced > 0 || !self.controller.hears_only_advances()) {
             let event = CongestionEvent::Acked {
                 bytes: feedback.delivered_bytes,
                 rtt: feedback.rtt,

@@ -4,10 +4,11 @@
 
 use super::Sender;
 use super::lane::Lane;
-use crate::congestion::Controller;
-use crate::path_management::PathMtu;
+use crate::congestion::{Congestion, Controller};
+use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LaneId, Recovery, RtoParameters};
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
+use smallvec::SmallVec;
 
 impl Sender {
     /// One lane more. What a lane loses is found by what overtakes it there, so reports must name what arrived; what is
@@ -47,6 +48,86 @@ impl Sender {
         if let Some(index) = id.index().checked_sub(1) {
             std::mem::swap(&mut self.lane, &mut self.others[index]);
         }
+    }
+
+    /// Is the lane in hand used? By one that is not, nothing leaves again that another could take.
+    pub fn set_active(&mut self, active: bool) {
+        self.lane.active = active;
+    }
+
+    /// The lane in hand loses so many packets of a million, as the user says.
+    pub fn expect_losses(&mut self, per_million: u32) {
+        self.lane.losses_per_million = per_million;
+    }
+
+    /// Something that was asked on the lane in hand was answered within `rtt`: it lives (RFC 9260 §8.3).
+    pub fn on_echo(&mut self, rtt: Duration) {
+        self.lane.rtt.sample(rtt);
+        self.lane.rto.on_progress();
+    }
+
+    /// The lowest lost number that leaves again by the lane in hand, and which lane lost it.
+    pub(super) fn next_lost(&self) -> Option<(u64, LaneId)> {
+        let here = self.board.in_hand();
+        if !self.has_several_lanes() {
+            return self.board.next_lost().map(|number| (number, here));
+        }
+        let all: SmallVec<[_; 4]> = self.lanes().map(|id| self.lane_at(id).destination()).collect();
+        let is_ours = |lost_on: LaneId| {
+            let target = self.parameters.retransmit_target.choose(lost_on.index(), &all);
+            target.is_none_or(|target| target == here.index())
+        };
+        let ours: SmallVec<[_; 4]> = self.lanes().map(is_ours).collect();
+        self.board
+            .lost_by_lane()
+            .find(|(_, lost_on)| ours[lost_on.index()])
+    }
+
+    /// Once per loss event on the lane `lost_on` a retransmission leaves whatever the window says. Where any lane with room
+    /// will do, that is the lane's own.
+    pub(super) fn takes_retransmission_at_once(&mut self, lost_on: LaneId) -> bool {
+        let of = match self.parameters.retransmit_target {
+            RetransmitTarget::Asap => self.board.in_hand(),
+            _ => lost_on,
+        };
+        self.lane_at_mut(of).gate.takes_retransmission_at_once()
+    }
+
+    /// Segments declared lost on the lane `id`.
+    pub fn lost_on(&self, id: LaneId) -> u64 {
+        self.lane_at(id).lost_packets
+    }
+    /// Smoothed round-trip time of the lane `id`.
+    pub fn smoothed_rtt_of(&self, id: LaneId) -> Option<Duration> {
+        self.lane_at(id).rtt.smoothed()
+    }
+    /// The congestion windows of all lanes.
+    pub fn total_window_bytes(&self) -> u64 {
+        let windows = self.lanes().map(|id| self.lane_at(id).controller.window_bytes());
+        windows.sum()
+    }
+    /// Segments believed to be in the network, by whichever lane.
+    pub fn total_in_flight(&self) -> u64 {
+        self.lanes().map(|id| self.board.lane(id).in_flight()).sum()
+    }
+
+    fn lane_at(&self, id: LaneId) -> &Lane {
+        match self.place_of(id) {
+            None => &self.lane,
+            Some(index) => &self.others[index],
+        }
+    }
+    fn lane_at_mut(&mut self, id: LaneId) -> &mut Lane {
+        match self.place_of(id) {
+            None => &mut self.lane,
+            Some(index) => &mut self.others[index],
+        }
+    }
+
+    /// Where the lane `id` is among the others: the first one waits in the place of the one in hand.
+    fn place_of(&self, id: LaneId) -> Option<usize> {
+        let here = self.board.in_hand();
+        (id != here).then(|| id.index().checked_sub(1).unwrap_or(here.index().wrapping_sub(1)))
     }
 
     /// Every lane, the first one first.

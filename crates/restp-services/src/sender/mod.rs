@@ -33,7 +33,7 @@ mod tail_probe;
 mod timeout;
 mod transmission;
 
-pub use admission::CreditUnit;
+pub use admission::{CreditUnit, Filling};
 pub use counters::SenderCounters;
 pub use feedback::{Grant, PeerReport};
 pub use probing::WindowProbes;
@@ -43,7 +43,7 @@ pub use transmission::{Segment, Transmission};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::framing::{Framing, SendQueue};
 use crate::loss_handling::LossHandling;
-use crate::path_management::PathMtu;
+use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{Recovery, RtoParameters, Scoreboard};
 use crate::reliability::{FecEncoder, TransmitBuffer};
 use crate::view::Sibling;
@@ -96,6 +96,10 @@ pub struct SenderParameters {
     pub credit: CreditUnit,
     /// How often a shut window is probed.
     pub window_probes: WindowProbes,
+    /// How far a congestion window is filled.
+    pub filling: Filling,
+    /// By which of several lanes lost segments leave again.
+    pub retransmit_target: RetransmitTarget,
 }
 
 /// One end's sender.
@@ -212,6 +216,11 @@ impl Sender {
 
     /// Takes data to send. False: there is no room, and [`Sender::takes_writes_again`] tells when there is.
     pub fn write(&mut self, now: Time, data: Bytes) -> bool {
+        self.write_all(now, [data])
+    }
+
+    /// The same of several frames: all of them, or none.
+    pub fn write_all(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) -> bool {
         if self.buffered_bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
             self.writer_waits = true;
             return false;
@@ -219,7 +228,7 @@ impl Sender {
         if self.queue.is_empty() && self.board.is_empty() {
             self.progress.at = now;
         }
-        self.queue.push(data);
+        frames.into_iter().for_each(|frame| self.queue.push(frame));
         true
     }
 
@@ -367,6 +376,14 @@ impl Sender {
     /// Something waits for the peer: an acknowledgement, or credit.
     pub fn waits_for_peer(&self) -> bool {
         !self.board.is_empty() || (!self.queue.is_empty() && self.probing.waits_for_credit())
+    }
+    /// When something was answered last that left by the lane in hand.
+    pub fn answered_at(&self) -> Time {
+        self.lane.answered_at
+    }
+    /// Free bytes of the peer's buffer as it said last, where credit counts what is in flight.
+    pub fn free_credit(&self) -> u64 {
+        self.admission.free_credit()
     }
     /// What it counted.
     pub fn counters(&self) -> &SenderCounters {

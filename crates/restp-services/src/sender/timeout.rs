@@ -4,6 +4,7 @@ use super::Sender;
 use super::lane::Lane;
 use crate::congestion::CongestionEvent;
 use crate::loss_handling::Finding;
+use crate::path_management::RetransmitTarget;
 use crate::reliability::FecEncoder;
 use bytes::Bytes;
 use restp_base::machine::{Earliest, Wakeup};
@@ -123,6 +124,10 @@ impl Sender {
         }
         self.count_timeout(reaction.reduce_window);
         self.lane.gate.on_timeout();
+        if self.parameters.retransmit_target != RetransmitTarget::Asap {
+            self.lane.gate.retransmit_at_once(true); // by another lane, perhaps, which is full
+        }
+        self.limit_burst();
         if reaction.reduce_window {
             self.tell_controller(now, &CongestionEvent::Timeout { repeated }, outstanding);
         }
@@ -156,6 +161,7 @@ impl Sender {
         self.counters.timeouts += 1;
         let lost = self.lane.recovery.on_timeout(&mut self.board, cuts_window);
         self.counters.lost_packets += lost;
+        self.lane.lost_packets += lost;
         self.counters.timed_out_packets += lost;
     }
 

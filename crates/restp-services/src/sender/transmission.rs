@@ -4,6 +4,7 @@
 use super::Sender;
 use crate::ack::{AckRatio, AckReport};
 use crate::congestion::{Congestion, CongestionEvent};
+use crate::recovery::LaneId;
 use crate::reliability::{Encoded, FecEncoder};
 use bytes::Bytes;
 use restp_base::time::Time;
@@ -32,6 +33,9 @@ pub enum Transmission {
     /// [`Sender::on_mtu_probe`] how large it was.
     MtuProbe(u32),
 }
+
+/// After so many the smallest window is reached from any.
+const MOST_IDLE_TIMEOUTS: u64 = 64;
 
 impl Sender {
     /// What leaves now. `fin`: a FIN follows the last data.
@@ -87,7 +91,7 @@ impl Sender {
             return None;
         }
         let bytes = self.next_bytes();
-        let allowed = self.admission.covers(bytes) && self.keeps_flight_limit(bytes);
+        let allowed = self.has_credit(bytes) && self.keeps_flight_limit(bytes);
         (allowed && self.has_room(now, bytes)).then(|| self.send_new(now, room))
     }
 
@@ -137,7 +141,7 @@ impl Sender {
             return None;
         }
         let has_new = !self.queue.is_empty() || fin;
-        let segment = if has_new && self.admission.covers(self.next_bytes()) {
+        let segment = if has_new && self.has_credit(self.next_bytes()) {
             self.send_new(now, self.full_payload().max(1))
         } else {
             let last = self.board.last_in_hand()?;
@@ -183,13 +187,13 @@ impl Sender {
 
     /// The lowest number that is lost leaves again, if it may.
     fn retransmit_lowest(&mut self, now: Time) -> Option<Segment> {
-        let number = self.next_worth_repeating(now)?;
+        let (number, lost_on) = self.next_worth_repeating(now)?;
         if number != self.board.first() && !self.admission.still_covers(number) {
             return None;
         }
         let payload = self.buffer.get(number).cloned();
         let bytes = payload.as_ref().map_or(0, Bytes::len) as u64;
-        if !self.lane.gate.takes_retransmission_at_once() && !self.has_room(now, bytes) {
+        if !self.takes_retransmission_at_once(lost_on) && !self.has_room(now, bytes) {
             return None;
         }
         let order = self.board.on_repeated(now, number)?;
@@ -198,18 +202,18 @@ impl Sender {
         Some(self.retransmission(number, payload))
     }
 
-    /// The lowest number that is lost. What would come too late is given up, but for the FIN, where the receiver knows of it by
-    /// something later: nothing else would make it go on without.
-    fn next_worth_repeating(&mut self, now: Time) -> Option<u64> {
+    /// The lowest number that is lost, and by which lane. What would come too late is given up, but for the FIN, where the receiver
+    /// knows of it by something later: nothing else would make it go on without.
+    fn next_worth_repeating(&mut self, now: Time) -> Option<(u64, LaneId)> {
         loop {
-            let number = self.board.next_lost()?;
+            let (number, lost_on) = self.next_lost()?;
             let is_late = |encoder: &FecEncoder| {
                 let sent_at = self.board.sent_at(number);
                 sent_at.is_some_and(|sent_at| !encoder.is_in_time(now, sent_at))
             };
             let is_known = self.board.is_overtaken(number) && self.buffer.get(number).is_some();
             if !(is_known && self.encoder.as_ref().is_some_and(is_late) && self.board.give_up(number)) {
-                return Some(number);
+                return Some((number, lost_on));
             }
         }
     }
@@ -231,7 +235,7 @@ impl Sender {
         }
         let bytes = self.next_bytes();
         let at_once = self.lane.gate.sends_at_once();
-        let allowed = self.admission.covers(bytes)
+        let allowed = self.has_credit(bytes)
             && (at_once || self.keeps_flight_limit(bytes) && self.has_room(now, bytes));
         if !allowed {
             return None;
@@ -245,7 +249,7 @@ impl Sender {
     /// segment asks whether that is still so.
     fn next_window_probe(&mut self, now: Time, fin: bool) -> Option<Segment> {
         let waits = !self.queue.is_empty() || fin;
-        if !waits || self.admission.covers(self.next_bytes()) || !self.board.is_empty() {
+        if !waits || self.has_credit(self.next_bytes()) || !self.board.is_empty() {
             self.probing.needs_no_credit();
             return None;
         }
@@ -333,7 +337,14 @@ impl Sender {
         };
         let gap = now.since(since);
         if self.parameters.has_feedback && gap > self.timeout() {
-            self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
+            let times = if self.lane.controller.shrinks_while_idle() {
+                gap.as_nanos() / self.timeout().as_nanos().max(1)
+            } else {
+                1
+            };
+            for _ in 0..times.min(MOST_IDLE_TIMEOUTS) {
+                self.tell_controller(now, &CongestionEvent::Idle { gap }, 0);
+            }
         }
         if self.board.is_empty() {
             self.progress.at = now;

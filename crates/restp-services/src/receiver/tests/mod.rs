@@ -2,6 +2,7 @@
 
 mod bytes;
 mod credit;
+mod messages;
 mod repair;
 mod segments;
 

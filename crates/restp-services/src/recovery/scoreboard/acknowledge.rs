@@ -19,6 +19,7 @@ impl Scoreboard {
         if report.cumulative < self.first || self.entries.is_empty() {
             return Ok(feedback); // late, or about nothing: everything it says is known
         }
+        self.note_lowest();
         feedback.duplicate = report.cumulative == self.first;
         self.pass(now, report.cumulative, &mut feedback);
         for range in &report.received {

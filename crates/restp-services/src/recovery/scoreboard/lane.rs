@@ -3,8 +3,10 @@
 //! (split fast retransmit of CMT: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 use super::{Entry, Fate, LostSegment, Scoreboard};
+use crate::ack::AckReport;
 use crate::recovery::delivery_rate::DeliveryRate;
 use crate::recovery::{Feedback, RateSample};
+use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
@@ -63,6 +65,8 @@ pub struct Lane {
     losses: Vec<LostSegment>,
     /// Below these numbers nothing is outstanding that left by this lane last: once, and again.
     lowest: [u64; 2],
+    /// The lowest numbers that were open when the last report came, of those sent once and of those sent again.
+    awaited: [Option<u64>; 2],
 }
 
 impl Lane {
@@ -78,6 +82,7 @@ impl Lane {
             news: LaneNews::default(),
             losses: Vec::new(),
             lowest: [0; 2],
+            awaited: [None; 2],
         }
     }
 
@@ -160,6 +165,7 @@ impl Lane {
     pub(super) fn begin_report(&mut self) {
         self.news = LaneNews::default();
         self.losses.clear();
+        self.awaited = [None; 2];
     }
     /// All of it is booked. `oldest`: no transmission outstanding has a lower order.
     pub(super) fn end_report(&mut self, now: Time, oldest: Option<u64>, entries: &VecDeque<Entry>) {
@@ -248,16 +254,20 @@ impl Scoreboard {
     }
 
     /// What the acknowledgement that changed `all` changed for the lane in hand. With several lanes a bare repeat says nothing
-    /// of any, and a lane advances when its own lowest number has arrived (CUC of CMT).
-    pub fn feedback_in_hand(&mut self, all: &Feedback) -> Feedback {
+    /// of any, and a lane advances when its own lowest number has arrived, of those sent once or of those sent again (CUC,
+    /// second version, of CMT).
+    pub fn feedback_in_hand(&self, all: &Feedback) -> Feedback {
         if self.lanes.len() == 1 {
             return *all;
         }
-        let lowest = [false, true].map(|again| self.lowest_on(self.in_hand, again));
-        let head = lowest.into_iter().flatten().min().unwrap_or(self.next());
-        let news = self.lane(self.in_hand).news();
+        let lane = self.lane(self.in_hand);
+        let news = lane.news();
+        let is_in = |number: &u64| {
+            self.entry(*number)
+                .is_none_or(|entry| entry.fate == Fate::Delivered)
+        };
         Feedback {
-            advanced: u64::from(news.span.is_some_and(|(lowest, _)| lowest < head)),
+            advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,
@@ -265,6 +275,41 @@ impl Scoreboard {
             rate: news.rate,
             ..Feedback::default()
         }
+    }
+
+    /// Notes what each of several lanes waits for before anything else.
+    pub(super) fn note_lowest(&mut self) {
+        if self.lanes.len() > 1 {
+            for id in (0..self.lanes.len()).map(LaneId::nth) {
+                self.lane_mut(id).awaited = [self.lowest_on(id, false), self.lowest_on(id, true)];
+            }
+        }
+    }
+
+    /// How many lanes the last report brought news of.
+    pub fn lanes_with_news(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.news.delivered > 0).count()
+    }
+
+    /// Bytes believed to be in the network, by whichever lane.
+    pub fn total_in_flight_bytes(&self) -> u64 {
+        self.lanes.iter().map(Lane::in_flight_bytes).sum()
+    }
+
+    /// What awaits retransmission, and the lane that lost it, from the lowest number on.
+    pub fn lost_by_lane(&self) -> impl Iterator<Item = (u64, LaneId)> {
+        let numbers = self.lost.iter().flat_map(Clone::clone);
+        numbers.filter_map(|number| Some((number, self.lane_of(number)?)))
+    }
+
+    /// What was reported once and `report`, which names all, does not name any more.
+    pub fn unreported(&self, report: &AckReport) -> Ranges {
+        let mut rest = Ranges::new();
+        if self.delivered.total() > report.named() {
+            rest = self.delivered.clone();
+            report.received.iter().for_each(|range| rest.remove(range));
+        }
+        rest
     }
 
     /// The lowest number that the lane in hand still has to get through: SND.UNA of a lane of its own.

@@ -5,6 +5,7 @@ mod assignment;
 mod causes;
 mod credit;
 mod lanes;
+mod messages;
 mod outage;
 mod probes;
 mod set_up;
@@ -111,6 +112,8 @@ impl Setup {
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::Segments,
             window_probes: WindowProbes::Steady,
+            filling: Filling::Whole,
+            retransmit_target: RetransmitTarget::Asap,
         };
         Setup {
             parameters,

@@ -258,6 +258,11 @@ impl Rules {
                 ..window(CommonParams::default(), 1000)
             },
             Choice::NewReno(common) | Choice::Reno(common) | Choice::Tahoe(common) => reno(common),
+            // RFC 9260 §7.2.1: four segments at most.
+            Choice::ByteCounting(_) => Rules {
+                initial_segments: 4,
+                ..window(CommonParams::default(), 500)
+            },
             Choice::Veno(params) => Rules {
                 kept: Some(800), // a loss without a queue behind it (Fu, Liew 2003)
                 ..reno(params.common)
