@@ -12,8 +12,10 @@ use restp_base::time::Time;
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::wire;
 use restp_rivals::compositions::rivals;
+use restp_rivals::sctp::chunk::Chunk;
+use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters, wire as sctp_wire};
 use restp_rivals::tcp::wire as tcp_wire;
-use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
+use restp_rivals::tcp::{ParameterError, Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
 use restp_services::framing::Framing;
 use restp_services::path_management::PathMode;
@@ -36,6 +38,8 @@ enum Kind {
     Restp(Box<ValidComposition>),
     /// TCP, or MPTCP where the parameters say how paths are chosen.
     Tcp(Box<TcpParameters>),
+    /// SCTP, or CMT.
+    Sctp(Box<SctpParameters>),
     /// Somebody else's engine.
     Witness(Witness),
 }
@@ -48,7 +52,7 @@ pub struct Ends {
     pub server: Box<dyn Machine>,
 }
 
-/// What a datagram says of the data it carries, in the units of its protocol: segments with ResTP, bytes with TCP.
+/// What a datagram says of the data it carries, in the units of its protocol: segments with ResTP, bytes with TCP, chunks with SCTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     /// Where its payload begins.
@@ -61,6 +65,8 @@ pub(crate) struct Numbers {
 
 /// Its number at IANA.
 const TCP: u8 = 6;
+/// The same of SCTP.
+const SCTP: u8 = 132;
 /// Source and destination port, length, check sum (RFC 768).
 const UDP_HEADER_BYTES: usize = 8;
 
@@ -110,6 +116,11 @@ impl Transport {
             Some(("classic-tcp", name)) => Kind::Tcp(Box::new(classic_tcp(name, set)?)),
             None if name == "mptcp" => Kind::Tcp(Box::new(mptcp(None, set)?)),
             Some(("mptcp", congestion)) => Kind::Tcp(Box::new(mptcp(Some(congestion), set)?)),
+            None if name == "sctp" => Kind::Sctp(Box::new(sctp(SctpParameters::from_pairs(set), set)?)),
+            Some(("cmt", policy)) => {
+                let parameters = SctpParameters::concurrent_from_pairs(policy, set);
+                Kind::Sctp(Box::new(sctp(parameters, set)?))
+            }
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
@@ -161,7 +172,7 @@ impl Transport {
     /// Does a reader get a stream of bytes, in which messages may be merged or split?
     pub(crate) fn is_stream(&self) -> bool {
         match &self.kind {
-            Kind::Udp => false,
+            Kind::Udp | Kind::Sctp(_) => false,
             Kind::Restp(composition) => composition.framing == Framing::Coalesce,
             Kind::Tcp(_) | Kind::Witness(_) => true,
         }
@@ -173,6 +184,7 @@ impl Transport {
             Kind::Udp => false,
             Kind::Tcp(parameters) => parameters.multipath.is_some(),
             Kind::Restp(composition) => composition.paths != PathMode::Single,
+            Kind::Sctp(_) => true,
             Kind::Witness(witness) => witness.takes_several_paths(),
         }
     }
@@ -207,6 +219,7 @@ impl Transport {
                     payload_bytes: datagram.len() - length,
                 })
             }
+            Kind::Sctp(_) => sctp_numbers(datagram),
             _ if self.ip_protocol() != TCP => None,
             Kind::Tcp(_) | Kind::Witness(_) => {
                 let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
@@ -226,6 +239,7 @@ impl Transport {
             Kind::Udp => 17,
             Kind::Restp(_) => 253,
             Kind::Tcp(_) => TCP,
+            Kind::Sctp(_) => SCTP,
             Kind::Witness(witness) => witness.ip_protocol(),
         }
     }
@@ -257,6 +271,17 @@ impl Transport {
                     server: Box::new(Tcp::new(server)),
                 }
             }
+            Kind::Sctp(parameters) => {
+                let client = SctpConfig::new((**parameters).clone());
+                let server = SctpConfig {
+                    listen: Some(PORT),
+                    ..client.clone()
+                };
+                Ends {
+                    client: Box::new(Sctp::new(client)),
+                    server: Box::new(Sctp::new(server)),
+                }
+            }
             Kind::Witness(witness) => Ends {
                 client: witness.machine(false),
                 server: witness.machine(true),
@@ -273,6 +298,31 @@ fn classic_tcp(name: &str, set: &[(&str, &str)]) -> Result<TcpParameters, Transp
 /// The current TCP with this congestion control, changed by the pairs of `set`.
 fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
     TcpParameters::from_pairs(congestion, set).map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// What was made of the pairs of `set`.
+fn sctp(
+    parameters: Result<SctpParameters, ParameterError>,
+    set: &[(&str, &str)],
+) -> Result<SctpParameters, TransportError> {
+    parameters.map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// TSN and cumulative TSN ack of a packet of ours, which carries one chunk.
+fn sctp_numbers(datagram: &Datagram) -> Option<Numbers> {
+    let packet = sctp_wire::Packet::parse(&mut datagram.clone()).ok()?;
+    let mut numbers = Numbers::default();
+    for chunk in &packet.chunks {
+        match chunk {
+            Chunk::Data(data) => {
+                numbers.sequence = Some(data.fragment.tsn);
+                numbers.payload_bytes += data.payload.len();
+            }
+            Chunk::Sack(sack) => numbers.acknowledgement = Some(sack.cumulative.wrapping_add(1)),
+            _ => {}
+        }
+    }
+    Some(numbers)
 }
 
 /// The MPTCP with this congestion control, changed by the pairs of `set`.
@@ -351,6 +401,13 @@ mod tests {
             let several = Transport::new(name, &[], Path::new("")).expect("a rival");
             assert!(several.takes_several_paths() && several.is_stream(), "{name}");
         }
+        for name in ["sctp", "cmt:cwnd"] {
+            let error = refused(name, &[("ack_return", "both")]);
+            assert_eq!(error.key.as_deref(), Some("ack_return"), "{error}");
+            let several = Transport::new(name, &[], Path::new("")).expect("a rival");
+            assert!(several.takes_several_paths() && !several.is_stream(), "{name}");
+        }
+        assert!(refused("cmt:cwd", &[]).message.contains("did you mean"), "cwnd");
         let error = refused("classic-tcp:newrenno", &[]);
         assert!(
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),

@@ -1,5 +1,6 @@
 //! Every rival as a row of choices, so that what a comparison varies can be read off a table.
 
+use crate::sctp::SctpParameters;
 use crate::tcp::TcpParameters;
 use restp_services::ack::Detail;
 use restp_services::recovery::RecoveryChoice;
@@ -26,7 +27,8 @@ pub struct Rival {
 }
 
 /// All rivals that can be run: UDP; a current and a classic TCP for every congestion control that is built; a classic one
-/// for every detail of acknowledgements; and an MPTCP for every congestion control.
+/// for every detail of acknowledgements; an MPTCP for every congestion control; SCTP; and a CMT for every policy of
+/// retransmission.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -78,7 +80,26 @@ pub fn rivals() -> Vec<Rival> {
             paths: "spreading, fastest-rtt",
         })
     });
-    std::iter::once(udp).chain(tcp).chain(mptcp).collect()
+    let sctp = Rival {
+        name: "sctp".into(),
+        wire: "sctp",
+        set_up: "four_way",
+        ack: "sack",
+        recovery: "missing_reports",
+        cause: "congestion",
+        window: "byte-counting",
+        paths: "hot_standby",
+    };
+    let cmt = SctpParameters::policies().map(|policy| Rival {
+        name: format!("cmt:{policy}"),
+        ack: "sack, dac",
+        recovery: "missing_reports, cuc",
+        paths: "spreading, round-robin",
+        ..sctp.clone()
+    });
+    let cmt: Vec<_> = cmt.collect();
+    let several = mptcp.chain(std::iter::once(sctp)).chain(cmt);
+    std::iter::once(udp).chain(tcp).chain(several).collect()
 }
 
 #[cfg(test)]
@@ -94,6 +115,29 @@ mod tests {
                 "{}",
                 rival.name
             );
+        }
+    }
+
+    #[test]
+    fn every_policy_of_cmt_is_in_the_table_under_its_published_name() {
+        let names: Vec<_> = rivals()
+            .into_iter()
+            .filter(|rival| rival.wire == "sctp")
+            .map(|rival| rival.name)
+            .collect();
+        let expected = [
+            "sctp",
+            "cmt:same",
+            "cmt:asap",
+            "cmt:cwnd",
+            "cmt:ssthresh",
+            "cmt:lossrate",
+        ];
+        assert_eq!(names, expected);
+        for name in names.iter().filter_map(|name| name.strip_prefix("cmt:")) {
+            let set = [("loss-rates", "0.01, 0.02")];
+            let parameters = SctpParameters::concurrent_from_pairs(name, &set).expect("a name of the table");
+            assert!(parameters.concurrent, "{name}");
         }
     }
 

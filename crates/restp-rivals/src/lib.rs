@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`compositions`] | one record per rival: which service does what |
 //! | [`mptcp`] | MPTCP (RFC 8684) over subflows of [`tcp`] |
-//! | [`sctp`] | SCTP (RFC 9260): packets and chunks |
+//! | [`sctp`] | SCTP (RFC 9260), and CMT over its paths |
 //! | [`tcp`] | TCP (RFC 9293) with every congestion control that is built |
 //! | [`udp`] | UDP (RFC 768): ports, a check sum, nothing else |
 

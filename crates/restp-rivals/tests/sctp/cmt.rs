@@ -1,0 +1,208 @@
+//! Concurrent multipath transfer (CMT §2, §3): all paths at once, without taking what is late for lost.
+
+use super::network::*;
+use restp_base::flow::Flow;
+use restp_base::time::Duration;
+use restp_rivals::sctp::SctpParameters;
+
+fn rate(parameters: SctpParameters, lines: &[Line]) -> usize {
+    let mut net = Net::new(parameters, lines);
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(12));
+    net.bulk(flow, 1400, Duration::from_secs(20))
+}
+
+#[test]
+fn two_paths_carry_the_sum_of_what_each_carries() {
+    for unequal in [10, 60] {
+        let lines = [line(5, 10), line(5, unequal)];
+        let [first, second] = [0, 1].map(|path: usize| rate(sctp(&[]), &lines[path..=path]));
+        for policy in ["same", "cwnd"] {
+            let both = rate(cmt(policy, &[]), &lines);
+            assert!(
+                both * 100 > 97 * (first + second),
+                "{policy} {unequal}: {both} {first} {second}"
+            );
+        }
+    }
+}
+
+/// CMT §2.3: paths of different delay reorder everything, and nothing is sent again.
+#[test]
+fn reordering_between_paths_costs_no_retransmission() {
+    let mut net = Net::new(cmt("cwnd", &[]), &[deep(5, 5), deep(5, 80)]);
+    let messages: Vec<_> = (0..3000).map(|_| noise(1400).into()).collect();
+    let flow = net.transfer(&messages, Duration::from_secs(60));
+    assert_eq!(net.read, messages);
+    let stats = net.stats(flow);
+    assert_eq!((stats.retransmitted_packets, stats.timeouts), (0, 0));
+    let shares = stats.paths.iter().map(|path| path.sent_packets);
+    assert!(
+        shares.clone().all(|packets| packets > 100),
+        "{:?}",
+        shares.collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn every_policy_repairs_losses_on_both_paths() {
+    for policy in SctpParameters::policies() {
+        for seed in 0..5 {
+            let set = [("loss-rates", "1 %, 8 %"), ("receive-buffer", "64 KiB")];
+            let mut net = Net::new(cmt(policy, &set), &[line(10, 10), line(10, 25)]);
+            let mut chance = chance(seed);
+            net.rule = Box::new(move |seen| {
+                let rate = [0.01, 0.08][seen.path];
+                (!chance.chance(rate)).then_some(Duration::ZERO)
+            });
+            let sent = messages(1000, 1400);
+            net.transfer(&sent, Duration::from_secs(600));
+            assert_eq!(net.read, sent, "{policy} {seed}");
+        }
+    }
+}
+
+/// Where the chunks leave again that the second path lost, for a while.
+fn again_by(policy: &str, set: &[(&str, &str)]) -> [usize; 2] {
+    let mut net = Net::new(cmt(policy, set), &[deep(10, 10), deep(10, 10)]);
+    let mut chance = chance(3);
+    net.rule = Box::new(move |seen| {
+        let lost = seen.path == 1 && seen.is_data() && chance.chance(0.03);
+        (!lost).then_some(Duration::ZERO)
+    });
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(20));
+    let mut seen_before = std::collections::BTreeSet::new();
+    let mut again = [0, 0];
+    for seen in &net.log {
+        if let Some(tsn) = seen.tsn().filter(|_| seen.from == OPENER)
+            && !seen_before.insert(tsn)
+        {
+            again[seen.path] += 1;
+        }
+    }
+    again
+}
+
+#[test]
+fn retransmissions_follow_the_policy() {
+    let [first, second] = again_by("same", &[]);
+    assert!(first == 0 && second > 20, "{first} {second}");
+    for (policy, set) in [
+        ("cwnd", &[][..]),
+        ("ssthresh", &[]),
+        ("lossrate", &[("loss-rates", "0 %, 3 %")]),
+    ] {
+        let [first, second] = again_by(policy, set);
+        assert!(first > 4 * second && first > 20, "{policy}: {first} {second}");
+    }
+}
+
+#[test]
+fn acknowledgements_return_by_the_path_that_is_chosen() {
+    let sacks = |set: &[(&str, &str)]| {
+        let mut net = Net::new(cmt("cwnd", set), &[line(5, 10), line(5, 10)]);
+        let flow = net.open();
+        net.bulk(flow, 1400, Duration::from_secs(5));
+        [0, 1].map(|path| net.count(|seen| seen.sack().is_some() && seen.path == path))
+    };
+    let [first, second] = sacks(&[]);
+    assert!(first > 500 && second > 500, "{first} {second}");
+    let [first, second] = sacks(&[("ack-return", "2")]);
+    assert!(
+        first < 10 && second > 1000,
+        "{first} {second}: until the path is confirmed"
+    );
+}
+
+/// CMT §2.5: with DAC a SACK answers two packets, whatever is missing between paths; without, each hole hurries one.
+#[test]
+fn delayed_acknowledgements_halve_the_sacks() {
+    let per_packet = |dac: &str| {
+        let mut net = Net::new(cmt("cwnd", &[("dac", dac)]), &[deep(5, 10), deep(5, 30)]);
+        let flow = net.open();
+        net.bulk(flow, 1400, Duration::from_secs(5));
+        let accepted = net.accepted().expect("accepted");
+        let received = net.hosts[SERVER].stats(accepted).expect("open").received_packets;
+        let sacks = net.count(|seen| seen.sack().is_some()) as u64;
+        (sacks * 100 / received, net.stats(flow).timeouts)
+    };
+    assert_eq!(per_packet("on"), (49, 0), "and what belongs to the set-up");
+    let (without, timeouts) = per_packet("off");
+    assert!(without > 85 && timeouts == 0, "{without}");
+}
+
+/// CMT §2.8: one buffer for all paths, and the slower path fills it.
+#[test]
+fn a_small_receive_buffer_blocks_all_paths() {
+    let with = |buffer: &str| {
+        let lines = [line(5, 10), line(5, 80)];
+        rate(cmt("cwnd", &[("receive-buffer", buffer)]), &lines)
+    };
+    let [small, medium, large] = ["16 KiB", "64 KiB", "unlimited"].map(with);
+    assert!(
+        small * 2 < medium && medium * 10 < large * 9,
+        "{small} {medium} {large}"
+    );
+}
+
+/// One path dies: what it carried leaves by the other.
+#[test]
+fn data_goes_on_by_the_path_that_lives() {
+    let mut net = Net::new(cmt("cwnd", &[]), &[line(10, 10), line(10, 10)]);
+    net.rule = Box::new(|seen| {
+        let down = seen.path == 1 && seen.at.since(restp_base::time::Time::ZERO) > Duration::from_secs(3);
+        (!down).then_some(Duration::ZERO)
+    });
+    let sent: Vec<_> = (0..20_000).map(|_| noise(1400).into()).collect();
+    net.transfer(&sent, Duration::from_secs(120));
+    assert_eq!(net.read.len(), sent.len());
+    assert!(net.read == sent);
+}
+#[test]
+fn zz_debug() {
+    let mut net = Net::new(cmt("cwnd", &[]), &[line(10, 10), line(10, 10)]);
+    net.rule = Box::new(|seen| {
+        let down = seen.path == 1 && seen.at.since(restp_base::time::Time::ZERO) > Duration::from_secs(3);
+        (!down).then_some(Duration::ZERO)
+    });
+    let sent: Vec<_> = (0..20_000).map(|_| noise(1400).into()).collect();
+    let flow = net.transfer(&sent, Duration::from_secs(120));
+    eprintln!("{:?}", net.stats(flow));
+    eprintln!(
+        "{:?}",
+        net.events[0]
+            .iter()
+            .filter(|e| !matches!(e, restp_base::machine::Event::Writable(_)))
+            .collect::<Vec<_>>()
+    );
+    for seen in net.log.iter().rev().take(30) {
+        eprintln!(
+            "{:?} {} {} {:?}",
+            seen.at.since(restp_base::time::Time::ZERO),
+            seen.from,
+            seen.path,
+            match seen.chunk() {
+                restp_rivals::sctp::chunk::Chunk::Data(d) =>
+                    format!("data {}", d.fragment.tsn.wrapping_sub(FIRST_TSN)),
+                other => format!("{other:?}").chars().take(150).collect(),
+            }
+        );
+    }
+    let mut net = Net::new(cmt("same", &[]), &[line(5, 10), line(5, 60)]);
+    let flow = net.open();
+    for _ in 0..13 {
+        let b = net.bulk(flow, 1400, Duration::from_secs(1));
+        let s = net.stats(flow);
+        eprintln!(
+            "{b} w {} rtx {} to {} {:?}",
+            s.congestion_window_bytes,
+            s.retransmitted_packets,
+            s.timeouts,
+            s.paths
+                .iter()
+                .map(|p| (p.sent_packets, p.lost_packets, p.srtt))
+                .collect::<Vec<_>>()
+        );
+    }
+}

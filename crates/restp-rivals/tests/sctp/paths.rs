@@ -1,0 +1,118 @@
+//! Several paths, one at a time (RFC 9260 §6.4, §8): confirmed by heartbeats, changed when the primary one fails, and back.
+
+use super::network::*;
+use restp_base::flow::{CloseReason, Flow, PathState};
+use restp_base::machine::Event;
+use restp_base::time::{Duration, Time};
+use restp_rivals::sctp::chunk::Chunk;
+
+fn seconds(n: u64) -> Time {
+    Time::ZERO + Duration::from_secs(n)
+}
+
+fn dies(path: usize, span: std::ops::Range<u64>) -> Rule {
+    Box::new(move |seen| {
+        let down = seen.path == path && (seconds(span.start)..seconds(span.end)).contains(&seen.at);
+        (!down).then_some(Duration::ZERO)
+    })
+}
+
+#[test]
+fn a_further_path_is_confirmed_by_both_ends_and_carries_nothing_while_the_primary_works() {
+    let mut net = Net::new(sctp(&[]), &[deep(10, 10); 2]);
+    let flow = net.open();
+    assert!(net.bulk(flow, 1400, Duration::from_secs(3)) > 2_000_000);
+    let Chunk::Init(init) = net.log[0].chunk() else {
+        panic!("INIT is first")
+    };
+    assert_eq!(init.addresses.len(), 2);
+    let on_second = |kind: fn(&Chunk) -> bool| net.count(|seen| seen.path == 1 && kind(seen.chunk()));
+    assert_eq!(on_second(|chunk| matches!(chunk, Chunk::Heartbeat(_))), 2);
+    assert_eq!(on_second(|chunk| matches!(chunk, Chunk::HeartbeatAck(_))), 2);
+    assert_eq!(net.count(|seen| seen.path == 1), 4, "and nothing else");
+    for host in [OPENER, SERVER] {
+        let up = |event: &&Event| matches!(event, Event::Path(_, _, PathState::Up));
+        assert_eq!(net.events[host].iter().filter(up).count(), 1);
+    }
+}
+
+#[test]
+fn when_the_primary_fails_data_goes_on_by_the_other_and_returns() {
+    let mut net = Net::new(sctp(&[("heartbeat", "2 s")]), &[line(10, 10), line(10, 30)]);
+    net.rule = dies(0, 5..130);
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(75));
+    let went_down = net.events[OPENER]
+        .iter()
+        .any(|event| matches!(event, Event::Path(_, path, PathState::Down) if *path == Net::path(0)));
+    assert!(
+        went_down,
+        "six timeouts, the last after 1 + 2 + 4 + 8 + 16 + 32 s"
+    );
+    let at_least = 9_000_000 / 8 * 10;
+    assert!(net.bulk(flow, 1400, Duration::from_secs(10)) > at_least);
+    net.run_for(Duration::from_secs(60));
+    let data = |net: &Net, path: usize, from: u64| {
+        net.count(|seen| seen.is_data() && seen.path == path && seen.at >= seconds(from))
+    };
+    assert!(net.bulk(flow, 1400, Duration::from_secs(10)) > at_least);
+    assert!(data(&net, 0, 146) > 5000, "{}", data(&net, 0, 146));
+    assert_eq!(data(&net, 1, 150), 0);
+    assert_eq!(net.closed(OPENER), None);
+}
+
+/// RFC 9260 §6.4.1: what has timed out is tried on another path.
+#[test]
+fn the_first_timeout_brings_data_by_the_other_path() {
+    let mut net = Net::new(sctp(&[]), &[line(10, 10), line(10, 10)]);
+    net.rule = dies(0, 2..100);
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(4));
+    assert!(net.stats(flow).timeouts >= 1);
+    let by_other = net.count(|seen| seen.is_data() && seen.path == 1);
+    assert!(by_other > 0, "{by_other}");
+}
+
+#[test]
+fn when_all_paths_fail_the_association_is_given_up() {
+    let mut net = Net::new(sctp(&[("data-attempts", "4")]), &[line(10, 10), line(10, 10)]);
+    net.rule = Box::new(|seen| (seen.at < seconds(1)).then_some(Duration::ZERO));
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(60));
+    assert!(
+        matches!(net.closed(OPENER), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        net.closed(OPENER)
+    );
+    assert_eq!(
+        net.hosts[OPENER].write(net.now, flow, noise(1).into()),
+        Err(restp_base::flow::WriteError::Closed)
+    );
+}
+
+#[test]
+fn an_idle_association_notices_that_its_peer_is_gone() {
+    let mut net = Net::new(sctp(&[("heartbeat", "1 s"), ("data-attempts", "3")]), &[wide(10)]);
+    net.rule = Box::new(|seen| (seen.at < seconds(10)).then_some(Duration::ZERO));
+    net.open();
+    net.run_for(Duration::from_secs(10));
+    let beats = net.count(|seen| seen.from == OPENER && matches!(seen.chunk(), Chunk::Heartbeat(_)));
+    assert!((4..=8).contains(&beats), "every 1.5 to 2.5 s: {beats}");
+    net.run_for(Duration::from_secs(30));
+    assert!(matches!(net.closed(OPENER), Some(CloseReason::TimedOut(_))));
+}
+
+#[test]
+fn a_path_that_is_added_late_is_refused() {
+    let mut net = Net::new(sctp(&[]), &[wide(10), wide(10)]);
+    let flow = net.hosts[OPENER]
+        .open(net.now, Net::path(0), PORT)
+        .expect("a free port");
+    net.run_for(ms(100));
+    let late = net.hosts[OPENER].add_path(net.now, flow, Net::path(1), false);
+    assert!(
+        late.expect_err("refused")
+            .to_string()
+            .contains("after its set-up")
+    );
+}

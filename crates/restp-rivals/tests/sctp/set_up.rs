@@ -1,0 +1,162 @@
+//! Four ways (RFC 9260 §5): nothing is kept before the cookie comes back, every packet of it may be lost, and the rest is refused.
+
+use super::network::*;
+use restp_base::flow::{CloseReason, Flow};
+use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::time::Duration;
+use restp_rivals::sctp::chunk::Chunk;
+use restp_rivals::sctp::wire::Packet;
+
+#[test]
+fn four_packets_open_an_association_and_the_server_keeps_nothing_before_the_third() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    let flow = net.open();
+    net.run_for(ms(15));
+    assert_eq!(net.hosts[SERVER].held(), 0, "INIT is answered and forgotten");
+    net.run_for(ms(100));
+    let sent: Vec<_> = net.log.iter().map(Seen::chunk).collect();
+    assert!(
+        matches!(
+            sent[..],
+            [
+                Chunk::Init(_),
+                Chunk::InitAck(_),
+                Chunk::CookieEcho(_),
+                Chunk::CookieAck
+            ]
+        ),
+        "{sent:?}"
+    );
+    assert_eq!(net.log[0].packet.header.tag, 0);
+    assert_eq!(net.events[OPENER], [Event::Connected(flow)]);
+    assert!(net.accepted().is_some());
+    let stats = net.stats(flow);
+    assert_eq!(stats.handshake, Some(ms(40)));
+    assert_eq!(stats.srtt, Some(ms(20)), "of the cookie");
+}
+
+#[test]
+fn every_packet_of_the_set_up_may_be_lost() {
+    for lost in 0..4 {
+        let mut net = Net::new(sctp(&[]), &[wide(10)]);
+        let mut count = 0;
+        net.rule = Box::new(move |_| {
+            count += 1;
+            (count != lost + 1).then_some(Duration::ZERO)
+        });
+        let sent = messages(20, 1400);
+        net.transfer(&sent, Duration::from_secs(10));
+        net.run_for(ms(50));
+        assert_eq!(net.read, sent, "without packet {lost}");
+        let ended = [OPENER, SERVER].map(|host| net.closed(host).cloned());
+        assert_eq!(ended, [Some(CloseReason::Finished), Some(CloseReason::Finished)]);
+        assert_eq!(
+            net.events[SERVER]
+                .iter()
+                .filter(|event| matches!(event, Event::Accepted(_)))
+                .count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_port_that_nobody_serves_refuses_at_once() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    let flow = net.hosts[OPENER]
+        .open(net.now, Net::path(0), 10)
+        .expect("a free port");
+    net.run_for(ms(100));
+    let last = net.events[OPENER].last();
+    assert_eq!(last, Some(&Event::Closed(flow, CloseReason::Refused)));
+}
+
+#[test]
+fn who_never_answers_is_given_up() {
+    let mut net = Net::new(sctp(&[("handshake-attempts", "3")]), &[wide(10)]);
+    net.rule = Box::new(|_| None);
+    net.open();
+    net.run_for(Duration::from_secs(6));
+    assert_eq!(net.closed(OPENER), None);
+    net.run_for(Duration::from_secs(2));
+    assert_eq!(
+        net.closed(OPENER),
+        Some(&CloseReason::TimedOut(Duration::from_secs(7)))
+    );
+    assert_eq!(net.log.len(), 3);
+}
+
+/// A copy of the packet with `change` made to its cookie.
+fn echo(net: &Net, change: impl Fn(&mut Vec<u8>)) -> Datagram {
+    let echo = net
+        .log
+        .iter()
+        .find(|seen| matches!(seen.chunk(), Chunk::CookieEcho(_)));
+    let mut packet = echo.expect("it was sent").packet.clone();
+    if let [Chunk::CookieEcho(cookie)] = &mut packet.chunks[..] {
+        let mut bytes = cookie.to_vec();
+        change(&mut bytes);
+        *cookie = bytes.into();
+    }
+    let mut datagram = Datagram::empty();
+    packet.emit(&mut datagram);
+    datagram.path = Net::path(0).reversed();
+    datagram
+}
+
+#[test]
+fn only_a_fresh_cookie_of_its_own_opens_an_association_at_a_server() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    net.rule = Box::new(|seen| (!matches!(seen.chunk(), Chunk::CookieEcho(_))).then_some(Duration::ZERO));
+    net.open();
+    net.run_for(ms(50));
+    let mut forged = echo(&net, |cookie| cookie[9] ^= 1);
+    net.hosts[SERVER].handle(net.now, Input::Datagram(&mut forged));
+    assert_eq!(
+        (net.hosts[SERVER].held(), net.hosts[SERVER].dropped_packets()),
+        (0, 1)
+    );
+    let mut elsewhere = echo(&net, |_| {});
+    elsewhere.path.remote = ([10, 0, 0, 7], 0).into();
+    net.hosts[SERVER].handle(net.now, Input::Datagram(&mut elsewhere));
+    assert_eq!(net.hosts[SERVER].held(), 0, "it was made for another address");
+    let mut late = echo(&net, |_| {});
+    net.hosts[SERVER].handle(net.now + Duration::from_secs(61), Input::Datagram(&mut late));
+    assert_eq!(net.hosts[SERVER].held(), 0);
+    for _ in 0..3 {
+        let mut fresh = echo(&net, |_| {});
+        net.hosts[SERVER].handle(net.now, Input::Datagram(&mut fresh));
+        assert_eq!(net.hosts[SERVER].held(), 1, "once, however often it comes");
+    }
+}
+
+#[test]
+fn packets_of_no_association_are_answered_as_the_standard_says() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    let flow = net.transfer(&messages(1, 100), Duration::from_secs(1));
+    net.hosts[OPENER].release(net.now, flow);
+    net.run_for(ms(100));
+    let answer_to = |net: &mut Net, chunk: Chunk| {
+        let mut packet = net.log.last().expect("sent").packet.clone();
+        packet.chunks = smallvec::smallvec![chunk];
+        packet.header.tag = 12_345;
+        let mut datagram = Datagram::empty();
+        packet.emit(&mut datagram);
+        datagram.path = Net::path(0).reversed();
+        net.hosts[SERVER].handle(net.now, Input::Datagram(&mut datagram));
+        let mut out = Datagram::empty();
+        let answered = net.hosts[SERVER].poll_transmit(net.now, &mut out);
+        answered.then(|| Packet::parse(&mut out).expect("a packet"))
+    };
+    let aborts = answer_to(&mut net, Chunk::CookieAck);
+    assert_eq!(aborts, None, "never answered");
+    let aborts = answer_to(&mut net, Chunk::Heartbeat(noise(8).into())).expect("answered");
+    assert_eq!(aborts.header.tag, 12_345);
+    assert_eq!(aborts.chunks[..], [Chunk::Abort { reflects_tag: true }]);
+    let complete = answer_to(&mut net, Chunk::ShutdownAck).expect("answered");
+    assert_eq!(
+        complete.chunks[..],
+        [Chunk::ShutdownComplete { reflects_tag: true }]
+    );
+    assert_eq!(answer_to(&mut net, Chunk::Abort { reflects_tag: false }), None);
+}
