@@ -7,6 +7,7 @@
 //! | [`discipline`] | who may wait in the queue, and who leaves it: [`Queue`]: drop-tail, RED, CoDel, FQ-CoDel |
 //! | [`error_model`] | what a wire does to packets: loss, corruption, jitter, reordering, duplication, outages |
 //! | [`police`] | what may enter at all |
+//! | [`medium`] | a channel of 802.11 that stations share: contention, collisions, retries |
 //! | [`rate`] | how fast a direction sends: always the same, in steps, at random, or as recorded |
 //! | [`rule`] | scripted faults for tests |
 //! | [`topology`] | nodes, routes, delays; constructors of common shapes; maps, geodiverse paths, regional challenges |
@@ -21,6 +22,7 @@ pub mod config;
 pub mod direction;
 pub mod discipline;
 pub mod error_model;
+pub mod medium;
 pub mod police;
 mod queue;
 pub mod rate;

@@ -2,6 +2,7 @@
 
 use crate::discipline::Queue;
 use crate::error_model::{Corrupt, Duplicate, ErrorModel, Jitter, Reorder};
+use crate::medium::MediumError;
 use crate::police::Police;
 use crate::rate::LinkRate;
 use restp_base::time::{Duration, Time};
@@ -308,6 +309,17 @@ pub enum NetworkError {
         from: String,
         /// The other.
         to: String,
+    },
+    /// Two media of one name.
+    #[error("two media are called \"{0}\"; give each its own name, it also names their random streams")]
+    DuplicateMedium(String),
+    /// A medium that cannot be.
+    #[error("medium \"{medium}\": {error}")]
+    Medium {
+        /// The medium.
+        medium: String,
+        /// What is wrong.
+        error: MediumError,
     },
     /// A direction with an impossible value.
     #[error("link \"{link}\", {way}: {error}")]

@@ -27,7 +27,8 @@ mod travel;
 
 pub use stats::{LinkStats, LostSegment, Totals};
 
-use crate::direction::Direction;
+use crate::direction::{Counters, Direction};
+use crate::medium::{Medium, MediumSpec};
 use crate::queue::{Agenda, Ties};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Route, Topology};
@@ -48,6 +49,9 @@ pub struct World {
     lines: Vec<Line>,
     /// Lines whose queue decides on departure.
     holding: Vec<u32>,
+    media: Vec<Medium>,
+    /// Hops through the air; their indices follow those of the lines.
+    air: Vec<Air>,
     hosts: Vec<Host>,
     pool: Pool,
     strays: Strays,
@@ -91,6 +95,15 @@ struct Line {
     departures: usize,
 }
 
+/// One direction through the air.
+struct Air {
+    medium: u32,
+    /// Its number there.
+    hop: u32,
+    /// Where it ends.
+    far_end: u32,
+}
+
 struct Host {
     node: u32,
     /// What its packets follow as far as it leads; then, and without one, the shortest route.
@@ -116,7 +129,15 @@ impl World {
     /// # Errors
     /// When the links are no network (see [`Topology::new`]) or one of them has an impossible value.
     pub fn new(links: &[LinkSpec], seed: u64) -> Result<World, NetworkError> {
-        let topology = Topology::new(links)?;
+        World::with_media(links, &[], seed)
+    }
+
+    /// The network of `links` and `media`, whose stations draw from the streams `"medium/<medium>/…"`.
+    ///
+    /// # Errors
+    /// As [`World::new`], and when a medium is impossible.
+    pub fn with_media(links: &[LinkSpec], media: &[MediumSpec], seed: u64) -> Result<World, NetworkError> {
+        let topology = Topology::with_media(links, media)?;
         let (mut lines, mut labels, mut holding) = (Vec::new(), Vec::new(), Vec::new());
         let strays = 2 * links.len();
         for link in links {
@@ -140,22 +161,19 @@ impl World {
                     far_end,
                     departures,
                 });
-                labels.push(Label {
-                    link: link.name.clone(),
-                    way,
-                    line: format!("{}/{way}", link.name),
-                });
+                labels.push(Label::new(&link.name, way));
             }
         }
+        let air = air(media, &topology, &mut labels);
+        let timers = strays + 1 + holding.len() + media.len();
         Ok(World {
             now: Time::ZERO,
-            // Sources: the directions, then the strays, then the departures, then the hosts.
-            agenda: Agenda::new(
-                strays + 1 + holding.len(),
-                Ties::new(Stream::named(seed, "ties").bits(), strays + 1 + holding.len()),
-            ),
+            // Sources: the directions, then the strays, then the departures, then the media, then the hosts.
+            agenda: Agenda::new(timers, Ties::new(Stream::named(seed, "ties").bits(), timers)),
             lines,
             holding,
+            media: media.iter().map(|spec| Medium::new(spec, seed)).collect(),
+            air,
             hosts: Vec::new(),
             pool: Pool::default(),
             strays: Strays::default(),
@@ -195,7 +213,8 @@ impl World {
     /// Sends the contents of `datagram`, which hold `wire_bytes` on the lines, lower headers included. `datagram` is
     /// left with contents of no meaning. Its addresses are neither read nor turned round; its ECN bits are obeyed.
     ///
-    /// `now` is the time of the last happening, or later. Between two hosts of one node a packet takes no time.
+    /// `now` is the time of the last happening, or later. Between two hosts of one node a packet takes no time; between
+    /// parts of a network that nothing joins it vanishes.
     pub fn send(
         &mut self,
         now: Time,
@@ -245,8 +264,7 @@ impl World {
         timer.deadline = at;
         if at <= timer.scheduled && at != Time::MAX {
             timer.scheduled = at;
-            self.agenda
-                .set(self.lines.len() + 1 + self.holding.len() + host.0 as usize, at);
+            self.agenda.set(self.timers() + host.0 as usize, at);
         }
     }
 
@@ -263,14 +281,16 @@ impl World {
         {
             self.now = at;
             let strays = self.lines.len();
-            let timers = strays + 1 + self.holding.len();
+            let (media, timers) = (self.first_medium(), self.timers());
             let happening = if source < strays {
                 self.line_due(source, arrived)
             } else if source == strays {
                 self.stray_due(arrived)
-            } else if source < timers {
+            } else if source < media {
                 self.departure_due(self.holding[source - strays - 1] as usize);
                 None
+            } else if source < timers {
+                self.medium_due(source - media, arrived)
             } else {
                 self.timer_due(source - timers)
             };
@@ -302,23 +322,29 @@ impl World {
         }
     }
 
-    /// What each direction has done until now: each link's forward direction, then its reverse.
+    /// What each direction has done until now: each link's forward direction, then its reverse; then those of the
+    /// pairs of each medium.
     pub fn link_stats(&self) -> Vec<LinkStats> {
-        let stats = |(label, line): (&Label, &Line)| LinkStats {
+        let wires = self.lines.iter().map(|line| line.direction.counters(self.now));
+        let air = self
+            .air
+            .iter()
+            .map(|air| self.media[air.medium as usize].counters(air.hop));
+        let stats = |(label, counters): (&Label, Counters)| LinkStats {
             name: label.link.clone(),
             direction: label.way,
-            counters: line.direction.counters(self.now),
+            counters,
         };
-        self.labels.iter().zip(&self.lines).map(stats).collect()
+        self.labels.iter().zip(wires.chain(air)).map(stats).collect()
     }
 
-    /// One direction of a link, to change it during the run.
+    /// One direction of a wire, to change it during the run.
     pub fn direction_mut(&mut self, link: &str, way: Way) -> Option<&mut Direction> {
         let index = self
             .labels
             .iter()
             .position(|label| label.link == link && label.way == way)?;
-        Some(&mut self.lines[index].direction)
+        self.lines.get_mut(index).map(|line| &mut line.direction)
     }
 
     /// Nodes and routes.
@@ -351,9 +377,19 @@ impl World {
         self.capture = Some(Box::new(sink));
     }
 
+    /// The source on the agenda of the first medium.
+    fn first_medium(&self) -> usize {
+        self.lines.len() + 1 + self.holding.len()
+    }
+
+    /// That of the first host's timer.
+    fn timers(&self) -> usize {
+        self.first_medium() + self.media.len()
+    }
+
     fn timer_due(&mut self, host: usize) -> Option<Happening> {
+        let source = self.timers() + host;
         let timer = &mut self.hosts[host];
-        let source = self.lines.len() + 1 + self.holding.len() + host;
         if timer.deadline > timer.scheduled {
             // It has moved to later, or was taken back, since it was put here.
             timer.scheduled = timer.deadline;
@@ -369,6 +405,32 @@ impl World {
         Some(Happening::Wake {
             host: HostId(host as u32),
         })
+    }
+}
+
+/// The hops of all media, which get labels like lines.
+fn air(media: &[MediumSpec], topology: &Topology, labels: &mut Vec<Label>) -> Vec<Air> {
+    let mut air = Vec::new();
+    for (medium, spec) in media.iter().enumerate() {
+        for (hop, pair) in spec.pairs().iter().flat_map(|pair| [pair, pair]).enumerate() {
+            air.push(Air {
+                medium: medium as u32,
+                hop: hop as u32,
+                far_end: topology.far_end(labels.len()),
+            });
+            labels.push(Label::new(&pair.name, Way::BOTH[hop % 2]));
+        }
+    }
+    air
+}
+
+impl Label {
+    fn new(link: &str, way: Way) -> Self {
+        Label {
+            link: link.into(),
+            way,
+            line: format!("{link}/{way}"),
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Counters {
     pub dropped_police: u64,
     /// Packets dropped by a scripted fault.
     pub dropped_rule: u64,
+    /// Packets given up after too many attempts at a shared medium, the last of which met other frames.
+    pub dropped_collision: u64,
     /// Second copies made.
     pub duplicated: u64,
     /// Packets with a bit flipped.
@@ -53,14 +55,15 @@ impl Counters {
             + self.dropped_length
             + self.dropped_police
             + self.dropped_rule
+            + self.dropped_collision
     }
 
-    pub(super) fn queued(&mut self, packets: u64, bytes: u64) {
+    pub(crate) fn queued(&mut self, packets: u64, bytes: u64) {
         self.largest_queue_packets = self.largest_queue_packets.max(packets);
         self.largest_queue_bytes = self.largest_queue_bytes.max(bytes);
     }
 
-    pub(super) fn drop(&mut self, reason: DropReason) {
+    pub(crate) fn drop(&mut self, reason: DropReason) {
         match reason {
             DropReason::Queue => self.dropped_queue += 1,
             DropReason::Error => self.dropped_error += 1,
@@ -68,6 +71,7 @@ impl Counters {
             DropReason::Length => self.dropped_length += 1,
             DropReason::Police => self.dropped_police += 1,
             DropReason::Rule => self.dropped_rule += 1,
+            DropReason::Collision => self.dropped_collision += 1,
         }
     }
 }
@@ -87,13 +91,16 @@ pub enum DropReason {
     Police,
     /// A scripted fault.
     Rule,
+    /// Too many attempts at a shared medium, the last of which met other frames or a reservation.
+    Collision,
 }
 
 impl DropReason {
-    /// What a sender should take it for (ResTP §3.6). A line that takes no packet of this length is down for it.
+    /// What a sender should take it for (ResTP §3.6). A line that takes no packet of this length is down for it; a medium
+    /// on which frames meet is as full as a queue.
     pub const fn cause(self) -> Cause {
         match self {
-            DropReason::Queue | DropReason::Police => Cause::Congestion,
+            DropReason::Queue | DropReason::Police | DropReason::Collision => Cause::Congestion,
             DropReason::Error | DropReason::Rule => Cause::Corruption,
             DropReason::Outage | DropReason::Length => Cause::Outage,
         }

@@ -19,6 +19,7 @@ pub use gilbert_elliott::GilbertElliott;
 pub use jitter::Jitter;
 pub(crate) use jitter::Turns;
 pub(crate) use outage::Outages;
+pub(crate) use rate::Process as RateProcess;
 pub use rate::{LossUnit, RateLoss};
 pub use reorder::Reorder;
 pub use scripted::Scripted;

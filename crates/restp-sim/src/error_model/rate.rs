@@ -30,7 +30,7 @@ impl RateLoss {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     model: RateLoss,
     stream: Stream,
     /// The probability for packets of the size seen last: most packets of a direction have one size.
@@ -38,7 +38,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(model: &RateLoss, stream: Stream) -> Self {
+    pub(crate) fn new(model: &RateLoss, stream: Stream) -> Self {
         Process {
             model: *model,
             stream,
@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    pub(super) fn loses(&mut self, bytes: u32) -> bool {
+    pub(crate) fn loses(&mut self, bytes: u32) -> bool {
         let probability = match self.model.unit {
             LossUnit::Packet => self.model.probability,
             LossUnit::Bit => {

@@ -17,11 +17,13 @@ pub use graph::{Graph, GraphError, NodePath};
 pub use point_to_point::point_to_point;
 pub use route::{Route, RouteError};
 
+use crate::medium::MediumSpec;
 use crate::spec::{LinkSpec, NetworkError, Way};
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Most links of a network.
 const MAX_LINKS: usize = 1 << 16;
@@ -33,7 +35,8 @@ const MAX_NODES: usize = 1 << 12;
 pub struct NodeId(pub(crate) u32);
 
 /// The graph of a list of links, with one route between any two nodes: the least total delay; then the fewest hops;
-/// then, at each node, the neighbour and link whose names come first.
+/// then, at each node, the neighbour and link whose names come first. A hop through the air counts for as much delay as an
+/// exchange around a packet of 1500 bytes takes there, so that few long hops win over many short ones.
 ///
 /// Direction `2n` is the forward one of link `n`, direction `2n + 1` its reverse.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct Topology {
     by_name: BTreeMap<String, NodeId>,
     edges: Vec<Edge>,
     routes: Routes,
+    /// Names of media, and the directions that are theirs.
+    media: Vec<(String, Range<usize>)>,
 }
 
 /// One direction as the routes see it.
@@ -51,8 +56,13 @@ struct Edge {
     from: u32,
     to: u32,
     delay: Duration,
+    /// What routes keep small.
+    cost: Duration,
     rate: Option<Rate>,
 }
+
+/// A packet of this size counts where hops through the air are compared with wires.
+const COMPARED_BYTES: u32 = 1500;
 
 impl Topology {
     /// The graph of `links`. Queues need not be resolved yet: path round-trip times and rates come from here.
@@ -61,53 +71,37 @@ impl Topology {
     /// When the list is empty or too long, a name is missing or given twice, a link ends where it starts, or there are two nodes
     /// without a route.
     pub fn new(links: &[LinkSpec]) -> Result<Self, NetworkError> {
-        if links.is_empty() {
+        Topology::with_media(links, &[])
+    }
+
+    /// The graph of `links` and of the pairs of each medium that hear each other, behind them. Where there is a medium,
+    /// parts of the network may lie apart.
+    ///
+    /// # Errors
+    /// As [`Topology::new`], and when a medium is impossible.
+    pub fn with_media(links: &[LinkSpec], media: &[MediumSpec]) -> Result<Self, NetworkError> {
+        if links.is_empty() && media.is_empty() {
             return Err(NetworkError::Empty);
         }
         at_most(MAX_LINKS, "links", links.len())?;
-        let mut seen = BTreeSet::new();
-        let (mut names, mut by_name, mut edges) = (Vec::new(), BTreeMap::new(), Vec::new());
-        for (index, link) in links.iter().enumerate() {
-            if link.name.is_empty() || link.between.iter().any(String::is_empty) {
-                return Err(NetworkError::Nameless(index + 1));
-            }
-            if !seen.insert(&link.name) {
-                return Err(NetworkError::DuplicateLink(link.name.clone()));
-            }
-            let [a, b] = link.between.each_ref().map(|name| {
-                let known: NodeId = *by_name.entry(name.clone()).or_insert(NodeId(names.len() as u32));
-                if known.0 as usize == names.len() {
-                    names.push(name.clone());
-                }
-                known.0
+        let mut nodes = Nodes::default();
+        let mut edges = wires(links, &mut nodes)?;
+        let media = air(media, &mut nodes, &mut edges)?;
+        at_most(MAX_NODES, "nodes", nodes.names.len())?;
+        let Nodes { names, by_name } = nodes;
+        let (routes, apart) = Routes::new(&names, &edges);
+        if let Some((from, to)) = apart.filter(|_| media.is_empty()) {
+            return Err(NetworkError::Unreachable {
+                from: names[from].clone(),
+                to: names[to].clone(),
             });
-            if a == b {
-                return Err(NetworkError::Loop {
-                    link: link.name.clone(),
-                    node: link.between[0].clone(),
-                });
-            }
-            for (way, from, to) in [(Way::Forward, a, b), (Way::Reverse, b, a)] {
-                let spec = link.direction(way);
-                edges.push(Edge {
-                    link: link.name.clone(),
-                    from,
-                    to,
-                    delay: spec.delay,
-                    rate: spec.rate.as_ref().map(|rate| rate.mean(Duration::MAX)),
-                });
-            }
         }
-        at_most(MAX_NODES, "nodes", names.len())?;
-        let routes = Routes::new(&names, &edges).map_err(|(from, to)| NetworkError::Unreachable {
-            from: names[from].clone(),
-            to: names[to].clone(),
-        })?;
         Ok(Topology {
             names,
             by_name,
             edges,
             routes,
+            media,
         })
     }
 
@@ -126,7 +120,7 @@ impl Topology {
         (0..self.names.len() as u32).map(NodeId)
     }
 
-    /// Propagation along the route; serialisation and waiting come on top.
+    /// Propagation along the route; serialisation and waiting come on top. Nothing where there is no route.
     pub fn one_way_delay(&self, from: NodeId, to: NodeId) -> Duration {
         self.edges_on(from, to)
             .fold(Duration::ZERO, |total, edge| total + edge.delay)
@@ -148,8 +142,13 @@ impl Topology {
             .map(|index| (self.edges[index].link.as_str(), Way::BOTH[index % 2]))
     }
 
-    /// The direction that leads from `from` towards `to`, which is another node.
-    pub(crate) fn next_hop(&self, from: u32, to: u32) -> u32 {
+    /// Is there a route?
+    pub fn reaches(&self, from: NodeId, to: NodeId) -> bool {
+        from == to || self.next_hop(from.0, to.0).is_some()
+    }
+
+    /// The direction that leads from `from` towards `to`, which is another node; none where parts lie apart.
+    pub(crate) fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
         self.routes.next_hop(from, to)
     }
 
@@ -165,13 +164,107 @@ impl Topology {
     fn route_indices(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = usize> {
         let mut node = from.0;
         std::iter::from_fn(move || {
-            (node != to.0).then(|| {
-                let index = self.next_hop(node, to.0) as usize;
-                node = self.edges[index].to;
-                index
-            })
+            if node == to.0 {
+                return None;
+            }
+            let index = self.next_hop(node, to.0)? as usize;
+            node = self.edges[index].to;
+            Some(index)
         })
     }
+}
+
+/// Nodes in the order in which they are first named.
+#[derive(Default)]
+struct Nodes {
+    names: Vec<String>,
+    by_name: BTreeMap<String, NodeId>,
+}
+
+impl Nodes {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.by_name.get(name) {
+            return known.0;
+        }
+        let number = self.names.len() as u32;
+        self.by_name.insert(name.into(), NodeId(number));
+        self.names.push(name.into());
+        number
+    }
+}
+
+fn wires(links: &[LinkSpec], nodes: &mut Nodes) -> Result<Vec<Edge>, NetworkError> {
+    let mut seen = BTreeSet::new();
+    let mut edges = Vec::with_capacity(2 * links.len());
+    for (index, link) in links.iter().enumerate() {
+        if link.name.is_empty() || link.between.iter().any(String::is_empty) {
+            return Err(NetworkError::Nameless(index + 1));
+        }
+        if !seen.insert(&link.name) {
+            return Err(NetworkError::DuplicateLink(link.name.clone()));
+        }
+        let [a, b] = link.between.each_ref().map(|name| nodes.number(name));
+        if a == b {
+            return Err(NetworkError::Loop {
+                link: link.name.clone(),
+                node: link.between[0].clone(),
+            });
+        }
+        for (way, from, to) in [(Way::Forward, a, b), (Way::Reverse, b, a)] {
+            let spec = link.direction(way);
+            edges.push(Edge {
+                link: link.name.clone(),
+                from,
+                to,
+                delay: spec.delay,
+                cost: spec.delay,
+                rate: spec.rate.as_ref().map(|rate| rate.mean(Duration::MAX)),
+            });
+        }
+    }
+    Ok(edges)
+}
+
+/// Adds the pairs of each medium, and says which directions are whose.
+fn air(
+    media: &[MediumSpec],
+    nodes: &mut Nodes,
+    edges: &mut Vec<Edge>,
+) -> Result<Vec<(String, Range<usize>)>, NetworkError> {
+    let mut seen: Vec<(String, Range<usize>)> = Vec::new();
+    for medium in media {
+        let name = || medium.name.clone();
+        let of = |error| NetworkError::Medium {
+            medium: name(),
+            error,
+        };
+        medium.check().map_err(of)?;
+        if seen.iter().any(|(known, _)| *known == medium.name) {
+            return Err(NetworkError::DuplicateMedium(name()));
+        }
+        let numbers: Vec<u32> = medium
+            .stations
+            .iter()
+            .map(|station| nodes.number(&station.node))
+            .collect();
+        let (exchange, first) = (medium.timing.exchange(COMPARED_BYTES), edges.len());
+        for pair in medium.pairs() {
+            let [a, b] = pair.stations.map(|station| numbers[station]);
+            for (from, to) in [(a, b), (b, a)] {
+                edges.push(Edge {
+                    link: pair.name.clone(),
+                    from,
+                    to,
+                    delay: pair.delay,
+                    cost: pair.delay + exchange,
+                    rate: Some(Rate::from_bps(u64::from(medium.timing.data.kbps) * 1000)),
+                });
+            }
+            at_most(MAX_LINKS, "links", edges.len() / 2)?;
+        }
+        seen.push((name(), first..edges.len()));
+    }
+    Ok(seen)
 }
 
 fn at_most(limit: usize, what: &'static str, count: usize) -> Result<(), NetworkError> {

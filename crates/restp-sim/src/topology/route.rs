@@ -1,5 +1,6 @@
 //! One way through the network, link by link: the shortest one, or one that is named.
 
+use super::routes::{best_first, costs_to};
 use super::{NodeId, Topology};
 use crate::spec::Way;
 use restp_base::time::Duration;
@@ -14,13 +15,21 @@ pub struct Route(Arc<[u32]>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
     /// No link has this name.
-    #[error("no link is called \"{0}\"")]
+    #[error("no link or medium is called \"{0}\"")]
     NoLink(String),
     /// The next link starts elsewhere.
     #[error("link \"{link}\" does not touch \"{node}\", where the links before it lead")]
     Gap {
         /// The link.
         link: String,
+        /// Where the route has come to.
+        node: String,
+    },
+    /// A medium does not lead on.
+    #[error("no hops of medium \"{medium}\" lead from \"{node}\" to where the path goes on")]
+    Beyond {
+        /// The medium.
+        medium: String,
         /// Where the route has come to.
         node: String,
     },
@@ -52,17 +61,22 @@ impl Topology {
         Route(self.route_indices(from, to).map(|index| index as u32).collect())
     }
 
-    /// The route over these links, in this order.
+    /// The route over these links, in this order. The name of a medium stands for its hops to an end of the next link, or to `to`.
     ///
     /// # Errors
     /// When they do not lead from `from` to `to`.
     pub fn along(&self, from: NodeId, to: NodeId, links: &[String]) -> Result<Route, RouteError> {
         let mut node = from.0;
         let mut directions = Vec::with_capacity(links.len());
-        for link in links {
-            let named = |edge: &&super::Edge| edge.link == *link;
-            if self.edges.iter().find(named).is_none() {
-                return Err(RouteError::NoLink(link.clone()));
+        for (place, link) in links.iter().enumerate() {
+            let known = |edge: &super::Edge| edge.link == *link;
+            if !self.edges.iter().any(known) {
+                let next = links.get(place + 1);
+                for direction in self.through(link, node, next, to)? {
+                    directions.push(direction);
+                    node = self.edges[direction as usize].to;
+                }
+                continue;
             }
             let leaves = |edge: &super::Edge| edge.link == *link && edge.from == node;
             let index = self
@@ -81,6 +95,55 @@ impl Topology {
             return Err(RouteError::Astray { end, to });
         }
         Ok(Route(directions.into()))
+    }
+
+    /// The hops of a medium from `node` to the nearer end of the link `next`, or to `to` where there is none.
+    fn through(
+        &self,
+        medium: &str,
+        node: u32,
+        next: Option<&String>,
+        to: NodeId,
+    ) -> Result<Vec<u32>, RouteError> {
+        let Some((_, own)) = self.media.iter().find(|(name, _)| name == medium) else {
+            return Err(RouteError::NoLink(medium.into()));
+        };
+        let edges = &self.edges[..own.end];
+        let (mut leaving, mut entering) = (
+            vec![Vec::new(); self.names.len()],
+            vec![Vec::new(); self.names.len()],
+        );
+        for index in own.clone() {
+            leaving[edges[index].from as usize].push(index);
+            entering[edges[index].to as usize].push(index);
+        }
+        let goals: Vec<u32> = match next {
+            None => vec![to.0],
+            Some(next) => self
+                .edges
+                .iter()
+                .filter(|edge| edge.link == *next)
+                .map(|edge| edge.from)
+                .collect(),
+        };
+        let costs = goals
+            .iter()
+            .map(|&goal| costs_to(goal as usize, &entering, edges));
+        let nearest = costs
+            .filter(|costs| costs[node as usize].is_some())
+            .min_by_key(|costs| costs[node as usize]);
+        let costs = nearest.ok_or_else(|| RouteError::Beyond {
+            medium: medium.into(),
+            node: self.names[node as usize].clone(),
+        })?;
+        let (mut node, mut hops) = (node as usize, Vec::new());
+        while costs[node].is_some_and(|(_, left)| left > 0)
+            && let Some(hop) = best_first(&leaving[node], edges, &self.names, |next| costs[next])
+        {
+            hops.push(hop);
+            node = edges[hop as usize].to as usize;
+        }
+        Ok(hops)
     }
 
     /// Names and ways of the links of a route, in the order of travel.

@@ -9,8 +9,11 @@ use restp_base::time::Duration;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Total delay, then hops. Hops fall by one with every step of a route, so even links without delay make no circle.
-type Cost = (Duration, u32);
+/// Total cost, the delay of wires, then hops. Hops fall by one with every step of a route, so even links without delay make no circle.
+pub(super) type Cost = (Duration, u32);
+
+/// Stands for no direction.
+const NONE: u32 = u32::MAX;
 
 /// The next-hop table.
 #[derive(Clone, Debug)]
@@ -21,8 +24,8 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Routes between all nodes, or two nodes without one.
-    pub(super) fn new(names: &[String], edges: &[Edge]) -> Result<Self, (usize, usize)> {
+    /// Routes between all nodes, and two nodes without one where there are such.
+    pub(super) fn new(names: &[String], edges: &[Edge]) -> (Self, Option<(usize, usize)>) {
         let nodes = names.len();
         let mut leaving = vec![Vec::new(); nodes];
         let mut entering = vec![Vec::new(); nodes];
@@ -30,7 +33,8 @@ impl Routes {
             leaving[edge.from as usize].push(index);
             entering[edge.to as usize].push(index);
         }
-        let mut next_hop = vec![u32::MAX; nodes * nodes];
+        let mut next_hop = vec![NONE; nodes * nodes];
+        let mut apart = None;
         let leaf_of: Vec<Option<usize>> = (0..nodes)
             .map(|node| only_neighbour(&leaving[node], edges))
             .collect();
@@ -38,7 +42,10 @@ impl Routes {
             let costs = costs_to(destination, &entering, edges);
             for node in (0..nodes).filter(|&node| node != destination) {
                 let best = best_first(&leaving[node], edges, names, |next| costs[next]);
-                next_hop[node * nodes + destination] = best.ok_or((destination, node))?;
+                match best {
+                    Some(first) => next_hop[node * nodes + destination] = first,
+                    None => apart = apart.or(Some((destination, node))),
+                }
             }
         }
         for (leaf, hub) in leaf_of
@@ -50,22 +57,26 @@ impl Routes {
             for node in (0..nodes).filter(|&node| node != leaf) {
                 let first = match node == hub {
                     true => best_first(&leaving[hub], edges, names, last),
-                    false => Some(next_hop[node * nodes + hub]).filter(|&first| first != u32::MAX),
+                    false => Some(next_hop[node * nodes + hub]).filter(|&first| first != NONE),
                 };
-                next_hop[node * nodes + leaf] = first.ok_or((leaf, node))?;
+                match first {
+                    Some(first) => next_hop[node * nodes + leaf] = first,
+                    None => apart = apart.or(Some((leaf, node))),
+                }
             }
         }
-        Ok(Routes { nodes, next_hop })
+        (Routes { nodes, next_hop }, apart)
     }
 
-    pub(super) fn next_hop(&self, from: u32, to: u32) -> u32 {
-        self.next_hop[from as usize * self.nodes + to as usize]
+    /// The direction to take; none between parts that nothing joins.
+    pub(super) fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
+        Some(self.next_hop[from as usize * self.nodes + to as usize]).filter(|&first| first != NONE)
     }
 }
 
-/// The direction to leave by: least delay, then fewest hops, then the first name. `cost` says what is left from each
+/// The direction to leave by: least cost, then fewest hops, then the first name. `cost` says what is left from each
 /// node.
-fn best_first(
+pub(super) fn best_first(
     leaving: &[usize],
     edges: &[Edge],
     names: &[String],
@@ -75,7 +86,7 @@ fn best_first(
         let edge = &edges[index];
         let next = edge.to as usize;
         let (delay, hops) = cost(next)?;
-        Some(((delay + edge.delay, hops + 1), &names[next], &edge.link, index))
+        Some(((delay + edge.cost, hops + 1), &names[next], &edge.link, index))
     });
     ways.min().map(|(.., index)| index as u32)
 }
@@ -88,7 +99,7 @@ fn only_neighbour(leaving: &[usize], edges: &[Edge]) -> Option<usize> {
 }
 
 /// What it costs to reach `destination` from every node (Dijkstra, against the direction of travel).
-fn costs_to(destination: usize, entering: &[Vec<usize>], edges: &[Edge]) -> Vec<Option<Cost>> {
+pub(super) fn costs_to(destination: usize, entering: &[Vec<usize>], edges: &[Edge]) -> Vec<Option<Cost>> {
     let mut costs: Vec<Option<Cost>> = vec![None; entering.len()];
     let mut open = BinaryHeap::from([Reverse(((Duration::ZERO, 0), destination))]);
     while let Some(Reverse((cost, node))) = open.pop() {
@@ -97,7 +108,7 @@ fn costs_to(destination: usize, entering: &[Vec<usize>], edges: &[Edge]) -> Vec<
         }
         costs[node] = Some(cost);
         for edge in entering[node].iter().map(|&index| &edges[index]) {
-            open.push(Reverse(((cost.0 + edge.delay, cost.1 + 1), edge.from as usize)));
+            open.push(Reverse(((cost.0 + edge.cost, cost.1 + 1), edge.from as usize)));
         }
     }
     costs
@@ -129,6 +140,7 @@ mod tests {
                         from,
                         to,
                         delay,
+                        cost: delay,
                         rate: None,
                     });
                 }
@@ -140,6 +152,7 @@ mod tests {
             from,
             to,
             delay: Duration::ZERO,
+            cost: Duration::ZERO,
             rate: None,
         });
         edges.push(Edge {
@@ -147,6 +160,7 @@ mod tests {
             from: to,
             to: from,
             delay: Duration::ZERO,
+            cost: Duration::ZERO,
             rate: None,
         });
         ((0..nodes).map(|node| format!("{node}")).collect(), edges)
@@ -157,7 +171,8 @@ mod tests {
         let mut stream = Stream::named(1, "routes");
         for _ in 0..200 {
             let (names, edges) = network(&mut stream);
-            let routes = Routes::new(&names, &edges).expect("a connected network");
+            let (routes, apart) = Routes::new(&names, &edges);
+            assert_eq!(apart, None, "a connected network");
             let ends = |end: fn(&Edge) -> u32| {
                 let mut of = vec![Vec::new(); names.len()];
                 edges
@@ -172,7 +187,7 @@ mod tests {
                 for from in (0..names.len()).filter(|&from| from != to) {
                     let searched = best_first(&leaving[from], &edges, &names, |next| costs[next]);
                     assert_eq!(
-                        Some(routes.next_hop(from as u32, to as u32)),
+                        routes.next_hop(from as u32, to as u32),
                         searched,
                         "{from} to {to}"
                     );

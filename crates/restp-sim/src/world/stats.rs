@@ -52,9 +52,14 @@ impl World {
     /// What waits before each direction now: its name, `"<link>/<forward|reverse>"`, packets, and bytes.
     pub fn queues(&mut self) -> impl Iterator<Item = (&str, u64, u64)> {
         let now = self.now;
-        self.labels.iter().zip(&mut self.lines).map(move |(label, line)| {
-            let (packets, bytes) = line.direction.waiting(now);
-            (label.line.as_str(), packets, bytes)
-        })
+        let media = &self.media;
+        let wires = self.lines.iter_mut().map(move |line| line.direction.waiting(now));
+        let air = self
+            .air
+            .iter()
+            .map(|air| media[air.medium as usize].waiting(air.hop));
+        let names = self.labels.iter().map(|label| label.line.as_str());
+        let named = |(name, (packets, bytes))| (name, packets, bytes);
+        names.zip(wires.chain(air)).map(named)
     }
 }

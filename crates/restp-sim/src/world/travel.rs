@@ -1,8 +1,9 @@
 //! Packets from hop to hop: what is due at the end of a line, into which queue it goes next, and what comes of it there.
 
 use super::flight::InFlight;
-use super::{Happening, HostId, Label, Line, LostSegment, World};
+use super::{Air, Happening, HostId, Label, Line, LostSegment, World};
 use crate::direction::{DropReason, Parcel, Verdict};
+use crate::medium::Outcome;
 use crate::trace::{Captured, Step, TraceEvent};
 use restp_base::machine::Datagram;
 use restp_base::observe::Cause;
@@ -36,6 +37,57 @@ impl World {
         self.settle(index);
     }
 
+    /// Something happens on a medium.
+    pub(super) fn medium_due(&mut self, medium: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
+        self.events += 1;
+        let outcome = self.media[medium].advance(self.now);
+        self.schedule_medium(medium);
+        let (Outcome::Delivered { packet, hop } | Outcome::Dropped { packet, hop, .. }) = outcome?;
+        let first = self.air.partition_point(|air| (air.medium as usize) < medium);
+        let index = self.lines.len() + first + hop as usize;
+        if let Some(Outcome::Dropped { reason, .. }) = outcome {
+            self.conclude(packet, index, Verdict::Drop(reason));
+            return None;
+        }
+        let at = self.now;
+        if self.capture.is_some() {
+            self.film(packet, index, None);
+        }
+        self.pool.on_hop(packet);
+        self.observe(packet, |labels| Step::Accepted {
+            line: &labels[index].line,
+            due: at,
+            flip_bit: None,
+            marked: false,
+        });
+        self.arrive(packet, self.air[first + hop as usize].far_end, arrived)
+    }
+
+    fn offer_to_air(&mut self, packet: u32, index: usize, parcel: Parcel) {
+        let Air { medium, hop, .. } = self.air[index - self.lines.len()];
+        let taken = self.media[medium as usize].offer(self.now, hop, parcel);
+        match taken {
+            Ok(()) => self.schedule_medium(medium as usize),
+            Err(reason) => self.conclude(packet, index, Verdict::Drop(reason)),
+        }
+    }
+
+    fn schedule_medium(&mut self, medium: usize) {
+        let source = self.first_medium() + medium;
+        match self.media[medium].next() {
+            Some(at) => self.agenda.set(source, at),
+            None => self.agenda.clear(source),
+        }
+    }
+
+    /// Nothing leads where it is to go.
+    #[cold]
+    fn vanish(&mut self, packet: u32) {
+        self.blame(packet, Cause::Outage);
+        self.totals.dropped += 1;
+        self.pool.discard(packet);
+    }
+
     /// A packet is at the end of a line: to its host, or into the next line.
     fn hop(&mut self, packet: u32, index: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
         let line = &mut self.lines[index];
@@ -44,6 +96,10 @@ impl World {
             self.lose(packet, index, DropReason::Outage);
             return None;
         }
+        self.arrive(packet, node, arrived)
+    }
+
+    fn arrive(&mut self, packet: u32, node: u32, arrived: &mut Box<Datagram>) -> Option<Happening> {
         if self.pool.packet(packet).goal == node {
             return Some(self.hand_over(packet, arrived));
         }
@@ -54,7 +110,10 @@ impl World {
     pub(super) fn offer(&mut self, packet: u32, node: u32) {
         let slot = self.pool.packet(packet);
         let pinned = self.hosts[slot.from as usize].route.hop(slot.hops as usize);
-        let index = pinned.unwrap_or_else(|| self.topology.next_hop(node, slot.goal)) as usize;
+        let Some(index) = pinned.or_else(|| self.topology.next_hop(node, slot.goal)) else {
+            return self.vanish(packet);
+        };
+        let index = index as usize;
         let parcel = Parcel {
             bytes: slot.bytes,
             ecn: slot.ecn,
@@ -62,7 +121,10 @@ impl World {
             flow: u64::from(slot.from) << 32 | u64::from(slot.to),
             tag: u64::from(packet),
         };
-        match self.lines[index].direction.offer(self.now, parcel) {
+        let Some(line) = self.lines.get_mut(index) else {
+            return self.offer_to_air(packet, index, parcel);
+        };
+        match line.direction.offer(self.now, parcel) {
             Verdict::Wait => self.settle(index),
             verdict => self.conclude(packet, index, verdict),
         }
@@ -87,7 +149,11 @@ impl World {
     #[inline(always)]
     fn conclude(&mut self, packet: u32, index: usize, verdict: Verdict) {
         if self.capture.is_some() {
-            self.film(packet, index, verdict);
+            match verdict {
+                Verdict::Wait => {}
+                Verdict::Drop(reason) => self.film(packet, index, Some(reason)),
+                Verdict::Deliver { .. } => self.film(packet, index, None),
+            }
         }
         match verdict {
             Verdict::Wait => {}
@@ -177,12 +243,7 @@ impl World {
     }
 
     #[cold]
-    fn film(&mut self, packet: u32, index: usize, verdict: Verdict) {
-        let dropped = match verdict {
-            Verdict::Wait => return,
-            Verdict::Drop(reason) => Some(reason),
-            Verdict::Deliver { .. } => None,
-        };
+    fn film(&mut self, packet: u32, index: usize, dropped: Option<DropReason>) {
         if let Some(sink) = &mut self.capture {
             sink(&Captured {
                 at: self.now,

@@ -1,0 +1,92 @@
+//! Who reaches whom on a medium: the table that every transmission walks, and the hops that routes are made of.
+
+use super::place::propagation;
+use super::spec::MediumSpec;
+use crate::direction::Counters;
+use restp_base::time::Duration;
+
+/// A station that another one's frames reach.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    pub station: u32,
+    pub delay: Duration,
+    pub decodes: bool,
+    pub senses: bool,
+}
+
+/// From a station to a neighbour, and what has crossed there.
+#[derive(Clone, Debug)]
+pub(super) struct Hop {
+    pub from: u32,
+    pub to: u32,
+    pub delay: Duration,
+    pub counters: Counters,
+}
+
+/// Two stations that decode each other's frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// `<medium>:<node>-<node>`.
+    pub name: String,
+    /// By their places among the stations.
+    pub stations: [usize; 2],
+    /// Propagation.
+    pub delay: Duration,
+}
+
+impl MediumSpec {
+    /// The links of this medium: every two stations of which one reaches the other.
+    pub fn pairs(&self) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for (a, one) in self.stations.iter().enumerate() {
+            for (b, other) in self.stations.iter().enumerate().skip(a + 1) {
+                let metres = one.place.metres_to(other.place);
+                if metres <= self.ranges.decode {
+                    pairs.push(Pair {
+                        name: format!("{}:{}-{}", self.name, one.node, other.node),
+                        stations: [a, b],
+                        delay: propagation(metres),
+                    });
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// The hops of the pairs, there and back.
+pub(super) fn hops(spec: &MediumSpec) -> Vec<Hop> {
+    let both = |pair: Pair| {
+        let [a, b] = pair.stations.map(|station| station as u32);
+        [(a, b), (b, a)].map(|(from, to)| Hop {
+            from,
+            to,
+            delay: pair.delay,
+            counters: Counters::default(),
+        })
+    };
+    spec.pairs().into_iter().flat_map(both).collect()
+}
+
+/// Whom each station reaches at all.
+pub(super) fn reaches(spec: &MediumSpec) -> Vec<Vec<Reach>> {
+    let ranges = spec.ranges;
+    let of = |(index, one): (usize, &super::Station)| {
+        let others = spec
+            .stations
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index);
+        let reach = |(station, other): (usize, &super::Station)| {
+            let metres = one.place.metres_to(other.place);
+            (metres <= ranges.interfere.max(ranges.sense)).then(|| Reach {
+                station: station as u32,
+                delay: propagation(metres),
+                decodes: metres <= ranges.decode,
+                senses: metres <= ranges.sense,
+            })
+        };
+        others.filter_map(reach).collect()
+    };
+    spec.stations.iter().enumerate().map(of).collect()
+}

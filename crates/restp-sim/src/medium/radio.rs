@@ -1,0 +1,170 @@
+//! One station at work: its queue, its contention for the medium, and what it is doing now.
+
+use super::backoff::Backoff;
+use super::ear::{Ear, Signal};
+use super::timing::Timing;
+use crate::direction::DropReason;
+use crate::queue::Agenda;
+use restp_base::random::Stream;
+use restp_base::time::{Duration, Time};
+use std::collections::VecDeque;
+
+/// A station of a medium.
+#[derive(Debug)]
+pub(super) struct Radio {
+    pub ear: Ear,
+    pub backoff: Backoff,
+    pub phase: Phase,
+    /// The first packet is the one being sent.
+    pub queue: VecDeque<Waiting>,
+    /// When the medium will look at it: never after it is due, often before, as a backoff that is frozen stays where
+    /// it was until then.
+    pub scheduled: Time,
+}
+
+/// What a station is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Waiting for the medium, or for something to send.
+    Contending,
+    /// Transmitting.
+    Sending(Frame),
+    /// Waiting for the answer to `asked`; it gives up at `until`.
+    Awaiting {
+        asked: Kind,
+        until: Time,
+        why: DropReason,
+    },
+}
+
+/// A frame on the air.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub kind: Kind,
+    /// Counts all frames of the medium.
+    pub number: u64,
+    /// The hop whose packet it is about.
+    pub hop: u32,
+    /// When it begins, for how long it is on the air, and when it is over at the station it is addressed to.
+    pub from: Time,
+    pub airtime: Duration,
+    pub over: Time,
+    /// For how long after its end it reserves the medium.
+    pub reserves: Duration,
+}
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Rts,
+    Cts,
+    Data,
+    Ack,
+}
+
+/// A packet at a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub packet: u32,
+    pub hop: u32,
+    pub bytes: u32,
+    pub since: Time,
+    /// Attempts that brought no CTS, or no ACK.
+    pub short: u32,
+    pub long: u32,
+    /// The receiver has it: it knows the number of a frame that is sent again (§9.2.9).
+    pub arrived: bool,
+}
+
+impl Waiting {
+    pub(super) const fn new(packet: u32, hop: u32, bytes: u32, since: Time) -> Self {
+        Waiting {
+            packet,
+            hop,
+            bytes,
+            since,
+            short: 0,
+            long: 0,
+            arrived: false,
+        }
+    }
+}
+
+impl Radio {
+    pub(super) fn new(timing: &Timing, stream: Stream) -> Self {
+        Radio {
+            ear: Ear::default(),
+            backoff: Backoff::new(timing.cw_min, stream),
+            phase: Phase::Contending,
+            queue: VecDeque::new(),
+            scheduled: Time::MAX,
+        }
+    }
+
+    /// When it acts next, if nothing comes between.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        match self.phase {
+            Phase::Sending(frame) => frame.over,
+            Phase::Awaiting { until, .. } => until,
+            Phase::Contending if self.queue.is_empty() => Time::MAX,
+            Phase::Contending => self.backoff.over(timing.slot),
+        }
+    }
+
+    /// Puts it on the agenda of the medium, unless it is there for earlier.
+    pub(super) fn schedule(&mut self, index: u32, timing: &Timing, agenda: &mut Agenda) {
+        let due = self.due(timing);
+        if due < self.scheduled {
+            self.scheduled = due;
+            agenda.set(index as usize, due);
+        }
+    }
+
+    /// A frame of another station reaches it.
+    pub(super) fn hear(&mut self, signal: Signal, timing: &Timing) {
+        let committed =
+            matches!(self.phase, Phase::Contending) && self.due(timing) <= signal.from + timing.turnaround;
+        if signal.senses && !committed {
+            self.backoff.freeze(signal.from, timing.slot);
+        }
+        self.ear.hear(signal);
+        if !committed {
+            self.contend(timing);
+        }
+    }
+
+    /// A frame that it has decoded, and that is not for it, reserves the medium.
+    pub(super) fn reserve(&mut self, now: Time, until: Time, timing: &Timing) {
+        self.backoff.freeze(now, timing.slot);
+        self.ear.reserve(until);
+        self.contend(timing);
+    }
+
+    /// It transmits itself.
+    pub(super) fn transmit(&mut self, frame: Frame, timing: &Timing) {
+        self.backoff.freeze(frame.from, timing.slot);
+        self.ear.transmit(frame.from, frame.from + frame.airtime);
+        self.contend(timing);
+        self.phase = Phase::Sending(frame);
+    }
+
+    /// Slots count again when the medium is free.
+    pub(super) fn contend(&mut self, timing: &Timing) {
+        self.backoff.resume(self.ear.free_from(timing));
+    }
+
+    /// A packet has come to an empty queue: it goes out at once where the medium has been idle for long enough, and
+    /// behind a backoff where it is busy (§9.2.5.1).
+    pub(super) fn begin(&mut self, now: Time, timing: &Timing) {
+        if !self.backoff.is_spent() && self.backoff.over(timing.slot) > now {
+            return;
+        }
+        self.backoff.spend();
+        if self.ear.idle(now) {
+            self.backoff.resume(self.ear.free_from(timing).max(now));
+        } else {
+            self.backoff.draw();
+            self.contend(timing);
+        }
+    }
+}

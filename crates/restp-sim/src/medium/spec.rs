@@ -1,0 +1,223 @@
+//! A medium as its user describes it.
+
+use super::place::Place;
+use super::timing::{DSSS, Timing};
+use crate::spec::{SpecError, probability};
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// One channel: those who share it, and how far they reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MediumSpec {
+    /// Unique name; it also names the random streams of its stations.
+    pub name: String,
+    /// Frame times and pauses.
+    pub timing: Timing,
+    /// How far stations reach.
+    pub ranges: Ranges,
+    /// Packets that wait at a station, whichever neighbour they are for; the one being sent does not count.
+    pub queue_packets: u32,
+    /// Data frames of more bytes, header included, are preceded by RTS and CTS.
+    pub rts_threshold: u32,
+    /// So many attempts without a CTS (without an ACK, where there was no RTS), and a packet is dropped.
+    pub short_retries: u32,
+    /// So many data frames without an ACK after a CTS.
+    pub long_retries: u32,
+    /// Share of the bits that are flipped in frames on their way to the station they are addressed to.
+    pub bit_error_rate: f64,
+    /// Its stations, each on a node of its own.
+    pub stations: Vec<Station>,
+}
+
+impl MediumSpec {
+    /// A channel with the numbers of the published chains (CMT §4): 2 Mb/s, control frames too, RTS always.
+    pub fn new(name: &str, stations: Vec<Station>) -> Self {
+        MediumSpec {
+            name: name.into(),
+            timing: Timing::dsss(DSSS[1], DSSS[1]),
+            ranges: Ranges::default(),
+            queue_packets: 50,
+            rts_threshold: 0,
+            short_retries: 7,
+            long_retries: 4,
+            bit_error_rate: 0.0,
+            stations,
+        }
+    }
+
+    /// Says what is impossible about this description.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), MediumError> {
+        self.ranges.check()?;
+        probability("bit errors", self.bit_error_rate).map_err(MediumError::Value)?;
+        let count = |what, value: u32, most| match value {
+            0 => Err(MediumError::Count { what, value, most }),
+            _ if value > most => Err(MediumError::Count { what, value, most }),
+            _ => Ok(()),
+        };
+        count("packets in the queue", self.queue_packets, 1 << 20)?;
+        count("attempts", self.short_retries, 255)?;
+        count("attempts", self.long_retries, 255)?;
+        let mut nodes = BTreeSet::new();
+        for (index, station) in self.stations.iter().enumerate() {
+            let node = || station.node.clone();
+            if !nodes.insert(&station.node) {
+                return Err(MediumError::Twice { node: node() });
+            }
+            if !station.place.is_possible() {
+                let (node, place) = (node(), station.place);
+                return Err(MediumError::NoPlace { node, place });
+            }
+            let near = |other: &&Station| other.place.metres_to(station.place) < Ranges::LEAST_METRES;
+            if let Some(other) = self.stations[..index].iter().find(near) {
+                let other = other.node.clone();
+                return Err(MediumError::Overlap { node: node(), other });
+            }
+        }
+        for station in &self.stations {
+            self.check_neighbour(station)?;
+        }
+        Ok(())
+    }
+
+    /// A radio that reaches nobody is a mistake.
+    fn check_neighbour(&self, station: &Station) -> Result<(), MediumError> {
+        let others = self.stations.iter().filter(|other| other.node != station.node);
+        let distance = |other: &Station| other.place.metres_to(station.place);
+        let nearest = others.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let metres = nearest.map(distance);
+        if metres.is_some_and(|metres| metres <= self.ranges.decode) {
+            return Ok(());
+        }
+        let reach = self.ranges.decode;
+        let node = station.node.clone();
+        Err(match (nearest, metres) {
+            (Some(other), Some(metres)) => MediumError::Alone {
+                node,
+                nearest: other.node.clone(),
+                metres,
+                reach,
+            },
+            _ => MediumError::Single { node },
+        })
+    }
+}
+
+/// A radio on a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Station {
+    /// The node.
+    pub node: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// How far a station is decoded, sensed, and spoils what others receive, in metres (CMT §4.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranges {
+    /// A frame of a station so near is received, unless something spoils it.
+    pub decode: f64,
+    /// A carrier so near keeps others from transmitting.
+    pub sense: f64,
+    /// A frame so near spoils every other.
+    pub interfere: f64,
+}
+
+impl Default for Ranges {
+    /// 370, 520 and 812 m.
+    fn default() -> Self {
+        Ranges {
+            decode: 370.0,
+            sense: 520.0,
+            interfere: 812.0,
+        }
+    }
+}
+
+impl Ranges {
+    const LEAST_METRES: f64 = 0.01;
+
+    fn check(&self) -> Result<(), MediumError> {
+        let Ranges {
+            decode,
+            sense,
+            interfere,
+        } = *self;
+        let rising = decode >= Self::LEAST_METRES && sense >= decode && interfere >= decode;
+        let bounded = sense <= Place::MOST_METRES && interfere <= Place::MOST_METRES;
+        if rising && bounded {
+            Ok(())
+        } else {
+            Err(MediumError::Ranges(*self))
+        }
+    }
+}
+
+/// What is impossible about a [`MediumSpec`].
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum MediumError {
+    /// Ranges of which a smaller one should be larger.
+    #[error(
+        "stations cannot be decoded to {} m, sensed to {} m and interfere to {} m; sense and interfere reach at least as far \
+         as decode, and none further than {} m", .0.decode, .0.sense, .0.interfere, Place::MOST_METRES
+    )]
+    Ranges(Ranges),
+    /// A number out of its range.
+    #[error("{value} {what} are impossible; write 1 to {most}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        value: u32,
+        /// The most.
+        most: u32,
+    },
+    /// A value that is no probability.
+    #[error("{0}")]
+    Value(SpecError),
+    /// Two radios of one node on one medium.
+    #[error("node \"{node}\" has two radios on one channel; name each channel once")]
+    Twice {
+        /// The node.
+        node: String,
+    },
+    /// A place that is none.
+    #[error("\"{node}\" cannot stand at ({}, {}) m; write metres from -{} to {}", .place.x, .place.y, Place::MOST_METRES, Place::MOST_METRES)]
+    NoPlace {
+        /// The node.
+        node: String,
+        /// Where.
+        place: Place,
+    },
+    /// Two stations in one place.
+    #[error("\"{node}\" stands where \"{other}\" does; move one of them by a centimetre or more")]
+    Overlap {
+        /// The node.
+        node: String,
+        /// The one there before.
+        other: String,
+    },
+    /// A radio that reaches nobody.
+    #[error(
+        "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" is {metres:.1} m away and frames reach {reach} m; \
+         move them together, or raise decode"
+    )]
+    Alone {
+        /// The node.
+        node: String,
+        /// Who is nearest.
+        nearest: String,
+        /// How far.
+        metres: f64,
+        /// How far frames reach.
+        reach: f64,
+    },
+    /// A channel of one station.
+    #[error("the radio of \"{node}\" has no link: nobody else is on its channel; add a [[station]] with it")]
+    Single {
+        /// The node.
+        node: String,
+    },
+}
