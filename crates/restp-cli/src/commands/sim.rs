@@ -84,8 +84,8 @@ fn packets(scenario: &Scenario, arguments: &Sim) -> Result<Option<PacketFile>, F
             "--pcap writes one run, and this scenario has {count}; add --runs 1"
         )));
     }
-    let links = point.plan.links.iter().map(|link| link.name.as_str());
-    PacketFile::create(path, links).map(Some)
+    let links = point.plan.link_names();
+    PacketFile::create(path, links.iter().map(String::as_str)).map(Some)
 }
 
 fn runs(scenario: &Scenario, arguments: &Sim) -> u64 {

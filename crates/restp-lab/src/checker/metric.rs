@@ -92,7 +92,7 @@ const GROUP_FIELDS: [&str; 10] = [
 ];
 /// Of losses, true and inferred.
 const CAUSES: [&str; 4] = ["congestion", "corruption", "outage", "late"];
-const LINK_FIELDS: [&str; 9] = [
+const LINK_FIELDS: [&str; 10] = [
     "packets",
     "bytes",
     "dropped_queue",
@@ -100,6 +100,7 @@ const LINK_FIELDS: [&str; 9] = [
     "dropped_outage",
     "dropped_length",
     "dropped_police",
+    "dropped_collision",
     "queue_mean_ms",
     "utilisation",
 ];
@@ -158,11 +159,7 @@ impl Metric {
                 field: known("field of groups", field, &mut GROUP_FIELDS.into_iter())?,
             }),
             ["link", name, field] => Ok(Metric::Link {
-                name: known(
-                    "link",
-                    name,
-                    &mut plan.links.iter().map(|link| link.name.as_str()),
-                )?,
+                name: known("link", name, &mut plan.link_names().iter().map(String::as_str))?,
                 field: known("field of links", field, &mut LINK_FIELDS.into_iter())?,
             }),
             ["goodput_bps"] => Ok(Metric::Goodput),

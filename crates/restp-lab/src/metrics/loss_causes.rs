@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// How many segments the sender took for lost, by true cause and then by the one it inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LossCauses {
-    /// Dropped by a queue or a policer.
+    /// Dropped by a queue or a policer, or given up where too many frames met.
     pub congestion: Inferred,
     /// Lost or changed by an error model.
     pub corruption: Inferred,

@@ -72,11 +72,7 @@ impl Source {
                 field: field(rest),
             }),
             (Some("link"), Some(name), Some(rest)) => Ok(Source::Link {
-                name: known(
-                    "link",
-                    name,
-                    &mut plan.links.iter().map(|link| link.name.as_str()),
-                )?,
+                name: known("link", name, &mut plan.link_names().iter().map(String::as_str))?,
                 field: field(rest),
             }),
             _ => Ok(Source::All {

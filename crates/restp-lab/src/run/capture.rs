@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Frame<'a> {
     /// When.
     pub at: Time,
-    /// The link, by its place in [`Plan::links`].
+    /// The link, by its place in [`Plan::link_names`].
     pub link: usize,
     /// Its direction.
     pub way: Way,

@@ -179,7 +179,7 @@ struct Mark {
 
 impl<'a> Replication<'a> {
     fn new(plan: &'a Plan, seed: u64) -> Result<Self, RunError> {
-        let mut world = World::new(&plan.links, seed)?;
+        let mut world = World::with_media(&plan.links, &plan.media, seed)?;
         let (mut addresses, mut owners) = (Vec::new(), Vec::new());
         let mut hosts = Vec::with_capacity(2 * plan.flows.len());
         let starts: Vec<Time> = plan.flows.iter().map(|flow| start(flow, seed)).collect();

@@ -64,7 +64,7 @@ impl<'t> Document<'t> {
         if self.root.is_empty() {
             return Err(Fault {
                 span: 0..0,
-                message: "the scenario is empty; write id, duration, a [[link]] and a [[flow]]".into(),
+                message: "the scenario is empty; write id, duration, a [[link]] or a [[medium]] with stations, and a [[flow]]".into(),
             });
         }
         let strangers = self
@@ -89,7 +89,11 @@ impl<'t> Document<'t> {
     pub fn replace(&mut self, key: &Spanned<String>, value: &Value<'t>) -> Result<(), Fault> {
         let parts: Vec<&str> = key.get_ref().split('.').collect();
         match parts[..] {
-            [kind @ ("link" | "flow"), name, ref rest @ ..] => {
+            [
+                kind @ ("link" | "medium" | "station" | "flow"),
+                name,
+                ref rest @ ..,
+            ] => {
                 for element in self.named(key, kind, name)? {
                     match (rest, value.get_ref()) {
                         ([], DeValue::Table(fields)) => merge(element, fields),
@@ -181,8 +185,8 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str = "write link.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
-const WHOLE_ELEMENT: &str = "a link or flow as a whole takes a table of the keys to replace, \
+const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
+const WHOLE_ELEMENT: &str = "a link, medium, station or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
 
 /// Puts `fields` in the place of those of `element`. The keys of `set` are independent of each other, so one `set`

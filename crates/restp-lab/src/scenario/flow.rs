@@ -98,7 +98,7 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 let known = topology.nodes().map(|node| topology.name(node)).take(20);
                 Err(Fault::at(
                     written,
-                    unknown("node", &name, known) + "; nodes exist because links name them",
+                    unknown("node", &name, known) + "; nodes exist because links or stations name them",
                 ))
             };
             let ((from, a), (to, b)) = (node(&raw.from)?, node(&raw.to)?);

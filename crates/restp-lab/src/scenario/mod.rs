@@ -10,6 +10,7 @@ mod flow;
 mod link;
 mod map;
 mod measure;
+mod medium;
 mod names;
 mod path;
 mod plan;

@@ -48,6 +48,13 @@ pub(super) fn paths(
                 "a flow whose paths are not named has no backups; add paths = [ ]",
             ));
         }
+        if !topology.reaches(from, to) {
+            let [from, to] = [from, to].map(|node| topology.name(node));
+            let sentence = format!(
+                "no route leads from \"{from}\" to \"{to}\"; add a link, or a [[station]] between them"
+            );
+            return Err(Fault::at(&raw.to, sentence));
+        }
         let (there, back) = (topology.shortest(from, to), topology.shortest(to, from));
         return Ok(vec![path(there, back, false, surroundings)]);
     };
@@ -82,7 +89,7 @@ fn asked(
                 topology.along(from, to, &names).map_err(|error| {
                     Fault::at(
                         links,
-                        format!("{error}; write the links of one path in the order of travel"),
+                        format!("{error}; write the links of one path in the order of travel, or media in place of their hops"),
                     )
                 })
             };

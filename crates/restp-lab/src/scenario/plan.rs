@@ -5,12 +5,14 @@ use super::flow::{FlowPlan, Surroundings, flows};
 use super::link::links;
 use super::map::{challenge, lay, map};
 use super::measure::{GroupPlan, groups, window};
+use super::medium::media;
 use super::names::MOST;
 use super::profiles::Profile;
 use super::raw::{RawLink, RawScenario};
 use restp_base::time::{Duration, Time};
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};
+use restp_sim::medium::MediumSpec;
 use restp_sim::topology::Graph;
 use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ pub struct Plan {
     pub runs: u64,
     /// The network, with every queue resolved.
     pub links: Vec<LinkSpec>,
+    /// Its channels of 802.11, with their stations.
+    pub media: Vec<MediumSpec>,
     /// The flows, in the order written.
     pub flows: Vec<FlowPlan>,
     /// The part of a run that counters and rates are of.
@@ -66,7 +70,8 @@ impl Plan {
         }
 
         let profile = raw.profile.as_ref().map(Profile::named).transpose()?;
-        let (mut links, topology, map) = network(&raw, dir)?;
+        let media = media(&raw)?;
+        let (mut links, topology, map) = network(&raw, &media, dir)?;
         let surroundings = Surroundings {
             topology: &topology,
             map: &map,
@@ -84,14 +89,26 @@ impl Plan {
             seed,
             runs,
             links,
+            media,
             measure: window(raw.measure.as_ref(), duration)?,
             groups: groups(&raw.group, &flows)?,
             flows,
         })
     }
+
+    /// Names of its links, as results have them: wires, then the pairs of each medium.
+    pub fn link_names(&self) -> Vec<String> {
+        let wires = self.links.iter().map(|link| link.name.clone());
+        let pairs = self.media.iter().flat_map(MediumSpec::pairs);
+        wires.chain(pairs.map(|pair| pair.name)).collect()
+    }
 }
 
-fn network(raw: &RawScenario, dir: &Path) -> Result<(Vec<LinkSpec>, Topology, Graph), Fault> {
+fn network(
+    raw: &RawScenario,
+    media: &[MediumSpec],
+    dir: &Path,
+) -> Result<(Vec<LinkSpec>, Topology, Graph), Fault> {
     let mut map = map(&raw.node)?;
     let mut all: Vec<LinkSpec> = Vec::new();
     let mut written = BTreeMap::new();
@@ -114,7 +131,7 @@ fn network(raw: &RawScenario, dir: &Path) -> Result<(Vec<LinkSpec>, Topology, Gr
         Some(table) => Fault::at(&table.get_ref().between, error),
         None => Fault::at(&raw.id, error),
     };
-    let topology = Topology::new(&all).map_err(|error| match &error {
+    let topology = Topology::with_media(&all, media).map_err(|error| match &error {
         restp_sim::NetworkError::Unreachable { from, to } => {
             // The later of the two parts is the one that hangs loose.
             let touches = |link: &&LinkSpec| link.between.contains(from) || link.between.contains(to);

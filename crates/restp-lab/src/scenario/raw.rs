@@ -9,7 +9,7 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 15] = [
+pub(super) const TOP: [&str; 17] = [
     "id",
     "title",
     "duration",
@@ -18,6 +18,8 @@ pub(super) const TOP: [&str; 15] = [
     "profile",
     "node",
     "link",
+    "medium",
+    "station",
     "challenge",
     "flow",
     "measure",
@@ -41,6 +43,10 @@ pub(super) struct RawScenario {
     pub node: Vec<RawNode>,
     #[serde(default)]
     pub link: Vec<Spanned<RawLink>>,
+    #[serde(default)]
+    pub medium: Vec<RawMedium>,
+    #[serde(default)]
+    pub station: Vec<RawStation>,
     #[serde(default)]
     pub challenge: Vec<RawChallenge>,
     #[serde(default)]
@@ -73,6 +79,40 @@ pub(super) struct RawNode {
     pub name: Spanned<String>,
     pub latitude: Spanned<f64>,
     pub longitude: Spanned<f64>,
+}
+
+/// A channel of 802.11.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMedium {
+    pub name: Spanned<String>,
+    #[serde(default, rename = "label")]
+    _label: String,
+    pub rate: Option<Spanned<Written>>,
+    pub control_rate: Option<Spanned<Written>>,
+    pub decode_m: Option<Spanned<f64>>,
+    pub sense_m: Option<Spanned<f64>>,
+    pub interfere_m: Option<Spanned<f64>>,
+    pub queue_packets: Option<Spanned<u64>>,
+    pub rts_threshold: Option<Spanned<Written>>,
+    pub short_retries: Option<Spanned<u64>>,
+    pub long_retries: Option<Spanned<u64>>,
+    pub bit_errors: Option<Spanned<f64>>,
+}
+
+/// Nodes with radios.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawStation {
+    pub name: Spanned<String>,
+    #[serde(default, rename = "label")]
+    _label: String,
+    pub count: Option<Spanned<u64>>,
+    pub first: Option<Spanned<String>>,
+    pub last: Option<Spanned<String>>,
+    pub at_m: Spanned<[f64; 2]>,
+    pub step_m: Option<[f64; 2]>,
+    pub media: Spanned<Vec<Spanned<String>>>,
 }
 
 /// A disc on the map during a span of time.

@@ -59,6 +59,7 @@ fn scenarios() -> Vec<Scenario> {
                 ("flow.f.paths", "[[[\"a\"], [\"b\"]]]"),
             ],
         ),
+        short("../air/chain-4.toml", &[("duration", "20 s")]),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod acknowledgements;
 mod adaptive;
+mod air;
 mod causes;
 mod claims;
 mod common;

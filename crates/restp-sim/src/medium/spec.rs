@@ -2,9 +2,13 @@
 
 use super::place::Place;
 use super::timing::{DSSS, Timing};
-use crate::spec::{SpecError, probability};
 use std::collections::BTreeSet;
 use thiserror::Error;
+
+/// Most packets that wait at a station.
+const MOST_QUEUE: u32 = 1 << 20;
+/// Most attempts.
+const MOST_RETRIES: u32 = 255;
 
 /// One channel: those who share it, and how far they reach.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,15 +55,22 @@ impl MediumSpec {
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), MediumError> {
         self.ranges.check()?;
-        probability("bit errors", self.bit_error_rate).map_err(MediumError::Value)?;
-        let count = |what, value: u32, most| match value {
-            0 => Err(MediumError::Count { what, value, most }),
-            _ if value > most => Err(MediumError::Count { what, value, most }),
-            _ => Ok(()),
-        };
-        count("packets in the queue", self.queue_packets, 1 << 20)?;
-        count("attempts", self.short_retries, 255)?;
-        count("attempts", self.long_retries, 255)?;
+        if !(0.0..=1.0).contains(&self.bit_error_rate) {
+            return Err(MediumError::BitErrors(self.bit_error_rate));
+        }
+        for (value, most, error) in [
+            (
+                self.queue_packets,
+                MOST_QUEUE,
+                MediumError::Queue as fn(u32) -> MediumError,
+            ),
+            (self.short_retries, MOST_RETRIES, MediumError::ShortRetries),
+            (self.long_retries, MOST_RETRIES, MediumError::LongRetries),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(error(value));
+            }
+        }
         let mut nodes = BTreeSet::new();
         for (index, station) in self.stations.iter().enumerate() {
             let node = || station.node.clone();
@@ -164,19 +175,18 @@ pub enum MediumError {
          as decode, and none further than {} m", .0.decode, .0.sense, .0.interfere, Place::MOST_METRES
     )]
     Ranges(Ranges),
-    /// A number out of its range.
-    #[error("{value} {what} are impossible; write 1 to {most}")]
-    Count {
-        /// Of what.
-        what: &'static str,
-        /// How many.
-        value: u32,
-        /// The most.
-        most: u32,
-    },
-    /// A value that is no probability.
-    #[error("{0}")]
-    Value(SpecError),
+    /// A queue for nothing, or for too much.
+    #[error("a queue of {0} packets is impossible; write 1 to {MOST_QUEUE}")]
+    Queue(u32),
+    /// No attempt, or too many.
+    #[error("{0} attempts without CTS are impossible; write 1 to {MOST_RETRIES}")]
+    ShortRetries(u32),
+    /// No attempt, or too many.
+    #[error("{0} attempts without ACK are impossible; write 1 to {MOST_RETRIES}")]
+    LongRetries(u32),
+    /// A share that is none.
+    #[error("{0} is no share of the bits; write a number from 0 to 1")]
+    BitErrors(f64),
     /// Two radios of one node on one medium.
     #[error("node \"{node}\" has two radios on one channel; name each channel once")]
     Twice {

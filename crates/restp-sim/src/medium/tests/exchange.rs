@@ -198,7 +198,7 @@ fn impossible_media_are_refused_by_name() {
     assert!(refused(|s| s.stations.truncate(1)).contains("nobody else is on its channel"));
     assert!(refused(|s| s.stations[1].node = "n0".into()).contains("two radios"));
     assert!(refused(|s| s.ranges.sense = 100.0).contains("at least as far as decode"));
-    assert!(refused(|s| s.bit_error_rate = 2.0).contains("bit errors is 2"));
-    assert!(refused(|s| s.queue_packets = 0).contains("0 packets in the queue"));
+    assert!(refused(|s| s.bit_error_rate = 2.0).contains("2 is no share of the bits"));
+    assert!(refused(|s| s.queue_packets = 0).contains("a queue of 0 packets"));
     assert_eq!(chain(16).check(), Ok(()));
 }

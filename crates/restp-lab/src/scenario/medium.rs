@@ -1,0 +1,164 @@
+//! `[[medium]]` and `[[station]]` tables, validated: channels of 802.11 and who stands where.
+
+use super::error::unknown;
+use super::names::{Copy, MOST, copies, expand};
+use super::raw::{RawMedium, RawScenario, RawStation};
+use restp_base::units::{self, Rate};
+use restp_sim::config::{Fault, Written, read};
+use restp_sim::medium::timing::DSSS;
+use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Station, Timing};
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// The media of a scenario with their stations.
+pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
+    let mut media = raw.medium.iter().map(channel).collect::<Result<Vec<_>, _>>()?;
+    if let Some((again, name)) = (raw.medium.iter().zip(&media).enumerate()).find_map(|(n, (table, spec))| {
+        media[..n]
+            .iter()
+            .any(|one| one.name == spec.name)
+            .then_some((table, &spec.name))
+    }) {
+        let sentence = format!("two media are called \"{name}\"; every medium needs a name of its own");
+        return Err(Fault::at(&again.name, sentence));
+    }
+    let mut written = BTreeMap::new();
+    for table in &raw.station {
+        for copy in copies(&table.name, table.count.as_ref())? {
+            let node = name(table, copy)?;
+            if written.insert(node.clone(), table).is_some() {
+                let sentence =
+                    format!("two stations are called \"{node}\"; every station needs a name of its own");
+                return Err(Fault::at(&table.name, sentence));
+            }
+            for channel in table.media.get_ref() {
+                let known = media.iter().map(|medium| medium.name.as_str());
+                let Some(index) = known.clone().position(|known| known == channel.get_ref()) else {
+                    return Err(Fault::at(channel, unknown("medium", channel.get_ref(), known)));
+                };
+                let (node, place) = (node.clone(), place(table, copy));
+                media[index].stations.push(Station { node, place });
+            }
+        }
+        if written.len() as u64 > MOST {
+            let sentence = format!("more than {MOST} stations are too many for one network");
+            return Err(Fault::at(&table.name, sentence));
+        }
+        if table.media.get_ref().is_empty() {
+            let sentence = "a station without a medium hears nobody; name the channels of its radios";
+            return Err(Fault::at(&table.media, sentence));
+        }
+    }
+    for (table, medium) in raw.medium.iter().zip(&media) {
+        if medium.stations.is_empty() {
+            let sentence = format!(
+                "no station has a radio on \"{0}\"; write media = [\"{0}\"] in a [[station]]",
+                medium.name
+            );
+            return Err(Fault::at(&table.name, sentence));
+        }
+        medium.check().map_err(|error| blame(table, &written, &error))?;
+    }
+    Ok(media)
+}
+
+/// A channel, still without stations.
+fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
+    let usual = MediumSpec::new(&expand(&raw.name, None)?, vec![]);
+    let data = raw.rate.as_ref().map_or(Ok(usual.timing.data), mode)?;
+    let control = raw.control_rate.as_ref().map_or(Ok(usual.timing.control), mode)?;
+    let metres =
+        |written: &Option<Spanned<f64>>, usual| written.as_ref().map_or(usual, |metres| *metres.get_ref());
+    let count = |written: &Option<Spanned<u64>>, usual| match written {
+        Some(count) => u32::try_from(*count.get_ref()).unwrap_or(u32::MAX),
+        None => usual,
+    };
+    let bytes = |written: &Spanned<Written>| read(written, units::bytes);
+    Ok(MediumSpec {
+        timing: Timing::dsss(data, control),
+        ranges: Ranges {
+            decode: metres(&raw.decode_m, usual.ranges.decode),
+            sense: metres(&raw.sense_m, usual.ranges.sense),
+            interfere: metres(&raw.interfere_m, usual.ranges.interfere),
+        },
+        queue_packets: count(&raw.queue_packets, usual.queue_packets),
+        rts_threshold: match &raw.rts_threshold {
+            Some(written) => u32::try_from(bytes(written)?).unwrap_or(u32::MAX),
+            None => usual.rts_threshold,
+        },
+        short_retries: count(&raw.short_retries, usual.short_retries),
+        long_retries: count(&raw.long_retries, usual.long_retries),
+        bit_error_rate: raw.bit_errors.as_ref().map_or(0.0, |rate| *rate.get_ref()),
+        ..usual
+    })
+}
+
+fn mode(written: &Spanned<Written>) -> Result<Mode, Fault> {
+    let rate = read(written, units::rate)?;
+    let of = |mode: &Mode| Rate::from_bps(u64::from(mode.kbps) * 1000);
+    DSSS.into_iter().find(|mode| of(mode) == rate).ok_or_else(|| {
+        let rates: Vec<String> = DSSS.iter().map(|mode| of(mode).to_string()).collect();
+        Fault::at(
+            written,
+            format!(
+                "802.11b does not send at {rate}; write one of: {}",
+                rates.join(", ")
+            ),
+        )
+    })
+}
+
+/// What a copy is called: `first` and `last` have names of their own where they are written.
+fn name(table: &RawStation, copy: Copy) -> Result<String, Fault> {
+    let ends = [
+        (&table.first, Some(1)),
+        (&table.last, table.count.as_ref().map(|count| *count.get_ref())),
+    ];
+    for (written, of) in ends {
+        if let Some(written) = written {
+            if copy.is_none() {
+                return Err(Fault::at(
+                    written,
+                    "one station is first and last; call it by its name, or write a count",
+                ));
+            }
+            if copy == of {
+                return expand(written, None);
+            }
+        }
+    }
+    expand(&table.name, copy)
+}
+
+fn place(table: &RawStation, copy: Copy) -> Place {
+    let [x, y] = *table.at_m.get_ref();
+    let [east, north] = table.step_m.unwrap_or_default();
+    let steps = copy.map_or(0, |copy| copy - 1) as f64;
+    Place::new(x + steps * east, y + steps * north)
+}
+
+/// Puts a complaint where what it is about is written.
+fn blame(table: &RawMedium, stations: &BTreeMap<String, &RawStation>, error: &MediumError) -> Fault {
+    let number = |written: &Option<Spanned<u64>>| written.as_ref().map(Spanned::span);
+    let metres = |written: &Option<Spanned<f64>>| written.as_ref().map(Spanned::span);
+    let station = |node: &String| stations.get(node);
+    let span = match error {
+        MediumError::Ranges(_) => metres(&table.decode_m)
+            .or(metres(&table.sense_m))
+            .or(metres(&table.interfere_m)),
+        MediumError::Queue(_) => number(&table.queue_packets),
+        MediumError::ShortRetries(_) => number(&table.short_retries),
+        MediumError::LongRetries(_) => number(&table.long_retries),
+        MediumError::BitErrors(_) => metres(&table.bit_errors),
+        MediumError::NoPlace { node, .. } | MediumError::Overlap { node, .. } => {
+            station(node).map(|table| table.at_m.span())
+        }
+        MediumError::Twice { node } | MediumError::Single { node } | MediumError::Alone { node, .. } => {
+            station(node).map(|table| table.media.span())
+        }
+    };
+    Fault {
+        span: span.unwrap_or_else(|| table.name.span()),
+        message: error.to_string(),
+    }
+}
