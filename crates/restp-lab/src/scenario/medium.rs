@@ -5,8 +5,8 @@ use super::names::{Copy, MOST, copies, expand};
 use super::raw::{RawMedium, RawScenario, RawStation};
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, Written, read};
-use restp_sim::medium::timing::DSSS;
-use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Station, Timing};
+use restp_sim::medium::timing::{DSSS, OFDM};
+use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Rates, Station, Timing};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -65,8 +65,24 @@ pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
 /// A channel, still without stations.
 fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
     let usual = MediumSpec::new(&expand(&raw.name, None)?, vec![]);
-    let data = raw.rate.as_ref().map_or(Ok(usual.timing.data), mode)?;
-    let control = raw.control_rate.as_ref().map_or(Ok(usual.timing.control), mode)?;
+    let standard = raw.standard.as_ref().map_or(Ok(Standard::B), standard)?;
+    let modes = standard.modes();
+    let rates = match &raw.rate {
+        Some(written) if written.get_ref().as_str() == ADAPTED => Rates::Minstrel(modes),
+        Some(written) => Rates::Fixed(mode(written, standard)?),
+        None if standard == Standard::B => usual.rates,
+        None => Rates::Minstrel(modes),
+    };
+    let control = match &raw.control_rate {
+        Some(written) => mode(written, standard)?,
+        None if standard == Standard::B => usual.timing.control,
+        None => modes[0],
+    };
+    if let (Some(capture), Some(_)) = (&raw.capture, &raw.interfere_m) {
+        let sentence =
+            "where frames survive weaker ones, power says what spoils them; leave out capture or interfere_m";
+        return Err(Fault::at(capture, sentence));
+    }
     let metres =
         |written: &Option<Spanned<f64>>, usual| written.as_ref().map_or(usual, |metres| *metres.get_ref());
     let count = |written: &Option<Spanned<u64>>, usual| match written {
@@ -75,7 +91,9 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
     };
     let bytes = |written: &Spanned<Written>| read(written, units::bytes);
     Ok(MediumSpec {
-        timing: Timing::dsss(data, control),
+        timing: standard.timing(control),
+        rates,
+        capture: raw.capture.as_ref().map(|ratio| *ratio.get_ref()),
         ranges: Ranges {
             decode: metres(&raw.decode_m, usual.ranges.decode),
             sense: metres(&raw.sense_m, usual.ranges.sense),
@@ -93,19 +111,58 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
     })
 }
 
-fn mode(written: &Spanned<Written>) -> Result<Mode, Fault> {
+/// What a standard brings.
+#[derive(Clone, Copy, PartialEq)]
+enum Standard {
+    B,
+    G,
+}
+
+/// In the place of a rate.
+const ADAPTED: &str = "minstrel";
+
+impl Standard {
+    const ALL: [(&'static str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
+
+    fn modes(self) -> &'static [Mode] {
+        match self {
+            Standard::B => &DSSS,
+            Standard::G => &OFDM,
+        }
+    }
+
+    fn timing(self, control: Mode) -> Timing {
+        match self {
+            Standard::B => Timing::dsss(control),
+            Standard::G => Timing::ofdm(control),
+        }
+    }
+}
+
+fn standard(written: &Spanned<String>) -> Result<Standard, Fault> {
+    let known = Standard::ALL.iter().find(|(name, _)| name == written.get_ref());
+    known.map(|(_, standard)| *standard).ok_or_else(|| {
+        let names = Standard::ALL.iter().map(|(name, _)| *name);
+        Fault::at(written, unknown("standard", written.get_ref(), names))
+    })
+}
+
+fn mode(written: &Spanned<Written>, standard: Standard) -> Result<Mode, Fault> {
     let rate = read(written, units::rate)?;
     let of = |mode: &Mode| Rate::from_bps(u64::from(mode.kbps) * 1000);
-    DSSS.into_iter().find(|mode| of(mode) == rate).ok_or_else(|| {
-        let rates: Vec<String> = DSSS.iter().map(|mode| of(mode).to_string()).collect();
-        Fault::at(
-            written,
-            format!(
-                "802.11b does not send at {rate}; write one of: {}",
+    let modes = standard.modes();
+    modes
+        .iter()
+        .copied()
+        .find(|mode| of(mode) == rate)
+        .ok_or_else(|| {
+            let rates: Vec<String> = modes.iter().map(|mode| of(mode).to_string()).collect();
+            let sentence = format!(
+                "stations do not send at {rate}; write one of: {}",
                 rates.join(", ")
-            ),
-        )
-    })
+            );
+            Fault::at(written, sentence)
+        })
 }
 
 /// What a copy is called: `first` and `last` have names of their own where they are written.
@@ -146,6 +203,7 @@ fn blame(table: &RawMedium, stations: &BTreeMap<String, &RawStation>, error: &Me
         MediumError::Ranges(_) => metres(&table.decode_m)
             .or(metres(&table.sense_m))
             .or(metres(&table.interfere_m)),
+        MediumError::Capture(_) => metres(&table.capture),
         MediumError::Queue(_) => number(&table.queue_packets),
         MediumError::ShortRetries(_) => number(&table.short_retries),
         MediumError::LongRetries(_) => number(&table.long_retries),

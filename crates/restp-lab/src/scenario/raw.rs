@@ -88,11 +88,13 @@ pub(super) struct RawMedium {
     pub name: Spanned<String>,
     #[serde(default, rename = "label")]
     _label: String,
+    pub standard: Option<Spanned<String>>,
     pub rate: Option<Spanned<Written>>,
     pub control_rate: Option<Spanned<Written>>,
     pub decode_m: Option<Spanned<f64>>,
     pub sense_m: Option<Spanned<f64>>,
     pub interfere_m: Option<Spanned<f64>>,
+    pub capture: Option<Spanned<f64>>,
     pub queue_packets: Option<Spanned<u64>>,
     pub rts_threshold: Option<Spanned<Written>>,
     pub short_retries: Option<Spanned<u64>>,

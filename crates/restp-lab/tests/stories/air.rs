@@ -111,6 +111,23 @@ rate = "100 Mbit/s"
 delay = "1 ms"
 "#;
 
+/// Rates that adapt to the distance, and frames that survive weaker ones.
+#[test]
+fn keys_of_a_medium_reach_the_air() {
+    let goodput = |settings: &[(&str, &str)]| {
+        runs(&with(CHAIN, settings))[0].flows[0]
+            .goodput_bps
+            .expect("bulk")
+    };
+    let usual = goodput(&[]);
+    assert!(goodput(&[("medium.*.capture", "10")]) > usual);
+    assert!(goodput(&[("medium.*.rate", "11 Mbit/s")]) > 1.5 * usual);
+    let g = ("medium.*.standard", "802.11g");
+    let far = goodput(&[g]);
+    let near = goodput(&[g, ("station.n{i}.step_m", "[[130, 0]]")]);
+    assert!(far > 4.0 * usual && near > far, "{usual}, {far}, {near}");
+}
+
 #[test]
 fn a_seed_is_a_run() {
     let run = |seed: &str| runs(&with(CHAIN, &[("seed", seed)]))[0].flows[0].delivered_bytes;
@@ -203,6 +220,19 @@ fn impossible_media_are_refused_with_their_line_and_the_way_out() {
     medium(
         "rate = \"3 Mbit/s\"",
         &["medium.one.rate", "1 Mbit/s, 2 Mbit/s, 5.5 Mbit/s, 11 Mbit/s"],
+    );
+    medium(
+        "standard = \"802.11n\"",
+        &["medium.one.standard", "802.11b, 802.11g"],
+    );
+    medium(
+        "control_rate = \"6 Mbit/s\"",
+        &["medium.one.control_rate", "do not send at 6 Mbit/s"],
+    );
+    medium("capture = 0.5", &["medium.one.capture", "1 to 1000000"]);
+    medium(
+        "capture = 10\ninterfere_m = 800",
+        &["medium.one.capture", "leave out capture or interfere_m"],
     );
     medium("rate = \"3\"", &["medium.one.rate", "no unit"]);
     medium(

@@ -80,7 +80,9 @@ mod tests {
     use super::super::timing::DSSS;
     use super::*;
 
-    const B: Timing = Timing::dsss(DSSS[1], DSSS[1]);
+    fn b() -> Timing {
+        Timing::dsss(DSSS[1])
+    }
 
     fn us(us: u64) -> Time {
         Time::ZERO + Duration::from_micros(us)
@@ -88,29 +90,29 @@ mod tests {
 
     #[test]
     fn only_whole_slots_count() {
-        let mut backoff = Backoff::new(B.cw_min, Stream::named(1, "backoff"));
+        let mut backoff = Backoff::new(b().cw_min, Stream::named(1, "backoff"));
         backoff.slots = 7;
         backoff.resume(us(100));
-        assert_eq!(backoff.over(B.slot), us(240));
-        backoff.freeze(us(159), B.slot);
+        assert_eq!(backoff.over(b().slot), us(240));
+        backoff.freeze(us(159), b().slot);
         backoff.resume(us(1000));
-        assert_eq!(backoff.over(B.slot), us(1100));
-        backoff.freeze(us(990), B.slot);
-        assert_eq!(backoff.over(B.slot), us(1100), "nothing counts while it waits");
-        backoff.freeze(us(2000), B.slot);
+        assert_eq!(backoff.over(b().slot), us(1100));
+        backoff.freeze(us(990), b().slot);
+        assert_eq!(backoff.over(b().slot), us(1100), "nothing counts while it waits");
+        backoff.freeze(us(2000), b().slot);
         assert!(backoff.is_spent());
     }
 
     #[test]
     fn the_window_doubles_up_to_its_largest_and_draws_reach_both_ends() {
-        let mut backoff = Backoff::new(B.cw_min, Stream::named(1, "backoff"));
+        let mut backoff = Backoff::new(b().cw_min, Stream::named(1, "backoff"));
         let mut windows = Vec::new();
         for _ in 0..7 {
             windows.push(backoff.window);
-            backoff.widen(&B);
+            backoff.widen(&b());
         }
         assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 1023]);
-        backoff.reset(&B);
+        backoff.reset(&b());
         let mut seen = [false; 32];
         for _ in 0..1000 {
             backoff.draw();

@@ -7,7 +7,7 @@ use super::ear::Signal;
 use super::hops::{self, Hop, Reach};
 use super::radio::{Frame, Kind, Phase, Radio, Waiting};
 use super::spec::MediumSpec;
-use super::timing::{ACK_BYTES, CTS_BYTES, DATA_HEADER_BYTES, MOST_BYTES, RTS_BYTES, Timing};
+use super::timing::{ACK_BYTES, CTS_BYTES, DATA_HEADER_BYTES, MOST_BYTES, Mode, RTS_BYTES, Timing};
 use crate::direction::{Counters, DropReason, Parcel};
 use crate::error_model::{LossUnit, RateLoss, RateProcess};
 use crate::queue::{Agenda, Ties};
@@ -28,6 +28,8 @@ pub(crate) struct Medium {
     hops: Vec<Hop>,
     agenda: Agenda,
     errors: Option<RateProcess>,
+    slowest: Mode,
+    capture: Option<f64>,
     frames: u64,
 }
 
@@ -63,7 +65,9 @@ impl Medium {
             long_retries: spec.long_retries,
             radios: radios.collect(),
             reaches: hops::reaches(spec),
-            hops: hops::hops(spec),
+            hops: hops::hops(spec, stream),
+            slowest: spec.rates.slowest(),
+            capture: spec.capture,
             agenda: Agenda::new(
                 spec.stations.len(),
                 Ties::new(stream("ties").bits(), spec.stations.len()),
@@ -98,7 +102,7 @@ impl Medium {
         }
         radio
             .queue
-            .push_back(Waiting::new(parcel.tag as u32, hop, bytes, now));
+            .push_back(Waiting::new(parcel.tag as u32, hop, (bytes, self.slowest), now));
         if radio.queue.len() > 1 {
             let held = radio.queue.iter().skip(1).map(|waiting| u64::from(waiting.bytes));
             counters.queued(waiting as u64 + 1, held.sum());
@@ -167,12 +171,16 @@ impl Medium {
 
     /// The backoff is over: an RTS, or the data frame itself.
     fn begin(&mut self, station: u32, now: Time) {
-        let Some(&head) = self.radios[station as usize].queue.front() else {
+        let Some(head) = self.radios[station as usize].queue.front_mut() else {
             return;
         };
-        if head.bytes + DATA_HEADER_BYTES > self.rts_threshold {
-            let (airtime, reserves) = (self.timing.rts(), self.timing.after_rts(head.bytes));
-            self.transmit(station, now, (Kind::Rts, head.hop), airtime, reserves);
+        head.mode = self.hops[head.hop as usize]
+            .chooser
+            .choose(now, head.short + head.long);
+        let (bytes, hop) = (head.bytes, head.hop);
+        if bytes + DATA_HEADER_BYTES > self.rts_threshold {
+            let (airtime, reserves) = (self.timing.rts(), self.timing.after_rts(&head.mode, bytes));
+            self.transmit(station, now, (Kind::Rts, hop), airtime, reserves);
         } else {
             self.send_data(station, now);
         }
@@ -180,7 +188,7 @@ impl Medium {
 
     fn send_data(&mut self, station: u32, at: Time) {
         if let Some(&head) = self.radios[station as usize].queue.front() {
-            let (airtime, reserves) = (self.timing.data(head.bytes), self.timing.after_data());
+            let (airtime, reserves) = (Timing::data(&head.mode, head.bytes), self.timing.after_data());
             self.transmit(station, at, (Kind::Data, head.hop), airtime, reserves);
         }
     }
@@ -206,12 +214,22 @@ impl Medium {
             reserves,
         };
         self.radios[station as usize].transmit(frame, &self.timing);
+        let mode = match kind {
+            Kind::Data => self.radios[station as usize]
+                .queue
+                .front()
+                .map_or(self.slowest, |head| head.mode),
+            Kind::Rts | Kind::Cts | Kind::Ack => self.timing.control,
+        };
+        let need = (mode.need / self.slowest.need).max(1.0);
         for reach in &self.reaches[station as usize] {
             let signal = Signal {
                 frame: frame.number,
                 from: from + reach.delay,
                 until: from + airtime + reach.delay,
-                decodes: reach.decodes,
+                power: reach.power,
+                decodes: reach.power >= need,
+                bears: self.capture.map_or(0.0, |ratio| reach.power / (ratio * need)),
                 senses: reach.senses,
             };
             let radio = &mut self.radios[reach.station as usize];
@@ -260,7 +278,7 @@ impl Medium {
     /// Who else has decoded a frame keeps off the medium for as long as it says.
     fn reserve(&mut self, station: u32, peer: u32, frame: Frame, now: Time) {
         for reach in &self.reaches[station as usize] {
-            if !reach.decodes || reach.station == peer {
+            if reach.power < 1.0 || reach.station == peer {
                 continue;
             }
             let radio = &mut self.radios[reach.station as usize];
@@ -322,6 +340,10 @@ impl Medium {
                 None
             }
             Ok(()) => {
+                if let Some(head) = self.radios[station as usize].queue.front() {
+                    let chooser = &mut self.hops[head.hop as usize].chooser;
+                    chooser.on_attempt(head.mode, true);
+                }
                 self.finish(station, now);
                 None
             }
@@ -344,14 +366,19 @@ impl Medium {
     fn fail(&mut self, station: u32, now: Time, why: DropReason) -> Option<Outcome> {
         let radio = &mut self.radios[station as usize];
         let head = radio.queue.front_mut()?;
-        let granted = matches!(
+        let sent_data = matches!(
             radio.phase,
             Phase::Awaiting {
                 asked: Kind::Data,
                 ..
             }
-        ) && head.bytes + DATA_HEADER_BYTES > self.rts_threshold;
-        let (tries, limit) = match granted {
+        );
+        if sent_data {
+            let chooser = &mut self.hops[head.hop as usize].chooser;
+            chooser.on_attempt(head.mode, false);
+        }
+        let asked_first = head.bytes + DATA_HEADER_BYTES > self.rts_threshold;
+        let (tries, limit) = match sent_data && asked_first {
             true => (&mut head.long, self.long_retries),
             false => (&mut head.short, self.short_retries),
         };

@@ -4,7 +4,7 @@
 //! beginnings. No frame is shorter than that, so two of them overlap whichever is written first.
 
 use super::timing::Timing;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 
 /// The radio's view of the air.
 #[derive(Clone, Debug, Default)]
@@ -13,14 +13,24 @@ pub(super) struct Ear {
     busy_until: Time,
     /// Until when another frame has reserved the medium.
     nav_until: Time,
-    /// Until when anything is on the air that would spoil a frame.
-    air_until: Time,
-    /// The frame that is being received unspoilt, and when it ends; and the one before it, which its sender may not
-    /// have asked for yet.
-    receiving: Option<(u64, Time)>,
+    /// Until when it transmits itself.
+    deaf_until: Time,
+    /// Frames on the air here: until when, and how strong.
+    air: Vec<(Time, f64)>,
+    /// The frame that is being received unspoilt; and the one before it, which its sender may not have asked for yet.
+    receiving: Option<Receiving>,
     received: Option<u64>,
     /// What ended or will end last was not decoded.
     garbled: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Receiving {
+    frame: u64,
+    until: Time,
+    power: f64,
+    /// The most that all others together may have.
+    bears: f64,
 }
 
 /// A frame as it reaches one radio.
@@ -29,10 +39,17 @@ pub(super) struct Signal {
     pub frame: u64,
     pub from: Time,
     pub until: Time,
-    /// Strong enough to be decoded, or at least to be sensed; it spoils others in any case.
+    /// How strong it is; 1 at the end of the range.
+    pub power: f64,
+    /// As strong as its mode needs, and how strong the others may be together.
     pub decodes: bool,
+    pub bears: f64,
+    /// Keeps others from transmitting.
     pub senses: bool,
 }
+
+/// No two frames are written so far from the order of their beginnings.
+const DISORDER: Duration = Duration::from_micros(100);
 
 impl Ear {
     /// A frame reaches the radio.
@@ -40,25 +57,43 @@ impl Ear {
         let Signal {
             frame, from, until, ..
         } = signal;
-        let clear = from >= self.air_until;
-        self.air_until = self.air_until.max(until);
-        if !clear {
-            self.spoil(from);
+        self.air.retain(|(until, _)| *until + DISORDER > from);
+        let others: f64 = self
+            .air
+            .iter()
+            .filter(|(until, _)| *until > from)
+            .map(|(_, power)| power)
+            .sum();
+        self.air.push((until, signal.power));
+        let mut captured = false;
+        if let Some(receiving) = self.receiving.filter(|receiving| from < receiving.until) {
+            captured = others - receiving.power + signal.power <= receiving.bears;
+            if !captured {
+                self.spoil();
+            }
         }
-        if clear && signal.decodes {
-            self.received = self.receiving.map(|(before, _)| before);
-            self.receiving = Some((frame, until));
+        let received = !captured && signal.decodes && from >= self.deaf_until && others <= signal.bears;
+        if received {
+            self.received = self.receiving.map(|before| before.frame);
+            self.receiving = Some(Receiving {
+                frame,
+                until,
+                power: signal.power,
+                bears: signal.bears,
+            });
         }
-        if signal.senses {
-            self.busy_until = self.busy_until.max(until);
-            self.garbled = !(clear && signal.decodes);
+        // What ends last counts: an answer to it may follow.
+        if signal.senses && until > self.busy_until {
+            (self.busy_until, self.garbled) = (until, !received);
         }
     }
 
     /// The radio itself transmits, and hears nothing meanwhile.
     pub(super) fn transmit(&mut self, from: Time, until: Time) {
-        self.spoil(from);
-        self.air_until = self.air_until.max(until);
+        if self.receiving.is_some_and(|receiving| from < receiving.until) {
+            self.spoil();
+        }
+        self.deaf_until = until;
         if until >= self.busy_until {
             (self.busy_until, self.garbled) = (until, false);
         }
@@ -66,7 +101,7 @@ impl Ear {
 
     /// Has this frame, which is over, been received unspoilt?
     pub(super) fn decoded(&self, frame: u64) -> bool {
-        self.receiving.is_some_and(|(number, _)| number == frame) || self.received == Some(frame)
+        self.receiving.is_some_and(|receiving| receiving.frame == frame) || self.received == Some(frame)
     }
 
     /// A decoded frame reserves the medium.
@@ -90,10 +125,8 @@ impl Ear {
         (self.busy_until + pause).max(self.nav_until + timing.difs)
     }
 
-    fn spoil(&mut self, from: Time) {
-        if self.receiving.is_some_and(|(_, until)| from < until) {
-            self.receiving = None;
-            self.garbled = true;
-        }
+    fn spoil(&mut self) {
+        self.receiving = None;
+        self.garbled = true;
     }
 }

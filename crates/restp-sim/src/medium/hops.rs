@@ -1,16 +1,23 @@
 //! Who reaches whom on a medium: the table that every transmission walks, and the hops that routes are made of.
 
 use super::place::propagation;
+use super::rates::Chooser;
 use super::spec::MediumSpec;
 use crate::direction::Counters;
+use restp_base::random::Stream;
 use restp_base::time::Duration;
+
+/// Where frames add up, those from beyond this multiple of the range do not count: the root of ten, a hundredth of the power of
+/// the weakest that is received.
+const HEARD: f64 = 3.162_277_660_168_379_5;
 
 /// A station that another one's frames reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     pub station: u32,
     pub delay: Duration,
-    pub decodes: bool,
+    /// How strong they are there; 1 at the end of the range.
+    pub power: f64,
     pub senses: bool,
 }
 
@@ -20,6 +27,7 @@ pub(super) struct Hop {
     pub from: u32,
     pub to: u32,
     pub delay: Duration,
+    pub chooser: Chooser,
     pub counters: Counters,
 }
 
@@ -55,13 +63,17 @@ impl MediumSpec {
 }
 
 /// The hops of the pairs, there and back.
-pub(super) fn hops(spec: &MediumSpec) -> Vec<Hop> {
+pub(super) fn hops(spec: &MediumSpec, stream: impl Fn(&str) -> Stream) -> Vec<Hop> {
     let both = |pair: Pair| {
         let [a, b] = pair.stations.map(|station| station as u32);
+        let node = |station: u32| &spec.stations[station as usize].node;
         [(a, b), (b, a)].map(|(from, to)| Hop {
             from,
             to,
             delay: pair.delay,
+            chooser: Chooser::new(&spec.rates, || {
+                stream(&format!("{}/rates/{}", node(from), node(to)))
+            }),
             counters: Counters::default(),
         })
     };
@@ -71,6 +83,10 @@ pub(super) fn hops(spec: &MediumSpec) -> Vec<Hop> {
 /// Whom each station reaches at all.
 pub(super) fn reaches(spec: &MediumSpec) -> Vec<Vec<Reach>> {
     let ranges = spec.ranges;
+    let furthest = match spec.capture {
+        None => ranges.interfere.max(ranges.sense),
+        Some(_) => (ranges.decode * HEARD).max(ranges.sense),
+    };
     let of = |(index, one): (usize, &super::Station)| {
         let others = spec
             .stations
@@ -79,10 +95,11 @@ pub(super) fn reaches(spec: &MediumSpec) -> Vec<Vec<Reach>> {
             .filter(|(other, _)| *other != index);
         let reach = |(station, other): (usize, &super::Station)| {
             let metres = one.place.metres_to(other.place);
-            (metres <= ranges.interfere.max(ranges.sense)).then(|| Reach {
+            let (ratio, square) = (ranges.decode / metres, |x: f64| x * x);
+            (metres <= furthest).then(|| Reach {
                 station: station as u32,
                 delay: propagation(metres),
-                decodes: metres <= ranges.decode,
+                power: square(square(ratio)),
                 senses: metres <= ranges.sense,
             })
         };

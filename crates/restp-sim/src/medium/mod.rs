@@ -6,6 +6,7 @@
 //! | `timing.rs` | how long frames take: one table of numbers per standard |
 //! | `spec.rs`, `place.rs` | [`MediumSpec`]: a channel as its user describes it, and what can be wrong with that |
 //! | `hops.rs` | who reaches whom |
+//! | `rates.rs`, `minstrel.rs` | which mode data frames take |
 //! | `ear.rs` | what a radio hears: carriers, reservations, frames unspoilt |
 //! | `backoff.rs` | the countdown, computed when it matters |
 //! | `radio.rs` | one station: queue, contention, what it does now |
@@ -19,8 +20,10 @@ mod backoff;
 mod channel;
 mod ear;
 mod hops;
+mod minstrel;
 mod place;
 mod radio;
+mod rates;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -29,5 +32,6 @@ pub mod timing;
 pub(crate) use channel::{Medium, Outcome};
 pub use hops::Pair;
 pub use place::Place;
+pub use rates::Rates;
 pub use spec::{MediumError, MediumSpec, Ranges, Station};
 pub use timing::{Mode, Timing};

@@ -2,7 +2,7 @@
 
 use super::backoff::Backoff;
 use super::ear::{Ear, Signal};
-use super::timing::Timing;
+use super::timing::{Mode, Timing};
 use crate::direction::DropReason;
 use crate::queue::Agenda;
 use restp_base::random::Stream;
@@ -69,6 +69,8 @@ pub(super) struct Waiting {
     pub hop: u32,
     pub bytes: u32,
     pub since: Time,
+    /// Of its data frame, at this attempt.
+    pub mode: Mode,
     /// Attempts that brought no CTS, or no ACK.
     pub short: u32,
     pub long: u32,
@@ -77,12 +79,13 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) const fn new(packet: u32, hop: u32, bytes: u32, since: Time) -> Self {
+    pub(super) const fn new(packet: u32, hop: u32, (bytes, mode): (u32, Mode), since: Time) -> Self {
         Waiting {
             packet,
             hop,
             bytes,
             since,
+            mode,
             short: 0,
             long: 0,
             arrived: false,

@@ -1,6 +1,7 @@
 //! A medium as its user describes it.
 
 use super::place::Place;
+use super::rates::Rates;
 use super::timing::{DSSS, Timing};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -17,8 +18,14 @@ pub struct MediumSpec {
     pub name: String,
     /// Frame times and pauses.
     pub timing: Timing,
-    /// How far stations reach.
+    /// Which mode data frames take.
+    pub rates: Rates,
+    /// How far stations reach, with the slowest of these modes.
     pub ranges: Ranges,
+    /// A frame of the slowest mode survives others that have together at most this part of its power, one through this number; power falls
+    /// with the fourth power of the distance (two-ray ground). Faster modes bear less by what they [need](super::Mode::need).
+    /// `None`: every other frame within [`Ranges::interfere`] spoils it.
+    pub capture: Option<f64>,
     /// Packets that wait at a station, whichever neighbour they are for; the one being sent does not count.
     pub queue_packets: u32,
     /// Data frames of more bytes, header included, are preceded by RTS and CTS.
@@ -38,8 +45,10 @@ impl MediumSpec {
     pub fn new(name: &str, stations: Vec<Station>) -> Self {
         MediumSpec {
             name: name.into(),
-            timing: Timing::dsss(DSSS[1], DSSS[1]),
+            timing: Timing::dsss(DSSS[1]),
+            rates: Rates::Fixed(DSSS[1]),
             ranges: Ranges::default(),
+            capture: None,
             queue_packets: 50,
             rts_threshold: 0,
             short_retries: 7,
@@ -55,6 +64,9 @@ impl MediumSpec {
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), MediumError> {
         self.ranges.check()?;
+        if let Some(ratio) = self.capture.filter(|ratio| !(1.0..=1e6).contains(ratio)) {
+            return Err(MediumError::Capture(ratio));
+        }
         if !(0.0..=1.0).contains(&self.bit_error_rate) {
             return Err(MediumError::BitErrors(self.bit_error_rate));
         }
@@ -175,6 +187,11 @@ pub enum MediumError {
          as decode, and none further than {} m", .0.decode, .0.sense, .0.interfere, Place::MOST_METRES
     )]
     Ranges(Ranges),
+    /// A frame that would survive stronger ones.
+    #[error(
+        "capture at a ratio of {0} is impossible; write how many times stronger than all others a frame has to be, 1 to 1000000"
+    )]
+    Capture(f64),
     /// A queue for nothing, or for too much.
     #[error("a queue of {0} packets is impossible; write 1 to {MOST_QUEUE}")]
     Queue(u32),

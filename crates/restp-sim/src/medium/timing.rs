@@ -1,10 +1,11 @@
-//! How long frames take, and the pauses between them: tables of numbers (IEEE 802.11-1999 §9, §15; 802.11b-1999 §18).
+//! How long frames take, and the pauses between them: tables of numbers (IEEE 802.11-1999 §9, §15; 802.11b-1999 §18;
+//! 802.11g-2003 §19).
 //! Everything here is a whole number of microseconds.
 
 use restp_base::time::Duration;
 
 /// One way of putting bits on the air.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// Rate of the payload.
     pub kbps: u32,
@@ -14,32 +15,68 @@ pub struct Mode {
     pub symbol: Duration,
     /// Twice the bits that a symbol carries: 5.5 Mb/s has eleven halves.
     pub half_bits: u32,
+    /// Bits around the payload, in its first and last symbol.
+    pub around_bits: u32,
+    /// Silence behind the last symbol.
+    pub extension: Duration,
+    /// How much more power it needs than the slowest mode of its table, by the sensitivities that the standard asks of receivers.
+    pub need: f64,
 }
 
 impl Mode {
-    const fn dsss(kbps: u32) -> Mode {
+    const fn dsss(kbps: u32, need: f64) -> Mode {
         Mode {
             kbps,
             preamble: Duration::from_micros(192),
             symbol: Duration::from_micros(1),
             half_bits: kbps / 500,
+            around_bits: 0,
+            extension: Duration::ZERO,
+            need,
+        }
+    }
+
+    /// Short training, long training and the signal field; symbols of 4 µs; a service field and a tail.
+    const fn ofdm(kbps: u32, need: f64) -> Mode {
+        Mode {
+            kbps,
+            preamble: Duration::from_micros(20),
+            symbol: Duration::from_micros(4),
+            half_bits: kbps / 125,
+            around_bits: 22,
+            extension: Duration::from_micros(6),
+            need,
         }
     }
 
     /// How long a frame of `bytes`, MAC header and check sum included, is on the air.
     pub const fn time(&self, bytes: u32) -> Duration {
-        let half_bits = bytes as u64 * 16;
+        let half_bits = bytes as u64 * 16 + self.around_bits as u64 * 2;
         let symbols = half_bits.div_ceil(self.half_bits as u64);
-        Duration::from_nanos(self.preamble.as_nanos() + self.symbol.as_nanos() * symbols)
+        let around = self.preamble.as_nanos() + self.extension.as_nanos();
+        Duration::from_nanos(around + self.symbol.as_nanos() * symbols)
     }
 }
 
-/// What 802.11b sends with: long preamble of 144 bits and a header of 48 at 1 Mb/s.
-pub const DSSS: [Mode; 4] = [
-    Mode::dsss(1_000),
-    Mode::dsss(2_000),
-    Mode::dsss(5_500),
-    Mode::dsss(11_000),
+/// What 802.11b sends with: long preamble of 144 bits and a header of 48 at 1 Mb/s. Receivers manage 1 and 2 Mb/s at -80 dBm, 11 Mb/s
+/// at -76 dBm.
+pub static DSSS: [Mode; 4] = [
+    Mode::dsss(1_000, 1.0),
+    Mode::dsss(2_000, 1.0),
+    Mode::dsss(5_500, 1.584_893_192_461_113_5),
+    Mode::dsss(11_000, 2.511_886_431_509_58),
+];
+
+/// What 802.11g sends with where nobody sends anything else. Receivers manage it from -82 dBm (6 Mb/s) to -65 dBm (54 Mb/s).
+pub static OFDM: [Mode; 8] = [
+    Mode::ofdm(6_000, 1.0),
+    Mode::ofdm(9_000, 1.258_925_411_794_167_3),
+    Mode::ofdm(12_000, 1.995_262_314_968_88),
+    Mode::ofdm(18_000, 3.162_277_660_168_379_5),
+    Mode::ofdm(24_000, 6.309_573_444_801_933),
+    Mode::ofdm(36_000, 15.848_931_924_611_133),
+    Mode::ofdm(48_000, 39.810_717_055_349_73),
+    Mode::ofdm(54_000, 50.118_723_362_727_23),
 ];
 
 /// Bytes of control frames, and of the header and check sum of a data frame (§7.2).
@@ -54,8 +91,8 @@ pub const DATA_HEADER_BYTES: u32 = 28;
 /// Most bytes of a packet (§6.2.1.1.2).
 pub const MOST_BYTES: u32 = 2304;
 
-/// The numbers of one standard, and the modes that stations of one medium use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers of one standard, and the mode of control frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Slot of the backoff.
     pub slot: Duration,
@@ -71,27 +108,32 @@ pub struct Timing {
     pub cw_min: u32,
     /// Largest contention window.
     pub cw_max: u32,
-    /// Of data frames.
-    pub data: Mode,
     /// Of RTS, CTS and ACK.
     pub control: Mode,
 }
 
 impl Timing {
-    /// 802.11b with these modes.
-    pub const fn dsss(data: Mode, control: Mode) -> Timing {
-        let (slot, sifs) = (Duration::from_micros(20), Duration::from_micros(10));
-        let difs = Duration::from_micros(50);
-        let ack = DSSS[0].time(ACK_BYTES);
+    /// 802.11b.
+    pub fn dsss(control: Mode) -> Timing {
+        Timing::new(20, 31, &DSSS[0], control)
+    }
+
+    /// 802.11g with short slots.
+    pub fn ofdm(control: Mode) -> Timing {
+        Timing::new(9, 15, &OFDM[0], control)
+    }
+
+    fn new(slot_us: u64, cw_min: u32, slowest: &Mode, control: Mode) -> Timing {
+        let (slot, sifs) = (Duration::from_micros(slot_us), Duration::from_micros(10));
+        let difs = sifs + slot * 2;
         Timing {
             slot,
             sifs,
             difs,
-            eifs: Duration::from_nanos(sifs.as_nanos() + difs.as_nanos() + ack.as_nanos()),
+            eifs: sifs + difs + slowest.time(ACK_BYTES),
             turnaround: Duration::from_micros(5),
-            cw_min: 31,
+            cw_min,
             cw_max: 1023,
-            data,
             control,
         }
     }
@@ -107,8 +149,8 @@ impl Timing {
     }
 
     /// A data frame around an IP packet of `bytes`.
-    pub const fn data(&self, bytes: u32) -> Duration {
-        self.data.time(bytes + DATA_HEADER_BYTES)
+    pub const fn data(mode: &Mode, bytes: u32) -> Duration {
+        mode.time(bytes + DATA_HEADER_BYTES)
     }
 
     /// The frame that confirms it.
@@ -117,8 +159,8 @@ impl Timing {
     }
 
     /// A whole exchange with the mean backoff and without a collision.
-    pub fn exchange(&self, bytes: u32) -> Duration {
-        self.difs + self.slot * u64::from(self.cw_min) / 2 + self.rts() + self.after_rts(bytes)
+    pub fn exchange(&self, mode: &Mode, bytes: u32) -> Duration {
+        self.difs + self.slot * u64::from(self.cw_min) / 2 + self.rts() + self.after_rts(mode, bytes)
     }
 
     /// From the end of a frame to when the start of an answer is missed (§9.2.8).
@@ -132,13 +174,13 @@ impl Timing {
     }
 
     /// From the end of a CTS to the end of the exchange.
-    pub fn after_cts(&self, bytes: u32) -> Duration {
-        self.sifs + self.data(bytes) + self.after_data()
+    pub fn after_cts(&self, mode: &Mode, bytes: u32) -> Duration {
+        self.sifs + Timing::data(mode, bytes) + self.after_data()
     }
 
     /// From the end of an RTS to the end of the exchange.
-    pub fn after_rts(&self, bytes: u32) -> Duration {
-        self.sifs + self.cts() + self.after_cts(bytes)
+    pub fn after_rts(&self, mode: &Mode, bytes: u32) -> Duration {
+        self.sifs + self.cts() + self.after_cts(mode, bytes)
     }
 }
 
@@ -146,7 +188,10 @@ impl Timing {
 mod tests {
     use super::*;
 
-    const B: Timing = Timing::dsss(DSSS[1], DSSS[1]);
+    fn b() -> Timing {
+        Timing::dsss(DSSS[1])
+    }
+
     const SCTP_PACKET: u32 = 1048;
     const SACK_PACKET: u32 = 48;
 
@@ -157,16 +202,16 @@ mod tests {
 
     #[test]
     fn frames_and_pauses_of_802_11b_take_the_published_times() {
-        assert_eq!([B.rts(), B.cts(), B.ack()].map(us), [272, 248, 248]);
-        assert_eq!(us(B.data(SCTP_PACKET)), 4496);
-        assert_eq!([B.difs, B.eifs].map(us), [50, 364]);
-        assert_eq!(us(B.timeout()), 222);
-        assert_eq!(us(Timing::dsss(DSSS[1], DSSS[0]).rts()), 352);
+        assert_eq!([b().rts(), b().cts(), b().ack()].map(us), [272, 248, 248]);
+        assert_eq!(us(Timing::data(&DSSS[1], SCTP_PACKET)), 4496);
+        assert_eq!([b().difs, b().eifs].map(us), [50, 364]);
+        assert_eq!(us(b().timeout()), 222);
+        assert_eq!(us(Timing::dsss(DSSS[0]).rts()), 352);
     }
 
     #[test]
     fn an_exchange_takes_5654_us_and_one_hop_carries_1_415_and_1_234_mbps() {
-        let exchange = |bytes| us(B.exchange(bytes));
+        let exchange = |bytes| us(b().exchange(&DSSS[1], bytes));
         assert_eq!([SCTP_PACKET, SACK_PACKET].map(exchange), [5654, 1654]);
         let mbps = |us: u64, bytes: u64| bytes as f64 * 8.0 / us as f64;
         assert_eq!(format!("{:.3}", mbps(exchange(SCTP_PACKET), 1000)), "1.415");
@@ -180,5 +225,27 @@ mod tests {
         assert_eq!(us(DSSS[2].time(1)), 194);
         assert_eq!(us(DSSS[3].time(14)), 203);
         assert_eq!(us(DSSS[3].time(1500)), 192 + 1091);
+    }
+
+    /// 802.11g-2003 §19.8.3 with the numbers of 802.11a-1999 §17: 24 bits per symbol at 6 Mb/s, 216 at 54.
+    #[test]
+    fn frames_and_pauses_of_802_11g_take_the_published_times() {
+        let g = Timing::ofdm(OFDM[4]);
+        assert_eq!([g.slot, g.sifs, g.difs, g.eifs].map(us), [9, 10, 28, 88]);
+        assert_eq!([g.rts(), g.ack()].map(us), [34, 34]);
+        assert_eq!(us(OFDM[0].time(ACK_BYTES)), 50);
+        assert_eq!(us(Timing::data(&OFDM[7], 1500)), 254);
+        let rates = OFDM.map(|mode| mode.half_bits / 2);
+        assert_eq!(rates, [24, 36, 48, 72, 96, 144, 192, 216]);
+    }
+
+    /// Two-ray ground: power falls with the fourth power of the distance.
+    #[test]
+    fn fast_modes_reach_less_far() {
+        let reach = |mode: &Mode| 370.0 / mode.need.sqrt().sqrt();
+        assert_eq!(
+            OFDM.each_ref().map(|mode| reach(mode) as u32),
+            [370, 349, 311, 277, 233, 185, 147, 139]
+        );
     }
 }

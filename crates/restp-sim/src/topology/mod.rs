@@ -247,7 +247,10 @@ fn air(
             .iter()
             .map(|station| nodes.number(&station.node))
             .collect();
-        let (exchange, first) = (medium.timing.exchange(COMPARED_BYTES), edges.len());
+        let (exchange, first) = (
+            medium.timing.exchange(&medium.rates.fastest(), COMPARED_BYTES),
+            edges.len(),
+        );
         for pair in medium.pairs() {
             let [a, b] = pair.stations.map(|station| numbers[station]);
             for (from, to) in [(a, b), (b, a)] {
@@ -257,7 +260,7 @@ fn air(
                     to,
                     delay: pair.delay,
                     cost: pair.delay + exchange,
-                    rate: Some(Rate::from_bps(u64::from(medium.timing.data.kbps) * 1000)),
+                    rate: Some(Rate::from_bps(u64::from(medium.rates.fastest().kbps) * 1000)),
                 });
             }
             at_most(MAX_LINKS, "links", edges.len() / 2)?;

@@ -1,7 +1,7 @@
 //! Saturation throughput of one cell beside the model of Bianchi (2000), "Performance analysis of the IEEE 802.11
 //! distributed coordination function", IEEE JSAC 18(3).
 
-use super::super::timing::DATA_HEADER_BYTES;
+use super::super::timing::{DATA_HEADER_BYTES, Timing};
 use super::*;
 
 /// Transmission probability of a station per slot: equations (7) and (9), by bisection.
@@ -27,14 +27,14 @@ fn transmits(stations: u32, window: f64, doublings: i32) -> f64 {
 /// stations wait for EIFS.
 fn model(spec: &MediumSpec, stations: u32) -> f64 {
     let us = |span: Duration| span.as_nanos() as f64 / 1e3;
-    let timing = &spec.timing;
+    let (timing, mode) = (&spec.timing, spec.rates.fastest());
     let tau = transmits(stations, f64::from(timing.cw_min + 1), 5);
     let quiet = (1.0 - tau).powi(stations as i32);
     let alone = f64::from(stations) * tau * (1.0 - tau).powi(stations as i32 - 1);
     let (success, collision) = if PACKET + DATA_HEADER_BYTES > spec.rts_threshold {
-        (timing.rts() + timing.after_rts(PACKET), timing.rts())
+        (timing.rts() + timing.after_rts(&mode, PACKET), timing.rts())
     } else {
-        let data = timing.data(PACKET);
+        let data = Timing::data(&mode, PACKET);
         (data + timing.after_data(), data)
     };
     let time = quiet * us(timing.slot)

@@ -46,7 +46,7 @@ fn one_hop_with_acknowledgements_carries_1_234_mbps_and_a_little_more() {
 #[test]
 fn control_frames_at_1_mbps_take_their_time() {
     let mut spec = line(&[0.0, 0.3]);
-    spec.timing = Timing::dsss(DSSS[1], DSSS[0]);
+    spec.timing = Timing::dsss(DSSS[0]);
     let end = seconds(60);
     let measured = mbps(&saturate(&spec, &[vec![0]], (2, end), 1)[0], end);
     let exchange = 50.0 + 310.0 + 352.0 + 3.0 * 10.0 + 2.0 * 304.0 + 4496.0;

@@ -3,6 +3,7 @@
 mod bianchi;
 mod chains;
 mod exchange;
+mod power;
 
 use super::{Medium, MediumSpec, Outcome, Place, Station};
 use crate::direction::{DropReason, Parcel};
