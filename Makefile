@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice bench-air experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -76,6 +76,9 @@ bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs
 
 bench-cost: ## instructions per data packet at any size; needs valgrind; writes docs/results/cost.md; COST="--against PROGRAM REVISION"
 	python3 bench/cost.py $(COST)
+
+bench-air: ## chains of 802.11b stations beside ns-3's figures; writes docs/results/air.md
+	python3 bench/air.py
 
 bench-notice: ## how soon a new address and a receiver that starts again are noticed (root); writes docs/results/notice.md
 	python3 bench/notice.py
