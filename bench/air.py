@@ -85,8 +85,8 @@ def page(rows: list[tuple[str, ...]], arguments: argparse.Namespace) -> str:
         f"{output('git', '-C', str(ROOT), 'describe', '--always', '--dirty')}, load {os.getloadavg()[0]:.1f}; every round of a chain\n"
         "gave the same result. ns-3 is version 3.44 in the best build that was found (link-time optimised, static, native\n"
         "instructions, priority queue), its start-up not counted, on a machine of the same kind but not in the same run. The target was a\n"
-        f"factor of {TARGET}. ns-3 adds 8 bytes of LLC to every packet and models noise, so that the counts of packets are near each other and not\n"
-        "equal: no station is copied from it.\n"
+        f"factor of {TARGET}. The models share no code: ns-3 adds 8 bytes of LLC to every packet, models noise, and has another TCP, so that the\n"
+        "counts of packets are near each other and not equal.\n"
     )
 
 
