@@ -201,6 +201,14 @@ impl Medium {
         airtime: Duration,
         reserves: Duration,
     ) {
+        let mode = match kind {
+            Kind::Data => self.radios[station as usize]
+                .queue
+                .front()
+                .map_or(self.slowest, |head| head.mode),
+            Kind::Rts | Kind::Cts | Kind::Ack => self.timing.control,
+        };
+        let need = (mode.need / self.slowest.need).max(1.0);
         self.frames += 1;
         let Hop { delay, counters, .. } = &mut self.hops[hop as usize];
         counters.busy += airtime;
@@ -211,17 +219,10 @@ impl Medium {
             from,
             airtime,
             over: from + airtime + *delay,
+            need,
             reserves,
         };
         self.radios[station as usize].transmit(frame, &self.timing);
-        let mode = match kind {
-            Kind::Data => self.radios[station as usize]
-                .queue
-                .front()
-                .map_or(self.slowest, |head| head.mode),
-            Kind::Rts | Kind::Cts | Kind::Ack => self.timing.control,
-        };
-        let need = (mode.need / self.slowest.need).max(1.0);
         for reach in &self.reaches[station as usize] {
             let signal = Signal {
                 frame: frame.number,
@@ -246,7 +247,7 @@ impl Medium {
         if !frame.reserves.is_zero() {
             self.reserve(station, peer, frame, now);
         }
-        let heard = self.heard(peer, frame);
+        let heard = self.heard(station, peer, frame);
         let answer_at = now + self.timing.sifs;
         match frame.kind {
             Kind::Rts => {
@@ -289,7 +290,7 @@ impl Medium {
     }
 
     /// Has the frame reached the station it is addressed to, unspoilt and without a flipped bit?
-    fn heard(&mut self, peer: u32, frame: Frame) -> Result<(), DropReason> {
+    fn heard(&mut self, station: u32, peer: u32, frame: Frame) -> Result<(), DropReason> {
         let bytes = match frame.kind {
             Kind::Rts => RTS_BYTES,
             Kind::Cts => CTS_BYTES,
@@ -302,9 +303,21 @@ impl Medium {
         };
         let flipped = self.errors.as_mut().is_some_and(|errors| errors.loses(bytes));
         match self.radios[peer as usize].ear.decoded(frame.number) {
-            false => Err(DropReason::Collision),
+            false => Err(self.spoilt(station, peer, frame)),
             true if flipped => Err(DropReason::Error),
             true => Ok(()),
+        }
+    }
+
+    /// Why a frame was not received: out of range, too weak for its mode, or beside others.
+    fn spoilt(&self, station: u32, peer: u32, frame: Frame) -> DropReason {
+        let reach = self.reaches[station as usize]
+            .iter()
+            .find(|reach| reach.station == peer);
+        match reach.map_or(0.0, |reach| reach.power) {
+            power if power >= frame.need => DropReason::Collision,
+            power if power >= 1.0 => DropReason::Error,
+            _ => DropReason::Outage,
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Frame {
     pub from: Time,
     pub airtime: Duration,
     pub over: Time,
+    /// The least power at which it is decoded.
+    pub need: f64,
     /// For how long after its end it reserves the medium.
     pub reserves: Duration,
 }
