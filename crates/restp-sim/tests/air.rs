@@ -10,10 +10,7 @@ use restp_sim::*;
 use std::sync::{Arc, Mutex};
 
 fn chain(name: &str, hops: usize, y: f64) -> MediumSpec {
-    let station = |n: usize| Station {
-        node: format!("n{n}"),
-        place: Place::new(300.0 * n as f64, y),
-    };
+    let station = |n: usize| Station::new(&format!("n{n}"), Place::new(300.0 * n as f64, y));
     MediumSpec::new(name, (0..=hops).map(station).collect())
 }
 
@@ -191,10 +188,7 @@ fn a_medium_stands_for_its_hops_on_the_way() {
     let far = MediumSpec::new(
         "far",
         [("server", 0.0), ("m1", 300.0), ("m2", 600.0)]
-            .map(|(node, x)| Station {
-                node: node.into(),
-                place: Place::new(x, 0.0),
-            })
+            .map(|(node, x)| Station::new(node, Place::new(x, 0.0)))
             .into(),
     );
     let media = [chain("one", 4, 0.0), chain("two", 4, 0.0), far];
@@ -241,10 +235,7 @@ fn a_medium_stands_for_its_hops_on_the_way() {
 #[test]
 fn routes_take_few_hops_through_the_air() {
     let places = [0.0, 100.0, 200.0, 300.0, 600.0];
-    let station = |(n, &x): (usize, &f64)| Station {
-        node: format!("n{n}"),
-        place: Place::new(x, 0.0),
-    };
+    let station = |(n, &x): (usize, &f64)| Station::new(&format!("n{n}"), Place::new(x, 0.0));
     let air = MediumSpec::new("air", places.iter().enumerate().map(station).collect());
     let topology = Topology::with_media(&[], std::slice::from_ref(&air)).expect("a network");
     let [from, to] = ["n0", "n4"].map(|name| topology.node(name).expect("a node"));
@@ -256,6 +247,23 @@ fn routes_take_few_hops_through_the_air() {
     assert_eq!(
         topology.route(from, to).map(|(link, _)| link).collect::<Vec<_>>(),
         ["cable"]
+    );
+}
+
+/// Who cannot hear each other at the beginning is no shortcut.
+#[test]
+fn routes_take_those_who_hear_each_other_from_the_beginning() {
+    let mut air = chain("air", 2, 0.0);
+    air.stations[2].waypoints = vec![(Time::from_nanos(1_000_000_000), Place::new(300.0, 10.0))];
+    let topology = Topology::with_media(&[], &[air]).expect("a network");
+    let [from, to] = ["n0", "n2"].map(|name| topology.node(name).expect("a node"));
+    let route: Vec<&str> = topology.route(from, to).map(|(link, _)| link).collect();
+    assert_eq!(route, ["air:n0-n1", "air:n1-n2"]);
+    assert_eq!(
+        topology
+            .along(from, to, &["air:n0-n2".into()])
+            .map(|route| topology.links_of(&route).count()),
+        Ok(1)
     );
 }
 

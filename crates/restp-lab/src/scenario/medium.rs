@@ -3,6 +3,7 @@
 use super::error::unknown;
 use super::names::{Copy, MOST, copies, expand};
 use super::raw::{RawMedium, RawScenario, RawStation};
+use restp_base::time::Time;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, Written, read};
 use restp_sim::medium::timing::{DSSS, OFDM};
@@ -36,8 +37,10 @@ pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
                 let Some(index) = known.clone().position(|known| known == channel.get_ref()) else {
                     return Err(Fault::at(channel, unknown("medium", channel.get_ref(), known)));
                 };
-                let (node, place) = (node.clone(), place(table, copy));
-                media[index].stations.push(Station { node, place });
+                media[index].stations.push(Station {
+                    waypoints: waypoints(table, copy)?,
+                    ..Station::new(&node, place(table, copy))
+                });
             }
         }
         if written.len() as u64 > MOST {
@@ -188,10 +191,23 @@ fn name(table: &RawStation, copy: Copy) -> Result<String, Fault> {
 }
 
 fn place(table: &RawStation, copy: Copy) -> Place {
-    let [x, y] = *table.at_m.get_ref();
+    stepped(table, copy, *table.at_m.get_ref())
+}
+
+fn stepped(table: &RawStation, copy: Copy, [x, y]: [f64; 2]) -> Place {
     let [east, north] = table.step_m.unwrap_or_default();
     let steps = copy.map_or(0, |copy| copy - 1) as f64;
     Place::new(x + steps * east, y + steps * north)
+}
+
+/// Where it goes; a row of stations goes as one.
+fn waypoints(table: &RawStation, copy: Copy) -> Result<Vec<(Time, Place)>, Fault> {
+    let point = |written: &Spanned<(Written, f64, f64)>| {
+        let (at, x, y) = written.get_ref();
+        let at = units::duration(at.as_str()).map_err(|error| Fault::at(written, error))?;
+        Ok((Time::ZERO + at, stepped(table, copy, [*x, *y])))
+    };
+    table.waypoints.iter().map(point).collect()
 }
 
 /// Puts a complaint where what it is about is written.
@@ -211,6 +227,9 @@ fn blame(table: &RawMedium, stations: &BTreeMap<String, &RawStation>, error: &Me
         MediumError::NoPlace { node, .. } | MediumError::Overlap { node, .. } => {
             station(node).map(|table| table.at_m.span())
         }
+        MediumError::Waypoint { node, .. } => station(node)
+            .and_then(|table| table.waypoints.first())
+            .map(Spanned::span),
         MediumError::Twice { node } | MediumError::Single { node } | MediumError::Alone { node, .. } => {
             station(node).map(|table| table.media.span())
         }

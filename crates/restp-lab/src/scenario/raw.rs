@@ -114,6 +114,8 @@ pub(super) struct RawStation {
     pub last: Option<Spanned<String>>,
     pub at_m: Spanned<[f64; 2]>,
     pub step_m: Option<[f64; 2]>,
+    #[serde(default)]
+    pub waypoints: Vec<Spanned<(Written, f64, f64)>>,
     pub media: Spanned<Vec<Spanned<String>>>,
 }
 

@@ -128,6 +128,76 @@ fn keys_of_a_medium_reach_the_air() {
     assert!(far > 4.0 * usual && near > far, "{usual}, {far}, {near}");
 }
 
+/// A vehicle drives from one mast to the other, each with a cable to the server; the flow has both as paths.
+#[test]
+fn a_flow_goes_on_when_its_station_drives_from_mast_to_mast() {
+    let run = &runs(&with(DRIVE, &[]))[0];
+    let bins = &run.flows[0].bins_bps;
+    // In reach of the first mast until 37 s, of the second from 63 s on, and of nobody between.
+    assert!(bins[0..3].iter().all(|&bps| bps > 500_000.0), "{bins:?}");
+    assert_eq!(bins[4..6], [0.0, 0.0]);
+    assert!(bins[7..10].iter().all(|&bps| bps > 500_000.0), "{bins:?}");
+    let unreached: u64 = run.links.iter().map(|link| link.dropped_outage).sum();
+    assert!(unreached > 0, "{:?}", run.links);
+    let wrong = DRIVE.replace("[\"100 s\", 1000, 0]", "[\"100 s\", 1000, 0], [\"50 s\", 0, 0]");
+    let sentence = Scenario::parse(&wrong).expect_err("refused").to_string();
+    for part in [
+        "line 15: station.vehicle.waypoints",
+        "\"vehicle\" cannot be anywhere at 50 s",
+        "in the order of time",
+    ] {
+        assert!(sentence.contains(part), "no {part:?} in: {sentence}");
+    }
+}
+
+const DRIVE: &str = r#"
+id = "drive"
+duration = "100 s"
+
+[[medium]]
+name = "west"
+
+[[medium]]
+name = "east"
+
+[[station]]
+name = "vehicle"
+at_m = [0, 0]
+media = ["west", "east"]
+waypoints = [["100 s", 1000, 0]]
+
+[[station]]
+name = "mast-w"
+at_m = [0, 10]
+media = ["west"]
+
+[[station]]
+name = "mast-e"
+at_m = [1000, 10]
+media = ["east"]
+
+[[link]]
+name = "cable-w"
+between = ["mast-w", "server"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+
+[[link]]
+name = "cable-e"
+between = ["mast-e", "server"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+
+[[flow]]
+name = "a"
+from = "vehicle"
+to = "server"
+transport = "restp:geo-spread"
+traffic = { bulk = {} }
+paths = [["west", "cable-w"], ["east", "cable-e"]]
+bins = "10 s"
+"#;
+
 #[test]
 fn a_seed_is_a_run() {
     let run = |seed: &str| runs(&with(CHAIN, &[("seed", seed)]))[0].flows[0].delivered_bytes;
@@ -185,7 +255,7 @@ fn impossible_stations_are_refused_with_their_line_and_the_way_out() {
             "line 18",
             "media",
             "\"source\" has no link",
-            "371.0 m away",
+            "no nearer than 371.0 m",
             "raise decode",
         ],
     );

@@ -14,6 +14,9 @@ use crate::queue::{Agenda, Ties};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 
+/// So often the places of stations that move are taken anew: at 30 m/s they are three metres off at most.
+const STEP: Duration = Duration::from_millis(100);
+
 /// The running form of a [`MediumSpec`].
 #[derive(Debug)]
 pub(crate) struct Medium {
@@ -30,6 +33,8 @@ pub(crate) struct Medium {
     errors: Option<RateProcess>,
     slowest: Mode,
     capture: Option<f64>,
+    /// Where stations go, if any does.
+    moves: Option<Box<MediumSpec>>,
     frames: u64,
 }
 
@@ -57,20 +62,22 @@ impl Medium {
         let stations = spec.stations.iter();
         let radios =
             stations.map(|station| Radio::new(&spec.timing, stream(&format!("{}/backoff", station.node))));
-        Medium {
+        let stations_and_walk = spec.stations.len() + 1;
+        let moves = spec.stations.iter().any(|station| !station.waypoints.is_empty());
+        let mut medium = Medium {
             timing: spec.timing,
             queue_packets: spec.queue_packets as usize,
             rts_threshold: spec.rts_threshold,
             short_retries: spec.short_retries,
             long_retries: spec.long_retries,
             radios: radios.collect(),
-            reaches: hops::reaches(spec),
+            reaches: hops::reaches(spec, Time::ZERO),
             hops: hops::hops(spec, stream),
             slowest: spec.rates.slowest(),
             capture: spec.capture,
             agenda: Agenda::new(
-                spec.stations.len(),
-                Ties::new(stream("ties").bits(), spec.stations.len()),
+                stations_and_walk,
+                Ties::new(stream("ties").bits(), stations_and_walk),
             ),
             errors: (spec.bit_error_rate > 0.0).then(|| {
                 let bits = RateLoss {
@@ -80,6 +87,28 @@ impl Medium {
                 RateProcess::new(&bits, stream("errors"))
             }),
             frames: 0,
+            moves: moves.then(|| Box::new(spec.clone())),
+        };
+        medium.walk(Time::ZERO);
+        medium
+    }
+
+    /// Stations that move are looked at every [`STEP`], until all have come to rest.
+    fn walk(&mut self, now: Time) {
+        let (walk, Some(spec)) = (self.radios.len(), &self.moves) else {
+            return;
+        };
+        self.reaches = hops::reaches(spec, now);
+        for hop in &mut self.hops {
+            let reach = self.reaches[hop.from as usize]
+                .iter()
+                .find(|reach| reach.station == hop.to);
+            hop.delay = reach.map_or(hop.delay, |reach| reach.delay);
+        }
+        if spec.stations.iter().any(|station| station.rests_from() > now) {
+            self.agenda.set(walk, now + STEP);
+        } else {
+            self.agenda.clear(walk);
         }
     }
 
@@ -123,7 +152,10 @@ impl Medium {
         while let Some((at, station)) = self.agenda.first()
             && at <= now
         {
-            let radio = &mut self.radios[station];
+            let Some(radio) = self.radios.get_mut(station) else {
+                self.walk(at);
+                continue;
+            };
             let due = radio.due(&self.timing);
             radio.scheduled = Time::MAX;
             self.agenda.clear(station);

@@ -1,15 +1,18 @@
 //! Who reaches whom on a medium: the table that every transmission walks, and the hops that routes are made of.
 
-use super::place::propagation;
+use super::place::{Place, propagation};
 use super::rates::Chooser;
 use super::spec::MediumSpec;
 use crate::direction::Counters;
 use restp_base::random::Stream;
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 
 /// Where frames add up, those from beyond this multiple of the range do not count: the root of ten, a hundredth of the power of
 /// the weakest that is received.
 const HEARD: f64 = 3.162_277_660_168_379_5;
+
+/// Nearer than a centimetre, nothing gets stronger.
+const NEAREST: f64 = 0.01;
 
 /// A station that another one's frames reach.
 #[derive(Clone, Copy, Debug)]
@@ -38,22 +41,25 @@ pub struct Pair {
     pub name: String,
     /// By their places among the stations.
     pub stations: [usize; 2],
-    /// Propagation.
+    /// Propagation at the beginning.
     pub delay: Duration,
+    /// They meet later, and cannot hear each other at the beginning.
+    pub apart: bool,
 }
 
 impl MediumSpec {
-    /// The links of this medium: every two stations of which one reaches the other.
+    /// The links of this medium: every two stations that ever reach each other.
     pub fn pairs(&self) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for (a, one) in self.stations.iter().enumerate() {
             for (b, other) in self.stations.iter().enumerate().skip(a + 1) {
                 let metres = one.place.metres_to(other.place);
-                if metres <= self.ranges.decode {
+                if one.nearest_metres(other) <= self.ranges.decode {
                     pairs.push(Pair {
                         name: format!("{}:{}-{}", self.name, one.node, other.node),
                         stations: [a, b],
                         delay: propagation(metres),
+                        apart: metres > self.ranges.decode,
                     });
                 }
             }
@@ -80,22 +86,23 @@ pub(super) fn hops(spec: &MediumSpec, stream: impl Fn(&str) -> Stream) -> Vec<Ho
     spec.pairs().into_iter().flat_map(both).collect()
 }
 
-/// Whom each station reaches at all.
-pub(super) fn reaches(spec: &MediumSpec) -> Vec<Vec<Reach>> {
+/// Whom each station reaches at all, when it is `now`.
+pub(super) fn reaches(spec: &MediumSpec, now: Time) -> Vec<Vec<Reach>> {
+    let places: Vec<Place> = spec
+        .stations
+        .iter()
+        .map(|station| station.place_at(now))
+        .collect();
     let ranges = spec.ranges;
     let furthest = match spec.capture {
         None => ranges.interfere.max(ranges.sense),
         Some(_) => (ranges.decode * HEARD).max(ranges.sense),
     };
-    let of = |(index, one): (usize, &super::Station)| {
-        let others = spec
-            .stations
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != index);
-        let reach = |(station, other): (usize, &super::Station)| {
-            let metres = one.place.metres_to(other.place);
-            let (ratio, square) = (ranges.decode / metres, |x: f64| x * x);
+    let of = |(index, one): (usize, &Place)| {
+        let others = places.iter().enumerate().filter(|(other, _)| *other != index);
+        let reach = |(station, other): (usize, &Place)| {
+            let metres = one.metres_to(*other);
+            let (ratio, square) = (ranges.decode / metres.max(NEAREST), |x: f64| x * x);
             (metres <= furthest).then(|| Reach {
                 station: station as u32,
                 delay: propagation(metres),
@@ -105,5 +112,5 @@ pub(super) fn reaches(spec: &MediumSpec) -> Vec<Vec<Reach>> {
         };
         others.filter_map(reach).collect()
     };
-    spec.stations.iter().enumerate().map(of).collect()
+    places.iter().enumerate().map(of).collect()
 }

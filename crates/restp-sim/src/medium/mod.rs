@@ -4,7 +4,7 @@
 //! | File | Holds |
 //! |---|---|
 //! | `timing.rs` | how long frames take: one table of numbers per standard |
-//! | `spec.rs`, `place.rs` | [`MediumSpec`]: a channel as its user describes it, and what can be wrong with that |
+//! | `spec.rs`, `place.rs` | [`MediumSpec`]: a channel as its user describes it, and what can be wrong with that; where stations are |
 //! | `hops.rs` | who reaches whom |
 //! | `rates.rs`, `minstrel.rs` | which mode data frames take |
 //! | `ear.rs` | what a radio hears: carriers, reservations, frames unspoilt |
@@ -31,7 +31,7 @@ pub mod timing;
 
 pub(crate) use channel::{Medium, Outcome};
 pub use hops::Pair;
-pub use place::Place;
+pub use place::{Place, Station};
 pub use rates::Rates;
-pub use spec::{MediumError, MediumSpec, Ranges, Station};
+pub use spec::{MediumError, MediumSpec, Ranges};
 pub use timing::{Mode, Timing};

@@ -1,8 +1,9 @@
 //! A medium as its user describes it.
 
-use super::place::Place;
+use super::place::{Place, Station};
 use super::rates::Rates;
 use super::timing::{DSSS, Timing};
+use restp_base::time::Duration;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -89,9 +90,11 @@ impl MediumSpec {
             if !nodes.insert(&station.node) {
                 return Err(MediumError::Twice { node: node() });
             }
-            if !station.place.is_possible() {
-                let (node, place) = (node(), station.place);
-                return Err(MediumError::NoPlace { node, place });
+            if let Some(place) = station.places().find(|place| !place.is_possible()) {
+                return Err(MediumError::NoPlace { node: node(), place });
+            }
+            if let Some(at) = station.disorder() {
+                return Err(MediumError::Waypoint { node: node(), at });
             }
             let near = |other: &&Station| other.place.metres_to(station.place) < Ranges::LEAST_METRES;
             if let Some(other) = self.stations[..index].iter().find(near) {
@@ -108,7 +111,7 @@ impl MediumSpec {
     /// A radio that reaches nobody is a mistake.
     fn check_neighbour(&self, station: &Station) -> Result<(), MediumError> {
         let others = self.stations.iter().filter(|other| other.node != station.node);
-        let distance = |other: &Station| other.place.metres_to(station.place);
+        let distance = |other: &Station| other.nearest_metres(station);
         let nearest = others.min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let metres = nearest.map(distance);
         if metres.is_some_and(|metres| metres <= self.ranges.decode) {
@@ -126,15 +129,6 @@ impl MediumSpec {
             _ => MediumError::Single { node },
         })
     }
-}
-
-/// A radio on a node.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Station {
-    /// The node.
-    pub node: String,
-    /// Where it stands.
-    pub place: Place,
 }
 
 /// How far a station is decoded, sensed, and spoils what others receive, in metres (CMT §4.2).
@@ -218,6 +212,16 @@ pub enum MediumError {
         /// Where.
         place: Place,
     },
+    /// A waypoint before one that is written before it.
+    #[error(
+        "\"{node}\" cannot be anywhere at {at} that comes after where it was before; write waypoints in the order of time, after 0 s"
+    )]
+    Waypoint {
+        /// The node.
+        node: String,
+        /// When.
+        at: Duration,
+    },
     /// Two stations in one place.
     #[error("\"{node}\" stands where \"{other}\" does; move one of them by a centimetre or more")]
     Overlap {
@@ -228,7 +232,7 @@ pub enum MediumError {
     },
     /// A radio that reaches nobody.
     #[error(
-        "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" is {metres:.1} m away and frames reach {reach} m; \
+        "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" comes no nearer than {metres:.1} m and frames reach {reach} m; \
          move them together, or raise decode"
     )]
     Alone {

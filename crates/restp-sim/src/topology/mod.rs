@@ -63,6 +63,8 @@ struct Edge {
 
 /// A packet of this size counts where hops through the air are compared with wires.
 const COMPARED_BYTES: u32 = 1500;
+/// What a hop costs whose ends cannot hear each other yet: more than any route of others.
+const LATER: Duration = Duration::from_secs(1 << 20);
 
 impl Topology {
     /// The graph of `links`. Queues need not be resolved yet: path round-trip times and rates come from here.
@@ -259,7 +261,7 @@ fn air(
                     from,
                     to,
                     delay: pair.delay,
-                    cost: pair.delay + exchange,
+                    cost: pair.delay + exchange + if pair.apart { LATER } else { Duration::ZERO },
                     rate: Some(Rate::from_bps(u64::from(medium.rates.fastest().kbps) * 1000)),
                 });
             }

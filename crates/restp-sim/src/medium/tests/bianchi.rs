@@ -48,10 +48,10 @@ fn cell(stations: u32, rts_threshold: u32) -> MediumSpec {
     let mut spec = line(&[0.0]);
     for n in 0..stations {
         let angle = f64::from(n) / f64::from(stations) * std::f64::consts::TAU;
-        spec.stations.push(Station {
-            node: format!("s{n}"),
-            place: Place::new(angle.cos(), angle.sin()),
-        });
+        spec.stations.push(Station::new(
+            &format!("s{n}"),
+            Place::new(angle.cos(), angle.sin()),
+        ));
     }
     spec.rts_threshold = rts_threshold;
     // The model never gives up.

@@ -64,10 +64,10 @@ fn parallel_chains_share_the_channel_and_far_ones_do_not() {
     let two = |apart: f64| {
         let mut spec = chain(4);
         for n in 0..=4 {
-            spec.stations.push(Station {
-                node: format!("m{n}"),
-                place: Place::new(300.0 * f64::from(n), apart),
-            });
+            spec.stations.push(Station::new(
+                &format!("m{n}"),
+                Place::new(300.0 * f64::from(n), apart),
+            ));
         }
         let flow = |first: usize| (0..4).map(|n| hop(&spec, first + n, first + n + 1)).collect();
         let end = seconds(60);

@@ -193,12 +193,23 @@ fn impossible_media_are_refused_by_name() {
     assert!(refused(|s| s.stations[1].place = Place::new(0.0, 2e5)).contains("from -100000 to 100000"));
     assert!(
         refused(|s| s.stations[2].place = Place::new(900.0, 0.0))
-            .contains("\"n1\" is 600.0 m away and frames reach 370 m")
+            .contains("\"n1\" comes no nearer than 600.0 m and frames reach 370 m")
     );
     assert!(refused(|s| s.stations.truncate(1)).contains("nobody else is on its channel"));
     assert!(refused(|s| s.stations[1].node = "n0".into()).contains("two radios"));
     assert!(refused(|s| s.ranges.sense = 100.0).contains("at least as far as decode"));
     assert!(refused(|s| s.bit_error_rate = 2.0).contains("2 is no share of the bits"));
     assert!(refused(|s| s.queue_packets = 0).contains("a queue of 0 packets"));
+    let twice = vec![
+        (seconds(2), Place::new(9.0, 0.0)),
+        (seconds(2), Place::new(8.0, 0.0)),
+    ];
+    let mut spec = chain(2);
+    spec.stations[1].waypoints = twice;
+    let sentence = spec.check().expect_err("impossible").to_string();
+    assert!(
+        sentence.contains("\"n1\" cannot be anywhere at 2 s"),
+        "{sentence}"
+    );
     assert_eq!(chain(16).check(), Ok(()));
 }

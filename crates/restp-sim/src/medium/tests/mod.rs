@@ -3,6 +3,7 @@
 mod bianchi;
 mod chains;
 mod exchange;
+mod moving;
 mod power;
 
 use super::{Medium, MediumSpec, Outcome, Place, Station};
@@ -19,10 +20,7 @@ fn chain(hops: usize) -> MediumSpec {
 }
 
 fn line(metres: &[f64]) -> MediumSpec {
-    let station = |(n, &x): (usize, &f64)| Station {
-        node: format!("n{n}"),
-        place: Place::new(x, 0.0),
-    };
+    let station = |(n, &x): (usize, &f64)| Station::new(&format!("n{n}"), Place::new(x, 0.0));
     MediumSpec::new("air", metres.iter().enumerate().map(station).collect())
 }
 

@@ -36,10 +36,10 @@ fn what_one_interferer_leaves_two_spoil() {
             // 600 m from the receiver, 1039 m and more from each other, their sinks further out.
             let (x, y) = [(600.0, 519.6), (600.0, -519.6)][n];
             for (name, far) in [("from", 1.0), ("to", 1.5)] {
-                spec.stations.push(Station {
-                    node: format!("{name}{n}"),
-                    place: Place::new(300.0 + (x - 300.0) * far, y * far),
-                });
+                spec.stations.push(Station::new(
+                    &format!("{name}{n}"),
+                    Place::new(300.0 + (x - 300.0) * far, y * far),
+                ));
             }
         }
         flows[0].push(hop(&spec, 0, 1));
