@@ -9,6 +9,8 @@ use restp_base::time::{Duration, Time};
 pub(super) struct Backoff {
     window: u32,
     slots: u32,
+    /// None was drawn: the medium was idle when there was something to send.
+    undrawn: bool,
     /// When the slots left begin to count.
     from: Time,
     stream: Stream,
@@ -19,6 +21,7 @@ impl Backoff {
         Backoff {
             window,
             slots: 0,
+            undrawn: false,
             from: Time::ZERO,
             stream,
         }
@@ -27,6 +30,7 @@ impl Backoff {
     /// Draws a new count of slots, uniform from 0 to the window.
     pub(super) fn draw(&mut self) {
         self.slots = self.stream.below(u64::from(self.window) + 1) as u32;
+        self.undrawn = false;
     }
 
     /// After an exchange that is over, for good or ill.
@@ -64,9 +68,16 @@ impl Backoff {
         self.from = self.from.max(now);
     }
 
-    /// The slots left are over.
+    /// The slots left are over, and something comes to be sent without any.
     pub(super) fn spend(&mut self) {
-        self.slots = 0;
+        (self.slots, self.undrawn) = (0, true);
+    }
+
+    /// What was to be sent without a backoff needs one, as the medium has become busy.
+    pub(super) fn interrupt(&mut self) {
+        if self.undrawn {
+            self.draw();
+        }
     }
 
     /// No slot is left.

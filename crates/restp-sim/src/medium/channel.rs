@@ -135,7 +135,7 @@ impl Medium {
         if radio.queue.len() > 1 {
             let held = radio.queue.iter().skip(1).map(|waiting| u64::from(waiting.bytes));
             counters.queued(waiting as u64 + 1, held.sum());
-        } else if matches!(radio.phase, Phase::Contending) {
+        } else {
             radio.begin(now, &self.timing);
             self.settle(station);
         }

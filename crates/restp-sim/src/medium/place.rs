@@ -76,6 +76,9 @@ impl Station {
 
     /// The least distance that the two ever have.
     pub(super) fn nearest_metres(&self, other: &Station) -> f64 {
+        if self.waypoints.is_empty() && other.waypoints.is_empty() {
+            return self.place.metres_to(other.place);
+        }
         let mut turns: Vec<Time> = self
             .waypoints
             .iter()

@@ -131,6 +131,9 @@ impl Radio {
             matches!(self.phase, Phase::Contending) && self.due(timing) <= signal.from + timing.turnaround;
         if signal.senses && !committed {
             self.backoff.freeze(signal.from, timing.slot);
+            if matches!(self.phase, Phase::Contending) {
+                self.backoff.interrupt();
+            }
         }
         self.ear.hear(signal);
         if !committed {
@@ -148,6 +151,9 @@ impl Radio {
     /// It transmits itself.
     pub(super) fn transmit(&mut self, frame: Frame, timing: &Timing) {
         self.backoff.freeze(frame.from, timing.slot);
+        if matches!(frame.kind, Kind::Cts | Kind::Ack) {
+            self.backoff.interrupt();
+        }
         self.ear.transmit(frame.from, frame.from + frame.airtime);
         self.contend(timing);
         self.phase = Phase::Sending(frame);
@@ -158,8 +164,8 @@ impl Radio {
         self.backoff.resume(self.ear.free_from(timing));
     }
 
-    /// A packet has come to an empty queue: it goes out at once where the medium has been idle for long enough, and
-    /// behind a backoff where it is busy (§9.2.5.1).
+    /// A packet has come to an empty queue: it goes out as soon as the medium has been idle for long enough, and behind a
+    /// backoff where it is busy or becomes so before (§9.2.5.1).
     pub(super) fn begin(&mut self, now: Time, timing: &Timing) {
         if !self.backoff.is_spent() && self.backoff.over(timing.slot) > now {
             return;
@@ -171,5 +177,83 @@ impl Radio {
             self.backoff.draw();
             self.contend(timing);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::timing::DSSS;
+    use super::*;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_micros(us)
+    }
+
+    fn signal(frame: u64, from: Time) -> Signal {
+        Signal {
+            frame,
+            from,
+            until: from + Duration::from_micros(1000),
+            power: 1.0,
+            decodes: true,
+            bears: 0.0,
+            senses: true,
+        }
+    }
+
+    /// How many of a hundred stations wait for slots behind DIFS, each after `events` with a packet in its queue.
+    fn behind_a_backoff(events: impl Fn(&mut Radio, &Timing)) -> usize {
+        let timing = Timing::dsss(DSSS[1]);
+        let waits = |seed: &u64| {
+            let mut radio = Radio::new(&timing, Stream::named(*seed, "backoff"));
+            radio.queue.push_back(Waiting::new(0, 0, (1000, DSSS[1]), us(0)));
+            events(&mut radio, &timing);
+            radio.due(&timing) > radio.ear.free_from(&timing)
+        };
+        (0..100).filter(waits).count()
+    }
+
+    /// One in 32 draws no slot.
+    #[test]
+    fn a_packet_goes_without_backoff_only_where_the_medium_stays_idle_until_it_goes() {
+        let idle = behind_a_backoff(|radio, timing| radio.begin(us(20), timing));
+        assert_eq!(idle, 0);
+        let busy = behind_a_backoff(|radio, timing| {
+            radio.hear(signal(1, us(100)), timing);
+            radio.begin(us(500), timing);
+        });
+        let meanwhile = behind_a_backoff(|radio, timing| {
+            radio.hear(signal(1, us(100)), timing);
+            radio.begin(us(1105), timing);
+            radio.hear(signal(2, us(1110)), timing);
+        });
+        let answering = behind_a_backoff(|radio, timing| {
+            radio.hear(signal(1, us(100)), timing);
+            radio.begin(us(1105), timing);
+            let (from, airtime) = (us(1110), timing.ack());
+            let frame = Frame {
+                kind: Kind::Ack,
+                number: 2,
+                hop: 0,
+                from,
+                airtime,
+                over: from + airtime,
+                need: 1.0,
+                reserves: Duration::ZERO,
+            };
+            radio.transmit(frame, timing);
+            radio.phase = Phase::Contending;
+        });
+        for waits in [busy, meanwhile, answering] {
+            assert!((88..100).contains(&waits), "{waits}");
+        }
+        // Too late to notice it.
+        let committed = behind_a_backoff(|radio, timing| {
+            radio.begin(us(100), timing);
+            let before = radio.due(timing);
+            radio.hear(signal(1, us(97)), timing);
+            assert_eq!(radio.due(timing), before);
+        });
+        assert_eq!(committed, 0);
     }
 }

@@ -168,6 +168,40 @@ fn a_lost_acknowledgement_neither_doubles_nor_drops_a_packet() {
     );
 }
 
+/// A packet that is passed on comes while its own ACK keeps the medium busy, so it waits for a backoff of its own.
+#[test]
+fn a_station_that_passes_a_packet_on_backs_off_first() {
+    let spec = chain(2);
+    let hops = [hop(&spec, 0, 1), hop(&spec, 1, 2)];
+    let between = |seed: u64| {
+        let mut medium = Medium::new(&spec, seed);
+        medium
+            .offer(Time::ZERO, hops[0], parcel(0, PACKET))
+            .expect("room");
+        let mut delivered = Vec::new();
+        while let Some(now) = medium.next() {
+            if let Some(Outcome::Delivered { hop, .. }) = medium.advance(now) {
+                delivered.push(now);
+                if hop == hops[0] {
+                    medium.offer(now, hops[1], parcel(0, PACKET)).expect("room");
+                }
+            }
+        }
+        delivered[1].since(delivered[0]).as_micros()
+    };
+    let spans: Vec<u64> = (0..200).map(between).collect();
+    // The ACK, DIFS, the exchange up to the end of the data, and propagation; then 0 to 31 slots.
+    let least = 10 + 248 + 50 + 272 + 10 + 248 + 10 + 4496;
+    let slots: Vec<u64> = spans.iter().map(|us| (us - least) / 20).collect();
+    assert_eq!(
+        (slots.iter().min(), slots.iter().max()),
+        (Some(&0), Some(&31)),
+        "{slots:?}"
+    );
+    let mean = slots.iter().sum::<u64>() as f64 / 200.0;
+    assert!((mean - 15.5).abs() < 2.0, "{mean}");
+}
+
 #[test]
 fn a_seed_is_a_run() {
     let spec = chain(4);

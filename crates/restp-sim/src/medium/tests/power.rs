@@ -50,8 +50,8 @@ fn what_one_interferer_leaves_two_spoil() {
     assert!(with(2) < 0.9);
 }
 
-/// A hop bears another one at the same time from the third station on, so chains carry a third at most, and more than
-/// where everything near spoils.
+/// A hop bears another one at the same time from the third station on, so chains carry a third at most, and long ones more
+/// than where everything near spoils.
 #[test]
 fn chains_carry_a_third_of_one_hop_at_most() {
     let end = seconds(60);
@@ -64,7 +64,11 @@ fn chains_carry_a_third_of_one_hop_at_most() {
         };
         let (disk, captured) = (carried(None), carried(Some(10.0)));
         assert!(captured < 1.415 / 3.0, "{hops} hops: {captured}");
-        assert!(captured > disk, "{hops} hops: {captured} of {disk}");
+        // Two hops at once need more than four.
+        assert!(
+            hops == 4 || captured > 1.3 * disk,
+            "{hops} hops: {captured} of {disk}"
+        );
     }
 }
 
