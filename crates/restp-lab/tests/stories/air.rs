@@ -85,8 +85,8 @@ fn two_channels_carry_nearly_twice_as_much() {
             .goodput_bps
             .expect("bulk")
     };
-    let one = over("restp:3wh-arq", r#"[[["one"]]]"#);
-    let two = over("restp:geo-spread", r#"[[["one"], ["two"]]]"#);
+    let one = over("mptcp:newreno", r#"[[["one"]]]"#);
+    let two = over("mptcp:newreno", r#"[[["one"], ["two"]]]"#);
     assert!((1.6..2.2).contains(&(two / one)), "{two} of {one}");
 }
 
@@ -339,7 +339,7 @@ fn a_flow_between_parts_that_nothing_joins_is_refused() {
     let sentence = Scenario::parse(&CHAIN.replace("[[flow]]", "[[flow]]\npaths = [[\"three\"]]"));
     let sentence = sentence.expect_err("refused").to_string();
     assert!(
-        sentence.contains("flow.a.paths[0]: no link or medium is called \"three\""),
+        sentence.contains("flow.a.paths[0]: no link is called \"three\", nor a medium"),
         "{sentence}"
     );
 }

@@ -15,7 +15,7 @@ pub struct Route(Arc<[u32]>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
     /// No link has this name.
-    #[error("no link or medium is called \"{0}\"")]
+    #[error("no link is called \"{0}\", nor a medium")]
     NoLink(String),
     /// The next link starts elsewhere.
     #[error("link \"{link}\" does not touch \"{node}\", where the links before it lead")]
