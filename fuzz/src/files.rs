@@ -3,7 +3,7 @@
 use restp::{KnownHosts, PublicKey, SecretKey};
 use restp_cli::cookies;
 use restp_cli::keys::parse_list;
-use restp_cli::transfer::{Answer, Offer, Ticket, check_name};
+use restp_cli::transfer::{Answer, Manifest, Offer, Record, Ticket};
 
 /// The clock of the cookies, in seconds of Unix time.
 const NOW: u64 = 1_000_000;
@@ -49,13 +49,30 @@ pub fn run(bytes: &[u8]) {
 
 /// What the other end of a transfer says first.
 fn messages(bytes: &[u8]) {
-    if let Some((head, rest)) = bytes.split_first_chunk()
-        && let Ok((_, length)) = Offer::head(head)
-        && let Some(name) = rest.get(..length)
-        && let Ok(name) = Offer::name(name.to_vec())
-        && check_name(&name).is_ok()
+    if let Some((preface, rest)) = bytes.split_first_chunk()
+        && Offer::check_preface(*preface).is_ok()
+        && let Some((head, _)) = rest.split_first_chunk()
+        && let Ok(offer) = Offer::decode(head)
     {
-        assert!(!name.contains(['/', '\\']) && !name.chars().any(char::is_control));
+        assert_eq!(
+            Offer::decode(offer.encode().last_chunk().expect("long")),
+            Ok(offer)
+        );
+    }
+    if let Ok(manifest) = Manifest::decode(bytes) {
+        let names = manifest.entries().iter().map(|entry| &entry.name);
+        for name in names {
+            assert!(!name.contains(['/', '\\']) && !name.chars().any(char::is_control));
+        }
+        assert_eq!(
+            Manifest::decode(&manifest.encode().expect("as long")),
+            Ok(manifest)
+        );
+    }
+    if let Some(head) = bytes.first_chunk()
+        && let Ok(record) = Record::decode(*head)
+    {
+        assert_eq!(Record::decode(record.encode()), Ok(record));
     }
     if let Some((head, rest)) = bytes.split_first_chunk()
         && let Ok((kind, length)) = Answer::head(*head)

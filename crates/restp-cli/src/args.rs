@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use restp::Local;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ pub struct Arguments {
 const OVERVIEW: &str = "\
 A first transfer, in two terminals:
   restp recv                          prints \"ticket: restp1-...\"
-  restp send FILE restp1-...          sends FILE; exit code 0 means: verified at the other end
+  restp send PATH restp1-...          sends a file or folder; exit code 0 means: verified at the other end
 
 Exit codes: 0 done, 1 failed in operation, 2 bad usage or bad input file.
 `restp help COMMAND` explains one command with examples.";
@@ -29,7 +30,7 @@ pub enum Command {
     /// Receive files
     #[command(after_help = RECV)]
     Recv(Recv),
-    /// Send a file
+    /// Send files and folders
     #[command(after_help = SEND)]
     Send(Send),
     /// Make a key that names this host
@@ -64,7 +65,7 @@ pub enum Command {
 const RECV: &str = "\
 Examples:
   restp recv                                    into this folder, until Ctrl-C
-  restp recv --dir inbox --once                 one file, then exit
+  restp recv --dir inbox --once                 one transfer, then exit
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
   restp recv --open                             from everybody, also without the ticket
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
@@ -84,7 +85,7 @@ pub struct Recv {
     /// Folder for received files; made if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Exit after one file: with code 0 when it is verified, 1 when its transfer breaks off
+    /// Exit after one transfer: with code 0 when it is verified, 1 when it breaks off
     #[arg(long)]
     pub once: bool,
     #[command(flatten)]
@@ -112,6 +113,7 @@ pub struct Recv {
 const SEND: &str = "\
 Examples:
   restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
+  restp send photos notes.txt restp1-...        a folder with all that is in it, and a file
   restp send video.mkv 192.0.2.1:4000           to an address, of a receiver with --open or --allow
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
@@ -129,11 +131,9 @@ other one is accepted there later.
 
 #[derive(Debug, Args)]
 pub struct Send {
-    /// File to send
-    pub file: PathBuf,
-    /// Ticket of the receiver, or its addresses as IP:PORT
-    #[arg(required = true, value_name = "TICKET-or-ADDR")]
-    pub to: Vec<String>,
+    /// Files and folders to send, then the ticket of the receiver, or its addresses as IP:PORT
+    #[arg(required = true, value_name = "PATH... TICKET-or-ADDR")]
+    pub words: Vec<OsString>,
     /// Address in the place of the ticket's; may be repeated
     #[arg(long, value_name = "ADDR", value_parser = destination)]
     pub address: Vec<SocketAddr>,

@@ -15,6 +15,7 @@ pub mod send;
 pub mod sim;
 mod trust;
 mod visits;
+mod words;
 
 use crate::failure::Failure;
 use restp::Composition;

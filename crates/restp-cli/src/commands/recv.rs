@@ -1,4 +1,4 @@
-//! `restp recv`: files from any number of senders.
+//! `restp recv`: files and folders from any number of senders.
 
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
@@ -154,7 +154,7 @@ fn announce(
     let ticket = (ticket.with_key(endpoint.public_key())).with_capability(capability);
     let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
-        "receiving into {}; send with: restp send FILE {ticket}{plain}",
+        "receiving into {}; send with: restp send PATH {ticket}{plain}",
         folder.path().display()
     ));
     let invitation = Invitation {
@@ -336,7 +336,8 @@ impl Service {
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
         let result = match received {
             Ok(arrival) => {
-                let outcome = Outcome::new(connection, &watch, seconds, arrival.digest);
+                let agreed = (arrival.files, arrival.delivery.digest);
+                let outcome = Outcome::new(connection, &watch, seconds, agreed);
                 // The verdict is on its way; the sender's end of the connection says that it got there.
                 let _ = timeout(std_duration(self.patience), connection.closed()).await;
                 Ok((arrival, outcome))

@@ -1,7 +1,8 @@
-//! `restp send`: one file to one receiver.
+//! `restp send`: files and folders to one receiver.
 
 use super::trust::Trust;
 use super::visits::Visits;
+use super::words::Words;
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
 use crate::args::Send;
 use crate::failure::Failure;
@@ -11,9 +12,7 @@ use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
-use crate::transfer::{
-    self, Capability, Outcome, SERVICE_PORT, SendError, Source, Ticket, TicketError, Watch,
-};
+use crate::transfer::{self, Capability, Outcome, SERVICE_PORT, SendError, Source, Ticket, Watch};
 use restp::clock::Clock;
 use restp::{
     CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode,
@@ -21,7 +20,7 @@ use restp::{
 };
 use restp_base::time::{Duration, Time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -29,14 +28,15 @@ use tokio::time::timeout;
 /// Head start of each address over the next one (RFC 8305 §8).
 const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Sends the file.
+/// Sends what is named.
 ///
 /// # Errors
 /// Exit code 2 for what can be said before anything is sent, 1 for everything after.
 pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let patience = plan::timeout(&arguments.timeout)?;
-    let addresses = addresses(arguments)?;
-    let several = asks_for_several(arguments, &addresses);
+    let Words { paths, to } = Words::of(&arguments.words)?;
+    let addresses = addresses(arguments, &to)?;
+    let several = asks_for_several(arguments, &to, &addresses);
     let composition = plan::checked(composition(arguments, several, patience)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
@@ -47,18 +47,17 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         );
     }
     let config = EndpointConfig::new(composition);
-    let trust = Trust::of(arguments, &addresses)?;
+    let trust = Trust::of(arguments, &to, &addresses)?;
     let security = security(arguments, &trust)?;
     let traces = qlog::Folder::of(&arguments.qlog)?;
-    let source = Source::open(&arguments.file).map_err(Failure::input)?;
-    transfer::check_name(source.name()).map_err(Failure::input)?;
+    let source = Source::open(&paths).map_err(Failure::input)?;
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(bind(&arguments.bind, &addresses, config, security)?);
         trust.tell(&endpoint);
         if let Some(traces) = &traces
-            && let Some(observer) = traces.observer(source.name(), true)
+            && let Some(observer) = traces.observer(&source.manifest().title(), true)
         {
             endpoint.observe(observer);
         }
@@ -68,8 +67,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let plan = Plan {
             addresses,
             visits: visits.as_ref(),
-            tickets: arguments.to.iter().filter_map(|word| word.parse().ok()).collect(),
-            file: &arguments.file,
+            tickets: to.iter().filter_map(|word| word.parse().ok()).collect(),
+            paths: &paths,
             all_paths,
             patience,
             output,
@@ -77,7 +76,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let result = tokio::select! {
             result = plan.deliver(&endpoint, source) => result,
             failure = trust.doubt(&endpoint) => Err(failure),
-            () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing of the file")),
+            () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing that is not whole")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
         trust.report();
@@ -95,18 +94,13 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     output.result(&outcome, Outcome::to_string)
 }
 
-fn addresses(arguments: &Send) -> Result<Vec<SocketAddr>, Failure> {
+fn addresses(arguments: &Send, to: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     if !arguments.address.is_empty() {
         return Ok(arguments.address.clone());
     }
     let mut addresses = Vec::new();
-    for word in &arguments.to {
-        let ticket: Ticket = word.parse().map_err(|error| match error {
-            TicketError::Neither(_) if arguments.to.len() > 1 => Failure::input(format!(
-                "{error}; if it is a file: one file per call, `restp send FILE TICKET`"
-            )),
-            _ => Failure::input(error),
-        })?;
+    for word in to {
+        let ticket: Ticket = word.parse().map_err(Failure::input)?;
         addresses.extend_from_slice(ticket.addresses());
     }
     Ok(addresses)
@@ -129,12 +123,12 @@ fn composition(arguments: &Send, several: bool, patience: Duration) -> Result<Co
 }
 
 /// Did the user name more than one path?
-fn asks_for_several(arguments: &Send, addresses: &[SocketAddr]) -> bool {
+fn asks_for_several(arguments: &Send, to: &[String], addresses: &[SocketAddr]) -> bool {
     let interface = |local: &Local| !matches!(local, Local::Address(_));
     let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
     let there = if arguments.address.is_empty() {
-        let mut tickets = arguments.to.iter().map(|word| word.parse::<Ticket>());
-        arguments.to.len() > 1 || tickets.any(|ticket| ticket.is_ok_and(|ticket| ticket.has_paths()))
+        let mut tickets = to.iter().map(|word| word.parse::<Ticket>());
+        to.len() > 1 || tickets.any(|ticket| ticket.is_ok_and(|ticket| ticket.has_paths()))
     } else {
         true
     };
@@ -180,13 +174,13 @@ fn bind(
         .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// How a file is to get there.
+/// How files are to get there.
 struct Plan<'a> {
     addresses: Vec<SocketAddr>,
     /// What earlier ones left.
     visits: Option<&'a Visits>,
     tickets: Vec<Ticket>,
-    file: &'a Path,
+    paths: &'a [PathBuf],
     /// One connection over every path, or one over the first that works.
     all_paths: bool,
     patience: Duration,
@@ -203,8 +197,8 @@ impl Plan<'_> {
             if result.is_ok() || endpoint.seal_stats().resets == forgotten {
                 return result;
             }
-            crate::output::note("the receiver has started again; sending the file from its beginning");
-            source = Source::open(self.file).map_err(Failure::input)?;
+            crate::output::note("the receiver has started again; sending from the beginning");
+            source = Source::open(self.paths).map_err(Failure::input)?;
         }
     }
 
@@ -242,7 +236,7 @@ impl Plan<'_> {
             Some(instead) = elsewhere => instead,
         };
         early.abort();
-        let again = Source::open(self.file).map_err(Failure::input)?;
+        let again = Source::open(self.paths).map_err(Failure::input)?;
         self.transmit(&instead, again, clock).await
     }
 
@@ -279,14 +273,16 @@ impl Plan<'_> {
         let peer = remote.map_or_else(String::new, |remote| remote.to_string());
         let capability = self.capability(remote);
         let (watch, progress) = (Watch::default(), Progress::new());
-        let line = progress.line(source.name(), source.bytes());
+        let manifest = source.manifest();
+        let files = manifest.files().count() as u64;
+        let line = progress.line(&manifest.title(), manifest.bytes());
         let sent = tokio::select! {
             sent = transfer::send(connection, source, capability, &watch) => sent,
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
         let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
-        let outcome = Outcome::new(connection, &watch, seconds, digest);
+        let outcome = Outcome::new(connection, &watch, seconds, (files, digest));
         // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
         let farewell = async {
             while connection.recv().await.is_some() {}
@@ -381,11 +377,10 @@ fn explain(error: &SendError, peer: &str) -> String {
 mod tests {
     use super::*;
 
-    fn arguments(to: &[&str], address: &[&str]) -> Send {
+    fn arguments(address: &[&str]) -> Send {
         let address = address.iter().map(|text| text.parse().expect("an address"));
         Send {
-            file: "x".into(),
-            to: to.iter().map(|text| (*text).to_owned()).collect(),
+            words: Vec::new(),
             address: address.collect(),
             bind: Vec::new(),
             seal: Default::default(),
@@ -397,18 +392,18 @@ mod tests {
 
     #[test]
     fn addresses_replace_those_of_the_ticket() {
-        let to = ["127.0.0.1:1", "127.0.0.1:2"];
-        let both = addresses(&arguments(&to, &[])).expect("addresses");
+        let to = ["127.0.0.1:1", "127.0.0.1:2"].map(str::to_owned);
+        let both = addresses(&arguments(&[]), &to).expect("addresses");
         assert_eq!(both.len(), 2);
-        let replaced = addresses(&arguments(&to, &["127.0.0.1:3"])).expect("addresses");
+        let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
-        assert!(addresses(&arguments(&["nonsense"], &[])).is_err());
+        assert!(addresses(&arguments(&[]), &["nonsense".to_owned()]).is_err());
     }
 
     #[test]
     fn several_paths_imply_their_preset_unless_something_else_is_said() {
         let made_of = |profile: Option<&str>, set: &[&str], several: bool| {
-            let mut arguments = arguments(&["10.0.0.1:5"], &[]);
+            let mut arguments = arguments(&[]);
             arguments.composition.profile = profile.map(str::to_owned);
             arguments.composition.set = set.iter().map(|text| (*text).to_owned()).collect();
             let composition = composition(&arguments, several, Duration::from_secs(30));
@@ -452,10 +447,11 @@ mod tests {
             Ticket::of_paths(own).to_string(),
         );
         let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
-            let mut arguments = arguments(to, address);
+            let mut arguments = arguments(address);
             arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
-            let addresses = addresses(&arguments).expect("addresses");
-            asks_for_several(&arguments, &addresses)
+            let to: Vec<_> = to.iter().map(|word| (*word).to_owned()).collect();
+            let addresses = addresses(&arguments, &to).expect("addresses");
+            asks_for_several(&arguments, &to, &addresses)
         };
         assert!(!asks(&["10.0.0.1:5"], &[], &[]));
         assert!(

@@ -23,10 +23,10 @@ impl Trust {
     /// # Errors
     /// When a ticket is of a receiver that does not seal and the user did not agree to that, or the other way round; when
     /// several tickets name several receivers; when what is known cannot be read.
-    pub fn of(arguments: &Send, addresses: &[SocketAddr]) -> Result<Self, Failure> {
+    pub fn of(arguments: &Send, to: &[String], addresses: &[SocketAddr]) -> Result<Self, Failure> {
         let plain = arguments.seal.plain;
-        let tickets: Vec<Ticket> = arguments.to.iter().filter_map(|word| word.parse().ok()).collect();
-        let words = arguments.to.iter().zip(&tickets);
+        let tickets: Vec<Ticket> = to.iter().filter_map(|word| word.parse().ok()).collect();
+        let words = to.iter().zip(&tickets);
         for (_, ticket) in words.filter(|(word, _)| word.parse::<SocketAddr>().is_err()) {
             match (ticket.key(), plain) {
                 (Some(_), true) => {

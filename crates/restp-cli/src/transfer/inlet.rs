@@ -21,7 +21,7 @@ impl<'a> Inlet<'a> {
 
     /// Exactly `length` bytes, which the caller has found to be few; `None` when the data ended before.
     pub async fn bytes(&mut self, length: usize) -> Option<Vec<u8>> {
-        let mut out = Vec::with_capacity(length);
+        let mut out = Vec::with_capacity(length.min(CHUNK_BYTES));
         while out.len() < length {
             self.refill().await?;
             let part = self.rest.len().min(length - out.len());

@@ -1,26 +1,24 @@
 //! The bytes of the protocol. Numbers are big-endian.
 
-use super::{Capability, Digest};
+use super::{Capability, Digest, manifest};
 use thiserror::Error;
 
 /// First bytes of an offer.
 const MAGIC: [u8; 4] = *b"RFT\0";
 /// The only version.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Most bytes of a name, as of common file systems.
 pub const MAX_NAME_BYTES: usize = 255;
 /// Most bytes of an answer's body.
 pub const MAX_BODY_BYTES: usize = 1024;
 
-/// What a sender says first: the name of the file and how many bytes will follow.
+/// What a sender says first: what it may, and how long the manifest is that follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// File name without a folder.
-    pub name: String,
-    /// Bytes of data.
-    pub bytes: u64,
     /// What the sender's ticket gives.
     pub capability: Capability,
+    /// Bytes of the manifest.
+    pub manifest_bytes: u32,
 }
 
 /// What is wrong with an offer.
@@ -34,57 +32,107 @@ pub enum OfferError {
         "version {0} of the file transfer protocol is not known here, only version {VERSION}; use the same release of restp on both sides"
     )]
     Version(u8),
-    /// The name is empty or too long.
-    #[error("a file name has 1 to {MAX_NAME_BYTES} bytes, this one has {0}")]
-    NameLength(u16),
-    /// The name is not UTF-8.
-    #[error("the file name is not UTF-8")]
-    NotText,
+    /// The manifest is empty or too long.
+    #[error("a list of files has 1 to {max} bytes, this one has {0}", max = manifest::MAX_BYTES)]
+    ManifestLength(u32),
 }
 
 impl Offer {
-    /// Bytes before the name.
-    pub const HEAD_BYTES: usize = 15;
+    /// Bytes that say which protocol and version follows, in every version.
+    pub const PREFACE_BYTES: usize = 5;
+    /// Bytes after that, before the manifest.
+    pub const HEAD_BYTES: usize = Capability::BYTES + 4;
 
-    /// The bytes of the offer. A name longer than its field is cut; the receiver refuses such names anyway.
+    /// The bytes of the offer.
     pub fn encode(&self) -> Vec<u8> {
-        let name = &self.name.as_bytes()[..self.name.len().min(usize::from(u16::MAX))];
-        let mut out = Vec::with_capacity(Self::HEAD_BYTES + name.len());
+        let mut out = Vec::with_capacity(Self::PREFACE_BYTES + Self::HEAD_BYTES);
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
-        out.extend_from_slice(&self.bytes.to_be_bytes());
-        out.extend_from_slice(&(name.len() as u16).to_be_bytes());
-        out.extend_from_slice(name);
         out.extend_from_slice(self.capability.bytes());
+        out.extend_from_slice(&self.manifest_bytes.to_be_bytes());
         out
     }
 
-    /// Reads the fixed part: number of data bytes, and length of the name that follows; then comes the capability.
+    /// Reads what is the same in every version.
     ///
     /// # Errors
-    /// Another protocol or version, or a length no name has.
-    pub fn head(bytes: &[u8; Self::HEAD_BYTES]) -> Result<(u64, usize), OfferError> {
-        let [m0, m1, m2, m3, version, size @ .., n1, n0] = *bytes;
+    /// Another protocol or version.
+    pub fn check_preface(bytes: [u8; Self::PREFACE_BYTES]) -> Result<(), OfferError> {
+        let [m0, m1, m2, m3, version] = bytes;
         let magic = [m0, m1, m2, m3];
         if magic != MAGIC {
-            return Err(OfferError::Magic(magic));
+            Err(OfferError::Magic(magic))
+        } else if version != VERSION {
+            Err(OfferError::Version(version))
+        } else {
+            Ok(())
         }
-        if version != VERSION {
-            return Err(OfferError::Version(version));
-        }
-        let length = u16::from_be_bytes([n1, n0]);
-        if length == 0 || usize::from(length) > MAX_NAME_BYTES {
-            return Err(OfferError::NameLength(length));
-        }
-        Ok((u64::from_be_bytes(size), usize::from(length)))
     }
 
-    /// Reads the name.
+    /// Reads the rest.
     ///
     /// # Errors
-    /// When it is not UTF-8.
-    pub fn name(bytes: Vec<u8>) -> Result<String, OfferError> {
-        String::from_utf8(bytes).map_err(|_| OfferError::NotText)
+    /// A length that no manifest has.
+    pub fn decode(bytes: &[u8; Self::HEAD_BYTES]) -> Result<Self, OfferError> {
+        let [capability @ .., n3, n2, n1, n0] = *bytes;
+        let manifest_bytes = u32::from_be_bytes([n3, n2, n1, n0]);
+        if manifest_bytes == 0 || manifest_bytes as usize > manifest::MAX_BYTES {
+            return Err(OfferError::ManifestLength(manifest_bytes));
+        }
+        Ok(Offer {
+            capability: Capability::from(capability),
+            manifest_bytes,
+        })
+    }
+}
+
+/// What becomes of the next bytes of a file. Records of all files follow each other in the order of the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// So many bytes follow.
+    Data(u32),
+    /// So many bytes are zero, and take no room on the disk.
+    Hole(u32),
+    /// The file is over; its digest follows.
+    End,
+}
+
+/// A record is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a record of the unknown kind {0}")]
+pub struct RecordError(u8);
+
+const DATA: u8 = 1;
+const HOLE: u8 = 2;
+const END: u8 = 3;
+
+impl Record {
+    /// Bytes of a record, without what follows it.
+    pub const BYTES: usize = 5;
+
+    /// The bytes of the record.
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        let (kind, length) = match self {
+            Record::Data(length) => (DATA, length),
+            Record::Hole(length) => (HOLE, length),
+            Record::End => (END, 0),
+        };
+        let [n3, n2, n1, n0] = length.to_be_bytes();
+        [kind, n3, n2, n1, n0]
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When its kind is none.
+    pub fn decode([kind, length @ ..]: [u8; Self::BYTES]) -> Result<Self, RecordError> {
+        let length = u32::from_be_bytes(length);
+        match kind {
+            DATA => Ok(Record::Data(length)),
+            HOLE => Ok(Record::Hole(length)),
+            END => Ok(Record::End),
+            other => Err(RecordError(other)),
+        }
     }
 }
 
@@ -186,29 +234,21 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<Offer, OfferError> {
-        let (head, name) = bytes.split_first_chunk().expect("long enough");
-        let (bytes, length) = Offer::head(head)?;
-        let (name, capability) = name.split_last_chunk().expect("a capability");
-        assert_eq!(length, name.len());
-        let (name, capability) = (Offer::name(name.into())?, Capability::from(*capability));
-        Ok(Offer {
-            name,
-            bytes,
-            capability,
-        })
+        let (preface, head) = bytes.split_first_chunk().expect("long enough");
+        Offer::check_preface(*preface)?;
+        Offer::decode(head.try_into().expect("nothing else"))
     }
 
     #[test]
     fn an_offer_as_written_in_the_protocol() {
         let offer = Offer {
-            name: "a.txt".into(),
-            bytes: 258,
             capability: Capability::from(*b"0123456789abcdef"),
+            manifest_bytes: 258,
         };
         let bytes = offer.encode();
         assert_eq!(
-            bytes, *b"RFT\0\x02\0\0\0\0\0\0\x01\x02\0\x05a.txt0123456789abcdef",
-            "magic, version, size, length, name, capability"
+            bytes, *b"RFT\0\x030123456789abcdef\0\0\x01\x02",
+            "magic, version, capability, length of the manifest"
         );
         assert_eq!(read(&bytes), Ok(offer));
     }
@@ -216,9 +256,8 @@ mod tests {
     #[test]
     fn other_protocols_versions_and_lengths_are_refused_with_a_sentence() {
         let good = Offer {
-            name: "a".into(),
-            bytes: 0,
             capability: Capability::none(),
+            manifest_bytes: 1,
         }
         .encode();
         let changed = |at: usize, byte: u8| {
@@ -227,10 +266,17 @@ mod tests {
             read(&bytes).unwrap_err().to_string()
         };
         assert!(changed(0, b'G').contains("no file transfer"));
-        assert!(changed(4, 1).contains("version 1"), "{}", changed(4, 1));
-        assert!(changed(14, 0).contains("1 to 255"));
-        assert!(changed(13, 1).contains("257"));
-        assert!(changed(15, 0xff).contains("UTF-8"));
+        assert!(changed(4, 2).contains("version 2"), "{}", changed(4, 2));
+        assert!(changed(24, 0).contains("this one has 0"));
+        assert!(changed(21, 1).contains("16777217"), "{}", changed(21, 1));
+    }
+
+    #[test]
+    fn records_survive_the_way() {
+        for record in [Record::Data(258), Record::Hole(u32::MAX), Record::End] {
+            assert_eq!(Record::decode(record.encode()), Ok(record));
+        }
+        assert_eq!(Record::decode([0; 5]), Err(RecordError(0)));
     }
 
     #[test]

@@ -1,30 +1,37 @@
-//! The application protocol of `restp send` and `restp recv`: one file over one connection
+//! The application protocol of `restp send` and `restp recv`: files, folders and links over one connection
 //! (docs/protocol/file-transfer.md).
 //!
 //! ```text
 //! sender                                        receiver
-//! source ─► Offer, data, digest ───────────────► inlet ─► target (temporary file)
-//!           verdict ◄──── Accepted ◄──────────── name is free
-//!           verdict ◄──── Verified ◄──────────── digests agree, file has its name
+//! source ─► Offer, manifest, records ──────────► inlet ─► target (hidden files)
+//!           verdict ◄──── Accepted ◄──────────── names are free
+//!           verdict ◄──── Verified ◄──────────── digests agree, files have their names
 //! ```
 //!
 //! | File | Holds |
 //! |---|---|
 //! | `capability` | what a ticket gives |
 //! | `pace` | senders that are too slow |
-//! | `message` | the bytes: [`Offer`], [`Answer`] |
+//! | `message` | the bytes: [`Offer`], [`Record`], [`Answer`] |
+//! | `manifest` | the list of what is sent, and its rules |
+//! | `agreement` | the digest that both ends must agree on |
 //! | `fitness` | which compositions carry a file |
 //! | `name` | which file names a receiver takes |
 //! | `ticket` | addresses as one word |
-//! | `source`, `target` | the two files, read and written on threads of their own that also hash |
+//! | `walk` | from what the user named to a manifest |
+//! | `folder` | the receiver's folder, and files on their way in it |
+//! | `source`, `target` | what is read and written, on threads of their own that also hash |
 //! | `inlet` | exact numbers of bytes from a connection |
 //! | `sender`, `receiver` | the two ends |
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
 //! | `outcome` | the result both ends print |
 
+mod agreement;
 mod capability;
 mod fitness;
+mod folder;
 mod inlet;
+mod manifest;
 mod message;
 mod name;
 mod outcome;
@@ -34,17 +41,18 @@ mod sender;
 mod source;
 mod target;
 mod ticket;
+mod walk;
 mod watch;
 
 pub use capability::Capability;
 pub use fitness::check as check_fitness;
-pub use message::{Answer, Offer};
-pub use name::check as check_name;
+pub use folder::Folder;
+pub use manifest::Manifest;
+pub use message::{Answer, Offer, Record};
 pub use outcome::Outcome;
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};
 pub use source::Source;
-pub use target::Folder;
 pub use ticket::{Ticket, TicketError};
 pub use watch::{Look, News, Watch};
 

@@ -11,14 +11,16 @@ use std::net::SocketAddr;
 /// A verified transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Of the file.
+    /// Of all files.
     pub bytes: u64,
     /// From the opening of the connection to the verdict.
     pub seconds: f64,
-    /// Bits of the file per second.
+    /// Bits of the files per second.
     pub goodput_bps: f64,
     /// Digest both ends agree on.
     pub sha256: String,
+    /// Files that are in their places.
+    pub files: u64,
     /// Service and choice, as negotiated.
     pub composition: BTreeMap<&'static str, String>,
     /// Until both sides knew of the connection.
@@ -52,9 +54,9 @@ pub struct PathOutcome {
 }
 
 impl Outcome {
-    /// Of a connection whose transfer of `watch.bytes()` took `seconds`. The connection must still be known to the
-    /// engine: ask before it is released.
-    pub fn new(connection: &Connection, watch: &Watch, seconds: f64, digest: Digest) -> Self {
+    /// Of a connection whose transfer of `watch.bytes()` in so many `files` took `seconds`. The connection must still be known
+    /// to the engine: ask before it is released.
+    pub fn new(connection: &Connection, watch: &Watch, seconds: f64, (files, digest): (u64, Digest)) -> Self {
         let stats = connection.stats();
         let composition = connection.composition().map(|composition| composition.services());
         let composition = composition.unwrap_or_default();
@@ -77,6 +79,7 @@ impl Outcome {
                 0.0
             },
             sha256: hex(&digest),
+            files,
             composition: composition
                 .into_iter()
                 .map(|(service, choice, _)| (service, choice))
@@ -122,8 +125,12 @@ impl fmt::Display for Outcome {
         } = self;
         write!(
             f,
-            "{} in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
+            "{}{} in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
             crate::output::bytes(*bytes),
+            match self.files {
+                1 => String::new(),
+                files => format!(" in {files} files"),
+            },
             goodput_bps / 1e6
         )?;
         if let Some(stall) = self.longest_stall_ms {

@@ -2,10 +2,10 @@
 
 use super::fitness::{self, Unfit};
 use super::inlet::Inlet;
-use super::message::{Answer, Offer, OfferError};
+use super::message::{Answer, Offer, OfferError, Record, RecordError};
 use super::pace::Pace;
-use super::target::{Folder, Target, TargetError};
-use super::{Capability, Digest, Watch};
+use super::target::{Delivery, Piece, Target, TargetError};
+use super::{CHUNK_BYTES, Capability, Folder, Manifest, Watch};
 use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
@@ -16,20 +16,22 @@ use tokio::time::timeout;
 /// A refused or failed peer is given this long to read why.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// A file that is complete, verified and in its place.
+/// What is complete, verified and in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Where it is.
+    /// Where it is: what the sender named first.
     pub place: PathBuf,
-    /// Its digest.
-    pub digest: Digest,
+    /// Files of it.
+    pub files: u64,
+    /// What both ends agreed on.
+    pub delivery: Delivery,
 }
 
 /// Why an offer was not taken. Nothing was begun.
 #[derive(Debug, Error)]
 pub enum Rejection {
     /// No offer came.
-    #[error("the peer left without offering a file")]
+    #[error("the peer left without offering anything")]
     Silent,
     /// The connection may lose or reorder bytes.
     #[error("the sender chose a composition with {0}")]
@@ -37,7 +39,7 @@ pub enum Rejection {
     /// The offer is not understood.
     #[error(transparent)]
     Offer(#[from] OfferError),
-    /// The name cannot be used.
+    /// A name cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The sender does not have the ticket.
@@ -51,7 +53,7 @@ pub enum Rejection {
     Busy(&'static str),
 }
 
-/// Why a file did not arrive. Nothing of it is left.
+/// Why a transfer did not come to its end. Nothing of it is left but files that are whole.
 #[derive(Debug, Error)]
 pub enum ReceiveError {
     /// It was not begun.
@@ -60,9 +62,14 @@ pub enum ReceiveError {
     /// This side could not keep it.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The digests differ.
-    #[error("what arrived has another SHA-256 than what was sent; it was removed")]
-    Mismatch,
+    /// What came is no record.
+    #[error("{0}; use the same release of restp on both sides")]
+    Record(#[from] RecordError),
+    /// More or fewer bytes came than the list says.
+    #[error(
+        "the sender sent {0:?} with another length than it said; use the same release of restp on both sides"
+    )]
+    Length(String),
     /// The connection ended.
     #[error("the transfer was cut off: {0}; what had arrived was removed")]
     CutOff(CloseReason),
@@ -80,8 +87,8 @@ pub enum ReceiveError {
     Short,
 }
 
-/// Receives one file over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its name and size once it is accepted. A
-/// peer that is there and sends nothing for twice `patience` is given up; one that is gone is noticed by the engine
+/// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
+/// title and size once it is accepted. A peer that is there and sends nothing for twice `patience` is given up; one that is gone is noticed by the engine
 /// before.
 ///
 /// # Errors
@@ -99,21 +106,33 @@ pub async fn receive(
     }
     let mut inlet = Inlet::new(connection);
     let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
-    let offer = timeout(patience, accept(&mut inlet, folder, capability)).await;
-    let (offer, target) = match offer.unwrap_or(Err(Rejection::Silent)) {
-        Ok(accepted) => accepted,
+    let target = match accept(&mut inlet, folder, capability, patience).await {
+        Ok(target) => target,
         Err(rejection) => {
             refuse(connection, &rejection).await;
             return Err(rejection.into());
         }
     };
-    begun(&offer.name, offer.bytes);
+    let manifest = target.manifest();
+    begun(&manifest.title(), manifest.bytes());
     say(connection, &Answer::Accepted).await;
-    match body(&mut inlet, connection, &offer, target, patience, watch).await {
-        Ok(arrival) => {
-            say(connection, &Answer::Verified(arrival.digest)).await;
+    let mut body = Body {
+        inlet,
+        connection,
+        patience,
+        clock: Clock::start(),
+        pace: Pace::over(patience),
+        watch,
+    };
+    match body.receive(&manifest, target).await {
+        Ok(delivery) => {
+            say(connection, &Answer::Verified(delivery.digest)).await;
             connection.finish();
-            Ok(arrival)
+            Ok(Arrival {
+                place: folder.path().join(&manifest.entries()[0].name),
+                files: manifest.files().count() as u64,
+                delivery,
+            })
         }
         Err(
             error @ (ReceiveError::CutOff(_)
@@ -150,62 +169,107 @@ async fn accept(
     inlet: &mut Inlet<'_>,
     folder: &Folder,
     wanted: Option<&Capability>,
-) -> Result<(Offer, Target), Rejection> {
-    let head = inlet.array().await.ok_or(Rejection::Silent)?;
-    let (bytes, length) = Offer::head(&head)?;
-    let name = inlet.bytes(length).await.ok_or(Rejection::Silent)?;
-    let capability = Capability::from(inlet.array().await.ok_or(Rejection::Silent)?);
-    if wanted.is_some_and(|wanted| capability != *wanted) {
+    patience: std::time::Duration,
+) -> Result<Target, Rejection> {
+    let silent = |_| Rejection::Silent;
+    let head = async {
+        Offer::check_preface(inlet.array().await.ok_or(Rejection::Silent)?)?;
+        let head = inlet.array().await.ok_or(Rejection::Silent)?;
+        Ok::<_, Rejection>(Offer::decode(&head)?)
+    };
+    let offer = timeout(patience, head).await.map_err(silent)??;
+    if wanted.is_some_and(|wanted| offer.capability != *wanted) {
         return Err(Rejection::Uninvited);
     }
-    let name = Offer::name(name)?;
-    let target = folder.begin(&name)?;
-    let offer = Offer {
-        name,
-        bytes,
-        capability,
-    };
-    Ok((offer, target))
+    // It grows with what has come, not with what was said.
+    let (mut manifest, mut left) = (Vec::new(), offer.manifest_bytes as usize);
+    while left > 0 {
+        let part = timeout(patience, inlet.bytes(left.min(CHUNK_BYTES)))
+            .await
+            .map_err(silent)?;
+        let part = part.ok_or(Rejection::Silent)?;
+        left -= part.len();
+        manifest.extend_from_slice(&part);
+    }
+    Ok(Target::begin(folder, manifest).await?)
 }
 
-/// Data and digest; then the file gets its name.
-async fn body(
-    inlet: &mut Inlet<'_>,
-    connection: &Connection,
-    offer: &Offer,
-    target: Target,
+/// What follows the offer.
+struct Body<'a> {
+    inlet: Inlet<'a>,
+    connection: &'a Connection,
     patience: std::time::Duration,
-    watch: &Watch,
-) -> Result<Arrival, ReceiveError> {
-    let place = target.place().to_owned();
-    let mut left = offer.bytes;
-    let (clock, mut pace) = (Clock::start(), Pace::over(patience));
-    while left > 0 {
-        let pieces = timeout(patience, inlet.chunk(left)).await;
-        let Some(pieces) = pieces.map_err(|_| ReceiveError::Stalled)? else {
-            return Err(ended(connection).await);
-        };
-        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
-        left -= length;
-        if !pace.keeps(clock.now(), length) {
-            return Err(ReceiveError::Slow);
+    clock: Clock,
+    pace: Pace,
+    watch: &'a Watch,
+}
+
+impl Body<'_> {
+    async fn receive(&mut self, manifest: &Manifest, target: Target) -> Result<Delivery, ReceiveError> {
+        for (number, bytes) in manifest.files() {
+            let length = || ReceiveError::Length(manifest.path(number));
+            if !self.file(bytes, &target, length).await? {
+                return Err(target.failure().await.into());
+            }
         }
-        watch.take_in(length);
-        if !target.put(pieces).await {
-            return Err(target.failure().await.into());
+        Ok(target.complete().await?)
+    }
+
+    /// The records of one file. False: it could not be written.
+    async fn file(
+        &mut self,
+        mut left: u64,
+        target: &Target,
+        other_length: impl Fn() -> ReceiveError,
+    ) -> Result<bool, ReceiveError> {
+        loop {
+            let record = Record::decode(self.array().await?)?;
+            let length = match record {
+                Record::Data(length) | Record::Hole(length) => u64::from(length),
+                Record::End if left > 0 => return Err(other_length()),
+                Record::End => 0,
+            };
+            left = left.checked_sub(length).ok_or_else(&other_length)?;
+            let written = match record {
+                Record::Data(_) => self.data(length, target).await?,
+                Record::Hole(_) => {
+                    self.watch.take_in(length);
+                    target.put(Piece::Hole(length)).await
+                }
+                Record::End => return Ok(target.put(Piece::End(self.array().await?)).await),
+            };
+            if !written {
+                return Ok(false);
+            }
         }
     }
-    let claimed = timeout(patience, inlet.array()).await;
-    let Some(claimed) = claimed.map_err(|_| ReceiveError::Stalled)? else {
-        return Err(ended(connection).await);
-    };
-    let complete = target.complete().await?;
-    if complete.digest() != claimed {
-        return Err(ReceiveError::Mismatch);
+
+    async fn data(&mut self, mut left: u64, target: &Target) -> Result<bool, ReceiveError> {
+        while left > 0 {
+            let pieces = timeout(self.patience, self.inlet.chunk(left)).await;
+            let Some(pieces) = pieces.map_err(|_| ReceiveError::Stalled)? else {
+                return Err(ended(self.connection).await);
+            };
+            let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+            left -= length;
+            if !self.pace.keeps(self.clock.now(), length) {
+                return Err(ReceiveError::Slow);
+            }
+            self.watch.take_in(length);
+            if !target.put(Piece::Data(pieces)).await {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
-    let digest = complete.digest();
-    complete.keep().await?;
-    Ok(Arrival { place, digest })
+
+    async fn array<const N: usize>(&mut self) -> Result<[u8; N], ReceiveError> {
+        let bytes = timeout(self.patience, self.inlet.array()).await;
+        match bytes.map_err(|_| ReceiveError::Stalled)? {
+            Some(bytes) => Ok(bytes),
+            None => Err(ended(self.connection).await),
+        }
+    }
 }
 
 /// The data ended before the file did.

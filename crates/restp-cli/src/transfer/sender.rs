@@ -1,27 +1,32 @@
 //! The sending end of one transfer.
 
 use super::inlet::Inlet;
+use super::manifest::ManifestError;
 use super::message::{Answer, AnswerError, Offer};
 use super::source::{Chunk, Chunks, Source, SourceError};
-use super::{Capability, Digest, Watch};
+use super::{CHUNK_BYTES, Capability, Digest, Watch};
+use bytes::Bytes;
 use restp::{CloseReason, Connection};
 use thiserror::Error;
 
-/// Why a file was not delivered.
+/// Why a transfer failed.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// The file.
+    /// What was to be sent.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// Too much of it.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// The receiver does not want it.
-    #[error("the receiver refused the file: {0}")]
+    #[error("the receiver refused: {0}")]
     Refused(String),
     /// The receiver could not keep it.
     #[error("the receiver failed: {0}")]
     Failed(String),
     /// The receiver got something else.
     #[error(
-        "the receiver has another SHA-256 than the file; do not use what it got, and send again (if it repeats, memory or disk of one side is at fault)"
+        "the receiver has another SHA-256 than what was sent; do not use what it got, and send again (if it repeats, memory or disk of one side is at fault)"
     )]
     Mismatch,
     /// The receiver speaks another protocol.
@@ -29,7 +34,7 @@ pub enum SendError {
     Protocol(#[from] AnswerError),
     /// It confirmed what it cannot have yet.
     #[error(
-        "the receiver confirmed the file before it was sent; use the same release of restp on both sides"
+        "the receiver confirmed the files before they were sent; use the same release of restp on both sides"
     )]
     TooEarly,
     /// The connection ended.
@@ -39,7 +44,7 @@ pub enum SendError {
 
 /// Sends `source` over a fresh connection, with what the receiver's ticket gives, and waits for the verdict. Returns the digest both sides agree on.
 ///
-/// Data follows the offer at once, without waiting for its acceptance: a refusal then costs some data, and every
+/// Records follow the offer at once, without waiting for its acceptance: a refusal then costs some data, and every
 /// other transfer is one round trip shorter.
 ///
 /// # Errors
@@ -50,15 +55,17 @@ pub async fn send(
     capability: Option<Capability>,
     watch: &Watch,
 ) -> Result<Digest, SendError> {
-    let offer = Offer {
-        name: source.name().into(),
-        bytes: source.bytes(),
+    let manifest = source.manifest().encode()?;
+    let mut offer = Offer {
         capability: capability.unwrap_or_else(Capability::none),
-    };
+        manifest_bytes: manifest.len() as u32,
+    }
+    .encode();
+    offer.extend_from_slice(&manifest);
     let verdict = verdict(connection);
     tokio::pin!(verdict);
     let sent = {
-        let data = data(connection, &offer, source.read(), watch);
+        let data = data(connection, offer, source.read(), watch);
         tokio::pin!(data);
         tokio::select! {
             sent = &mut data => sent,
@@ -80,25 +87,23 @@ pub async fn send(
     }
 }
 
-/// Offer, data, digest.
+/// Offer, then records; the digest to agree on.
 async fn data(
     connection: &Connection,
-    offer: &Offer,
+    offer: Vec<u8>,
     mut chunks: Chunks,
     watch: &Watch,
 ) -> Result<Digest, SendError> {
-    put(connection, offer.encode()).await?;
+    for part in Bytes::from(offer).chunks(CHUNK_BYTES) {
+        put(connection, Bytes::copy_from_slice(part)).await?;
+    }
     loop {
         match chunks.recv().await {
-            Some(Ok(Chunk::Data(bytes))) => {
-                let length = bytes.len() as u64;
-                put(connection, bytes).await?;
-                watch.add(length);
+            Some(Ok(Chunk::Records { wire, content })) => {
+                put(connection, wire).await?;
+                watch.add(content);
             }
-            Some(Ok(Chunk::End(digest))) => {
-                put(connection, digest.to_vec()).await?;
-                return Ok(digest);
-            }
+            Some(Ok(Chunk::End(digest))) => return Ok(digest),
             Some(Err(error)) => return Err(error.into()),
             // The reading thread says how it ends unless the whole program ends.
             None => return Err(SendError::Connection(CloseReason::Aborted)),
@@ -106,8 +111,8 @@ async fn data(
     }
 }
 
-async fn put(connection: &Connection, bytes: impl Into<bytes::Bytes>) -> Result<(), SendError> {
-    match connection.send(bytes.into()).await {
+async fn put(connection: &Connection, bytes: Bytes) -> Result<(), SendError> {
+    match connection.send(bytes).await {
         Ok(()) => Ok(()),
         Err(_) => Err(SendError::Connection(connection.closed().await)),
     }

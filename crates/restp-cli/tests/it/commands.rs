@@ -66,7 +66,11 @@ fn complaints_name_the_value_the_rule_and_the_way_out() {
             "port 0",
             address,
         ),
-        (&["send", file, "b", "127.0.0.1:9"], "\"b\"", "one file per call"),
+        (
+            &["send", file, "b", "127.0.0.1:9"],
+            "b: No such file",
+            "files and folders that you may read",
+        ),
         (&["recv", "--dir", file], file, "name a folder"),
         (&["decode", ""], "the input is empty", "hexadecimal digits"),
         (&["decode", "-"], "standard input is empty", "hexadecimal digits"),

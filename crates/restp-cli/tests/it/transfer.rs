@@ -21,6 +21,7 @@ fn check_result(result: &Value, content: &[u8]) {
         "seconds",
         "goodput_bps",
         "sha256",
+        "files",
         "composition",
         "handshake_ms",
         "early_packets",
@@ -175,7 +176,7 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
         let config = EndpointConfig::new(composition.check().unwrap());
         let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
         let connection = endpoint.connect(address, SERVICE_PORT).await.unwrap();
-        let _ = connection.send(Bytes::from(offer(2, b"a", b""))).await;
+        let _ = connection.send(Bytes::from(offer(3, b"a", b""))).await;
         connection
     };
     // Without connections there is no end that could be announced: the receiver forgets the sender.
@@ -193,15 +194,38 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
     }
 }
 
-/// What a sender says who wrote his own program.
+/// What a sender says who wrote his own program: one file, without its end.
 pub fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
+    let mut bytes = offer_of(version, &entry(name, 0, 1, &(content.len() as u64).to_be_bytes()));
+    bytes.push(1);
+    bytes.extend_from_slice(&(content.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+/// The same with its end.
+fn whole(name: &[u8], content: &[u8], digest: &[u8]) -> Vec<u8> {
+    [&offer(3, name, content), &[3, 0, 0, 0, 0][..], digest].concat()
+}
+
+fn offer_of(version: u8, manifest: &[u8]) -> Vec<u8> {
     let mut bytes = b"RFT\0".to_vec();
     bytes.push(version);
-    bytes.extend_from_slice(&(content.len() as u64).to_be_bytes());
+    bytes.extend_from_slice(&[0; 16]); // no ticket
+    bytes.extend_from_slice(&(manifest.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(manifest);
+    bytes
+}
+
+/// An entry in the folder that is entry `parent`, counted from 1. `kind`: 0 folder, 1 file, 2 link.
+fn entry(name: &[u8], parent: u32, kind: u8, tail: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&parent.to_be_bytes());
+    bytes.extend_from_slice(&[0o1, 0o244]); // 0o644
+    bytes.extend_from_slice(&[0; 12]);
     bytes.extend_from_slice(&(name.len() as u16).to_be_bytes());
     bytes.extend_from_slice(name);
-    bytes.extend_from_slice(&[0; 16]); // no ticket
-    bytes.extend_from_slice(content);
+    bytes.extend_from_slice(tail);
     bytes
 }
 
@@ -252,9 +276,12 @@ async fn names_that_lead_out_of_the_folder_are_refused() {
         "-rf",
         "report\u{202e}fdp.exe",
     ] {
-        let answers = answers(&receiver.address, offer(2, name.as_bytes(), b"")).await;
-        assert_eq!(answers.len(), 1, "{name:?}: {answers:?}");
-        assert_eq!(answers[0].0, 2, "{name:?} is refused");
+        let inner = [entry(b"d", 0, 0, b""), entry(name.as_bytes(), 1, 0, b"")].concat();
+        for hostile in [offer(3, name.as_bytes(), b""), offer_of(3, &inner)] {
+            let answers = answers(&receiver.address, hostile).await;
+            assert_eq!(answers.len(), 1, "{name:?}: {answers:?}");
+            assert_eq!(answers[0].0, 2, "{name:?} is refused");
+        }
     }
     assert_eq!(names(outside.path()).len(), 1, "only the receiver's folder");
     assert!(receiver.names().is_empty() && receiver.running.is_running());
@@ -266,8 +293,7 @@ async fn links_in_the_folder_lead_nowhere() {
     let receiver = Receiver::start(&["--open", "--overwrite"]);
     let victim = outside.path().join("victim");
     std::os::unix::fs::symlink(&victim, receiver.folder.path().join("a")).unwrap();
-    let mut bytes = offer(2, b"a", b"x");
-    bytes.extend_from_slice(&Sha256::digest(b"x"));
+    let bytes = whole(b"a", b"x", &Sha256::digest(b"x"));
     assert_eq!(answers(&receiver.address, bytes).await.last().unwrap().0, 3);
     assert!(!victim.exists());
     assert_eq!(fs::read(receiver.folder.path().join("a")).unwrap(), b"x");
@@ -284,16 +310,191 @@ async fn other_versions_protocols_and_digests_are_answered_with_a_sentence() {
     assert!(kind == 2 && why.contains("version 9"), "{why}");
     let (kind, why) = says(answers(&receiver.address, b"GET / HTTP/1.1\r\n\r\n".to_vec()).await);
     assert!(kind == 2 && why.contains("no file transfer"), "{why}");
-    let mut wrong = offer(2, b"a", b"content");
-    wrong.extend_from_slice(&[0; 32]);
+    let (kind, why) = says(answers(&receiver.address, offer(2, b"a", b"")).await);
+    assert!(kind == 2 && why.contains("version 2"), "an older sender: {why}");
+    let wrong = whole(b"a", b"content", &[0; 32]);
     let (kind, why) = says(answers(&receiver.address, wrong).await);
     assert!(kind == 4 && why.contains("SHA-256"), "{why}");
     assert!(
-        answers(&receiver.address, offer(2, b"a", b""))
+        answers(&receiver.address, offer(3, b"a", b""))
             .await
             .iter()
             .all(|(kind, _)| *kind == 1)
     );
     // What was not confirmed goes when its sender has gone.
     wait_until("nothing is left", || receiver.names().is_empty());
+}
+
+#[tokio::test]
+async fn a_forged_list_is_refused_and_nothing_is_made() {
+    let outside = tempfile::tempdir().unwrap();
+    let inside = tempfile::tempdir_in(outside.path()).unwrap();
+    let receiver = Receiver::start_into(inside, &["--open"]);
+    let size = 0u64.to_be_bytes();
+    let link = |target: &[u8]| {
+        let tail = [&(target.len() as u16).to_be_bytes(), target].concat();
+        [entry(b"d", 0, 0, b""), entry(b"l", 1, 2, &tail)].concat()
+    };
+    let one = entry(b"a", 0, 1, &size);
+    for (manifest, word) in [
+        (vec![], "this one has 0"),
+        (one[..one.len() - 1].to_vec(), "damaged"),
+        (entry(b"a", 0, 7, b""), "unknown kind"),
+        (entry(b"a", 1, 0, b""), "in no folder"),
+        (entry(b"\xff\xfe", 0, 0, b""), "not UTF-8"),
+        (entry(&[b'x'; 65_535], 0, 0, b""), "65535 bytes"),
+        ([one.clone(), entry(b"A", 0, 0, b"")].concat(), "two of this name"),
+        ([one.clone(), entry(b"b", 1, 1, &size)].concat(), "in no folder"),
+        (link(b"../../escaped"), "out of what is sent"),
+        (link(b"/etc/passwd"), "out of what is sent"),
+        (link(b"x/../../../escaped"), "out of what is sent"),
+    ] {
+        let said = answers(&receiver.address, offer_of(3, &manifest)).await;
+        let (kind, why) = said.last().unwrap();
+        let why = String::from_utf8_lossy(why);
+        assert!(*kind == 2 && why.contains(word), "{word}: {said:?} {why}");
+    }
+    // More or less of a file than the list says.
+    let long = [offer(3, b"a", b"content"), vec![1, 0, 0, 0, 1, b'x']].concat();
+    let short = [
+        offer_of(3, &entry(b"a", 0, 1, &9u64.to_be_bytes())),
+        vec![3, 0, 0, 0, 0],
+        vec![0; 32],
+    ]
+    .concat();
+    for wrong in [long, short] {
+        let said = answers(&receiver.address, wrong).await;
+        let (kind, why) = said.last().unwrap();
+        let why = String::from_utf8_lossy(why);
+        assert!(*kind == 4 && why.contains("another length"), "{why}");
+    }
+    assert!(receiver.names().is_empty(), "{:?}", receiver.names());
+    assert_eq!(names(outside.path()).len(), 1, "only the receiver's folder");
+}
+
+/// A folder with everything in it that travels.
+pub fn tree(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let top = folder.join("photos");
+    fs::create_dir_all(top.join("summer/empty")).unwrap();
+    write(&top, "a.jpg", &content(300_000));
+    write(&top.join("summer"), "run.sh", b"#!/bin/sh\n");
+    write(&top.join("summer"), "nothing", b"");
+    symlink("../a.jpg", top.join("summer/best.jpg")).unwrap();
+    let sparse = fs::File::create(top.join("disk.img")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"middle", 32 << 20).unwrap();
+    let mode =
+        |path: &str, mode| fs::set_permissions(top.join(path), PermissionsExt::from_mode(mode)).unwrap();
+    mode("summer/run.sh", 0o750);
+    mode("summer/empty", 0o700);
+    let early =
+        std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1_234_567_890_123_456_789);
+    for path in ["a.jpg", "summer/empty", "summer"] {
+        fs::File::open(top.join(path))
+            .unwrap()
+            .set_modified(early)
+            .unwrap();
+    }
+    top
+}
+
+/// Path, kind and permissions, time, and content or target of everything below `folder`.
+pub fn listing(folder: &std::path::Path) -> Vec<(String, u32, i64, i64, Vec<u8>)> {
+    use std::os::unix::fs::MetadataExt;
+    let mut all = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let found = fs::symlink_metadata(&path).unwrap();
+        let content = if found.is_symlink() {
+            fs::read_link(&path)
+                .unwrap()
+                .into_os_string()
+                .into_encoded_bytes()
+        } else if found.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            Vec::new()
+        } else {
+            Sha256::digest(fs::read(&path).unwrap()).to_vec()
+        };
+        let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+        all.push((name, found.mode(), found.mtime(), found.mtime_nsec(), content));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_folder_and_a_file_arrive_with_modes_times_links_and_holes() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let top = tree(folder.path());
+    let note = write(folder.path(), "note.txt", b"between us");
+    let mut receiver = Receiver::start(&["--once"]);
+    let words = ["send", "--json", top.to_str().unwrap(), note.to_str().unwrap()];
+    let sent = restp(&[&words, &[&receiver.ticket[..]][..]].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.names(), ["note.txt", "photos"]);
+    let arrived = receiver.folder.path().join("photos");
+    assert_eq!(listing(&arrived), listing(&top));
+    assert!(
+        fs::metadata(arrived.join("disk.img")).unwrap().blocks() * 512 < 1 << 20,
+        "holes are kept"
+    );
+    let (sent, received) = (sent.json(), receiver.running.json());
+    assert_eq!((&sent["files"], &received["files"]), (&5.into(), &5.into()));
+    let lines: String = [
+        "photos/a.jpg",
+        "photos/disk.img",
+        "photos/summer/nothing",
+        "photos/summer/run.sh",
+        "note.txt",
+    ]
+    .map(|path| {
+        let digest = Sha256::digest(fs::read(folder.path().join(path)).unwrap());
+        format!("{}  {path}\n", data_encoding::HEXLOWER.encode(&digest))
+    })
+    .concat();
+    let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(lines));
+    assert_eq!(
+        (&sent["sha256"], &received["sha256"]),
+        (&digest.clone().into(), &digest.into())
+    );
+}
+
+/// What cannot be sent is named before anything is sent.
+#[test]
+fn a_folder_with_what_no_receiver_takes_is_not_sent() {
+    use std::os::unix::fs::symlink;
+    type Make = fn(&std::path::Path);
+    let cases: [(Make, &str); 5] = [
+        (
+            |top| symlink("../../etc", top.join("l")).unwrap(),
+            "out of what is sent",
+        ),
+        (
+            |top| nix::unistd::mkfifo(&top.join("p"), nix::sys::stat::Mode::S_IRUSR).unwrap(),
+            "no regular file",
+        ),
+        (|top| _ = write(top, ".hidden", b""), "begins with '.'"),
+        (
+            |top| _ = (write(top, "A", b""), write(top, "a", b"")),
+            "two of this name",
+        ),
+        (
+            |top| {
+                use std::os::unix::ffi::OsStrExt;
+                fs::write(top.join(std::ffi::OsStr::from_bytes(b"\xff")), "").unwrap();
+            },
+            "not UTF-8",
+        ),
+    ];
+    for (make, word) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("top");
+        fs::create_dir(&top).unwrap();
+        make(&top);
+        let refused = restp(&["send", top.to_str().unwrap(), "127.0.0.1:1"]);
+        crate::common::says(&refused, 2, &["top", word]);
+    }
 }

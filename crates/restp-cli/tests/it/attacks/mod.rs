@@ -13,10 +13,9 @@ use tokio::time::timeout;
 #[tokio::test]
 async fn who_does_not_have_the_ticket_sends_nothing() {
     let receiver = Receiver::start(&[]);
-    let mut guess = offer(2, b"a", b"");
-    let place = guess.len() - 16;
+    let mut guess = offer(3, b"a", b"");
     for byte in [0, 1, 0xff] {
-        guess[place..].fill(byte);
+        guess[5..21].fill(byte);
         let said = answers(&receiver.address, guess.clone()).await;
         let (kind, why) = said.first().expect("an answer");
         let why = String::from_utf8_lossy(why);
@@ -77,8 +76,8 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
         .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
         .await
         .unwrap();
-    let mut head = Bytes::from(offer(2, b"drops", &[0; 1 << 20]));
-    let content = head.split_off(36);
+    let mut head = Bytes::from(offer(3, b"drops", &[0; 1 << 20]));
+    let content = head.split_off(25 + 34 + 5);
     connection.send(head).await.unwrap();
     assert!(connection.recv().await.is_some(), "the offer is accepted");
     let dripping = async {

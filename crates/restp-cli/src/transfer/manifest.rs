@@ -1,0 +1,514 @@
+//! What a transfer consists of: files, folders and links, in an order in which a folder comes before what is in it.
+//!
+//! Every rule is checked by [`Manifest::decode`], before anything is created: a receiver that holds a manifest has names that
+//! mean one thing in its own folder, each once, and links that stay inside.
+
+use super::name::{self, NameError};
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// Entries of one transfer.
+pub const MAX_ENTRIES: usize = 200_000;
+/// Bytes of one manifest.
+pub const MAX_BYTES: usize = 16 << 20;
+/// Folders inside of each other.
+const MAX_DEPTH: usize = 100;
+/// Bytes that a link may hold, as of Linux.
+const MAX_TARGET_BYTES: usize = 4095;
+/// Permissions that travel: reading, writing, executing. Nothing gives rights of another user (set-user-id).
+const PERMISSIONS: u16 = 0o777;
+
+/// When something was changed last, since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modified {
+    /// Whole seconds, negative before 1970.
+    pub seconds: i64,
+    /// And nanoseconds, less than a second.
+    pub nanoseconds: u32,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A file of so many bytes.
+    File(u64),
+    /// A symbolic link and where it leads, relative to its folder.
+    Link(String),
+}
+
+/// One file, folder or link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The folder that holds it: the number of an earlier entry; none for what was named by the user.
+    pub parent: Option<usize>,
+    /// Its name in that folder.
+    pub name: String,
+    /// Permissions as of `chmod`.
+    pub mode: u16,
+    /// Time of the last change.
+    pub modified: Modified,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// Entries that obey the rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest(Vec<Entry>);
+
+/// Which rule entries break.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    /// The bytes are none of a manifest.
+    #[error("the list of files is damaged: {0}; use the same release of restp on both sides")]
+    Damaged(&'static str),
+    /// Nothing to transfer.
+    #[error("the list of files is empty")]
+    Empty,
+    /// Too many.
+    #[error(
+        "a transfer has at most {MAX_ENTRIES} files, folders and links; send parts of it one after the other"
+    )]
+    TooMany,
+    /// Too long a list.
+    #[error("the names of a transfer have at most {MAX_BYTES} bytes; send parts of it one after the other")]
+    TooLong,
+    /// Too deep.
+    #[error("{0}: more than {MAX_DEPTH} folders inside of each other; send the inner one by itself")]
+    TooDeep(String),
+    /// A name is not taken.
+    #[error("{path}: {why}")]
+    Name {
+        /// The folder it is in.
+        path: String,
+        /// What is wrong with it.
+        why: NameError,
+    },
+    /// A name that is not taken, of what the user named.
+    #[error(transparent)]
+    TopName(NameError),
+    /// Two entries would be one on systems that do not tell upper from lower case.
+    #[error("{0}: there are two of this name, upper and lower case aside; rename one of them")]
+    Twice(String),
+    /// A link could lead elsewhere.
+    #[error("{path} is a link to {target:?}, out of what is sent; remove the link, or send what it leads to")]
+    Outside {
+        /// The link.
+        path: String,
+        /// Where it leads.
+        target: String,
+    },
+    /// More bytes than can be counted.
+    #[error("the files have more bytes than can be counted")]
+    Size,
+}
+
+const FOLDER: u8 = 0;
+const FILE: u8 = 1;
+const LINK: u8 = 2;
+
+impl Manifest {
+    /// Of entries that obey the rules.
+    ///
+    /// # Errors
+    /// The first rule they break.
+    pub fn new(entries: Vec<Entry>) -> Result<Self, ManifestError> {
+        match entries.len() {
+            0 => return Err(ManifestError::Empty),
+            MAX_ENTRIES.. => return Err(ManifestError::TooMany),
+            _ => {}
+        }
+        let manifest = Manifest(entries);
+        let mut depths = Vec::with_capacity(manifest.0.len());
+        let mut names = BTreeSet::new();
+        let mut bytes = 0u64;
+        for (place, entry) in manifest.0.iter().enumerate() {
+            let depth = manifest.depth_of(place, &depths)?;
+            depths.push(depth);
+            manifest.check_name(place)?;
+            if !names.insert((entry.parent, entry.name.to_lowercase())) {
+                return Err(ManifestError::Twice(manifest.path(place)));
+            }
+            match &entry.kind {
+                Kind::Folder => {}
+                Kind::File(size) => bytes = bytes.checked_add(*size).ok_or(ManifestError::Size)?,
+                Kind::Link(target) => manifest.check_link(place, target, depth)?,
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// All of them, a folder before what is in it.
+    pub fn entries(&self) -> &[Entry] {
+        &self.0
+    }
+
+    /// The files: their numbers, and their sizes.
+    pub fn files(&self) -> impl Iterator<Item = (usize, u64)> {
+        let files = self.0.iter().enumerate();
+        files.filter_map(|(place, entry)| match entry.kind {
+            Kind::File(bytes) => Some((place, bytes)),
+            _ => None,
+        })
+    }
+
+    /// Of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Nothing but one file, without a folder around it?
+    pub fn is_one_file(&self) -> bool {
+        matches!(
+            self.0.as_slice(),
+            [Entry {
+                kind: Kind::File(_),
+                ..
+            }]
+        )
+    }
+
+    /// The same, where the one file has so many bytes.
+    #[must_use]
+    pub fn resized(&self, bytes: u64) -> Self {
+        let mut entries = self.0.clone();
+        for entry in &mut entries {
+            entry.kind = Kind::File(bytes);
+        }
+        Manifest(entries)
+    }
+
+    /// The path of an entry: names from the outermost folder to its own.
+    pub fn path(&self, place: usize) -> String {
+        let mut names: Vec<&str> = self
+            .lineage(place)
+            .map(|place| self.0[place].name.as_str())
+            .collect();
+        names.reverse();
+        names.join("/")
+    }
+
+    /// An entry, the folder that holds it, and so on.
+    pub fn lineage(&self, place: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(place), |place| self.0[*place].parent)
+    }
+
+    /// What people call it: the first that the user named, and how many more.
+    pub fn title(&self) -> String {
+        let mut named = self.0.iter().filter(|entry| entry.parent.is_none());
+        let first = named.next().map_or("nothing", |entry| &entry.name);
+        match named.count() {
+            0 => first.into(),
+            more => format!("{first} and {more} more"),
+        }
+    }
+
+    /// Folders around an entry; it must be in an earlier one.
+    fn depth_of(&self, place: usize, depths: &[usize]) -> Result<usize, ManifestError> {
+        let Some(parent) = self.0[place].parent else {
+            return Ok(0);
+        };
+        if parent >= place || self.0[parent].kind != Kind::Folder {
+            return Err(ManifestError::Damaged("an entry is in no folder"));
+        }
+        match depths[parent] + 1 {
+            MAX_DEPTH.. => Err(ManifestError::TooDeep(self.path(parent))),
+            depth => Ok(depth),
+        }
+    }
+
+    fn check_name(&self, place: usize) -> Result<(), ManifestError> {
+        let entry = &self.0[place];
+        name::check(&entry.name).map_err(|why| match entry.parent {
+            None => ManifestError::TopName(why),
+            Some(parent) => ManifestError::Name {
+                path: self.path(parent),
+                why,
+            },
+        })
+    }
+
+    /// A link stays inside of the folder that the user named. `..` may only come first: after a name it would lead up from wherever
+    /// a link of that name leads.
+    fn check_link(&self, place: usize, target: &str, depth: usize) -> Result<(), ManifestError> {
+        let mut parts = target.split('/').skip_while(|part| *part == "..");
+        let ups = target.split('/').take_while(|part| *part == "..").count();
+        let is_name = |part: &str| part != ".." && !part.is_empty() && !part.chars().any(char::is_control);
+        let is_inside = depth > ups && target.len() <= MAX_TARGET_BYTES && parts.all(is_name);
+        if is_inside && !target.is_empty() {
+            return Ok(());
+        }
+        Err(ManifestError::Outside {
+            path: self.path(place),
+            target: target.chars().take(100).collect(),
+        })
+    }
+
+    /// The bytes of a manifest.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn encode(&self) -> Result<Vec<u8>, ManifestError> {
+        let mut out = Vec::new();
+        for entry in &self.0 {
+            let (kind, tail) = match &entry.kind {
+                Kind::Folder => (FOLDER, Vec::new()),
+                Kind::File(bytes) => (FILE, bytes.to_be_bytes().to_vec()),
+                Kind::Link(target) => (LINK, text(target)),
+            };
+            let parent = entry.parent.map_or(0, |parent| parent as u32 + 1);
+            out.push(kind);
+            out.extend_from_slice(&parent.to_be_bytes());
+            out.extend_from_slice(&entry.mode.to_be_bytes());
+            out.extend_from_slice(&entry.modified.seconds.to_be_bytes());
+            out.extend_from_slice(&entry.modified.nanoseconds.to_be_bytes());
+            out.extend_from_slice(&text(&entry.name));
+            out.extend_from_slice(&tail);
+        }
+        if out.len() > MAX_BYTES {
+            return Err(ManifestError::TooLong);
+        }
+        Ok(out)
+    }
+
+    /// Reads what a peer says, and checks every rule.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let mut rest = Rest(bytes);
+        let mut entries = Vec::new();
+        while !rest.0.is_empty() {
+            if entries.len() == MAX_ENTRIES {
+                return Err(ManifestError::TooMany);
+            }
+            entries.push(rest.entry()?);
+        }
+        Manifest::new(entries)
+    }
+}
+
+/// Length and bytes. Longer ones are cut; nobody takes them anyway.
+fn text(text: &str) -> Vec<u8> {
+    let cut = &text.as_bytes()[..text.len().min(usize::from(u16::MAX))];
+    let mut out = (cut.len() as u16).to_be_bytes().to_vec();
+    out.extend_from_slice(cut);
+    out
+}
+
+/// What is left to read.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn entry(&mut self) -> Result<Entry, ManifestError> {
+        let [kind] = self.take()?;
+        let parent = u32::from_be_bytes(self.take()?);
+        let mode = u16::from_be_bytes(self.take()?) & PERMISSIONS;
+        let modified = Modified {
+            seconds: i64::from_be_bytes(self.take()?),
+            nanoseconds: u32::from_be_bytes(self.take()?),
+        };
+        if modified.nanoseconds >= 1_000_000_000 {
+            return Err(ManifestError::Damaged("a time is none"));
+        }
+        let name = self.text()?;
+        let kind = match kind {
+            FOLDER => Kind::Folder,
+            FILE => Kind::File(u64::from_be_bytes(self.take()?)),
+            LINK => Kind::Link(self.text()?),
+            _ => return Err(ManifestError::Damaged("an entry of an unknown kind")),
+        };
+        Ok(Entry {
+            parent: (parent as usize).checked_sub(1),
+            name,
+            mode,
+            modified,
+            kind,
+        })
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], ManifestError> {
+        let (first, rest) = self.0.split_first_chunk().ok_or(CUT)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn text(&mut self) -> Result<String, ManifestError> {
+        let length = u16::from_be_bytes(self.take()?);
+        let (text, rest) = self.0.split_at_checked(length.into()).ok_or(CUT)?;
+        self.0 = rest;
+        let text = std::str::from_utf8(text).map_err(|_| ManifestError::Damaged("a name is not UTF-8"))?;
+        Ok(text.into())
+    }
+}
+
+const CUT: ManifestError = ManifestError::Damaged("it ends in the middle of an entry");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(parent: Option<usize>, name: &str, kind: Kind) -> Entry {
+        Entry {
+            parent,
+            name: name.into(),
+            mode: 0o640,
+            modified: Modified {
+                seconds: -5,
+                nanoseconds: 7,
+            },
+            kind,
+        }
+    }
+
+    fn link(target: &str) -> Kind {
+        Kind::Link(target.into())
+    }
+
+    fn tree() -> Vec<Entry> {
+        vec![
+            entry(None, "photos", Kind::Folder),
+            entry(Some(0), "summer", Kind::Folder),
+            entry(Some(1), "a.jpg", Kind::File(258)),
+            entry(Some(1), "best", link("../summer/a.jpg")),
+            entry(None, "b", Kind::File(1)),
+        ]
+    }
+
+    #[test]
+    fn a_manifest_reads_back_and_knows_its_paths() {
+        let manifest = Manifest::new(tree()).expect("good");
+        assert_eq!(
+            Manifest::decode(&manifest.encode().expect("short")),
+            Ok(manifest.clone())
+        );
+        assert_eq!(manifest.path(3), "photos/summer/best");
+        assert_eq!(
+            (manifest.bytes(), manifest.title().as_str()),
+            (259, "photos and 1 more")
+        );
+        assert_eq!(manifest.files().collect::<Vec<_>>(), [(2, 258), (4, 1)]);
+        assert!(!manifest.is_one_file());
+    }
+
+    #[test]
+    fn the_bytes_are_as_written_in_the_protocol() {
+        let one = Manifest::new(vec![entry(None, "a", Kind::File(258))]).expect("good");
+        let expected =
+            b"\x01\0\0\0\0\x01\xa0\xff\xff\xff\xff\xff\xff\xff\xfb\0\0\0\x07\0\x01a\0\0\0\0\0\0\x01\x02";
+        assert_eq!(one.encode().expect("short"), expected);
+        assert!(one.is_one_file());
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let bytes = Manifest::new(tree()).expect("good").encode().expect("short");
+        for cut in 0..bytes.len() {
+            // Between two entries nothing is missing but the last ones.
+            match Manifest::decode(&bytes[..cut]) {
+                Ok(fewer) => assert!(fewer.entries().len() < 5),
+                Err(error) => assert!([CUT, ManifestError::Empty].contains(&error), "{error}"),
+            }
+        }
+    }
+
+    fn refused(entries: Vec<Entry>) -> String {
+        let bytes = Manifest(entries).encode().expect("short");
+        Manifest::decode(&bytes).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn rules_for_names_hold_for_every_part_of_a_path() {
+        for (name, word) in [
+            ("..", "holds a path"),
+            ("a/b", "holds a path"),
+            ("/etc", "holds a path"),
+            (".git", "begins with"),
+            ("-rf", "begins with"),
+            ("a\u{202e}b", "direction"),
+            ("NUL", "reserved"),
+            (&"x".repeat(65_535), "65535 bytes"),
+        ] {
+            let top = vec![entry(None, name, Kind::Folder)];
+            let inner = vec![
+                entry(None, "d", Kind::Folder),
+                entry(Some(0), name, Kind::File(0)),
+            ];
+            assert!(refused(top).contains(word), "{word}");
+            let why = refused(inner);
+            assert!(why.starts_with("d: ") && why.contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_case_alone_are_refused() {
+        let both = |a: &str, b: &str| vec![entry(None, a, Kind::File(0)), entry(None, b, Kind::Folder)];
+        assert!(refused(both("Grüße", "GRÜßE")).contains("two of this name"));
+        assert!(refused(both("a", "a")).contains("two of this name"));
+    }
+
+    #[test]
+    fn what_is_in_no_folder_is_refused() {
+        for parent in [0, 1, 2, 7] {
+            let entries = vec![
+                entry(None, "f", Kind::File(0)),
+                entry(Some(parent), "g", Kind::File(0)),
+            ];
+            assert!(refused(entries).contains("in no folder"));
+        }
+        let through = vec![
+            entry(None, "d", Kind::Folder),
+            entry(Some(0), "l", link("x")),
+            entry(Some(1), "f", Kind::File(0)),
+        ];
+        assert!(
+            refused(through).contains("in no folder"),
+            "nothing is put through a link"
+        );
+    }
+
+    #[test]
+    fn links_stay_inside() {
+        let led = |target: &str| {
+            Manifest::new(vec![
+                entry(None, "d", Kind::Folder),
+                entry(Some(0), "e", Kind::Folder),
+                entry(Some(1), "l", link(target)),
+            ])
+        };
+        for inside in ["a", "../a", "a/b", ".", "./a", ".."] {
+            assert!(led(inside).is_ok(), "{inside}");
+        }
+        for outside in [
+            "",
+            "/etc/passwd",
+            "../..",
+            "../../x",
+            "a/../..",
+            "a/..",
+            "a//b",
+            "a\n",
+        ] {
+            assert!(led(outside).is_err(), "{outside}");
+        }
+        assert!(
+            Manifest::new(vec![entry(None, "l", link("a"))]).is_err(),
+            "beside what was named"
+        );
+    }
+
+    #[test]
+    fn depth_size_and_number_are_bounded() {
+        let mut deep: Vec<_> = (0..150usize)
+            .map(|n| entry(n.checked_sub(1), "d", Kind::Folder))
+            .collect();
+        assert!(refused(deep.clone()).contains("more than 100"));
+        deep.truncate(100);
+        assert!(Manifest::new(deep).is_ok());
+        let huge = ["a", "b"].map(|name| entry(None, name, Kind::File(u64::MAX)));
+        assert!(refused(huge.to_vec()).contains("counted"));
+        let many = (0..=MAX_ENTRIES).map(|n| entry(None, &n.to_string(), Kind::Folder));
+        assert_eq!(Manifest::new(many.collect()), Err(ManifestError::TooMany));
+    }
+}

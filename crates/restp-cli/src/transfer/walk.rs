@@ -1,0 +1,263 @@
+//! From what the user named to a manifest: every file, folder and link below it, in the order of names.
+
+use super::manifest::{self, Entry, Kind, Manifest, ManifestError, Modified};
+use super::source::SourceError;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What a transfer is made of, and where it lies.
+#[derive(Debug)]
+pub struct Found {
+    /// The list for the receiver.
+    pub manifest: Manifest,
+    /// Where each entry lies, and what was found there.
+    pub places: Vec<Place>,
+}
+
+/// Where an entry lies.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Did the user name it? Then links are followed.
+    named: bool,
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// Lists everything below `paths`.
+///
+/// # Errors
+/// When something cannot be read, is neither file, folder nor link, or breaks a rule of manifests.
+pub fn walk(paths: &[PathBuf]) -> Result<Found, SourceError> {
+    let mut list = List::default();
+    for path in paths {
+        list.add(path.clone(), None)?;
+    }
+    let manifest = Manifest::new(list.entries)?;
+    // Whether it is too long is known here, before anything is sent.
+    manifest.encode()?;
+    Ok(Found {
+        manifest,
+        places: list.places,
+    })
+}
+
+#[derive(Default)]
+struct List {
+    entries: Vec<Entry>,
+    places: Vec<Place>,
+}
+
+impl List {
+    fn add(&mut self, path: PathBuf, parent: Option<usize>) -> Result<(), SourceError> {
+        if self.entries.len() == manifest::MAX_ENTRIES {
+            return Err(ManifestError::TooMany.into());
+        }
+        let failed = |source| SourceError::open(&path, source);
+        let named = parent.is_none();
+        let what = if named {
+            fs::metadata(&path)
+        } else {
+            fs::symlink_metadata(&path)
+        };
+        let what = what.map_err(failed)?;
+        let kind = if what.is_dir() {
+            Kind::Folder
+        } else if what.is_file() {
+            Kind::File(what.len())
+        } else if what.is_symlink() {
+            let target = fs::read_link(&path).map_err(failed)?;
+            Kind::Link(
+                target
+                    .into_os_string()
+                    .into_string()
+                    .map_err(|_| SourceError::Name(path.clone()))?,
+            )
+        } else {
+            return Err(SourceError::Special(path));
+        };
+        let place = Place::new(path, named, &what);
+        if matches!(kind, Kind::File(_)) {
+            // What cannot be read is said before anything is sent.
+            place.open()?;
+        }
+        let is_folder = kind == Kind::Folder;
+        self.entries.push(Entry {
+            parent,
+            name: name(&place.path)?,
+            mode: (what.mode() & 0o777) as u16,
+            modified: Modified {
+                seconds: what.mtime(),
+                nanoseconds: what.mtime_nsec() as u32,
+            },
+            kind,
+        });
+        let number = self.places.len();
+        let path = place.path.clone();
+        self.places.push(place);
+        if is_folder {
+            for child in children(&path)? {
+                self.add(child, Some(number))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn children(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let failed = |source| SourceError::open(folder, source);
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The last part of `path`; that of `.` and `..` is what they stand for.
+fn name(path: &Path) -> Result<String, SourceError> {
+    let real;
+    let name = match path.file_name() {
+        Some(name) => name,
+        None => {
+            real = fs::canonicalize(path).map_err(|source| SourceError::open(path, source))?;
+            real.file_name().unwrap_or_default()
+        }
+    };
+    let name = name.to_str().ok_or_else(|| SourceError::Name(path.into()))?;
+    Ok(name.to_owned())
+}
+
+impl Place {
+    fn new(path: PathBuf, named: bool, what: &Metadata) -> Self {
+        Place {
+            path,
+            named,
+            device: what.dev(),
+            inode: what.ino(),
+            bytes: what.len(),
+            modified: (what.mtime(), what.mtime_nsec()),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file, which must be the one that was found below what the user named.
+    ///
+    /// # Errors
+    /// When it is another one, or cannot be read.
+    pub fn open(&self) -> Result<File, SourceError> {
+        use rustix::fs::{Mode, OFlags};
+        // To open a pipe that has taken its place would wait for a writer; a link could lead anywhere.
+        let follow = if self.named {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
+        };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow;
+        let file = rustix::fs::open(&self.path, flags, Mode::empty());
+        let file: File = file
+            .map_err(|source| SourceError::open(&self.path, source.into()))?
+            .into();
+        if !self.named {
+            self.check(&file)?;
+        }
+        Ok(file)
+    }
+
+    /// Is `file` still the one that was found, and as it was then?
+    ///
+    /// # Errors
+    /// What happened to it.
+    pub fn check(&self, file: &File) -> Result<(), SourceError> {
+        let found = file
+            .metadata()
+            .map_err(|source| SourceError::open(&self.path, source))?;
+        let how = if (found.dev(), found.ino()) != (self.device, self.inode) {
+            "was replaced".into()
+        } else if found.len() != self.bytes {
+            return Err(self.resized(found.len()));
+        } else if (found.mtime(), found.mtime_nsec()) != self.modified {
+            "was written to".into()
+        } else {
+            return Ok(());
+        };
+        Err(self.changed(how))
+    }
+
+    /// It has another length now.
+    pub fn resized(&self, bytes: u64) -> SourceError {
+        let how = if bytes > self.bytes { "grew" } else { "shrank" };
+        self.changed(format!(
+            "{how} from {} to {}",
+            self.bytes,
+            crate::output::bytes(bytes)
+        ))
+    }
+
+    fn changed(&self, how: String) -> SourceError {
+        SourceError::Changed {
+            path: self.path.clone(),
+            how,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_is_listed_in_the_order_of_names() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let top = dir.path().join("top");
+        fs::create_dir_all(top.join("b")).expect("made");
+        fs::write(top.join("b/x"), "123").expect("written");
+        fs::write(top.join("a"), "").expect("written");
+        symlink("../a", top.join("b/l")).expect("linked");
+        let found = walk(std::slice::from_ref(&top)).expect("lists");
+        let paths: Vec<_> = (0..5).map(|place| found.manifest.path(place)).collect();
+        assert_eq!(paths, ["top", "top/a", "top/b", "top/b/l", "top/b/x"]);
+        assert_eq!(found.manifest.bytes(), 3);
+        let dot = walk(&[top.join("b/..")]).expect("lists");
+        assert_eq!(dot.manifest.title(), "top");
+    }
+
+    #[test]
+    fn what_is_neither_file_folder_nor_link_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let top = dir.path().join("top");
+        fs::create_dir(&top).expect("made");
+        let _socket = std::os::unix::net::UnixListener::bind(top.join("s")).expect("bound");
+        let sentence = walk(&[top]).expect_err("a socket").to_string();
+        assert!(
+            sentence.contains("top/s") && sentence.contains("no regular file"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_opened() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let top = dir.path().join("top");
+        fs::create_dir(&top).expect("made");
+        fs::write(top.join("a"), "1").expect("written");
+        fs::write(dir.path().join("secret"), "2").expect("written");
+        let found = walk(std::slice::from_ref(&top)).expect("lists");
+        fs::rename(top.join("a"), dir.path().join("old")).expect("moved");
+        symlink("../secret", top.join("a")).expect("linked");
+        assert!(found.places[1].open().is_err(), "a link");
+        fs::remove_file(top.join("a")).expect("removed");
+        fs::write(dir.path().join("new"), "1").expect("written");
+        fs::rename(dir.path().join("new"), top.join("a")).expect("moved");
+        let sentence = found.places[1].open().expect_err("another").to_string();
+        assert!(sentence.contains("was replaced"), "{sentence}");
+    }
+}
