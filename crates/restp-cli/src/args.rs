@@ -105,9 +105,12 @@ pub struct Recv {
     /// Write files through to the disk before they are confirmed
     #[arg(long)]
     pub fsync: bool,
-    /// Give a sender up after this long without progress
+    /// Give a sender up after this long without progress: 30, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,
+    /// Keep what has come of a transfer that was cut off for so long, so that the same command goes on with it; 0 keeps nothing
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    pub keep: String,
 }
 
 const SEND: &str = "\
@@ -127,6 +130,9 @@ A ticket holds the receiver's public key. An address alone does not: the key tha
 first is believed and kept in restp/known_peers, under XDG_DATA_HOME or ~/.local/share, and no
 other one is accepted there later.
 
+What the receiver has already is not sent: after a transfer that was cut off, the same command goes
+on where it was, and a folder that is there takes only what differs.
+
 `restp profiles` lists profiles, services and choices.";
 
 #[derive(Debug, Args)]
@@ -144,7 +150,7 @@ pub struct Send {
     pub composition: CompositionArgs,
     #[command(flatten)]
     pub seal: SealArgs,
-    /// Give the receiver up after this long without progress
+    /// Give the receiver up after this long without progress: 30, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,
     #[command(flatten)]

@@ -46,12 +46,32 @@ pub fn needs(arguments: &[String]) -> Result<Needs, Failure> {
     Ok(needs)
 }
 
+/// Reads a span of time as people type it: `5m`, `7d`, `30` for seconds, or with any unit of time.
+///
+/// # Errors
+/// When it is none.
+pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+    let text = text.trim();
+    let number = text
+        .trim_end_matches(|c: char| c.is_ascii_alphabetic())
+        .trim_end();
+    let (written, times) = match text[number.len()..].trim() {
+        "" if !number.is_empty() => (format!("{number} s"), 1),
+        "m" => (format!("{number} min"), 1),
+        "d" => (format!("{number} h"), 24),
+        _ => (text.to_owned(), 1),
+    };
+    let time = units::duration(&written).map_err(|error| Failure::input(format!("{option} {error}")))?;
+    let days = time.as_nanos().checked_mul(times).map(Duration::from_nanos);
+    days.ok_or_else(|| Failure::input(format!("{option} \"{text}\" is too long")))
+}
+
 /// Reads a span of time that is longer than nothing.
 ///
 /// # Errors
 /// When it is none.
 pub fn timeout(text: &str) -> Result<Duration, Failure> {
-    let time = units::duration(text).map_err(|error| Failure::input(format!("--timeout {error}")))?;
+    let time = time("--timeout", text)?;
     if time < Duration::from_millis(1) {
         let rule = "write at least 1 ms, such as \"30 s\"";
         return Err(Failure::input(format!(
@@ -256,9 +276,21 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_has_a_unit_and_a_length() {
-        assert_eq!(timeout("2 s"), Ok(Duration::from_secs(2)));
-        assert!(complaint(timeout("2")).contains("no unit"));
-        assert!(complaint(timeout("0 s")).contains("at least"));
+    fn times_are_as_people_type_them() {
+        for (text, seconds) in [
+            ("2 s", 2),
+            ("30", 30),
+            ("5m", 300),
+            ("1.5 h", 5400),
+            ("7d", 604_800),
+            ("2 min", 120),
+        ] {
+            assert_eq!(timeout(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        assert!(complaint(timeout("0")).contains("at least"));
+        for none in ["", "m", "5 x", "-3", "300000d"] {
+            let sentence = complaint(timeout(none));
+            assert!(sentence.starts_with("--timeout"), "{none}: {sentence}");
+        }
     }
 }

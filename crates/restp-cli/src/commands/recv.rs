@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::transfer::{
     self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
 };
-use restp::clock::Clock;
+use restp::clock::{Clock, unix_seconds};
 use restp::{
     Acceptance, Clients, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
 };
@@ -35,12 +35,14 @@ const MAX_REFUSALS: usize = 64;
 /// `--once` did not arrive.
 pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     let patience = plan::timeout(&arguments.timeout)?;
-    let folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
+    let mut folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();
         Failure::input(format!(
             "--dir {dir}: {error}; name a folder that you may write to"
         ))
     })?;
+    folder.keep = std_duration(plan::time("--keep", &arguments.keep)?);
+    folder.open_to_all = arguments.open || arguments.seal.plain;
     let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
         bear(composition, patience);
     })?;
@@ -219,10 +221,14 @@ struct Hall {
 /// Between two looks for senders on the other side of `--plain`.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
 
+/// Between two looks for what nobody resumes.
+const CLEAN: std::time::Duration = std::time::Duration::from_secs(3600);
+
 impl Hall {
     /// Until the one file has come, or the user ends it.
     async fn serve(&mut self, endpoint: &Endpoint, mut interrupt: Interrupt) -> Result<(), Failure> {
         let mut looks = tokio::time::interval(LOOK);
+        let mut cleanings = tokio::time::interval(CLEAN);
         loop {
             tokio::select! {
                 connection = endpoint.accept() => match connection {
@@ -235,9 +241,21 @@ impl Hall {
                     }
                 }
                 _ = looks.tick(), if self.mismatch.is_some() => self.look(endpoint),
+                _ = cleanings.tick() => self.clean(),
                 () = interrupt.wait() => return self.interrupted(),
             }
         }
+    }
+
+    /// Removes what nobody has resumed in time.
+    fn clean(&self) {
+        let cleaned = self.service.folder.clean(unix_seconds());
+        let sentence = match cleaned {
+            Ok(0) => return,
+            Ok(parts) => format!("removed {parts} unfinished files that nobody went on with (--keep)"),
+            Err(error) => format!("unfinished files cannot be looked for: {error}"),
+        };
+        self.service.progress.note(sentence);
     }
 
     /// Says once in a run that senders come which are not understood.
@@ -280,8 +298,8 @@ impl Hall {
                 })?;
                 Ok(self.once.then_some(Ok(())))
             }
-            // Whoever knocks and offers nothing useful must not end the program.
-            Err(error @ ReceiveError::Rejected(_)) => {
+            // Whoever knocks and offers nothing useful must not end the program, nor a sender who tries again.
+            Err(error @ (ReceiveError::Rejected(_) | ReceiveError::Superseded)) => {
                 self.service.progress.note(format!("{peer}: {error}"));
                 Ok(None)
             }
@@ -304,7 +322,7 @@ impl Hall {
             0 if self.once => Err(Failure::operation("interrupted before a file came")),
             0 => Ok(()),
             running => Err(Failure::operation(format!(
-                "interrupted; {running} unfinished, nothing of that was kept"
+                "interrupted; {running} unfinished, nothing of that appears; the same commands go on with it"
             ))),
         }
     }
@@ -336,8 +354,7 @@ impl Service {
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
         let result = match received {
             Ok(arrival) => {
-                let agreed = (arrival.files, arrival.delivery.digest);
-                let outcome = Outcome::new(connection, &watch, seconds, agreed);
+                let outcome = Outcome::new(connection, &watch, seconds, arrival.tally.clone());
                 // The verdict is on its way; the sender's end of the connection says that it got there.
                 let _ = timeout(std_duration(self.patience), connection.closed()).await;
                 Ok((arrival, outcome))

@@ -76,7 +76,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let result = tokio::select! {
             result = plan.deliver(&endpoint, source) => result,
             failure = trust.doubt(&endpoint) => Err(failure),
-            () = interrupt.wait() => Err(Failure::operation("interrupted; the receiver keeps nothing that is not whole")),
+            () = interrupt.wait() => Err(Failure::operation("interrupted; the same command goes on with it")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
         trust.report();
@@ -188,8 +188,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// As often as the receiver starts again in the middle: it knows nothing of the transfer then, and gets the file from its
-    /// beginning.
+    /// As often as the receiver starts again in the middle: it knows nothing of the connection then, and says what it has of the files.
     async fn deliver(&self, endpoint: &Arc<Endpoint>, mut source: Source) -> Result<Outcome, Failure> {
         loop {
             let forgotten = endpoint.seal_stats().resets;
@@ -197,7 +196,7 @@ impl Plan<'_> {
             if result.is_ok() || endpoint.seal_stats().resets == forgotten {
                 return result;
             }
-            crate::output::note("the receiver has started again; sending from the beginning");
+            crate::output::note("the receiver has started again; going on with what it has");
             source = Source::open(self.paths).map_err(Failure::input)?;
         }
     }
@@ -274,15 +273,14 @@ impl Plan<'_> {
         let capability = self.capability(remote);
         let (watch, progress) = (Watch::default(), Progress::new());
         let manifest = source.manifest();
-        let files = manifest.files().count() as u64;
         let line = progress.line(&manifest.title(), manifest.bytes());
         let sent = tokio::select! {
             sent = transfer::send(connection, source, capability, &watch) => sent,
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
-        let digest = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
-        let outcome = Outcome::new(connection, &watch, seconds, (files, digest));
+        let tally = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
+        let outcome = Outcome::new(connection, &watch, seconds, tally);
         // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
         let farewell = async {
             while connection.recv().await.is_some() {}

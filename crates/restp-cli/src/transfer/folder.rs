@@ -1,7 +1,9 @@
 //! The receiver's folder and the folders in it, by handles: each is opened from the one that holds it, by a name that holds no path, and
 //! links are never followed. So whoever changes the folder meanwhile leads nothing out of it.
 
+use super::claims::Claims;
 use super::manifest::{Entry, Manifest, Modified};
+use super::part;
 use rustix::fs::{self, Stat};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
@@ -10,6 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where received files go, and what may happen there.
 #[derive(Clone, Debug)]
@@ -20,6 +23,11 @@ pub struct Folder {
     pub overwrite: bool,
     /// Is everything written through to the disk?
     pub sync: bool,
+    /// Is everybody let in?
+    pub open_to_all: bool,
+    /// How long parts are kept for who resumes.
+    pub keep: Duration,
+    claims: Claims,
 }
 
 impl Folder {
@@ -41,6 +49,9 @@ impl Folder {
             handle,
             overwrite,
             sync,
+            open_to_all: false,
+            keep: Duration::ZERO,
+            claims: Claims::default(),
         })
     }
 
@@ -49,13 +60,27 @@ impl Folder {
         &self.path
     }
 
+    /// Removes what nobody has gone on with for longer than it is kept, as of `now` in Unix time; how many files.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn clean(&self, now: u64) -> io::Result<usize> {
+        part::clean(&self.handle, self.keep, now)
+    }
+
+    /// The transfers into it.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
     /// Its handle.
     pub fn handle(&self) -> Arc<OwnedFd> {
         self.handle.clone()
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY
+/// How folders are opened.
+pub const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
@@ -116,6 +141,15 @@ pub fn find(folder: impl AsFd, name: &str) -> io::Result<Option<Stat>> {
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens a file for reading; of what is none nothing can be read.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn read(folder: impl AsFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(fs::openat(folder, name, flags, Mode::empty())?.into())
 }
 
 /// Of what kind something is.
@@ -182,63 +216,6 @@ fn times(modified: Modified) -> Timestamps {
             tv_sec: modified.seconds,
             tv_nsec: modified.nanoseconds.into(),
         },
-    }
-}
-
-/// A file on its way, under a hidden name beside its place. Dropped before it gets its own name, it is removed.
-#[derive(Debug)]
-pub struct Part {
-    folder: Arc<OwnedFd>,
-    name: String,
-    file: File,
-    placed: bool,
-}
-
-impl Part {
-    /// A new one with this name, readable for its owner alone until it is whole.
-    ///
-    /// # Errors
-    /// When it cannot be made, or the name is taken.
-    pub fn create(folder: Arc<OwnedFd>, name: String) -> io::Result<Self> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR)?.into();
-        Ok(Part {
-            folder,
-            name,
-            file,
-            placed: false,
-        })
-    }
-
-    /// Its bytes.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Gives it the name of `entry` in `to`, in one step, with its permissions and time.
-    ///
-    /// # Errors
-    /// `AlreadyExists` when that is taken, or the system refuses.
-    pub fn place(mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
-        dress(&self.file, entry)?;
-        if sync {
-            self.file.sync_all()?;
-        }
-        rename((&self.folder, &self.name), (to, &entry.name), overwrite)?;
-        self.placed = true;
-        if sync {
-            fs::fsync(to)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.placed {
-            // It may be gone already.
-            let _ = fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
-        }
     }
 }
 

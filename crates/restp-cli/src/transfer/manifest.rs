@@ -1,6 +1,6 @@
 //! What a transfer consists of: files, folders and links, in an order in which a folder comes before what is in it.
 //!
-//! Every rule is checked by [`Manifest::decode`], before anything is created: a receiver that holds a manifest has names that
+//! Every rule is checked by [`Manifest::new`], before anything is created: a receiver that holds a manifest has names that
 //! mean one thing in its own folder, each once, and links that stay inside.
 
 use super::name::{self, NameError};
@@ -15,8 +15,6 @@ pub const MAX_BYTES: usize = 16 << 20;
 const MAX_DEPTH: usize = 100;
 /// Bytes that a link may hold, as of Linux.
 const MAX_TARGET_BYTES: usize = 4095;
-/// Permissions that travel: reading, writing, executing. Nothing gives rights of another user (set-user-id).
-const PERMISSIONS: u16 = 0o777;
 
 /// When something was changed last, since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,10 +102,6 @@ pub enum ManifestError {
     Size,
 }
 
-const FOLDER: u8 = 0;
-const FILE: u8 = 1;
-const LINK: u8 = 2;
-
 impl Manifest {
     /// Of entries that obey the rules.
     ///
@@ -194,13 +188,18 @@ impl Manifest {
         std::iter::successors(Some(place), |place| self.0[*place].parent)
     }
 
+    /// The names of what the user named.
+    pub fn named(&self) -> Vec<&str> {
+        let named = self.0.iter().filter(|entry| entry.parent.is_none());
+        named.map(|entry| entry.name.as_str()).collect()
+    }
+
     /// What people call it: the first that the user named, and how many more.
     pub fn title(&self) -> String {
-        let mut named = self.0.iter().filter(|entry| entry.parent.is_none());
-        let first = named.next().map_or("nothing", |entry| &entry.name);
-        match named.count() {
-            0 => first.into(),
-            more => format!("{first} and {more} more"),
+        match self.named().as_slice() {
+            [] => "nothing".into(),
+            [only] => (*only).into(),
+            [first, more @ ..] => format!("{first} and {} more", more.len()),
         }
     }
 
@@ -244,112 +243,14 @@ impl Manifest {
             target: target.chars().take(100).collect(),
         })
     }
-
-    /// The bytes of a manifest.
-    ///
-    /// # Errors
-    /// When they are too many.
-    pub fn encode(&self) -> Result<Vec<u8>, ManifestError> {
-        let mut out = Vec::new();
-        for entry in &self.0 {
-            let (kind, tail) = match &entry.kind {
-                Kind::Folder => (FOLDER, Vec::new()),
-                Kind::File(bytes) => (FILE, bytes.to_be_bytes().to_vec()),
-                Kind::Link(target) => (LINK, text(target)),
-            };
-            let parent = entry.parent.map_or(0, |parent| parent as u32 + 1);
-            out.push(kind);
-            out.extend_from_slice(&parent.to_be_bytes());
-            out.extend_from_slice(&entry.mode.to_be_bytes());
-            out.extend_from_slice(&entry.modified.seconds.to_be_bytes());
-            out.extend_from_slice(&entry.modified.nanoseconds.to_be_bytes());
-            out.extend_from_slice(&text(&entry.name));
-            out.extend_from_slice(&tail);
-        }
-        if out.len() > MAX_BYTES {
-            return Err(ManifestError::TooLong);
-        }
-        Ok(out)
-    }
-
-    /// Reads what a peer says, and checks every rule.
-    ///
-    /// # Errors
-    /// The first rule it breaks.
-    pub fn decode(bytes: &[u8]) -> Result<Self, ManifestError> {
-        let mut rest = Rest(bytes);
-        let mut entries = Vec::new();
-        while !rest.0.is_empty() {
-            if entries.len() == MAX_ENTRIES {
-                return Err(ManifestError::TooMany);
-            }
-            entries.push(rest.entry()?);
-        }
-        Manifest::new(entries)
-    }
 }
-
-/// Length and bytes. Longer ones are cut; nobody takes them anyway.
-fn text(text: &str) -> Vec<u8> {
-    let cut = &text.as_bytes()[..text.len().min(usize::from(u16::MAX))];
-    let mut out = (cut.len() as u16).to_be_bytes().to_vec();
-    out.extend_from_slice(cut);
-    out
-}
-
-/// What is left to read.
-struct Rest<'a>(&'a [u8]);
-
-impl Rest<'_> {
-    fn entry(&mut self) -> Result<Entry, ManifestError> {
-        let [kind] = self.take()?;
-        let parent = u32::from_be_bytes(self.take()?);
-        let mode = u16::from_be_bytes(self.take()?) & PERMISSIONS;
-        let modified = Modified {
-            seconds: i64::from_be_bytes(self.take()?),
-            nanoseconds: u32::from_be_bytes(self.take()?),
-        };
-        if modified.nanoseconds >= 1_000_000_000 {
-            return Err(ManifestError::Damaged("a time is none"));
-        }
-        let name = self.text()?;
-        let kind = match kind {
-            FOLDER => Kind::Folder,
-            FILE => Kind::File(u64::from_be_bytes(self.take()?)),
-            LINK => Kind::Link(self.text()?),
-            _ => return Err(ManifestError::Damaged("an entry of an unknown kind")),
-        };
-        Ok(Entry {
-            parent: (parent as usize).checked_sub(1),
-            name,
-            mode,
-            modified,
-            kind,
-        })
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], ManifestError> {
-        let (first, rest) = self.0.split_first_chunk().ok_or(CUT)?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    fn text(&mut self) -> Result<String, ManifestError> {
-        let length = u16::from_be_bytes(self.take()?);
-        let (text, rest) = self.0.split_at_checked(length.into()).ok_or(CUT)?;
-        self.0 = rest;
-        let text = std::str::from_utf8(text).map_err(|_| ManifestError::Damaged("a name is not UTF-8"))?;
-        Ok(text.into())
-    }
-}
-
-const CUT: ManifestError = ManifestError::Damaged("it ends in the middle of an entry");
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn entry(parent: Option<usize>, name: &str, kind: Kind) -> Entry {
+    /// Of 1970, readable for its owner's group.
+    pub fn entry(parent: Option<usize>, name: &str, kind: Kind) -> Entry {
         Entry {
             parent,
             name: name.into(),
@@ -366,7 +267,7 @@ mod tests {
         Kind::Link(target.into())
     }
 
-    fn tree() -> Vec<Entry> {
+    pub fn tree() -> Vec<Entry> {
         vec![
             entry(None, "photos", Kind::Folder),
             entry(Some(0), "summer", Kind::Folder),
@@ -390,27 +291,6 @@ mod tests {
         );
         assert_eq!(manifest.files().collect::<Vec<_>>(), [(2, 258), (4, 1)]);
         assert!(!manifest.is_one_file());
-    }
-
-    #[test]
-    fn the_bytes_are_as_written_in_the_protocol() {
-        let one = Manifest::new(vec![entry(None, "a", Kind::File(258))]).expect("good");
-        let expected =
-            b"\x01\0\0\0\0\x01\xa0\xff\xff\xff\xff\xff\xff\xff\xfb\0\0\0\x07\0\x01a\0\0\0\0\0\0\x01\x02";
-        assert_eq!(one.encode().expect("short"), expected);
-        assert!(one.is_one_file());
-    }
-
-    #[test]
-    fn every_cut_is_noticed() {
-        let bytes = Manifest::new(tree()).expect("good").encode().expect("short");
-        for cut in 0..bytes.len() {
-            // Between two entries nothing is missing but the last ones.
-            match Manifest::decode(&bytes[..cut]) {
-                Ok(fewer) => assert!(fewer.entries().len() < 5),
-                Err(error) => assert!([CUT, ManifestError::Empty].contains(&error), "{error}"),
-            }
-        }
     }
 
     fn refused(entries: Vec<Entry>) -> String {

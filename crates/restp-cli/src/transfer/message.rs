@@ -93,6 +93,8 @@ pub enum Record {
     Data(u32),
     /// So many bytes are zero, and take no room on the disk.
     Hole(u32),
+    /// So many bytes are as the receiver said that it has them.
+    Same(u32),
     /// The file is over; its digest follows.
     End,
 }
@@ -105,6 +107,7 @@ pub struct RecordError(u8);
 const DATA: u8 = 1;
 const HOLE: u8 = 2;
 const END: u8 = 3;
+const SAME: u8 = 4;
 
 impl Record {
     /// Bytes of a record, without what follows it.
@@ -115,6 +118,7 @@ impl Record {
         let (kind, length) = match self {
             Record::Data(length) => (DATA, length),
             Record::Hole(length) => (HOLE, length),
+            Record::Same(length) => (SAME, length),
             Record::End => (END, 0),
         };
         let [n3, n2, n1, n0] = length.to_be_bytes();
@@ -131,6 +135,7 @@ impl Record {
             DATA => Ok(Record::Data(length)),
             HOLE => Ok(Record::Hole(length)),
             END => Ok(Record::End),
+            SAME => Ok(Record::Same(length)),
             other => Err(RecordError(other)),
         }
     }
@@ -143,10 +148,16 @@ pub enum Answer {
     Accepted,
     /// The offer is not taken: why, and the way out.
     Refused(String),
-    /// The file is complete and in its place; its digest as the receiver computed it.
-    Verified(Digest),
+    /// Everything is complete and in its place; its digest as the receiver computed it, and files that were there already.
+    Verified(Digest, u64),
     /// The transfer failed at the receiver.
     Failed(String),
+    /// Of so many further files it has nothing.
+    Nothing(u32),
+    /// Of the next file it has so many bytes; the digests of their chunks follow.
+    Has(u64),
+    /// Digests of the next chunks.
+    Digests(Vec<Digest>),
 }
 
 /// What is wrong with an answer.
@@ -164,6 +175,9 @@ const ACCEPTED: u8 = 1;
 const REFUSED: u8 = 2;
 const VERIFIED: u8 = 3;
 const FAILED: u8 = 4;
+const NOTHING: u8 = 5;
+const HAS: u8 = 6;
+const DIGESTS: u8 = 7;
 
 impl Answer {
     /// Bytes before the body.
@@ -171,15 +185,18 @@ impl Answer {
 
     /// The bytes of the answer; a long sentence is cut.
     pub fn encode(&self) -> Vec<u8> {
-        let (kind, body): (u8, &[u8]) = match self {
-            Answer::Accepted => (ACCEPTED, &[]),
+        let (kind, body) = match self {
+            Answer::Accepted => (ACCEPTED, Vec::new()),
             Answer::Refused(why) => (REFUSED, cut(why)),
-            Answer::Verified(digest) => (VERIFIED, digest),
+            Answer::Verified(digest, skipped) => (VERIFIED, [&digest[..], &skipped.to_be_bytes()].concat()),
             Answer::Failed(why) => (FAILED, cut(why)),
+            Answer::Nothing(files) => (NOTHING, files.to_be_bytes().to_vec()),
+            Answer::Has(bytes) => (HAS, bytes.to_be_bytes().to_vec()),
+            Answer::Digests(digests) => (DIGESTS, digests.concat()),
         };
         let mut out = vec![kind];
         out.extend_from_slice(&(body.len() as u16).to_be_bytes());
-        out.extend_from_slice(body);
+        out.extend_from_slice(&body);
         out
     }
 
@@ -189,7 +206,7 @@ impl Answer {
     /// When the length is too large for any answer.
     pub fn head([kind, n1, n0]: [u8; Self::HEAD_BYTES]) -> Result<(u8, usize), AnswerError> {
         let length = u16::from_be_bytes([n1, n0]);
-        if !(ACCEPTED..=FAILED).contains(&kind) {
+        if !(ACCEPTED..=DIGESTS).contains(&kind) {
             return Err(AnswerError::Kind(kind));
         }
         if usize::from(length) > MAX_BODY_BYTES {
@@ -203,22 +220,35 @@ impl Answer {
     /// # Errors
     /// When the kind is none, or its body is not as long as it must be.
     pub fn body(kind: u8, body: &[u8]) -> Result<Answer, AnswerError> {
-        match kind {
-            ACCEPTED if body.is_empty() => Ok(Answer::Accepted),
-            REFUSED => Ok(Answer::Refused(printable(body))),
-            VERIFIED => match body.try_into() {
-                Ok(digest) => Ok(Answer::Verified(digest)),
-                Err(_) => Err(AnswerError::Length(body.len() as u16)),
+        let other_length = AnswerError::Length(body.len() as u16);
+        let answer = match kind {
+            ACCEPTED => body.is_empty().then_some(Answer::Accepted),
+            REFUSED => Some(Answer::Refused(printable(body))),
+            VERIFIED => body.split_first_chunk().and_then(|(digest, skipped)| {
+                Some(Answer::Verified(
+                    *digest,
+                    u64::from_be_bytes(skipped.try_into().ok()?),
+                ))
+            }),
+            FAILED => Some(Answer::Failed(printable(body))),
+            NOTHING => number(body).map(|files| Answer::Nothing(u32::from_be_bytes(files))),
+            HAS => number(body).map(|bytes| Answer::Has(u64::from_be_bytes(bytes))),
+            DIGESTS => match body.as_chunks() {
+                (digests, []) => Some(Answer::Digests(digests.to_vec())),
+                _ => None,
             },
-            FAILED => Ok(Answer::Failed(printable(body))),
-            ACCEPTED => Err(AnswerError::Length(body.len() as u16)),
-            other => Err(AnswerError::Kind(other)),
-        }
+            other => return Err(AnswerError::Kind(other)),
+        };
+        answer.ok_or(other_length)
     }
 }
 
-fn cut(sentence: &str) -> &[u8] {
-    &sentence.as_bytes()[..sentence.floor_char_boundary(MAX_BODY_BYTES)]
+fn number<const N: usize>(body: &[u8]) -> Option<[u8; N]> {
+    body.try_into().ok()
+}
+
+fn cut(sentence: &str) -> Vec<u8> {
+    sentence.as_bytes()[..sentence.floor_char_boundary(MAX_BODY_BYTES)].to_vec()
 }
 
 /// Text of a peer without anything that could steer a terminal.
@@ -273,7 +303,12 @@ mod tests {
 
     #[test]
     fn records_survive_the_way() {
-        for record in [Record::Data(258), Record::Hole(u32::MAX), Record::End] {
+        for record in [
+            Record::Data(258),
+            Record::Hole(u32::MAX),
+            Record::Same(1),
+            Record::End,
+        ] {
             assert_eq!(Record::decode(record.encode()), Ok(record));
         }
         assert_eq!(Record::decode([0; 5]), Err(RecordError(0)));
@@ -285,8 +320,11 @@ mod tests {
         for answer in [
             Answer::Accepted,
             Answer::Refused("no".into()),
-            Answer::Verified([7; 32]),
+            Answer::Verified([7; 32], 258),
             Answer::Failed(String::new()),
+            Answer::Nothing(258),
+            Answer::Has(1 << 40),
+            Answer::Digests(vec![[7; 32]; 32]),
         ] {
             let bytes = answer.encode();
             let (head, body) = bytes.split_first_chunk().expect("long enough");
@@ -303,6 +341,8 @@ mod tests {
         assert_eq!(Answer::head([1, 255, 255]), Err(AnswerError::Length(65535)));
         assert_eq!(Answer::body(3, &[1]), Err(AnswerError::Length(1)));
         assert_eq!(Answer::body(1, &[1]), Err(AnswerError::Length(1)));
+        assert_eq!(Answer::body(5, &[0; 8]), Err(AnswerError::Length(8)));
+        assert_eq!(Answer::body(7, &[0; 33]), Err(AnswerError::Length(33)));
         assert_eq!(
             Answer::body(2, b"\x1b[2Jgone"),
             Ok(Answer::Refused("\u{fffd}[2Jgone".into()))

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! sender                                        receiver
-//! source ─► Offer, manifest, records ──────────► inlet ─► target (hidden files)
+//! source ─► Offer, manifest, records ──────────► inlet ─► target ─► writer (hidden files)
 //!           verdict ◄──── Accepted ◄──────────── names are free
+//! source ◄─ told ◄─────── Has, digests ◄──────── inventory of what is there
 //!           verdict ◄──── Verified ◄──────────── digests agree, files have their names
 //! ```
 //!
@@ -13,14 +14,17 @@
 //! | `capability` | what a ticket gives |
 //! | `pace` | senders that are too slow |
 //! | `message` | the bytes: [`Offer`], [`Record`], [`Answer`] |
-//! | `manifest` | the list of what is sent, and its rules |
+//! | `manifest`, `codec` | the list of what is sent, its rules and its bytes |
 //! | `agreement` | the digest that both ends must agree on |
 //! | `fitness` | which compositions carry a file |
 //! | `name` | which file names a receiver takes |
 //! | `ticket` | addresses as one word |
 //! | `walk` | from what the user named to a manifest |
-//! | `folder` | the receiver's folder, and files on their way in it |
-//! | `source`, `target` | what is read and written, on threads of their own that also hash |
+//! | `folder`, `part` | the receiver's folder, and files on their way in it |
+//! | `inventory`, `told` | what the receiver has already: looked up there, and known here |
+//! | `claims` | who takes the place of a transfer that he began before |
+//! | `source`, `reading`, `writer`, `copy` | what is read and written, on threads of their own that also hash |
+//! | `target` | what is received, as seen from the network |
 //! | `inlet` | exact numbers of bytes from a connection |
 //! | `sender`, `receiver` | the two ends |
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
@@ -28,28 +32,36 @@
 
 mod agreement;
 mod capability;
+mod claims;
+mod codec;
+mod copy;
 mod fitness;
 mod folder;
 mod inlet;
+mod inventory;
 mod manifest;
 mod message;
 mod name;
 mod outcome;
 mod pace;
+mod part;
+mod reading;
 mod receiver;
 mod sender;
 mod source;
 mod target;
 mod ticket;
+mod told;
 mod walk;
 mod watch;
+mod writer;
 
 pub use capability::Capability;
 pub use fitness::check as check_fitness;
 pub use folder::Folder;
 pub use manifest::Manifest;
 pub use message::{Answer, Offer, Record};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Tally};
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};
 pub use source::Source;
@@ -59,8 +71,13 @@ pub use watch::{Look, News, Watch};
 /// ResTP port at which `restp recv` serves.
 pub const SERVICE_PORT: u16 = 7070;
 
-/// Bytes that travel together between the network and the threads of the files.
+/// Bytes that travel together between the network and the threads of the files, and that have one digest where an end tells the other
+/// what it has.
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// Bytes that are sent before the receiver has said what it has: no more than leave in the first round trip anyway, and less than one
+/// chunk.
+const LEAD_BYTES: u64 = 64 << 10;
 
 /// Chunks on their way between two threads: enough that neither waits for the other's hiccups, and bounded.
 const CHUNKS_AHEAD: usize = 8;

@@ -15,12 +15,16 @@ pub struct Outcome {
     pub bytes: u64,
     /// From the opening of the connection to the verdict.
     pub seconds: f64,
-    /// Bits of the files per second.
+    /// Bits of the files that were sent per second.
     pub goodput_bps: f64,
     /// Digest both ends agree on.
     pub sha256: String,
     /// Files that are in their places.
     pub files: u64,
+    /// Of these, so many were there already.
+    pub skipped_files: u64,
+    /// Bytes of the files that were there already and have not been sent.
+    pub resumed_bytes: u64,
     /// Service and choice, as negotiated.
     pub composition: BTreeMap<&'static str, String>,
     /// Until both sides knew of the connection.
@@ -31,6 +35,17 @@ pub struct Outcome {
     pub longest_stall_ms: Option<f64>,
     /// Every path used.
     pub paths: Vec<PathOutcome>,
+}
+
+/// What both ends count alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// They agree on it.
+    pub digest: Digest,
+    /// Files of the transfer.
+    pub files: u64,
+    /// Of these, so many were there already.
+    pub skipped_files: u64,
 }
 
 /// What one path carried.
@@ -54,13 +69,13 @@ pub struct PathOutcome {
 }
 
 impl Outcome {
-    /// Of a connection whose transfer of `watch.bytes()` in so many `files` took `seconds`. The connection must still be known
-    /// to the engine: ask before it is released.
-    pub fn new(connection: &Connection, watch: &Watch, seconds: f64, (files, digest): (u64, Digest)) -> Self {
+    /// Of a connection whose transfer of `watch.bytes()` took `seconds`. The connection must still be known to the engine: ask
+    /// before it is released.
+    pub fn new(connection: &Connection, watch: &Watch, seconds: f64, tally: Tally) -> Self {
         let stats = connection.stats();
         let composition = connection.composition().map(|composition| composition.services());
         let composition = composition.unwrap_or_default();
-        let bytes = watch.bytes();
+        let (bytes, resumed_bytes) = (watch.bytes(), watch.resumed_bytes());
         // Of a single path nobody but the watch says when it was silent.
         let single = stats.paths.len() == 1;
         let down = |path: &PathStats| {
@@ -74,12 +89,14 @@ impl Outcome {
             bytes,
             seconds,
             goodput_bps: if seconds > 0.0 {
-                bytes as f64 * 8.0 / seconds
+                (bytes - resumed_bytes) as f64 * 8.0 / seconds
             } else {
                 0.0
             },
-            sha256: hex(&digest),
-            files,
+            sha256: hex(&tally.digest),
+            files: tally.files,
+            skipped_files: tally.skipped_files,
+            resumed_bytes,
             composition: composition
                 .into_iter()
                 .map(|(service, choice, _)| (service, choice))
@@ -133,6 +150,14 @@ impl fmt::Display for Outcome {
             },
             goodput_bps / 1e6
         )?;
+        match (self.resumed_bytes, self.skipped_files) {
+            (0, 0) => {}
+            (bytes, 0) => write!(f, "\n  {} were there already", crate::output::bytes(bytes))?,
+            (bytes, files) => {
+                let bytes = crate::output::bytes(bytes);
+                write!(f, "\n  {bytes} were there already, {files} files as a whole")?;
+            }
+        }
         if let Some(stall) = self.longest_stall_ms {
             write!(f, "\n  longest stall {stall:.0} ms")?;
         }

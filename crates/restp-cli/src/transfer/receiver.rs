@@ -5,12 +5,13 @@ use super::inlet::Inlet;
 use super::message::{Answer, Offer, OfferError, Record, RecordError};
 use super::pace::Pace;
 use super::target::{Delivery, Piece, Target, TargetError};
-use super::{CHUNK_BYTES, Capability, Folder, Manifest, Watch};
+use super::{CHUNK_BYTES, Capability, Folder, Manifest, Tally, Watch};
 use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
 use std::path::PathBuf;
 use thiserror::Error;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// A refused or failed peer is given this long to read why.
@@ -21,10 +22,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 pub struct Arrival {
     /// Where it is: what the sender named first.
     pub place: PathBuf,
-    /// Files of it.
-    pub files: u64,
     /// What both ends agreed on.
-    pub delivery: Delivery,
+    pub tally: Tally,
 }
 
 /// Why an offer was not taken. Nothing was begun.
@@ -53,7 +52,8 @@ pub enum Rejection {
     Busy(&'static str),
 }
 
-/// Why a transfer did not come to its end. Nothing of it is left but files that are whole.
+/// Why a transfer did not come to its end. Nothing of it is left but files that are whole, and what is kept, hidden, for who goes on with
+/// it.
 #[derive(Debug, Error)]
 pub enum ReceiveError {
     /// It was not begun.
@@ -71,10 +71,10 @@ pub enum ReceiveError {
     )]
     Length(String),
     /// The connection ended.
-    #[error("the transfer was cut off: {0}; what had arrived was removed")]
+    #[error("the transfer was cut off: {0}; the same command goes on with it")]
     CutOff(CloseReason),
     /// The sender is there and sends nothing.
-    #[error("the sender has sent nothing for a while; what had arrived was removed")]
+    #[error("the sender has sent nothing for a while; the same command goes on with it")]
     Stalled,
     /// The sender is there and sends next to nothing.
     #[error(
@@ -83,8 +83,11 @@ pub enum ReceiveError {
     )]
     Slow,
     /// The sender stopped before the end.
-    #[error("the sender ended the transfer early; what had arrived was removed")]
+    #[error("the sender ended the transfer early; the same command goes on with it")]
     Short,
+    /// It began the same again.
+    #[error("the sender has begun the same transfer again, which takes the place of this one")]
+    Superseded,
 }
 
 /// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
@@ -106,8 +109,9 @@ pub async fn receive(
     }
     let mut inlet = Inlet::new(connection);
     let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
-    let target = match accept(&mut inlet, folder, capability, patience).await {
-        Ok(target) => target,
+    let peer = peer(connection);
+    let (target, answers) = match accept(&mut inlet, (folder, capability), peer, patience).await {
+        Ok(accepted) => accepted,
         Err(rejection) => {
             refuse(connection, &rejection).await;
             return Err(rejection.into());
@@ -124,18 +128,38 @@ pub async fn receive(
         pace: Pace::over(patience),
         watch,
     };
-    match body.receive(&manifest, target).await {
+    let superseded = target.superseded();
+    let received = tokio::select! {
+        received = body.receive(&manifest, target) => received,
+        () = superseded => Err(ReceiveError::Superseded),
+        never = tell(connection, answers) => match never {},
+    };
+    match received {
         Ok(delivery) => {
-            say(connection, &Answer::Verified(delivery.digest)).await;
+            say(
+                connection,
+                &Answer::Verified(delivery.digest, delivery.skipped_files),
+            )
+            .await;
             connection.finish();
             Ok(Arrival {
                 place: folder.path().join(&manifest.entries()[0].name),
-                files: manifest.files().count() as u64,
-                delivery,
+                tally: Tally {
+                    digest: delivery.digest,
+                    files: manifest.files().count() as u64,
+                    skipped_files: delivery.skipped_files,
+                },
             })
+        }
+        // Nothing was begun in its place, as if it had been seen at once.
+        Err(ReceiveError::Target(error @ TargetError::Exists(_))) => {
+            let rejection = Rejection::from(error);
+            refuse(connection, &rejection).await;
+            Err(rejection.into())
         }
         Err(
             error @ (ReceiveError::CutOff(_)
+            | ReceiveError::Superseded
             | ReceiveError::Short
             | ReceiveError::Stalled
             | ReceiveError::Slow),
@@ -165,12 +189,29 @@ fn suitable(connection: &Connection) -> Result<(), Rejection> {
     Ok(fitness::check(&composition)?)
 }
 
+/// Says what there is already.
+async fn tell(connection: &Connection, mut answers: mpsc::Receiver<Answer>) -> std::convert::Infallible {
+    while let Some(answer) = answers.recv().await {
+        say(connection, &answer).await;
+    }
+    std::future::pending().await
+}
+
+/// What tells senders apart who send the same: the key, or the address of who has none.
+fn peer(connection: &Connection) -> Vec<u8> {
+    let address = || connection.path().map(|path| path.remote.ip().to_string());
+    match connection.peer_key() {
+        Some(key) => key.0.to_vec(),
+        None => address().unwrap_or_default().into_bytes(),
+    }
+}
+
 async fn accept(
     inlet: &mut Inlet<'_>,
-    folder: &Folder,
-    wanted: Option<&Capability>,
+    (folder, wanted): (&Folder, Option<&Capability>),
+    peer: Vec<u8>,
     patience: std::time::Duration,
-) -> Result<Target, Rejection> {
+) -> Result<(Target, mpsc::Receiver<Answer>), Rejection> {
     let silent = |_| Rejection::Silent;
     let head = async {
         Offer::check_preface(inlet.array().await.ok_or(Rejection::Silent)?)?;
@@ -191,7 +232,7 @@ async fn accept(
         left -= part.len();
         manifest.extend_from_slice(&part);
     }
-    Ok(Target::begin(folder, manifest).await?)
+    Ok(Target::begin(folder, manifest, peer).await?)
 }
 
 /// What follows the offer.
@@ -208,8 +249,18 @@ impl Body<'_> {
     async fn receive(&mut self, manifest: &Manifest, target: Target) -> Result<Delivery, ReceiveError> {
         for (number, bytes) in manifest.files() {
             let length = || ReceiveError::Length(manifest.path(number));
-            if !self.file(bytes, &target, length).await? {
-                return Err(target.failure().await.into());
+            match self.file(bytes, &target, length).await {
+                Ok(true) => {}
+                Ok(false) => return Err(target.failure().await.into()),
+                Err(error) => {
+                    if matches!(
+                        error,
+                        ReceiveError::Slow | ReceiveError::Length(_) | ReceiveError::Record(_)
+                    ) {
+                        target.forget().await;
+                    }
+                    return Err(error);
+                }
             }
         }
         Ok(target.complete().await?)
@@ -225,7 +276,7 @@ impl Body<'_> {
         loop {
             let record = Record::decode(self.array().await?)?;
             let length = match record {
-                Record::Data(length) | Record::Hole(length) => u64::from(length),
+                Record::Data(length) | Record::Hole(length) | Record::Same(length) => u64::from(length),
                 Record::End if left > 0 => return Err(other_length()),
                 Record::End => 0,
             };
@@ -235,6 +286,11 @@ impl Body<'_> {
                 Record::Hole(_) => {
                     self.watch.take_in(length);
                     target.put(Piece::Hole(length)).await
+                }
+                Record::Same(_) => {
+                    self.watch.take_in(length);
+                    self.watch.resume(length);
+                    target.put(Piece::Same(length)).await
                 }
                 Record::End => return Ok(target.put(Piece::End(self.array().await?)).await),
             };

@@ -4,10 +4,12 @@ use super::inlet::Inlet;
 use super::manifest::ManifestError;
 use super::message::{Answer, AnswerError, Offer};
 use super::source::{Chunk, Chunks, Source, SourceError};
-use super::{CHUNK_BYTES, Capability, Digest, Watch};
+use super::told::Told;
+use super::{CHUNK_BYTES, CHUNKS_AHEAD, Capability, Digest, Tally, Watch};
 use bytes::Bytes;
 use restp::{CloseReason, Connection};
 use thiserror::Error;
+use tokio::sync::mpsc;
 
 /// Why a transfer failed.
 #[derive(Debug, Error)]
@@ -42,10 +44,10 @@ pub enum SendError {
     Connection(CloseReason),
 }
 
-/// Sends `source` over a fresh connection, with what the receiver's ticket gives, and waits for the verdict. Returns the digest both sides agree on.
+/// Sends `source` over a fresh connection, with what the receiver's ticket gives, and waits for the verdict. Returns what both sides agree on.
 ///
-/// Records follow the offer at once, without waiting for its acceptance: a refusal then costs some data, and every
-/// other transfer is one round trip shorter.
+/// Records follow the offer at once, without waiting for its acceptance or for what the receiver has already: a refusal then costs some
+/// data, and every other transfer is one round trip shorter.
 ///
 /// # Errors
 /// When the file, the receiver or the connection fails.
@@ -54,7 +56,8 @@ pub async fn send(
     source: Source,
     capability: Option<Capability>,
     watch: &Watch,
-) -> Result<Digest, SendError> {
+) -> Result<Tally, SendError> {
+    let files = source.manifest().files().count() as u64;
     let manifest = source.manifest().encode()?;
     let mut offer = Offer {
         capability: capability.unwrap_or_else(Capability::none),
@@ -62,10 +65,11 @@ pub async fn send(
     }
     .encode();
     offer.extend_from_slice(&manifest);
-    let verdict = verdict(connection);
+    let (tell, told) = mpsc::channel(CHUNKS_AHEAD);
+    let verdict = verdict(connection, tell);
     tokio::pin!(verdict);
     let sent = {
-        let data = data(connection, offer, source.read(), watch);
+        let data = data(connection, offer, source.read(Told::by(told)), watch);
         tokio::pin!(data);
         tokio::select! {
             sent = &mut data => sent,
@@ -80,8 +84,13 @@ pub async fn send(
         }
         Err(error) => return Err(error),
     };
-    if verdict.await? == digest {
-        Ok(digest)
+    let (agreed, skipped_files) = verdict.await?;
+    if agreed == digest {
+        Ok(Tally {
+            digest,
+            files,
+            skipped_files,
+        })
     } else {
         Err(SendError::Mismatch)
     }
@@ -99,13 +108,18 @@ async fn data(
     }
     loop {
         match chunks.recv().await {
-            Some(Ok(Chunk::Records { wire, content })) => {
+            Some(Ok(Chunk::Records {
+                wire,
+                content,
+                resumed,
+            })) => {
                 put(connection, wire).await?;
                 watch.add(content);
+                watch.resume(resumed);
             }
             Some(Ok(Chunk::End(digest))) => return Ok(digest),
             Some(Err(error)) => return Err(error.into()),
-            // The reading thread says how it ends unless the whole program ends.
+            // The reading thread has lost the receiver, which says why.
             None => return Err(SendError::Connection(CloseReason::Aborted)),
         }
     }
@@ -118,13 +132,17 @@ async fn put(connection: &Connection, bytes: Bytes) -> Result<(), SendError> {
     }
 }
 
-/// Waits for the receiver's last word.
-async fn verdict(connection: &Connection) -> Result<Digest, SendError> {
+/// Waits for the receiver's last word; what it says of files before that goes to the thread that reads them.
+async fn verdict(connection: &Connection, tell: mpsc::Sender<Answer>) -> Result<(Digest, u64), SendError> {
     let mut inlet = Inlet::new(connection);
     loop {
         match answer(&mut inlet).await {
             Some(Ok(Answer::Accepted)) => {}
-            Some(Ok(Answer::Verified(digest))) => return Ok(digest),
+            Some(Ok(Answer::Verified(digest, skipped_files))) => return Ok((digest, skipped_files)),
+            Some(Ok(told @ (Answer::Nothing(_) | Answer::Has(_) | Answer::Digests(_)))) => {
+                // It has read everything, and wants to know no more.
+                let _ = tell.send(told).await;
+            }
             Some(Ok(Answer::Refused(why))) => return Err(SendError::Refused(why)),
             Some(Ok(Answer::Failed(why))) => return Err(SendError::Failed(why)),
             Some(Err(error)) => return Err(error.into()),

@@ -1,15 +1,13 @@
 //! What is sent. A thread of its own reads and hashes ahead of the network.
 
-use super::agreement::{Agreement, hash_zeros};
+use super::agreement::Agreement;
 use super::manifest::{Manifest, ManifestError};
-use super::message::Record;
+use super::reading::Reading;
+use super::told::Told;
 use super::walk::{Found, Place, walk};
-use super::{CHUNK_BYTES, CHUNKS_AHEAD, Digest};
+use super::{CHUNKS_AHEAD, Digest, LEAD_BYTES};
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -25,8 +23,6 @@ pub struct Source {
 
 /// Most bytes of such a file.
 const MAX_UNTOLD: u64 = 64 << 20;
-/// Zeros of one record at most: the receiver looks between two of them whether there is still somebody who sends.
-const MAX_HOLE: u64 = 256 << 20;
 
 /// Why something cannot be sent.
 #[derive(Debug, Error)]
@@ -93,6 +89,8 @@ pub enum Chunk {
         wire: Bytes,
         /// Bytes of files that they stand for.
         content: u64,
+        /// Of these, bytes that are there already.
+        resumed: u64,
     },
     /// Everything has been handed over; the digest to agree on.
     End(Digest),
@@ -138,11 +136,11 @@ impl Source {
         &self.manifest
     }
 
-    /// Starts the thread that reads. The thread ends when the chunks are dropped.
-    pub fn read(self) -> Chunks {
+    /// Starts the thread that reads what is not `told` to be there. The thread ends when the chunks are dropped.
+    pub fn read(self, told: Told) -> Chunks {
         let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
         tokio::task::spawn_blocking(move || {
-            let last = self.read_into(&sender);
+            let last = self.read_into(&sender, told);
             // Nobody listens any more: the transfer has ended for another reason.
             let _ = match last {
                 Ok(Some(digest)) => sender.blocking_send(Ok(Chunk::End(digest))),
@@ -157,170 +155,36 @@ impl Source {
     fn read_into(
         mut self,
         chunks: &mpsc::Sender<Result<Chunk, SourceError>>,
+        mut told: Told,
     ) -> Result<Option<Digest>, SourceError> {
         let mut agreement = Agreement::on(&self.manifest);
         let content = self.content.take();
-        for (number, bytes) in self.manifest.files() {
+        let mut lead = LEAD_BYTES;
+        for (count, (number, bytes)) in self.manifest.files().enumerate() {
             let place = &self.places[number];
-            let mut reading = Reading {
-                place,
-                bytes,
-                at: 0,
-                hash: Sha256::new(),
-                chunks,
-            };
-            let wanted = match &content {
-                Some(content) => reading.told(content),
+            let reading = Reading::of(place, (count, bytes), (&mut told, &mut lead), chunks);
+            let read = match &content {
+                Some(content) => reading.content(content),
                 None => reading.file(&place.open()?)?,
             };
-            if !wanted {
+            let Some(digest) = read else {
                 return Ok(None);
-            }
-            let digest: Digest = reading.hash.finalize().into();
+            };
             agreement.add(&self.manifest.path(number), digest);
-            let end = [&Record::End.encode()[..], &digest].concat();
-            if !hand_over(chunks, end, 0) {
-                return Ok(None);
-            }
         }
         Ok(Some(agreement.digest()))
     }
 }
 
-/// False: nobody wants the rest.
-fn hand_over(chunks: &mpsc::Sender<Result<Chunk, SourceError>>, wire: Vec<u8>, content: u64) -> bool {
-    let wire = wire.into();
-    chunks.blocking_send(Ok(Chunk::Records { wire, content })).is_ok()
-}
-
-/// One file on its way to the network.
-struct Reading<'a> {
-    place: &'a Place,
-    bytes: u64,
-    at: u64,
-    hash: Sha256,
-    chunks: &'a mpsc::Sender<Result<Chunk, SourceError>>,
-}
-
-impl Reading<'_> {
-    /// What was read before. False, here and below: nobody wants the rest.
-    fn told(&mut self, content: &[u8]) -> bool {
-        content.chunks(CHUNK_BYTES).all(|chunk| {
-            let mut wire = Record::Data(chunk.len() as u32).encode().to_vec();
-            wire.extend_from_slice(chunk);
-            self.data(wire)
-        })
-    }
-
-    fn file(&mut self, file: &File) -> Result<bool, SourceError> {
-        let found = file.metadata().map_err(|source| self.failed(source))?;
-        let is_sparse = found.blocks().saturating_mul(512) < self.bytes;
-        while self.at < self.bytes {
-            let (hole, end) = if is_sparse {
-                self.extent(file)
-            } else {
-                (false, self.bytes)
-            };
-            let wanted = match hole {
-                true => self.hole(end - self.at),
-                false => self.extent_data(file, end)?,
-            };
-            if !wanted {
-                return Ok(false);
-            }
-        }
-        self.place.check(file)?;
-        Ok(true)
-    }
-
-    /// Is there a hole, and where does that change? A file system that does not tell has none.
-    fn extent(&self, file: &File) -> (bool, u64) {
-        use rustix::fs::{SeekFrom, seek};
-        use rustix::io::Errno;
-        let data = match seek(file, SeekFrom::Data(self.at)) {
-            Ok(data) => data,
-            Err(Errno::NXIO) => self.bytes,
-            Err(_) => return (false, self.bytes),
-        };
-        if data > self.at {
-            return (true, data.min(self.bytes));
-        }
-        let hole = seek(file, SeekFrom::Hole(self.at)).unwrap_or(self.bytes);
-        // A file that is cut meanwhile is noticed when it is read.
-        (
-            false,
-            if hole > self.at {
-                hole.min(self.bytes)
-            } else {
-                self.bytes
-            },
-        )
-    }
-
-    fn hole(&mut self, mut bytes: u64) -> bool {
-        while bytes > 0 {
-            let part = bytes.min(MAX_HOLE);
-            hash_zeros(&mut self.hash, part);
-            (self.at, bytes) = (self.at + part, bytes - part);
-            if !hand_over(self.chunks, Record::Hole(part as u32).encode().to_vec(), part) {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn extent_data(&mut self, file: &File, end: u64) -> Result<bool, SourceError> {
-        while self.at < end {
-            let length = (end - self.at).min(CHUNK_BYTES as u64) as usize;
-            let mut wire = Record::Data(length as u32).encode().to_vec();
-            wire.resize(Record::BYTES + length, 0);
-            self.fill(file, &mut wire[Record::BYTES..])?;
-            if !self.data(wire) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Reads at the current place, and not on from there.
-    fn fill(&self, file: &File, mut into: &mut [u8]) -> Result<(), SourceError> {
-        let mut at = self.at;
-        while !into.is_empty() {
-            match file.read_at(into, at) {
-                Ok(0) => return Err(self.place.resized(at)),
-                Ok(read) => {
-                    at += read as u64;
-                    into = &mut into[read..];
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(self.failed(source)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Hands over a record with its data.
-    fn data(&mut self, wire: Vec<u8>) -> bool {
-        let data = &wire[Record::BYTES..];
-        self.hash.update(data);
-        let content = data.len() as u64;
-        self.at += content;
-        hand_over(self.chunks, wire, content)
-    }
-
-    fn failed(&self, source: io::Error) -> SourceError {
-        SourceError::Read {
-            path: self.place.path().into(),
-            at: self.at,
-            source,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::CHUNK_BYTES;
+    use super::super::message::{Answer, Record};
     use super::*;
+    use sha2::{Digest as _, Sha256};
+    use std::fs::File;
     use std::io::Write;
+    use std::os::unix::fs::{FileExt, MetadataExt};
     use std::time::SystemTime;
 
     /// What a receiver would make of the records of one file.
@@ -341,9 +205,17 @@ mod tests {
                     holes += u64::from(bytes);
                     data.resize(data.len() + bytes as usize, 0);
                 }
+                Record::Same(_) => panic!("nothing is there"),
                 Record::End => assert_eq!(rest, Sha256::digest(&data).as_slice()),
             }
         }
+    }
+
+    /// A receiver that has nothing.
+    fn nothing() -> Told {
+        let (tell, told) = mpsc::channel(1);
+        tell.try_send(Answer::Nothing(1)).expect("room");
+        Told::by(told)
     }
 
     fn open(path: &Path) -> Result<Source, SourceError> {
@@ -363,7 +235,7 @@ mod tests {
         let file = file(&content);
         let source = open(file.path()).expect("opens");
         assert_eq!(source.manifest().bytes(), content.len() as u64);
-        let (data, _, digest) = all(source.read()).await.expect("reads");
+        let (data, _, digest) = all(source.read(nothing())).await.expect("reads");
         assert_eq!(data, content);
         assert_eq!(digest, <Digest>::from(Sha256::digest(&content)));
     }
@@ -373,7 +245,7 @@ mod tests {
         let file = file(b"begin");
         file.as_file().set_len(9 << 20).expect("longer");
         file.as_file().write_all_at(b"middle", 4 << 20).expect("written");
-        let (data, holes, digest) = all(open(file.path()).expect("opens").read())
+        let (data, holes, digest) = all(open(file.path()).expect("opens").read(nothing()))
             .await
             .expect("reads");
         assert_eq!(data, std::fs::read(file.path()).expect("reads"));
@@ -387,7 +259,10 @@ mod tests {
         let sentence = async |file: &tempfile::NamedTempFile, change: &dyn Fn(&File)| {
             let source = open(file.path()).expect("opens");
             change(file.as_file());
-            all(source.read()).await.expect_err("changed").to_string()
+            all(source.read(nothing()))
+                .await
+                .expect_err("changed")
+                .to_string()
         };
         let told = sentence(&file(&[1; 1000]), &|file| file.set_len(400).expect("cut")).await;
         assert!(told.contains("shrank from 1000 to 400"), "{told}");
@@ -404,14 +279,14 @@ mod tests {
         let source = open(Path::new("/proc/self/mountinfo")).expect("opens");
         let bytes = source.manifest().bytes();
         assert!(bytes > 0);
-        let (data, _, digest) = all(source.read()).await.expect("reads");
+        let (data, _, digest) = all(source.read(nothing())).await.expect("reads");
         assert_eq!(
             (data.len() as u64, digest),
             (bytes, <Digest>::from(Sha256::digest(&data)))
         );
         let empty = file(b"");
         let source = open(empty.path()).expect("opens");
-        assert_eq!(all(source.read()).await.expect("reads").0, b"");
+        assert_eq!(all(source.read(nothing())).await.expect("reads").0, b"");
     }
 
     #[test]

@@ -1,20 +1,21 @@
-//! What is received: a thread of its own writes and hashes it. Each file is hidden until its digest has been confirmed, and gets its
-//! name in one step.
+//! What is received: the list is checked, one thread looks what there is already, one writes what arrives.
 
-use super::agreement::{Agreement, hash_zeros};
-use super::folder::{self, Folder, Inside, Part};
-use super::manifest::{Entry, Kind, Manifest, ManifestError};
-use super::name::TEMPORARY_PREFIX;
-use super::{CHUNKS_AHEAD, Digest};
+use super::claims::Claim;
+use super::folder::{self, Folder, Inside};
+use super::inventory::{Inventory, may_compare};
+use super::manifest::{Kind, Manifest, ManifestError};
+use super::message::Answer;
+use super::writer::Writer;
+use super::{CHUNKS_AHEAD, Digest, part};
 use bytes::Bytes;
-use rustix::fs::{self as system, AtFlags, FileType, Mode};
-use sha2::{Digest as _, Sha256};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
+use rustix::fs::FileType;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
+
+/// Files that are looked at before they are written: each may be open.
+const FILES_AHEAD: usize = 64;
 
 /// Why something cannot be received. The sentences are sent to the peer, so they name no folder of this host.
 #[derive(Debug, Error)]
@@ -36,6 +37,14 @@ pub enum TargetError {
     /// The digests differ.
     #[error("what arrived of {0:?} has another SHA-256 than what was sent; it was removed")]
     Mismatch(String),
+    /// The sender counts on what he was not told of.
+    #[error(
+        "the sender counts on bytes that he was not told of; use the same release of restp on both sides"
+    )]
+    NotTold,
+    /// The sender has gone.
+    #[error("the transfer was cut off")]
+    CutOff,
     /// Writing failed.
     #[error("the receiver could not write the file: {0}{hint}", hint = hint(.0))]
     Write(#[from] io::Error),
@@ -59,8 +68,12 @@ pub enum Piece {
     Data(Vec<Bytes>),
     /// So many zeros of it.
     Hole(u64),
+    /// So many bytes of it are there.
+    Same(u64),
     /// It is over, and should have this digest.
     End(Digest),
+    /// Nobody will go on with it.
+    Forget,
 }
 
 /// Everything is in its place.
@@ -68,22 +81,29 @@ pub enum Piece {
 pub struct Delivery {
     /// To agree on with the sender.
     pub digest: Digest,
+    /// Files that were there already.
+    pub skipped_files: u64,
 }
 
-/// A transfer on its way. Dropped, it leaves nothing behind that is not whole.
+/// A transfer on its way. Dropped, it leaves what there is of a file, hidden, to who goes on with it.
 #[derive(Debug)]
 pub struct Target {
+    claim: Arc<Claim>,
     manifest: Arc<Manifest>,
     pieces: mpsc::Sender<Piece>,
     written: oneshot::Receiver<Result<Delivery, TargetError>>,
 }
 
 impl Target {
-    /// Begins what `manifest`, as it was sent, describes.
+    /// Begins what `manifest`, as `peer` sent it, describes. What there is already is told by answers.
     ///
     /// # Errors
     /// When it breaks a rule, or something has a name that is needed.
-    pub async fn begin(folder: &Folder, manifest: Vec<u8>) -> Result<Self, TargetError> {
+    pub async fn begin(
+        folder: &Folder,
+        manifest: Vec<u8>,
+        peer: Vec<u8>,
+    ) -> Result<(Self, mpsc::Receiver<Answer>), TargetError> {
         let of = folder.clone();
         let checked = tokio::task::spawn_blocking(move || {
             let manifest = Manifest::decode(&manifest)?;
@@ -91,27 +111,47 @@ impl Target {
             Ok::<_, TargetError>(Arc::new(manifest))
         });
         let manifest = checked.await.map_err(io::Error::other)??;
+        let claim = folder
+            .claims()
+            .take(part::id(&peer, &manifest.named().join("/")))
+            .await;
+        let claim = Arc::new(claim);
         let (pieces, arriving) = mpsc::channel(CHUNKS_AHEAD);
+        let (told, bases) = std::sync::mpsc::sync_channel(FILES_AHEAD);
+        let (tell, answers) = mpsc::channel(CHUNKS_AHEAD);
         let (report, written) = oneshot::channel();
-        let writer = Writer {
-            folder: folder.clone(),
-            inside: Inside::of(folder),
-            manifest: manifest.clone(),
-            made: vec![false; manifest.entries().len()],
-            arriving,
-        };
+        let inventory = Inventory::of(folder, manifest.clone(), peer.clone(), tell);
+        let held = claim.clone();
+        tokio::task::spawn_blocking(move || {
+            inventory.tell(&told);
+            drop(held);
+        });
+        let writer = Writer::new(folder, (manifest.clone(), peer), arriving, bases, claim.clone());
         // The receiver of the report is gone when the transfer has ended for another reason.
         tokio::task::spawn_blocking(move || report.send(writer.write()));
-        Ok(Target {
+        let target = Target {
+            claim,
             manifest,
             pieces,
             written,
-        })
+        };
+        Ok((target, answers))
     }
 
     /// What is to come.
     pub fn manifest(&self) -> Arc<Manifest> {
         self.manifest.clone()
+    }
+
+    /// Waits until somebody begins the same transfer again.
+    pub fn superseded(&self) -> impl Future<Output = ()> + use<> {
+        self.claim.superseded()
+    }
+
+    /// Ends it for good: nobody will go on with it.
+    pub async fn forget(self) {
+        // The writer may have ended already.
+        let _ = self.pieces.send(Piece::Forget).await;
     }
 
     /// Hands over the next piece; waits while the disk is behind. `false`: writing has failed, and
@@ -158,6 +198,7 @@ fn check_free(folder: &Folder, manifest: &Manifest) -> Result<(), TargetError> {
             (Kind::Folder, _) => return Err(TargetError::NoFolder(path)),
             (_, FileType::Directory) => return Err(TargetError::Folder(path)),
             (Kind::Link(target), _) if folder::leads_to(&around, &entry.name, target) => {}
+            (Kind::File(_), _) if may_compare(folder, entry, &found) => {}
             _ if folder.overwrite => {}
             _ => return Err(TargetError::Exists(path)),
         }
@@ -165,151 +206,11 @@ fn check_free(folder: &Folder, manifest: &Manifest) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Names of parts of this process.
-static PARTS: AtomicU64 = AtomicU64::new(0);
-
-fn part_name() -> String {
-    let number = PARTS.fetch_add(1, Ordering::Relaxed);
-    format!("{TEMPORARY_PREFIX}{}-{number}.part", std::process::id())
-}
-
-/// Writes what arrives.
-struct Writer {
-    folder: Folder,
-    inside: Inside,
-    manifest: Arc<Manifest>,
-    /// Which folders this transfer has made.
-    made: Vec<bool>,
-    arriving: mpsc::Receiver<Piece>,
-}
-
-impl Writer {
-    fn write(mut self) -> Result<Delivery, TargetError> {
-        let manifest = self.manifest.clone();
-        let mut agreement = Agreement::on(&manifest);
-        for (number, entry) in manifest.entries().iter().enumerate() {
-            match entry.kind {
-                Kind::Folder => self.make_folder(number, entry)?,
-                Kind::File(_) => agreement.add(&manifest.path(number), self.file(number, entry)?),
-                Kind::Link(_) => {}
-            }
-        }
-        // Links come last: nothing is ever written where one is.
-        for (number, entry) in manifest.entries().iter().enumerate() {
-            if let Kind::Link(target) = &entry.kind {
-                self.link(number, entry, target)?;
-            }
-        }
-        // Folders from the inside out, since each change within changes the time of the folder.
-        for (number, entry) in manifest.entries().iter().enumerate().rev() {
-            if entry.kind == Kind::Folder {
-                self.dress_folder(number, entry)?;
-            }
-        }
-        Ok(Delivery {
-            digest: agreement.digest(),
-        })
-    }
-
-    /// A folder that can be written to until everything is in it.
-    fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
-        let around = self.inside.around(&self.manifest, number)?;
-        match system::mkdirat(
-            &around,
-            &entry.name,
-            Mode::from_raw_mode(OWN | u32::from(entry.mode)),
-        ) {
-            Ok(()) => self.made[number] = true,
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(self.failed(number, error.into())),
-        }
-        Ok(())
-    }
-
-    /// The permissions of a folder that was there before are its owner's, unless they are those of a transfer that was cut off.
-    fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
-        let handle = self.inside.at(&self.manifest, number)?;
-        let now = system::fstat(&handle).map_err(io::Error::from)?.st_mode & 0o777;
-        if self.made[number] || self.folder.overwrite || now == OWN | u32::from(entry.mode) {
-            folder::dress(&handle, entry)?;
-        }
-        if self.folder.sync {
-            system::fsync(&handle).map_err(io::Error::from)?;
-        }
-        Ok(())
-    }
-
-    fn link(&mut self, number: usize, entry: &Entry, target: &str) -> Result<(), TargetError> {
-        let around = self.inside.around(&self.manifest, number)?;
-        if folder::leads_to(&around, &entry.name, target) {
-            return Ok(());
-        }
-        let root = self.folder.handle();
-        let hidden = part_name();
-        let linked = system::symlinkat(target, &root, &hidden).map_err(io::Error::from);
-        let placed = linked
-            .and_then(|()| folder::date(&root, &hidden, entry.modified))
-            .and_then(|()| folder::rename((&root, &hidden), (&around, &entry.name), self.folder.overwrite));
-        placed.map_err(|error| {
-            // It may not be there.
-            let _ = system::unlinkat(&root, &hidden, AtFlags::empty());
-            self.failed(number, error)
-        })
-    }
-
-    /// The next file; its digest.
-    fn file(&mut self, number: usize, entry: &Entry) -> Result<Digest, TargetError> {
-        let part = Part::create(self.folder.handle(), part_name())?;
-        let mut hash = Sha256::new();
-        let (mut together, mut at) = (Vec::new(), 0);
-        let claimed = loop {
-            match self.arriving.blocking_recv().ok_or_else(lost)? {
-                Piece::Data(pieces) => {
-                    together.clear();
-                    pieces.iter().for_each(|piece| together.extend_from_slice(piece));
-                    hash.update(&together);
-                    part.file().write_all(&together)?;
-                    at += together.len() as u64;
-                }
-                Piece::Hole(bytes) => {
-                    hash_zeros(&mut hash, bytes);
-                    at += bytes;
-                    part.file().seek(SeekFrom::Start(at))?;
-                }
-                Piece::End(claimed) => break claimed,
-            }
-        };
-        // Longer than what was written when a hole comes last.
-        part.file().set_len(at)?;
-        let digest: Digest = hash.finalize().into();
-        if digest != claimed {
-            return Err(TargetError::Mismatch(self.manifest.path(number)));
-        }
-        let around: Arc<OwnedFd> = self.inside.around(&self.manifest, number)?;
-        let how = (self.folder.overwrite, self.folder.sync);
-        part.place(&around, entry, how)
-            .map_err(|error| self.failed(number, error))?;
-        Ok(digest)
-    }
-
-    /// What is wrong with the place of an entry.
-    fn failed(&self, number: usize, error: io::Error) -> TargetError {
-        let path = || self.manifest.path(number);
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => TargetError::Exists(path()),
-            io::ErrorKind::IsADirectory => TargetError::Folder(path()),
-            _ => TargetError::Write(error),
-        }
-    }
-}
-
-/// What the owner of a folder may do while it is filled.
-const OWN: u32 = 0o700;
-
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::Modified;
+    use super::super::manifest::{Entry, Modified};
     use super::*;
+    use sha2::{Digest as _, Sha256};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::path::Path;
@@ -339,7 +240,8 @@ mod tests {
 
     async fn begin(folder: &Folder, entries: Vec<Entry>) -> Result<Target, TargetError> {
         let manifest = Manifest::new(entries).expect("good");
-        Target::begin(folder, manifest.encode().expect("short")).await
+        let begun = Target::begin(folder, manifest.encode().expect("short"), b"peer".to_vec()).await;
+        begun.map(|(target, _)| target)
     }
 
     async fn begin_file(folder: &Folder, name: &str) -> Result<Target, TargetError> {

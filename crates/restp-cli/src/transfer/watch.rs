@@ -17,6 +17,7 @@ const DOWN_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Watch {
     bytes: AtomicU64,
+    resumed: AtomicU64,
     down_events: AtomicU64,
     clock: Clock,
     /// When data last arrived, and the longest time between two arrivals, in nanoseconds; zero before there are any.
@@ -28,6 +29,7 @@ impl Default for Watch {
     fn default() -> Self {
         Watch {
             bytes: AtomicU64::new(0),
+            resumed: AtomicU64::new(0),
             down_events: AtomicU64::new(0),
             clock: Clock::start(),
             arrived_at: AtomicU64::new(0),
@@ -60,6 +62,16 @@ impl Watch {
     /// `bytes` more have been handed to the connection.
     pub fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// `bytes` of them were there already and have not been sent.
+    pub fn resume(&self, bytes: u64) {
+        self.resumed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes so far that have not been sent.
+    pub fn resumed_bytes(&self) -> u64 {
+        self.resumed.load(Ordering::Relaxed)
     }
 
     /// `bytes` more have come out of the connection, just now.

@@ -41,7 +41,7 @@ fn begin(recv: &[&str], send: &[&str], path: &str, bytes: usize) -> Transfer {
 }
 
 #[test]
-fn an_interrupted_sender_leaves_nothing_and_the_receiver_knows_at_once() {
+fn an_interrupted_sender_leaves_no_file_and_the_receiver_knows_at_once() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let transfer = begin(&FOR_EVER, &FOR_EVER, SLOW, LONG);
         transfer.sender.signal(signal);
@@ -50,12 +50,12 @@ fn an_interrupted_sender_leaves_nothing_and_the_receiver_knows_at_once() {
         assert_eq!(received.code, Some(1), "{received:?}");
         assert!(received.stderr.contains("broke off"), "{received:?}");
         assert_eq!(transfer.sender.end().code, Some(1));
-        assert!(common::names(folder.path()).is_empty());
+        assert!(common::whole(folder.path()).is_empty());
     }
 }
 
 #[test]
-fn an_interrupted_receiver_leaves_nothing_and_the_sender_knows_at_once() {
+fn an_interrupted_receiver_leaves_no_file_and_the_sender_knows_at_once() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let transfer = begin(&FOR_EVER, &FOR_EVER, SLOW, LONG);
         transfer.receiver.running.signal(signal);
@@ -64,7 +64,7 @@ fn an_interrupted_receiver_leaves_nothing_and_the_sender_knows_at_once() {
         assert!(sent.stderr.contains("broke the transfer off"), "{sent:?}");
         let Receiver { running, folder, .. } = transfer.receiver;
         assert_eq!(running.end().code, Some(1));
-        assert!(common::names(folder.path()).is_empty());
+        assert!(common::whole(folder.path()).is_empty());
     }
 }
 
@@ -97,7 +97,7 @@ fn silence(stderr: &str) -> f64 {
 
 /// It has the key and the port of the one that is gone, but knows nothing of the connection.
 #[test]
-fn a_receiver_that_starts_again_gets_everything_from_the_beginning() {
+fn a_receiver_that_starts_again_gets_what_it_does_not_have() {
     let keys = tempfile::tempdir().unwrap();
     let key = keys.path().join("own.key").to_str().unwrap().to_owned();
     assert_eq!(restp(&["keygen", &key]).code, Some(0));
@@ -132,14 +132,14 @@ fn a_receiver_that_starts_again_gets_everything_from_the_beginning() {
 }
 
 #[test]
-fn a_vanished_sender_is_given_up_and_leaves_nothing() {
+fn a_vanished_sender_is_given_up_and_leaves_no_file() {
     let transfer = begin(&["--timeout", "2 s"], &[], SLOW, LONG);
     transfer.sender.signal(Signal::SIGKILL);
     let Receiver { running, folder, .. } = transfer.receiver;
     let received = running.end();
     assert_eq!(received.code, Some(1), "{received:?}");
     assert!(received.stderr.contains("did not answer"), "{received:?}");
-    assert!(common::names(folder.path()).is_empty());
+    assert!(common::whole(folder.path()).is_empty());
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_file_that_grows_while_it_is_sent_is_not_delivered() {
     assert!(sent.stderr.contains("grew from"), "{sent:?}");
     let Receiver { running, folder, .. } = transfer.receiver;
     assert_eq!(running.end().code, Some(1));
-    assert!(common::names(folder.path()).is_empty());
+    assert!(common::whole(folder.path()).is_empty());
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn an_interrupt_ends_every_path_and_both_sides_know() {
         );
         let told = if sender_is_interrupted { &received } else { &sent };
         assert!(told.stderr.contains("broke"), "{told:?}");
-        assert!(common::names(transfer.inbox.path()).is_empty());
+        assert!(common::whole(transfer.inbox.path()).is_empty());
     }
 }
 
@@ -160,12 +160,12 @@ fn a_vanished_receiver_is_given_up_on_every_path() {
 }
 
 #[test]
-fn a_vanished_sender_is_given_up_on_every_path_and_leaves_nothing() {
+fn a_vanished_sender_is_given_up_on_every_path_and_leaves_no_file() {
     let transfer = begin([SLOW; 2], ENDLESS, &["--timeout", "2 s"]);
     transfer.sender.signal(Signal::SIGKILL);
     let received = transfer.receiver.end();
     assert_eq!(received.code, Some(1), "{received:?}");
-    assert!(common::names(transfer.inbox.path()).is_empty());
+    assert!(common::whole(transfer.inbox.path()).is_empty());
 }
 
 #[test]

@@ -224,6 +224,13 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The names in a folder that are not hidden.
+pub fn whole(folder: &Path) -> Vec<String> {
+    let mut names = names(folder);
+    names.retain(|name| !name.starts_with('.'));
+    names
+}
+
 /// A running emulated path.
 pub struct Line {
     pub running: Running,

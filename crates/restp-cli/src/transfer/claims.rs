@@ -1,0 +1,98 @@
+//! Who sends the same again takes the place of the transfer that he began before: it may be that of a sender who was killed, which the
+//! receiver has not noticed yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::{OwnedMutexGuard, watch};
+
+/// What tells transfers apart.
+pub type Id = [u8; 12];
+
+/// The transfers that run into one folder.
+#[derive(Clone, Debug, Default)]
+pub struct Claims(Arc<Mutex<BTreeMap<Id, Weak<Slot>>>>);
+
+#[derive(Debug)]
+struct Slot {
+    /// Counts those who wanted it.
+    newest: watch::Sender<u64>,
+    held: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// The right to write, until it is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    number: u64,
+    newest: watch::Receiver<u64>,
+    _slot: Arc<Slot>,
+    _held: OwnedMutexGuard<()>,
+}
+
+impl Claims {
+    /// Takes it over from who has it, and waits until he has let it go.
+    pub async fn take(&self, id: Id) -> Claim {
+        let slot = self.slot(id);
+        let mut number = 0;
+        slot.newest.send_modify(|newest| {
+            *newest += 1;
+            number = *newest;
+        });
+        Claim {
+            number,
+            newest: slot.newest.subscribe(),
+            _held: slot.held.clone().lock_owned().await,
+            _slot: slot,
+        }
+    }
+
+    fn slot(&self, id: Id) -> Arc<Slot> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|_, slot| slot.strong_count() > 0);
+        if let Some(slot) = slots.get(&id).and_then(Weak::upgrade) {
+            return slot;
+        }
+        let slot = Arc::new(Slot {
+            newest: watch::Sender::new(0),
+            held: Arc::default(),
+        });
+        slots.insert(id, Arc::downgrade(&slot));
+        slot
+    }
+}
+
+impl Claim {
+    /// Waits until somebody else wants it.
+    pub fn superseded(&self) -> impl Future<Output = ()> + use<> {
+        let (mut newest, number) = (self.newest.clone(), self.number);
+        async move {
+            if newest.wait_for(|newest| *newest > number).await.is_err() {
+                // The claim has gone, and nobody wanted it.
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn the_newest_gets_it_when_the_one_before_lets_it_go() {
+        let claims = Claims::default();
+        let first = claims.take([1; 12]).await;
+        let _other = claims.take([2; 12]).await;
+        assert!(timeout(Duration::ZERO, first.superseded()).await.is_err());
+        let second = tokio::spawn({
+            let claims = claims.clone();
+            async move { claims.take([1; 12]).await }
+        });
+        first.superseded().await;
+        assert!(!second.is_finished());
+        drop(first);
+        let second = second.await.expect("taken");
+        assert!(timeout(Duration::ZERO, second.superseded()).await.is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! One file that arrives, made of what comes and of what is there already. What is in its place is only read while it is the same: then
+//! nothing is written at all.
+
+use super::agreement::hash_zeros;
+use super::folder::Folder;
+use super::inventory::Basis;
+use super::part::Part;
+use super::{CHUNK_BYTES, Digest};
+use rustix::fs::{FallocateFlags, fallocate};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use thiserror::Error;
+
+/// A file while it arrives.
+pub struct Copy<'a> {
+    folder: &'a Folder,
+    /// Of the part.
+    name: String,
+    part: Option<Part>,
+    /// Bytes of the part.
+    length: u64,
+    /// What is in its place.
+    kept: Option<File>,
+    /// Bytes that the sender was told of.
+    has: u64,
+    at: u64,
+    hash: Sha256,
+}
+
+/// Why it does not arrive.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    /// What is in its place differs, and may not be replaced.
+    #[error("something else is in its place")]
+    Differs,
+    /// The sender counts on what he was not told of.
+    #[error("the sender counts on bytes that he was not told of")]
+    NotTold,
+    /// The disk.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// A file that has arrived.
+pub struct Copied {
+    /// None: it is in its place, and was.
+    pub part: Option<Part>,
+    /// Of all of it.
+    pub digest: Digest,
+}
+
+impl<'a> Copy<'a> {
+    /// Of what begins as `basis`; what is new goes to the part `name` of `folder`.
+    pub fn of(folder: &'a Folder, name: String, basis: Basis) -> Result<Self, CopyError> {
+        let mut copy = Copy {
+            folder,
+            name,
+            part: None,
+            length: 0,
+            kept: None,
+            has: 0,
+            at: 0,
+            hash: Sha256::new(),
+        };
+        match basis {
+            Basis::Nothing => {}
+            Basis::Part(has) => {
+                copy.has = has;
+                copy.open()?;
+            }
+            Basis::Kept(file, has) => (copy.kept, copy.has) = (Some(file), has),
+        }
+        Ok(copy)
+    }
+
+    fn open(&mut self) -> io::Result<()> {
+        let part = Part::open(self.folder.handle(), self.name.clone())?;
+        self.length = part.file().metadata()?.len();
+        self.part = Some(part);
+        Ok(())
+    }
+
+    /// The next bytes.
+    pub fn data(&mut self, data: &[u8]) -> Result<(), CopyError> {
+        self.hash.update(data);
+        if !self.stays(data)? {
+            self.write(data)?;
+        }
+        self.at += data.len() as u64;
+        Ok(())
+    }
+
+    /// The next bytes are zero.
+    pub fn hole(&mut self, bytes: u64) -> Result<(), CopyError> {
+        hash_zeros(&mut self.hash, bytes);
+        let end = self.at + bytes;
+        while self.part.is_none() && self.kept.is_some() && self.at < end {
+            let zeros = vec![0; (end - self.at).min(CHUNK_BYTES as u64) as usize];
+            if !self.stays(&zeros)? {
+                break;
+            }
+            self.at += zeros.len() as u64;
+        }
+        if self.at < end {
+            self.punch(end)?;
+        }
+        self.at = end;
+        Ok(())
+    }
+
+    /// The next bytes are as they are here; they are read back, so that the digest is of what is on the disk.
+    pub fn same(&mut self, bytes: u64) -> Result<(), CopyError> {
+        let end = self.at + bytes;
+        if end > self.has {
+            return Err(CopyError::NotTold);
+        }
+        while self.at < end {
+            let mut chunk = vec![0; (end - self.at).min(CHUNK_BYTES as u64) as usize];
+            let from = self.kept.as_ref().or(self.part.as_ref().map(Part::file));
+            from.ok_or(CopyError::NotTold)?
+                .read_exact_at(&mut chunk, self.at)?;
+            self.hash.update(&chunk);
+            if self.kept.is_some() && self.part.is_some() {
+                self.write(&chunk)?;
+            }
+            self.at += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Is what is in its place the same so far? Then nothing is written yet.
+    fn stays(&mut self, data: &[u8]) -> Result<bool, CopyError> {
+        let Some(kept) = self.kept.as_ref().filter(|_| self.part.is_none()) else {
+            return Ok(false);
+        };
+        let mut there = vec![0; data.len()];
+        if kept.read_exact_at(&mut there, self.at).is_ok() && there == data {
+            return Ok(true);
+        }
+        self.part_from_kept()?;
+        Ok(false)
+    }
+
+    /// What is in its place differs from here on: a new file takes its place, which begins as it does.
+    fn part_from_kept(&mut self) -> Result<(), CopyError> {
+        if !self.folder.overwrite {
+            return Err(CopyError::Differs);
+        }
+        self.open()?;
+        if let (Some(part), Some(kept)) = (&self.part, &self.kept) {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            for begin in (0..self.at).step_by(CHUNK_BYTES) {
+                let length = (self.at - begin).min(CHUNK_BYTES as u64) as usize;
+                kept.read_exact_at(&mut chunk[..length], begin)?;
+                part.file().write_all_at(&chunk[..length], begin)?;
+            }
+        }
+        self.length = self.length.max(self.at);
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), CopyError> {
+        if self.part.is_none() {
+            self.open()?;
+        }
+        if let Some(part) = &self.part {
+            part.file().write_all_at(data, self.at)?;
+        }
+        self.length = self.length.max(self.at + data.len() as u64);
+        Ok(())
+    }
+
+    /// Zeros up to `end`: beyond the part by making it longer, within by giving room back where the file system can.
+    fn punch(&mut self, end: u64) -> Result<(), CopyError> {
+        if self.part.is_none() {
+            self.open()?;
+        }
+        let Some(part) = &self.part else { return Ok(()) };
+        let within = self.length.min(end).saturating_sub(self.at);
+        if within > 0 {
+            let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if fallocate(part.file(), how, self.at, within).is_err() {
+                for begin in (0..within).step_by(CHUNK_BYTES) {
+                    let zeros = vec![0; (within - begin).min(CHUNK_BYTES as u64) as usize];
+                    part.file().write_all_at(&zeros, self.at + begin)?;
+                }
+            }
+        }
+        if end > self.length {
+            part.file().set_len(end)?;
+            self.length = end;
+        }
+        Ok(())
+    }
+
+    /// It is over.
+    pub fn end(mut self) -> Result<Copied, CopyError> {
+        // What is in its place may go on, and an empty file has no bytes that differ.
+        let goes_on = |kept: &File| Ok::<_, io::Error>(kept.metadata()?.len() > self.at);
+        match &self.kept {
+            Some(kept) if self.part.is_none() && goes_on(kept)? => self.part_from_kept()?,
+            None if self.part.is_none() => self.open()?,
+            _ => {}
+        }
+        if let Some(part) = &self.part {
+            part.file().set_len(self.at)?;
+        }
+        Ok(Copied {
+            part: self.part,
+            digest: self.hash.finalize().into(),
+        })
+    }
+
+    /// The sender has gone in the middle of it: what there is stays for who goes on.
+    pub fn keep(self) {
+        if let Some(part) = self.part.filter(|_| self.length > 0) {
+            part.keep();
+        }
+    }
+}

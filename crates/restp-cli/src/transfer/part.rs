@@ -1,0 +1,224 @@
+//! Files on their way: hidden in the receiver's folder, under a name that follows from who sends what, so that the same transfer finds
+//! again what it has.
+
+use super::claims::Id;
+use super::folder::{FOLDER, dress, rename};
+use super::manifest::Entry;
+use super::name::TEMPORARY_PREFIX;
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SUFFIX: &str = ".part";
+
+/// What `peer` sends as `path`.
+pub fn id(peer: &[u8], path: &str) -> Id {
+    let mut hash = Sha256::new().chain_update((peer.len() as u64).to_be_bytes());
+    hash.update(peer);
+    hash.update(path);
+    let digest: super::Digest = hash.finalize().into();
+    let [id @ .., _, _, _, _] = *digest.first_chunk::<16>().unwrap_or(&[0; 16]);
+    id
+}
+
+/// The hidden name of what has this id.
+pub fn name(id: Id) -> String {
+    format!("{TEMPORARY_PREFIX}{}{SUFFIX}", super::hex(&id))
+}
+
+const FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+/// What there is of a file, for reading.
+///
+/// # Errors
+/// When the system does not say.
+pub fn find(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
+    match fs::openat(folder, name, OFlags::RDONLY | FLAGS, Mode::empty()) {
+        Ok(file) => Ok(Some(File::from(file)).filter(is_own)),
+        Err(Errno::NOENT | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A regular file of this user, which has no second name that would be written to as well.
+fn is_own(file: &File) -> bool {
+    let own = nix::unistd::geteuid().as_raw();
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.uid() == own && found.nlink() == 1)
+}
+
+/// A file that is being written. Dropped before it gets its own name, it is removed unless it is to be kept.
+#[derive(Debug)]
+pub struct Part {
+    folder: Arc<OwnedFd>,
+    name: String,
+    file: File,
+    leaves: bool,
+}
+
+impl Part {
+    /// The one with this name, or a new one, readable for its owner alone until it is whole.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another process writes it.
+    pub fn open(folder: Arc<OwnedFd>, name: String) -> io::Result<Self> {
+        let file = match find(&folder, &name)? {
+            Some(_) => fs::openat(&folder, &name, OFlags::RDWR | FLAGS, Mode::empty()),
+            None => {
+                // Whatever has the name is no part.
+                let _ = fs::unlinkat(&folder, &name, AtFlags::empty());
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FLAGS;
+                fs::openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR)
+            }
+        };
+        let file = File::from(file?);
+        // It may have been changed between the two looks.
+        if !is_own(&file) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Part {
+            folder,
+            name,
+            file,
+            leaves: true,
+        })
+    }
+
+    /// Its bytes.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Leaves it for who goes on with the transfer.
+    pub fn keep(mut self) {
+        self.leaves = false;
+    }
+
+    /// Gives it the name of `entry` in `to`, in one step, with its permissions and time.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when that is taken, or the system refuses.
+    pub fn place(mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
+        dress(&self.file, entry)?;
+        if sync {
+            self.file.sync_all()?;
+        }
+        rename((&self.folder, &self.name), (to, &entry.name), overwrite)?;
+        self.leaves = false;
+        if sync {
+            fs::fsync(to)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.leaves {
+            // It may be gone already.
+            let _ = fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Removes parts that nobody writes and nobody has written for longer than `keep`, as of `now` in Unix time; how many.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
+    let mut removed = 0;
+    // A handle of its own, so that its place in the list is its own.
+    let list = fs::openat(folder, ".", FOLDER, Mode::empty())?;
+    for entry in fs::Dir::new(list)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        let is_part = name.starts_with(TEMPORARY_PREFIX) && name.ends_with(SUFFIX);
+        if !is_part || entry.file_type() == FileType::Directory {
+            continue;
+        }
+        let Some(file) = find(folder, name)? else { continue };
+        let written = file.metadata()?.mtime();
+        let is_old = now.saturating_sub(u64::try_from(written).unwrap_or(0)) >= keep.as_secs();
+        if is_old && fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            fs::unlinkat(folder, name, AtFlags::empty())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    fn handle(dir: &std::path::Path) -> Arc<OwnedFd> {
+        Arc::new(fs::open(dir, FOLDER, Mode::empty()).expect("opens"))
+    }
+
+    #[test]
+    fn a_part_belongs_to_one_sender_and_one_path() {
+        let names =
+            [("a", "bc"), ("ab", "c"), ("a", "c")].map(|(peer, path)| name(id(peer.as_bytes(), path)));
+        assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
+        assert!(names[0].starts_with(".restp-") && names[0].ends_with(".part"));
+    }
+
+    #[test]
+    fn what_somebody_else_put_there_is_not_written_to() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "mine").expect("written");
+        let folder = handle(dir.path());
+        for hostile in ["link", "second name"] {
+            let place = dir.path().join(".restp-x.part");
+            match hostile {
+                "link" => symlink(&victim, &place).expect("linked"),
+                _ => std::fs::hard_link(&victim, &place).expect("linked"),
+            }
+            assert!(find(&folder, ".restp-x.part").expect("looks").is_none());
+            let part = Part::open(folder.clone(), ".restp-x.part".into()).expect("opens");
+            part.file().write_all(b"theirs").expect("written");
+            assert_eq!(std::fs::read(&victim).expect("reads"), b"mine", "{hostile}");
+        }
+    }
+
+    #[test]
+    fn one_writes_at_a_time_and_what_nobody_resumes_is_removed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = handle(dir.path());
+        let (day, now) = (Duration::from_secs(86_400), 1_000_000);
+        for (part, age) in [
+            (".restp-a.part", 2),
+            (".restp-b.part", 0),
+            (".restp-c.part", 2),
+            ("other.part", 2),
+        ] {
+            let file = File::create(dir.path().join(part)).expect("created");
+            let written = std::time::UNIX_EPOCH + Duration::from_secs(now) - day * age;
+            file.set_modified(written).expect("dated");
+        }
+        let busy = Part::open(folder.clone(), ".restp-c.part".into()).expect("opens");
+        assert!(Part::open(folder.clone(), ".restp-c.part".into()).is_err());
+        assert_eq!(clean(&folder, day, now).expect("cleans"), 1);
+        let there = |name: &str| dir.path().join(name).exists();
+        assert!(
+            !there(".restp-a.part")
+                && there(".restp-b.part")
+                && there(".restp-c.part")
+                && there("other.part")
+        );
+        busy.keep();
+        assert_eq!(clean(&folder, Duration::ZERO, now).expect("cleans"), 2);
+    }
+}

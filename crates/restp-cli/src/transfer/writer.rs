@@ -1,0 +1,204 @@
+//! The thread that writes what arrives. Each file is hidden until its digest has been confirmed, and gets its name in one step.
+
+use super::agreement::Agreement;
+use super::claims::Claim;
+use super::copy::{Copied, Copy, CopyError};
+use super::folder::{self, Folder, Inside};
+use super::inventory::Basis;
+use super::manifest::{Entry, Kind, Manifest};
+use super::part;
+use super::target::{Delivery, Piece, TargetError};
+use rustix::fs::{self as system, AtFlags, Mode};
+use std::io;
+use std::sync::{Arc, mpsc as threads};
+use tokio::sync::mpsc;
+
+/// Writes what arrives.
+pub struct Writer {
+    folder: Folder,
+    inside: Inside,
+    manifest: Arc<Manifest>,
+    peer: Vec<u8>,
+    /// Which folders this transfer has made.
+    made: Vec<bool>,
+    arriving: mpsc::Receiver<Piece>,
+    /// What there is of each file.
+    bases: threads::Receiver<Basis>,
+    /// Let go when the last part is closed.
+    _claim: Arc<Claim>,
+}
+
+/// What the owner of a folder may do while it is filled.
+const OWN: u32 = 0o700;
+
+impl Writer {
+    /// Of what `peer` sends.
+    pub fn new(
+        folder: &Folder,
+        (manifest, peer): (Arc<Manifest>, Vec<u8>),
+        arriving: mpsc::Receiver<Piece>,
+        bases: threads::Receiver<Basis>,
+        claim: Arc<Claim>,
+    ) -> Self {
+        Writer {
+            folder: folder.clone(),
+            inside: Inside::of(folder),
+            made: vec![false; manifest.entries().len()],
+            manifest,
+            peer,
+            arriving,
+            bases,
+            _claim: claim,
+        }
+    }
+
+    /// Until everything is in its place.
+    ///
+    /// # Errors
+    /// Why it is not. A file that was in the middle is kept if the sender has just gone, and removed otherwise.
+    pub fn write(mut self) -> Result<Delivery, TargetError> {
+        let manifest = self.manifest.clone();
+        let mut agreement = Agreement::on(&manifest);
+        let mut skipped_files = 0;
+        for (number, entry) in manifest.entries().iter().enumerate() {
+            match entry.kind {
+                Kind::Folder => self.make_folder(number, entry)?,
+                Kind::File(_) => {
+                    let copied = self.file(number)?;
+                    agreement.add(&manifest.path(number), copied.digest);
+                    match copied.part {
+                        Some(part) => {
+                            let around = self.inside.around(&manifest, number)?;
+                            let how = (self.folder.overwrite, self.folder.sync);
+                            part.place(&around, entry, how)
+                                .map_err(|error| self.failed(number, error))?;
+                        }
+                        None => skipped_files += 1,
+                    }
+                }
+                Kind::Link(_) => {}
+            }
+        }
+        // Links come last: nothing is ever written where one is.
+        for (number, entry) in manifest.entries().iter().enumerate() {
+            if let Kind::Link(target) = &entry.kind {
+                self.link(number, entry, target)?;
+            }
+        }
+        // Folders from the inside out, since each change within changes the time of the folder.
+        for (number, entry) in manifest.entries().iter().enumerate().rev() {
+            if entry.kind == Kind::Folder {
+                self.dress_folder(number, entry)?;
+            }
+        }
+        Ok(Delivery {
+            digest: agreement.digest(),
+            skipped_files,
+        })
+    }
+
+    /// A folder that can be written to until everything is in it.
+    fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
+        let around = self.inside.around(&self.manifest, number)?;
+        match system::mkdirat(
+            &around,
+            &entry.name,
+            Mode::from_raw_mode(OWN | u32::from(entry.mode)),
+        ) {
+            Ok(()) => self.made[number] = true,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(self.failed(number, error.into())),
+        }
+        Ok(())
+    }
+
+    /// The permissions of a folder that was there before are its owner's, unless they are those of a transfer that was cut off.
+    fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
+        let handle = self.inside.at(&self.manifest, number)?;
+        let now = system::fstat(&handle).map_err(io::Error::from)?.st_mode & 0o777;
+        if self.made[number] || self.folder.overwrite || now == OWN | u32::from(entry.mode) {
+            folder::dress(&handle, entry)?;
+        }
+        if self.folder.sync {
+            system::fsync(&handle).map_err(io::Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, number: usize, entry: &Entry, target: &str) -> Result<(), TargetError> {
+        let around = self.inside.around(&self.manifest, number)?;
+        if folder::leads_to(&around, &entry.name, target) {
+            return Ok(());
+        }
+        let root = self.folder.handle();
+        let hidden = self.part_name(number);
+        // Left by a run that was killed just here.
+        let _ = system::unlinkat(&root, &hidden, AtFlags::empty());
+        let linked = system::symlinkat(target, &root, &hidden).map_err(io::Error::from);
+        let placed = linked
+            .and_then(|()| folder::date(&root, &hidden, entry.modified))
+            .and_then(|()| folder::rename((&root, &hidden), (&around, &entry.name), self.folder.overwrite));
+        placed.map_err(|error| {
+            // It may not be there.
+            let _ = system::unlinkat(&root, &hidden, AtFlags::empty());
+            self.failed(number, error)
+        })
+    }
+
+    fn part_name(&self, number: usize) -> String {
+        part::name(part::id(&self.peer, &self.manifest.path(number)))
+    }
+
+    /// The next file, hidden still, or unchanged in its place.
+    fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
+        // Nobody looks what there is any more when the disk fails.
+        let basis = self.bases.recv().unwrap_or(Basis::Nothing);
+        let folder = self.folder.clone();
+        let copy = Copy::of(&folder, self.part_name(number), basis);
+        let mut copy = copy.map_err(|error| self.not_copied(number, error))?;
+        let mut together = Vec::new();
+        let claimed = loop {
+            let written = match self.arriving.blocking_recv() {
+                Some(Piece::Data(pieces)) => {
+                    together.clear();
+                    pieces.iter().for_each(|piece| together.extend_from_slice(piece));
+                    copy.data(&together)
+                }
+                Some(Piece::Hole(bytes)) => copy.hole(bytes),
+                Some(Piece::Same(bytes)) => copy.same(bytes),
+                Some(Piece::End(claimed)) => break claimed,
+                Some(Piece::Forget) => return Err(TargetError::CutOff),
+                None => {
+                    if !self.folder.keep.is_zero() {
+                        copy.keep();
+                    }
+                    return Err(TargetError::CutOff);
+                }
+            };
+            written.map_err(|error| self.not_copied(number, error))?;
+        };
+        let copied = copy.end().map_err(|error| self.not_copied(number, error))?;
+        if copied.digest != claimed {
+            return Err(TargetError::Mismatch(self.manifest.path(number)));
+        }
+        Ok(copied)
+    }
+
+    fn not_copied(&self, number: usize, error: CopyError) -> TargetError {
+        match error {
+            CopyError::Differs => TargetError::Exists(self.manifest.path(number)),
+            CopyError::NotTold => TargetError::NotTold,
+            CopyError::System(error) => TargetError::Write(error),
+        }
+    }
+
+    /// What is wrong with the place of an entry.
+    fn failed(&self, number: usize, error: io::Error) -> TargetError {
+        let path = || self.manifest.path(number);
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => TargetError::Exists(path()),
+            io::ErrorKind::IsADirectory => TargetError::Folder(path()),
+            _ => TargetError::Write(error),
+        }
+    }
+}
