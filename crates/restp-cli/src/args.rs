@@ -66,6 +66,7 @@ const RECV: &str = "\
 Examples:
   restp recv                                    into this folder, until Ctrl-C
   restp recv --dir inbox --once                 one transfer, then exit
+  restp recv --listen 4000                      at every address, port 4000
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
   restp recv --open                             from everybody, also without the ticket
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
@@ -79,9 +80,10 @@ Files appear under their names only when they are complete and verified. What ex
 
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// Address to listen at, port 0 for any free one; may be repeated [default: every address, any port]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub listen: Vec<SocketAddr>,
+    /// Address to listen at, as HOST:PORT or PORT, port 0 for any free one; may be repeated [default: every address, port 7070, or
+    /// any port if that is taken]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
     /// Folder for received files; made if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
@@ -117,7 +119,7 @@ const SEND: &str = "\
 Examples:
   restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
   restp send photos notes.txt restp1-...        a folder with all that is in it, and a file
-  restp send video.mkv 192.0.2.1:4000           to an address, of a receiver with --open or --allow
+  restp send video.mkv example.org              to a name, of a receiver with --open or --allow
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
   restp send video.mkv restp1-... --bind wlan0 --bind wwan0
@@ -137,12 +139,12 @@ on where it was, and a folder that is there takes only what differs.
 
 #[derive(Debug, Args)]
 pub struct Send {
-    /// Files and folders to send, then the ticket of the receiver, or its addresses as IP:PORT
+    /// Files and folders to send, then the ticket of the receiver, or its address as HOST, HOST:PORT or PORT
     #[arg(required = true, value_name = "PATH... TICKET-or-ADDR")]
     pub words: Vec<OsString>,
     /// Address in the place of the ticket's; may be repeated
-    #[arg(long, value_name = "ADDR", value_parser = destination)]
-    pub address: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDR")]
+    pub address: Vec<String>,
     /// Address or interface of this host to send from, or "all"; may be repeated [default: as the routing table says]
     #[arg(long, value_name = "ADDR-or-INTERFACE")]
     pub bind: Vec<Local>,
@@ -423,23 +425,6 @@ pub enum Role {
 pub enum Carrier {
     Restp,
     Udp,
-}
-
-/// An address to bind.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write IP:PORT, such as 127.0.0.1:7000".into())
-}
-
-/// An address to send to.
-fn destination(text: &str) -> Result<SocketAddr, String> {
-    match address(text)? {
-        address if address.port() == 0 => Err(
-            "nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port of the receiver"
-                .into(),
-        ),
-        address => Ok(address),
-    }
 }
 
 fn seed(text: &str) -> Result<u64, String> {

@@ -4,6 +4,7 @@
 //!
 //! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
+mod address;
 mod args;
 mod commands;
 pub mod cookies;

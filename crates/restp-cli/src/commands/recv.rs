@@ -3,6 +3,7 @@
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
+use crate::address::{self, DEFAULT_PORT};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -52,7 +53,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     let (security, capability) = security(arguments)?;
     run(async {
         let interrupt = Interrupt::watch()?;
-        let endpoint = bind(&arguments.listen, config, security)?;
+        let endpoint = bind(&arguments.listen, &config, &security)?;
         announce(&endpoint, &folder, capability.clone(), output)?;
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
@@ -109,24 +110,53 @@ fn security(arguments: &Recv) -> Result<(Security, Option<Capability>), Failure>
     Ok((Security::Sealed(identity), capability))
 }
 
-fn bind(listen: &[SocketAddr], config: EndpointConfig, security: Security) -> Result<Endpoint, Failure> {
-    let locals =
-        |addresses: &[SocketAddr]| -> Vec<Local> { addresses.iter().copied().map(Local::Address).collect() };
-    if !listen.is_empty() {
-        return Endpoint::bind_with(&locals(listen), config, security).map_err(|error| {
-            let list: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
-            Failure::input(format!(
-                "--listen {}: {error}; name addresses of this host with free ports, or port 0",
-                list.join(", ")
-            ))
-        });
-    }
-    let v4: SocketAddr = (Ipv4Addr::UNSPECIFIED, 0).into();
-    let v6: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
+fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
+    let bind = |addresses: &[SocketAddr]| {
+        let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
+        Endpoint::bind_with(&locals, config.clone(), security.clone())
+    };
     // A host without IPv6 has no such socket.
-    Endpoint::bind_with(&locals(&[v4, v6]), config.clone(), security.clone())
-        .or_else(|_| Endpoint::bind_with(&locals(&[v4]), config, security))
-        .map_err(|error| Failure::operation(format!("no socket: {error}")))
+    let everywhere = |addresses: &[SocketAddr]| {
+        let without: Vec<_> = addresses
+            .iter()
+            .copied()
+            .filter(|address| !is_every_v6(address))
+            .collect();
+        bind(addresses).or_else(|error| {
+            if without.is_empty() {
+                Err(error)
+            } else {
+                bind(&without)
+            }
+        })
+    };
+    if listen.is_empty() {
+        let at = |port| {
+            [
+                (Ipv4Addr::UNSPECIFIED, port).into(),
+                (Ipv6Addr::UNSPECIFIED, port).into(),
+            ]
+        };
+        // Another receiver may have the port; the ticket says which one it is.
+        return everywhere(&at(DEFAULT_PORT))
+            .or_else(|_| everywhere(&at(0)))
+            .map_err(|error| Failure::operation(format!("no socket: {error}")));
+    }
+    let mut addresses = Vec::new();
+    for word in listen {
+        let found = address::to_listen_at(word);
+        addresses.extend(found.map_err(|why| Failure::input(format!("--listen {why}")))?);
+    }
+    everywhere(&addresses).map_err(|error| {
+        Failure::input(format!(
+            "--listen {}: {error}; name addresses of this host with free ports, or port 0",
+            listen.join(", ")
+        ))
+    })
+}
+
+fn is_every_v6(address: &SocketAddr) -> bool {
+    address.ip() == Ipv6Addr::UNSPECIFIED
 }
 
 /// What is printed first.
@@ -168,7 +198,7 @@ fn announce(
 }
 
 /// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
-/// stand for all of their family, those of this host alone last.
+/// stand for all of their family, and for those of this host alone only where there are no others.
 fn reachable(bound: &[SocketAddr], own: &[IpAddr]) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     for socket in bound {
@@ -181,7 +211,9 @@ fn reachable(bound: &[SocketAddr], own: &[IpAddr]) -> Vec<SocketAddr> {
             addresses.push(*socket);
         }
     }
-    addresses.sort_by_key(|address| address.ip().is_loopback());
+    if addresses.iter().any(|address| !address.ip().is_loopback()) {
+        addresses.retain(|address| !address.ip().is_loopback());
+    }
     addresses
 }
 
@@ -395,8 +427,14 @@ mod tests {
         let own = ["127.0.0.1", "192.0.2.7", "::1", "fe80::1", "2001:db8::7"];
         let own = own.map(|text| text.parse().expect("an address"));
         let bound = [socket("0.0.0.0:10"), socket("[::]:20")];
-        let expected = ["192.0.2.7:10", "[2001:db8::7]:20", "127.0.0.1:10", "[::1]:20"];
+        let expected = ["192.0.2.7:10", "[2001:db8::7]:20"];
         assert_eq!(reachable(&bound, &own), expected.map(socket));
+        let alone = own
+            .into_iter()
+            .filter(std::net::IpAddr::is_loopback)
+            .collect::<Vec<_>>();
+        let expected = ["127.0.0.1:10", "[::1]:20"];
+        assert_eq!(reachable(&bound, &alone), expected.map(socket));
         assert_eq!(reachable(&[socket("127.0.0.1:5")], &own), [socket("127.0.0.1:5")]);
     }
 }

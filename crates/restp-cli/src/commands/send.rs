@@ -2,8 +2,9 @@
 
 use super::trust::Trust;
 use super::visits::Visits;
-use super::words::Words;
+use super::words::{Receiver, Words};
 use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
+use crate::address;
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -67,7 +68,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let plan = Plan {
             addresses,
             visits: visits.as_ref(),
-            tickets: to.iter().filter_map(|word| word.parse().ok()).collect(),
+            tickets: to.into_iter().map(|receiver| receiver.ticket).collect(),
             paths: &paths,
             all_paths,
             patience,
@@ -94,14 +95,15 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     output.result(&outcome, Outcome::to_string)
 }
 
-fn addresses(arguments: &Send, to: &[String]) -> Result<Vec<SocketAddr>, Failure> {
-    if !arguments.address.is_empty() {
-        return Ok(arguments.address.clone());
+fn addresses(arguments: &Send, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
+    if arguments.address.is_empty() {
+        let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
+        return Ok(addresses.copied().collect());
     }
     let mut addresses = Vec::new();
-    for word in to {
-        let ticket: Ticket = word.parse().map_err(Failure::input)?;
-        addresses.extend_from_slice(ticket.addresses());
+    for word in &arguments.address {
+        let found = address::to_send_to(word);
+        addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
     }
     Ok(addresses)
 }
@@ -123,12 +125,11 @@ fn composition(arguments: &Send, several: bool, patience: Duration) -> Result<Co
 }
 
 /// Did the user name more than one path?
-fn asks_for_several(arguments: &Send, to: &[String], addresses: &[SocketAddr]) -> bool {
+fn asks_for_several(arguments: &Send, to: &[Receiver], addresses: &[SocketAddr]) -> bool {
     let interface = |local: &Local| !matches!(local, Local::Address(_));
     let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
     let there = if arguments.address.is_empty() {
-        let mut tickets = to.iter().map(|word| word.parse::<Ticket>());
-        to.len() > 1 || tickets.any(|ticket| ticket.is_ok_and(|ticket| ticket.has_paths()))
+        to.len() > 1 || to.iter().any(|receiver| receiver.ticket.has_paths())
     } else {
         true
     };
@@ -376,10 +377,9 @@ mod tests {
     use super::*;
 
     fn arguments(address: &[&str]) -> Send {
-        let address = address.iter().map(|text| text.parse().expect("an address"));
         Send {
             words: Vec::new(),
-            address: address.collect(),
+            address: address.iter().map(|text| (*text).to_owned()).collect(),
             bind: Vec::new(),
             seal: Default::default(),
             composition: Default::default(),
@@ -390,12 +390,12 @@ mod tests {
 
     #[test]
     fn addresses_replace_those_of_the_ticket() {
-        let to = ["127.0.0.1:1", "127.0.0.1:2"].map(str::to_owned);
+        let to = ["127.0.0.1:1", "127.0.0.1:2"].map(|word| Receiver::of(word).expect("one"));
         let both = addresses(&arguments(&[]), &to).expect("addresses");
         assert_eq!(both.len(), 2);
         let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
-        assert!(addresses(&arguments(&[]), &["nonsense".to_owned()]).is_err());
+        assert!(addresses(&arguments(&["no address"]), &to).is_err());
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
         let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
             let mut arguments = arguments(address);
             arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
-            let to: Vec<_> = to.iter().map(|word| (*word).to_owned()).collect();
+            let to: Vec<_> = to.iter().map(|word| Receiver::of(word).expect("one")).collect();
             let addresses = addresses(&arguments, &to).expect("addresses");
             asks_for_several(&arguments, &to, &addresses)
         };

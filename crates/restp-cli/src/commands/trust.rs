@@ -1,6 +1,7 @@
 //! Who the receiver must be: the key in the ticket, or the one it was met with before; on a first meeting it is believed
 //! and remembered ([`restp::Trust`]).
 
+use super::words::Receiver;
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::output::note;
@@ -23,12 +24,10 @@ impl Trust {
     /// # Errors
     /// When a ticket is of a receiver that does not seal and the user did not agree to that, or the other way round; when
     /// several tickets name several receivers; when what is known cannot be read.
-    pub fn of(arguments: &Send, to: &[String], addresses: &[SocketAddr]) -> Result<Self, Failure> {
+    pub fn of(arguments: &Send, to: &[Receiver], addresses: &[SocketAddr]) -> Result<Self, Failure> {
         let plain = arguments.seal.plain;
-        let tickets: Vec<Ticket> = to.iter().filter_map(|word| word.parse().ok()).collect();
-        let words = to.iter().zip(&tickets);
-        for (_, ticket) in words.filter(|(word, _)| word.parse::<SocketAddr>().is_err()) {
-            match (ticket.key(), plain) {
+        for receiver in to.iter().filter(|receiver| receiver.has_ticket) {
+            match (receiver.ticket.key(), plain) {
                 (Some(_), true) => {
                     return Err(Failure::input(
                         "--plain, but the ticket is of a receiver that encrypts; leave --plain out",
@@ -51,7 +50,8 @@ impl Trust {
                 hosts: None,
             });
         }
-        let mut keys = tickets.iter().filter_map(Ticket::key);
+        let tickets = || to.iter().map(|receiver| &receiver.ticket);
+        let mut keys = tickets().filter_map(Ticket::key);
         let first = keys.next();
         if !arguments.address.is_empty() && keys.any(|key| Some(key) != first) {
             return Err(Failure::input(
@@ -61,7 +61,7 @@ impl Trust {
         let told = |address: &SocketAddr| {
             let named =
                 |ticket: &&Ticket| !arguments.address.is_empty() || ticket.addresses().contains(address);
-            let key = tickets.iter().filter(named).find_map(Ticket::key)?;
+            let key = tickets().filter(named).find_map(Ticket::key)?;
             Some((*address, key))
         };
         let told: Vec<_> = addresses.iter().filter_map(told).collect();

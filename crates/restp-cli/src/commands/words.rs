@@ -1,7 +1,8 @@
 //! The words of `restp send`: what to send comes first, who receives it last.
 
+use crate::address;
 use crate::failure::Failure;
-use crate::transfer::{Ticket, TicketError};
+use crate::transfer::Ticket;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,37 @@ use std::path::{Path, PathBuf};
 pub struct Words {
     /// What to send, at least one.
     pub paths: Vec<PathBuf>,
-    /// Tickets and addresses, at least one.
-    pub to: Vec<String>,
+    /// Who receives it, at least one.
+    pub to: Vec<Receiver>,
+}
+
+/// Tickets and addresses.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// What is known of it: of an address, no more than that.
+    pub ticket: Ticket,
+    /// It was a ticket that was typed.
+    pub has_ticket: bool,
+}
+
+impl Receiver {
+    /// As typed. Names are looked up.
+    ///
+    /// # Errors
+    /// When it is no ticket and no address.
+    pub fn of(word: &str) -> Result<Self, Failure> {
+        let has_ticket = Ticket::is_one(word);
+        let ticket = if has_ticket {
+            word.parse().map_err(Failure::input)?
+        } else {
+            Ticket::new(address::to_send_to(word).map_err(|why| {
+                Failure::input(format!(
+                    "{why}; or the word after \"ticket:\" that `restp recv` printed"
+                ))
+            })?)
+        };
+        Ok(Receiver { ticket, has_ticket })
+    }
 }
 
 impl Words {
@@ -19,7 +49,7 @@ impl Words {
     /// and nothing on the disk has their name.
     ///
     /// # Errors
-    /// When there are not two, or the last one is not text.
+    /// When there are not two, or the last one is no receiver.
     pub fn of(words: &[OsString]) -> Result<Self, Failure> {
         let Some(last) = words.len().checked_sub(1).filter(|last| *last > 0) else {
             return Err(Failure::input(
@@ -28,22 +58,23 @@ impl Words {
         };
         let first = words[..last].iter().rposition(|word| !names_receiver(word));
         let (paths, to) = words.split_at(first.map_or(0, |first| first + 1).clamp(1, last));
-        let text = |word: &OsString| {
-            let text = word.clone().into_string();
-            text.map_err(|word| Failure::input(TicketError::Neither(word.to_string_lossy().into_owned())))
-        };
         Ok(Words {
             paths: paths.iter().map(PathBuf::from).collect(),
-            to: to.iter().map(text).collect::<Result<_, _>>()?,
+            to: to
+                .iter()
+                .map(|word| Receiver::of(&word.to_string_lossy()))
+                .collect::<Result<_, _>>()?,
         })
     }
 }
 
 fn names_receiver(word: &OsString) -> bool {
-    let looks = word
-        .to_str()
-        .is_some_and(|word| !matches!(word.parse::<Ticket>(), Err(TicketError::Neither(_))));
-    looks && !Path::new(word).exists()
+    let has_port = |word: &str| {
+        word.rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+    };
+    let looks = |word: &str| Ticket::is_one(word) || has_port(word);
+    word.to_str().is_some_and(looks) && !Path::new(word).exists()
 }
 
 #[cfg(test)]
@@ -57,11 +88,12 @@ mod tests {
             let words = Words::of(&words).expect("text");
             (words.paths.len(), words.to.len())
         };
-        assert_eq!(split(&["a", "b"]), (1, 1));
-        assert_eq!(split(&["a", "b", "c"]), (2, 1));
+        assert_eq!(split(&["a", "192.0.2.1"]), (1, 1));
+        assert_eq!(split(&["a", "b", "4000"]), (2, 1));
         assert_eq!(split(&["a", "127.0.0.1:1", "127.0.0.1:2"]), (1, 2));
         assert_eq!(split(&["a", "127.0.0.1:1", "b", "127.0.0.1:2"]), (3, 1));
         assert_eq!(split(&["127.0.0.1:1", "127.0.0.1:2"]), (1, 1));
+        assert_eq!(split(&["a", "localhost:1", "127.0.0.1:2"]), (1, 2));
         assert!(Words::of(&["a".into()]).is_err() && Words::of(&[]).is_err());
     }
 }

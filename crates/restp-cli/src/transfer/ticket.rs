@@ -66,6 +66,12 @@ pub enum TicketError {
 }
 
 impl Ticket {
+    /// Does `word` begin as tickets do?
+    pub fn is_one(word: &str) -> bool {
+        let start = word.trim().get(..PREFIX.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+    }
+
     /// Most addresses of one ticket; further ones are left out.
     pub const MAX_ADDRESSES: usize = 16;
 

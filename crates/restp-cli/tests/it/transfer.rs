@@ -385,3 +385,20 @@ async fn a_forged_list_is_refused_and_nothing_is_made() {
     assert!(receiver.names().is_empty(), "{:?}", receiver.names());
     assert_eq!(names(outside.path()).len(), 1, "only the receiver's folder");
 }
+
+#[test]
+fn a_port_alone_and_a_name_reach_this_host() {
+    let receiver = Receiver::start(&["--open"]);
+    let folder = tempfile::tempdir().unwrap();
+    let port = receiver.address.rsplit_once(':').unwrap().1;
+    for (name, to) in [
+        ("a", port),
+        ("b", &format!(":{port}")),
+        ("c", &format!("localhost:{port}")),
+    ] {
+        let file = write(folder.path(), name, b"x");
+        let sent = restp(&["send", file.to_str().unwrap(), to]);
+        assert_eq!(sent.code, Some(0), "{to}: {sent:?}");
+    }
+    assert_eq!(receiver.names(), ["a", "b", "c"]);
+}

@@ -1,0 +1,130 @@
+//! Addresses as people type them: `192.0.2.1:4000`, `192.0.2.1`, `[2001:db8::1]:4000`, `example.org:4000`, `:4000` or `4000`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+/// UDP port at which `restp recv` listens and to which `restp send` sends unless another one is named.
+pub const DEFAULT_PORT: u16 = 7070;
+
+const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2.1:7070 or example.org";
+
+/// Addresses of this host to listen at. A port alone stands for every address.
+///
+/// # Errors
+/// When it is none.
+pub fn to_listen_at(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    resolve(text, everywhere)
+}
+
+/// Addresses of a receiver, to try in this order. A port alone stands for this host.
+///
+/// # Errors
+/// When it is none, or has port 0.
+pub fn to_send_to(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let addresses = resolve(text, here)?;
+    if addresses.iter().any(|address| address.port() == 0) {
+        return Err(format!(
+            "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port of the receiver"
+        ));
+    }
+    Ok(addresses)
+}
+
+fn resolve(text: &str, without_host: [IpAddr; 2]) -> Result<Vec<SocketAddr>, String> {
+    let text = text.trim();
+    if let Ok(address) = text.parse() {
+        return Ok(vec![address]);
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(vec![(ip, DEFAULT_PORT).into()]);
+    }
+    let wrong = || format!("\"{}\" is no address; {FORMS}", text.escape_debug());
+    let (host, port) = split(text).ok_or_else(wrong)?;
+    if host.is_empty() {
+        return Ok(without_host.map(|ip| (ip, port).into()).to_vec());
+    }
+    if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let ip: Ipv6Addr = ip.parse().map_err(|_| wrong())?;
+        return Ok(vec![(ip, port).into()]);
+    }
+    if !host.chars().all(|c| c.is_alphanumeric() || ".-_".contains(c)) {
+        return Err(wrong());
+    }
+    let found = (host, port).to_socket_addrs();
+    let found: Vec<_> = found
+        .map_err(|error| format!("{host}: {error}; {FORMS}"))?
+        .collect();
+    match found.is_empty() {
+        true => Err(format!("{host} has no address; {FORMS}")),
+        false => Ok(found),
+    }
+}
+
+/// Host and port.
+fn split(text: &str) -> Option<(&str, u16)> {
+    if text.is_empty() {
+        return None;
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(("", text.parse().ok()?));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some((host, port.parse().ok()?))
+        }
+        Some(_) if !text.ends_with(']') => None,
+        _ => Some((text, DEFAULT_PORT)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        let addresses = to_send_to(text).unwrap_or_else(|why| panic!("{why}"));
+        let words: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn every_form_that_people_type_is_understood() {
+        for (text, address) in [
+            ("192.0.2.1:4000", "192.0.2.1:4000"),
+            ("192.0.2.1", "192.0.2.1:7070"),
+            ("[2001:db8::1]:4000", "[2001:db8::1]:4000"),
+            ("[2001:db8::1]", "[2001:db8::1]:7070"),
+            ("2001:db8::1", "[2001:db8::1]:7070"),
+            (":4000", "127.0.0.1:4000 [::1]:4000"),
+            ("4000", "127.0.0.1:4000 [::1]:4000"),
+        ] {
+            assert_eq!(said(text), address, "{text}");
+        }
+        assert!(said("localhost:4000").contains("127.0.0.1:4000"));
+        assert_eq!(
+            to_listen_at(":4000").map(|all| all[1].to_string()),
+            Ok("[::]:4000".into())
+        );
+        assert_eq!(to_listen_at("127.0.0.1:0").map(|all| all.len()), Ok(1));
+    }
+
+    #[test]
+    fn what_is_no_address_is_answered_with_what_is_one() {
+        for text in [
+            "",
+            "a b",
+            "a/b:4000",
+            "host:port",
+            "host:99999",
+            "99999",
+            "[::1",
+            "[x]:1",
+            "1::2::3:4000",
+            "127.0.0.1:0",
+        ] {
+            let why = to_send_to(text).expect_err(text);
+            assert!(why.contains("HOST:PORT") && why.contains(text), "{why}");
+        }
+    }
+}
