@@ -119,6 +119,8 @@ const SEND: &str = "\
 Examples:
   restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
   restp send photos notes.txt restp1-...        a folder with all that is in it, and a file
+  tar -c photos | restp send - --name photos.tar restp1-...
+                                                standard input
   restp send video.mkv example.org              to a name, of a receiver with --open or --allow
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
@@ -139,12 +141,18 @@ on where it was, and a folder that is there takes only what differs.
 
 #[derive(Debug, Args)]
 pub struct Send {
-    /// Files and folders to send, then the ticket of the receiver, or its address as HOST, HOST:PORT or PORT
+    /// Files and folders to send, "-" for standard input, then the ticket of the receiver, or its address as HOST, HOST:PORT or PORT
     #[arg(required = true, value_name = "PATH... TICKET-or-ADDR")]
     pub words: Vec<OsString>,
     /// Address in the place of the ticket's; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub address: Vec<String>,
+    /// Name under which standard input arrives
+    #[arg(long, value_name = "NAME", default_value = "stdin")]
+    pub name: String,
+    /// Send no more than this in a second, such as 20Mbit/s
+    #[arg(long, value_name = "RATE")]
+    pub limit: Option<String>,
     /// Address or interface of this host to send from, or "all"; may be repeated [default: as the routing table says]
     #[arg(long, value_name = "ADDR-or-INTERFACE")]
     pub bind: Vec<Local>,

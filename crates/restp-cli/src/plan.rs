@@ -66,6 +66,21 @@ pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     days.ok_or_else(|| Failure::input(format!("{option} \"{text}\" is too long")))
 }
 
+/// Reads a limit to what is sent in a second.
+///
+/// # Errors
+/// When it is no rate, or less than a byte a second.
+pub fn limit(text: &str) -> Result<units::Rate, Failure> {
+    let rate = units::rate(text).map_err(|error| Failure::input(format!("--limit {error}")))?;
+    if rate < units::Rate::from_bps(8) {
+        let rule = "write at least 8 bit/s, such as \"20Mbit/s\"";
+        return Err(Failure::input(format!(
+            "--limit \"{text}\" is too little; {rule}"
+        )));
+    }
+    Ok(rate)
+}
+
 /// Reads a span of time that is longer than nothing.
 ///
 /// # Errors

@@ -37,6 +37,8 @@ const LONG_S: f64 = 2.0;
 
 const TEMPLATE: &str =
     "{prefix:.bold} {wide_bar} {percent:>3} % of {total_bytes}, {bytes_per_sec}, {eta} left {msg}";
+const UNKNOWN: &str = "{prefix:.bold} {bytes}, {bytes_per_sec}, {elapsed} {msg}";
+const TRYING: &str = "{prefix} ({elapsed})";
 const STEPS: &str = "{prefix:.bold} {wide_bar} {pos}/{len}, {eta} left";
 const THOUSANDTHS: &str = "{prefix:.bold} {wide_bar} {percent:>3} %, {eta} left";
 
@@ -55,9 +57,22 @@ impl Progress {
         }
     }
 
-    /// A line for `what`, which has `total` bytes.
-    pub fn line(&self, what: &str, total: u64) -> Line {
-        self.made(self.lines.add(ProgressBar::new(total)), TEMPLATE, what)
+    /// A line for `what`, which has `total` bytes, if that is known.
+    pub fn line(&self, what: &str, total: Option<u64>) -> Line {
+        match total {
+            Some(total) => self.made(self.lines.add(ProgressBar::new(total)), TEMPLATE, what),
+            None => self.made(self.lines.add(ProgressBar::no_length()), UNKNOWN, what),
+        }
+    }
+
+    /// Says what is being tried, and since when, until the value is dropped: on a terminal from the beginning, otherwise once.
+    pub fn trying(&self, what: &str) -> Line {
+        if !self.terminal {
+            self.note(what);
+        }
+        let line = self.made(self.lines.add(ProgressBar::no_length()), TRYING, what);
+        line.bar.enable_steady_tick(std::time::Duration::from_millis(250));
+        line
     }
 
     /// A line for `what` that counts steps.

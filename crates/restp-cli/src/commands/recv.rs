@@ -366,10 +366,10 @@ impl Service {
         let peer = peer(connection);
         let watch = Watch::default();
         let line = OnceLock::new();
-        let begun = |name: &str, bytes: u64| {
+        let begun = |name: &str, bytes: Option<u64>| {
             self.progress.note(format!(
                 "{peer}: receiving {name}, {}",
-                crate::output::bytes(bytes)
+                bytes.map_or_else(|| "of unknown size".into(), crate::output::bytes)
             ));
             // The only value it ever gets.
             let _ = line.set(self.progress.line(name, bytes));

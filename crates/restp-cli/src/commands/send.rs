@@ -13,13 +13,16 @@ use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
-use crate::transfer::{self, Capability, Outcome, SERVICE_PORT, SendError, Source, Ticket, Watch};
+use crate::transfer::{
+    self, Capability, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket, Watch,
+};
 use restp::clock::Clock;
 use restp::{
     CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode,
     Security,
 };
 use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +31,9 @@ use tokio::time::timeout;
 
 /// Head start of each address over the next one (RFC 8305 §8).
 const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Who waits longer for an answer is told what for.
+const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Sends what is named.
 ///
@@ -51,7 +57,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let trust = Trust::of(arguments, &to, &addresses)?;
     let security = security(arguments, &trust)?;
     let traces = qlog::Folder::of(&arguments.qlog)?;
-    let source = Source::open(&paths).map_err(Failure::input)?;
+    let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
+    let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
+    let source = Source::open(&paths, &arguments.name).map_err(Failure::input)?;
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
@@ -70,6 +78,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             visits: visits.as_ref(),
             tickets: to.into_iter().map(|receiver| receiver.ticket).collect(),
             paths: &paths,
+            name_of_stdin: &arguments.name,
+            reads_stdin,
+            limit,
             all_paths,
             patience,
             output,
@@ -182,6 +193,10 @@ struct Plan<'a> {
     visits: Option<&'a Visits>,
     tickets: Vec<Ticket>,
     paths: &'a [PathBuf],
+    name_of_stdin: &'a str,
+    /// What is read there is gone: nothing begins again.
+    reads_stdin: bool,
+    limit: Option<Rate>,
     /// One connection over every path, or one over the first that works.
     all_paths: bool,
     patience: Duration,
@@ -194,12 +209,16 @@ impl Plan<'_> {
         loop {
             let forgotten = endpoint.seal_stats().resets;
             let result = self.attempt(endpoint, source).await;
-            if result.is_ok() || endpoint.seal_stats().resets == forgotten {
+            if result.is_ok() || self.reads_stdin || endpoint.seal_stats().resets == forgotten {
                 return result;
             }
             crate::output::note("the receiver has started again; going on with what it has");
-            source = Source::open(self.paths).map_err(Failure::input)?;
+            source = self.open().map_err(Failure::input)?;
         }
+    }
+
+    fn open(&self) -> Result<Source, SourceError> {
+        Source::open(self.paths, self.name_of_stdin)
     }
 
     /// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other
@@ -207,7 +226,8 @@ impl Plan<'_> {
     async fn attempt(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
         let clock = Clock::start();
         let is_known = |address: &&SocketAddr| self.visits.is_some_and(|visits| visits.knows(**address));
-        let Some(&first) = self.addresses.iter().find(is_known) else {
+        let known = self.addresses.iter().find(is_known).filter(|_| !self.reads_stdin);
+        let Some(&first) = known else {
             let connection = self.connect(endpoint, &self.addresses).await?;
             return self.transmit(&connection, source, clock).await;
         };
@@ -236,7 +256,7 @@ impl Plan<'_> {
             Some(instead) = elsewhere => instead,
         };
         early.abort();
-        let again = Source::open(self.paths).map_err(Failure::input)?;
+        let again = self.open().map_err(Failure::input)?;
         self.transmit(&instead, again, clock).await
     }
 
@@ -276,7 +296,7 @@ impl Plan<'_> {
         let manifest = source.manifest();
         let line = progress.line(&manifest.title(), manifest.bytes());
         let sent = tokio::select! {
-            sent = transfer::send(connection, source, capability, &watch) => sent,
+            sent = transfer::send(connection, source, capability, self.limit, &watch) => sent,
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
@@ -305,6 +325,14 @@ impl Plan<'_> {
         endpoint: &Arc<Endpoint>,
         addresses: &[SocketAddr],
     ) -> Result<Connection, Failure> {
+        let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+        let tried = tried.join(", ");
+        let progress = Progress::new();
+        let trying = async {
+            tokio::time::sleep(SOON).await;
+            let _line = progress.trying(&format!("trying to reach {tried}"));
+            std::future::pending::<std::convert::Infallible>().await
+        };
         let connected = async {
             if self.all_paths {
                 let connected = endpoint.connect_to(addresses, SERVICE_PORT).await;
@@ -313,16 +341,16 @@ impl Plan<'_> {
                 first_of(endpoint, addresses).await
             }
         };
-        match timeout(std_duration(self.patience), connected).await {
+        let connected = tokio::select! {
+            connected = timeout(std_duration(self.patience), connected) => connected,
+            never = trying => match never {},
+        };
+        match connected {
             Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
-            Err(_) => {
-                let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-                Err(Failure::operation(format!(
-                    "nobody answered at {} within {}; {CHECK}",
-                    tried.join(", "),
-                    span(self.patience)
-                )))
-            }
+            Err(_) => Err(Failure::operation(format!(
+                "nobody answered at {tried} within {}; {CHECK}",
+                span(self.patience)
+            ))),
         }
     }
 }
@@ -379,6 +407,8 @@ mod tests {
     fn arguments(address: &[&str]) -> Send {
         Send {
             words: Vec::new(),
+            name: "stdin".into(),
+            limit: None,
             address: address.iter().map(|text| (*text).to_owned()).collect(),
             bind: Vec::new(),
             seal: Default::default(),

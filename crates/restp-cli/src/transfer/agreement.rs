@@ -59,7 +59,7 @@ mod tests {
             name: name.into(),
             mode: 0,
             modified: Modified::default(),
-            kind: Kind::File(1),
+            kind: Kind::File(Some(1)),
         };
         let of = |names: &[&str]| {
             let manifest = Manifest::new(names.iter().map(|name| file(name)).collect()).expect("good");

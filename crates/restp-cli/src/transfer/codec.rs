@@ -5,6 +5,9 @@ use super::manifest::{Entry, Kind, MAX_BYTES, MAX_ENTRIES, Manifest, ManifestErr
 /// Permissions that travel: reading, writing, executing. Nothing gives rights of another user (set-user-id).
 const PERMISSIONS: u16 = 0o777;
 
+/// The size of a file whose size is not known yet.
+const UNKNOWN: u64 = u64::MAX;
+
 const FOLDER: u8 = 0;
 const FILE: u8 = 1;
 const LINK: u8 = 2;
@@ -19,7 +22,7 @@ impl Manifest {
         for entry in self.entries() {
             let (kind, tail) = match &entry.kind {
                 Kind::Folder => (FOLDER, Vec::new()),
-                Kind::File(bytes) => (FILE, bytes.to_be_bytes().to_vec()),
+                Kind::File(bytes) => (FILE, bytes.unwrap_or(UNKNOWN).to_be_bytes().to_vec()),
                 Kind::Link(target) => (LINK, text(target)),
             };
             let parent = entry.parent.map_or(0, |parent| parent as u32 + 1);
@@ -80,7 +83,7 @@ impl Rest<'_> {
         let name = self.text()?;
         let kind = match kind {
             FOLDER => Kind::Folder,
-            FILE => Kind::File(u64::from_be_bytes(self.take()?)),
+            FILE => Kind::File(Some(u64::from_be_bytes(self.take()?)).filter(|bytes| *bytes != UNKNOWN)),
             LINK => Kind::Link(self.text()?),
             _ => return Err(ManifestError::Damaged("an entry of an unknown kind")),
         };
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_as_written_in_the_protocol() {
-        let one = Manifest::new(vec![entry(None, "a", Kind::File(258))]).expect("good");
+        let one = Manifest::new(vec![entry(None, "a", Kind::File(Some(258)))]).expect("good");
         let expected =
             b"\x01\0\0\0\0\x01\xa0\xff\xff\xff\xff\xff\xff\xff\xfb\0\0\0\x07\0\x01a\0\0\0\0\0\0\x01\x02";
         assert_eq!(one.encode().expect("short"), expected);

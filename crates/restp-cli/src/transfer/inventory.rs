@@ -97,7 +97,7 @@ impl Inventory {
 
     /// A part, or what has the name already; how much of it counts, and whether it is a part. What may not be replaced comes first:
     /// it is the same or an error.
-    fn find(&mut self, number: usize, bytes: u64) -> Result<Option<(File, u64, bool)>, Stop> {
+    fn find(&mut self, number: usize, bytes: Option<u64>) -> Result<Option<(File, u64, bool)>, Stop> {
         let name = part::name(part::id(&self.peer, &self.manifest.path(number)));
         let part = part::find(&self.folder.handle(), &name).map_err(Some)?;
         let kept = match &part {
@@ -108,7 +108,11 @@ impl Inventory {
         let Some(file) = kept.or(part) else {
             return Ok(None);
         };
-        let has = file.metadata().map_err(Some)?.len().min(bytes);
+        let has = file
+            .metadata()
+            .map_err(Some)?
+            .len()
+            .min(bytes.unwrap_or(u64::MAX));
         Ok(Some((file, has, is_part)))
     }
 
@@ -166,7 +170,8 @@ const RUN: u32 = 256;
 pub fn may_compare(folder: &Folder, entry: &Entry, found: &Stat) -> bool {
     let same_time = i128::from(found.st_mtime) == i128::from(entry.modified.seconds)
         && i128::from(found.st_mtime_nsec) == i128::from(entry.modified.nanoseconds);
-    let same_size = matches!(entry.kind, Kind::File(bytes) if i128::from(found.st_size) == i128::from(bytes));
+    let same_size =
+        matches!(entry.kind, Kind::File(Some(bytes)) if i128::from(found.st_size) == i128::from(bytes));
     folder::kind(found) == FileType::RegularFile
         && (same_size || folder.overwrite)
         && (same_time || !folder.open_to_all)

@@ -30,8 +30,8 @@ pub struct Modified {
 pub enum Kind {
     /// A folder.
     Folder,
-    /// A file of so many bytes.
-    File(u64),
+    /// A file of so many bytes; none: that is known at its end, as of standard input.
+    File(Option<u64>),
     /// A symbolic link and where it leads, relative to its folder.
     Link(String),
 }
@@ -126,7 +126,9 @@ impl Manifest {
             }
             match &entry.kind {
                 Kind::Folder => {}
-                Kind::File(size) => bytes = bytes.checked_add(*size).ok_or(ManifestError::Size)?,
+                Kind::File(size) => {
+                    bytes = bytes.checked_add(size.unwrap_or(0)).ok_or(ManifestError::Size)?
+                }
                 Kind::Link(target) => manifest.check_link(place, target, depth)?,
             }
         }
@@ -138,8 +140,8 @@ impl Manifest {
         &self.0
     }
 
-    /// The files: their numbers, and their sizes.
-    pub fn files(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// The files: their numbers, and their sizes where they are known.
+    pub fn files(&self) -> impl Iterator<Item = (usize, Option<u64>)> {
         let files = self.0.iter().enumerate();
         files.filter_map(|(place, entry)| match entry.kind {
             Kind::File(bytes) => Some((place, bytes)),
@@ -147,8 +149,8 @@ impl Manifest {
         })
     }
 
-    /// Of all files.
-    pub fn bytes(&self) -> u64 {
+    /// Of all files; none where that of one is not known.
+    pub fn bytes(&self) -> Option<u64> {
         self.files().map(|(_, bytes)| bytes).sum()
     }
 
@@ -168,7 +170,7 @@ impl Manifest {
     pub fn resized(&self, bytes: u64) -> Self {
         let mut entries = self.0.clone();
         for entry in &mut entries {
-            entry.kind = Kind::File(bytes);
+            entry.kind = Kind::File(Some(bytes));
         }
         Manifest(entries)
     }
@@ -271,9 +273,9 @@ pub mod tests {
         vec![
             entry(None, "photos", Kind::Folder),
             entry(Some(0), "summer", Kind::Folder),
-            entry(Some(1), "a.jpg", Kind::File(258)),
+            entry(Some(1), "a.jpg", Kind::File(Some(258))),
             entry(Some(1), "best", link("../summer/a.jpg")),
-            entry(None, "b", Kind::File(1)),
+            entry(None, "b", Kind::File(Some(1))),
         ]
     }
 
@@ -287,9 +289,12 @@ pub mod tests {
         assert_eq!(manifest.path(3), "photos/summer/best");
         assert_eq!(
             (manifest.bytes(), manifest.title().as_str()),
-            (259, "photos and 1 more")
+            (Some(259), "photos and 1 more")
         );
-        assert_eq!(manifest.files().collect::<Vec<_>>(), [(2, 258), (4, 1)]);
+        assert_eq!(
+            manifest.files().collect::<Vec<_>>(),
+            [(2, Some(258)), (4, Some(1))]
+        );
         assert!(!manifest.is_one_file());
     }
 
@@ -313,7 +318,7 @@ pub mod tests {
             let top = vec![entry(None, name, Kind::Folder)];
             let inner = vec![
                 entry(None, "d", Kind::Folder),
-                entry(Some(0), name, Kind::File(0)),
+                entry(Some(0), name, Kind::File(Some(0))),
             ];
             assert!(refused(top).contains(word), "{word}");
             let why = refused(inner);
@@ -323,7 +328,7 @@ pub mod tests {
 
     #[test]
     fn names_that_differ_in_case_alone_are_refused() {
-        let both = |a: &str, b: &str| vec![entry(None, a, Kind::File(0)), entry(None, b, Kind::Folder)];
+        let both = |a: &str, b: &str| vec![entry(None, a, Kind::File(Some(0))), entry(None, b, Kind::Folder)];
         assert!(refused(both("Grüße", "GRÜßE")).contains("two of this name"));
         assert!(refused(both("a", "a")).contains("two of this name"));
     }
@@ -332,15 +337,15 @@ pub mod tests {
     fn what_is_in_no_folder_is_refused() {
         for parent in [0, 1, 2, 7] {
             let entries = vec![
-                entry(None, "f", Kind::File(0)),
-                entry(Some(parent), "g", Kind::File(0)),
+                entry(None, "f", Kind::File(Some(0))),
+                entry(Some(parent), "g", Kind::File(Some(0))),
             ];
             assert!(refused(entries).contains("in no folder"));
         }
         let through = vec![
             entry(None, "d", Kind::Folder),
             entry(Some(0), "l", link("x")),
-            entry(Some(1), "f", Kind::File(0)),
+            entry(Some(1), "f", Kind::File(Some(0))),
         ];
         assert!(
             refused(through).contains("in no folder"),
@@ -386,7 +391,7 @@ pub mod tests {
         assert!(refused(deep.clone()).contains("more than 100"));
         deep.truncate(100);
         assert!(Manifest::new(deep).is_ok());
-        let huge = ["a", "b"].map(|name| entry(None, name, Kind::File(u64::MAX)));
+        let huge = ["a", "b"].map(|name| entry(None, name, Kind::File(Some(u64::MAX - 1))));
         assert!(refused(huge.to_vec()).contains("counted"));
         let many = (0..=MAX_ENTRIES).map(|n| entry(None, &n.to_string(), Kind::Folder));
         assert_eq!(Manifest::new(many.collect()), Err(ManifestError::TooMany));

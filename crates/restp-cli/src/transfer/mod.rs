@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `capability` | what a ticket gives |
 //! | `pace` | senders that are too slow |
+//! | `limit` | senders that shall not be too fast |
 //! | `message` | the bytes: [`Offer`], [`Record`], [`Answer`] |
 //! | `manifest`, `codec` | the list of what is sent, its rules and its bytes |
 //! | `agreement` | the digest that both ends must agree on |
@@ -39,6 +40,7 @@ mod fitness;
 mod folder;
 mod inlet;
 mod inventory;
+mod limit;
 mod manifest;
 mod message;
 mod name;
@@ -64,8 +66,9 @@ pub use message::{Answer, Offer, Record};
 pub use outcome::{Outcome, Tally};
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};
-pub use source::Source;
+pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
+pub use walk::STDIN;
 pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.

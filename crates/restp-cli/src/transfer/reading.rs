@@ -8,7 +8,7 @@ use super::walk::Place;
 use super::{CHUNK_BYTES, Digest};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use tokio::sync::mpsc;
 
@@ -67,6 +67,48 @@ impl<'a> Reading<'a> {
         let wanted = self.records(file)?;
         self.place.check(file)?;
         Ok(wanted.then(|| self.end()).flatten())
+    }
+
+    /// Hands over what comes, until it ends.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn stream(mut self, mut from: impl Read) -> Result<Option<Digest>, SourceError> {
+        // How much can be sent without waiting is not worth much here.
+        let Ok(Some(has)) = self.told.of(self.count, true) else {
+            return Ok(None);
+        };
+        loop {
+            let compared = self.at < has;
+            let length = match compared {
+                true => (has - self.at).min(CHUNK_BYTES as u64) as usize,
+                false => CHUNK_BYTES,
+            };
+            let mut wire = Record::Data(0).encode().to_vec();
+            wire.resize(Record::BYTES + length, 0);
+            // A whole chunk where it is compared, and otherwise at once what is there.
+            let read = read_up_to(&mut from, &mut wire[Record::BYTES..], compared);
+            let read = read.map_err(|source| self.failed(source))?;
+            if read == 0 {
+                return Ok(self.end());
+            }
+            wire.truncate(Record::BYTES + read);
+            wire[..Record::BYTES].copy_from_slice(&Record::Data(read as u32).encode());
+            let data = &wire[Record::BYTES..];
+            let wanted = match compared.then(|| self.told.digest()) {
+                Some(Err(Gone)) => false,
+                Some(Ok(digest)) if Digest::from(Sha256::digest(data)) == digest => {
+                    self.hash.update(data);
+                    self.at += read as u64;
+                    let same = Record::Same(read as u32).encode().to_vec();
+                    hand_over(self.chunks, same, (read as u64, read as u64))
+                }
+                _ => self.data(wire),
+            };
+            if !wanted {
+                return Ok(None);
+            }
+        }
     }
 
     fn end(self) -> Option<Digest> {
@@ -258,4 +300,21 @@ fn hand_over(
         resumed,
     };
     chunks.blocking_send(Ok(records)).is_ok()
+}
+
+/// Reads what is there, or `all` that fits; 0: the end.
+fn read_up_to(from: &mut impl Read, mut into: &mut [u8], all: bool) -> io::Result<usize> {
+    let wanted = into.len();
+    loop {
+        match from.read(into) {
+            Ok(read) => {
+                into = &mut into[read..];
+                if read == 0 || into.is_empty() || !all {
+                    return Ok(wanted - into.len());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -101,7 +101,7 @@ pub async fn receive(
     (folder, capability): (&Folder, Option<&Capability>),
     patience: Duration,
     watch: &Watch,
-    begun: impl FnOnce(&str, u64),
+    begun: impl FnOnce(&str, Option<u64>),
 ) -> Result<Arrival, ReceiveError> {
     if let Err(rejection) = suitable(connection) {
         refuse(connection, &rejection).await;
@@ -269,7 +269,7 @@ impl Body<'_> {
     /// The records of one file. False: it could not be written.
     async fn file(
         &mut self,
-        mut left: u64,
+        mut left: Option<u64>,
         target: &Target,
         other_length: impl Fn() -> ReceiveError,
     ) -> Result<bool, ReceiveError> {
@@ -277,10 +277,12 @@ impl Body<'_> {
             let record = Record::decode(self.array().await?)?;
             let length = match record {
                 Record::Data(length) | Record::Hole(length) | Record::Same(length) => u64::from(length),
-                Record::End if left > 0 => return Err(other_length()),
+                Record::End if left.is_some_and(|left| left > 0) => return Err(other_length()),
                 Record::End => 0,
             };
-            left = left.checked_sub(length).ok_or_else(&other_length)?;
+            if let Some(left) = &mut left {
+                *left = left.checked_sub(length).ok_or_else(&other_length)?;
+            }
             let written = match record {
                 Record::Data(_) => self.data(length, target).await?,
                 Record::Hole(_) => {

@@ -1,6 +1,7 @@
 //! The sending end of one transfer.
 
 use super::inlet::Inlet;
+use super::limit::Limit;
 use super::manifest::ManifestError;
 use super::message::{Answer, AnswerError, Offer};
 use super::source::{Chunk, Chunks, Source, SourceError};
@@ -8,6 +9,7 @@ use super::told::Told;
 use super::{CHUNK_BYTES, CHUNKS_AHEAD, Capability, Digest, Tally, Watch};
 use bytes::Bytes;
 use restp::{CloseReason, Connection};
+use restp_base::units::Rate;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -44,7 +46,7 @@ pub enum SendError {
     Connection(CloseReason),
 }
 
-/// Sends `source` over a fresh connection, with what the receiver's ticket gives, and waits for the verdict. Returns what both sides agree on.
+/// Sends `source` over a fresh connection, with what the receiver's ticket gives, at most at the rate of `limit`, and waits for the verdict. Returns what both sides agree on.
 ///
 /// Records follow the offer at once, without waiting for its acceptance or for what the receiver has already: a refusal then costs some
 /// data, and every other transfer is one round trip shorter.
@@ -55,6 +57,7 @@ pub async fn send(
     connection: &Connection,
     source: Source,
     capability: Option<Capability>,
+    limit: Option<Rate>,
     watch: &Watch,
 ) -> Result<Tally, SendError> {
     let files = source.manifest().files().count() as u64;
@@ -68,23 +71,36 @@ pub async fn send(
     let (tell, told) = mpsc::channel(CHUNKS_AHEAD);
     let verdict = verdict(connection, tell);
     tokio::pin!(verdict);
-    let sent = {
-        let data = data(connection, offer, source.read(Told::by(told)), watch);
+    let (sent, early) = {
+        let data = data(
+            connection,
+            offer,
+            source.read(Told::by(told)),
+            (Limit::to(limit), watch),
+        );
         tokio::pin!(data);
         tokio::select! {
-            sent = &mut data => sent,
-            early = &mut verdict => return Err(early.map_or_else(|error| error, |_| SendError::TooEarly)),
+            sent = &mut data => (sent, None),
+            // With the last record on its way the receiver may be done before the thread that reads is.
+            early = &mut verdict => {
+                let early = early?;
+                (data.await, Some(early))
+            }
         }
     };
-    let digest = match sent {
-        Ok(digest) => digest,
+    let digest = match (sent, &early) {
+        (Ok(digest), _) => digest,
+        (Err(SendError::Connection(_)), Some(_)) => return Err(SendError::TooEarly),
         // The connection is over; what the receiver said before says more than its end.
-        Err(SendError::Connection(_)) => {
+        (Err(SendError::Connection(_)), None) => {
             return Err(verdict.await.map_or_else(|error| error, |_| SendError::TooEarly));
         }
-        Err(error) => return Err(error),
+        (Err(error), _) => return Err(error),
     };
-    let (agreed, skipped_files) = verdict.await?;
+    let (agreed, skipped_files) = match early {
+        Some(early) => early,
+        None => verdict.await?,
+    };
     if agreed == digest {
         Ok(Tally {
             digest,
@@ -101,7 +117,7 @@ async fn data(
     connection: &Connection,
     offer: Vec<u8>,
     mut chunks: Chunks,
-    watch: &Watch,
+    (mut limit, watch): (Limit, &Watch),
 ) -> Result<Digest, SendError> {
     for part in Bytes::from(offer).chunks(CHUNK_BYTES) {
         put(connection, Bytes::copy_from_slice(part)).await?;
@@ -109,11 +125,14 @@ async fn data(
     loop {
         match chunks.recv().await {
             Some(Ok(Chunk::Records {
-                wire,
+                mut wire,
                 content,
                 resumed,
             })) => {
-                put(connection, wire).await?;
+                while !wire.is_empty() {
+                    let piece = limit.next(&mut wire).await;
+                    put(connection, piece).await?;
+                }
                 watch.add(content);
                 watch.resume(resumed);
             }

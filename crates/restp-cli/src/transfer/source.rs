@@ -4,7 +4,7 @@ use super::agreement::Agreement;
 use super::manifest::{Manifest, ManifestError};
 use super::reading::Reading;
 use super::told::Told;
-use super::walk::{Found, Place, walk};
+use super::walk::{Found, Place, STDIN, walk};
 use super::{CHUNKS_AHEAD, Digest, LEAD_BYTES};
 use bytes::Bytes;
 use std::io::{self, Read};
@@ -54,6 +54,9 @@ pub enum SourceError {
         /// What the system says.
         source: io::Error,
     },
+    /// Standard input is named twice, or was read already.
+    #[error("standard input can be read once; send to a file first, and then that")]
+    Again,
     /// Its length is not told, and it does not end.
     #[error("{}: the system tells no length, and it is longer than {} MiB; copy it to a regular file first", .0.display(), MAX_UNTOLD >> 20)]
     Endless(PathBuf),
@@ -97,18 +100,21 @@ pub enum Chunk {
 }
 
 impl Source {
-    /// Finds everything below `paths` and fixes lengths.
+    /// Finds everything below `paths` and fixes lengths. `-` is standard input, which arrives as a file of the name given.
     ///
     /// # Errors
     /// When something cannot be read or is of no kind that can be sent.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, SourceError> {
-        let Found { manifest, places } = walk(paths)?;
+    pub fn open(paths: &[PathBuf], name_of_stdin: &str) -> Result<Self, SourceError> {
+        if paths.iter().filter(|path| path.as_os_str() == STDIN).count() > 1 {
+            return Err(SourceError::Again);
+        }
+        let Found { manifest, places } = walk(paths, name_of_stdin)?;
         let mut source = Source {
             manifest,
             places,
             content: None,
         };
-        if source.manifest.is_one_file() && source.manifest.bytes() == 0 {
+        if source.manifest.is_one_file() && source.manifest.bytes() == Some(0) {
             source.read_untold()?;
         }
         Ok(source)
@@ -162,10 +168,11 @@ impl Source {
         let mut lead = LEAD_BYTES;
         for (count, (number, bytes)) in self.manifest.files().enumerate() {
             let place = &self.places[number];
-            let reading = Reading::of(place, (count, bytes), (&mut told, &mut lead), chunks);
-            let read = match &content {
-                Some(content) => reading.content(content),
-                None => reading.file(&place.open()?)?,
+            let reading = Reading::of(place, (count, bytes.unwrap_or(0)), (&mut told, &mut lead), chunks);
+            let read = match (&content, bytes) {
+                (Some(content), _) => reading.content(content),
+                (None, Some(_)) => reading.file(&place.open()?)?,
+                (None, None) => reading.stream(io::stdin().lock())?,
             };
             let Some(digest) = read else {
                 return Ok(None);
@@ -219,7 +226,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<Source, SourceError> {
-        Source::open(&[path.to_owned()])
+        Source::open(&[path.to_owned()], "")
     }
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
@@ -234,7 +241,7 @@ mod tests {
         let content: Vec<u8> = (0..=255).cycle().take(CHUNK_BYTES * 2 + 1).collect();
         let file = file(&content);
         let source = open(file.path()).expect("opens");
-        assert_eq!(source.manifest().bytes(), content.len() as u64);
+        assert_eq!(source.manifest().bytes(), Some(content.len() as u64));
         let (data, _, digest) = all(source.read(nothing())).await.expect("reads");
         assert_eq!(data, content);
         assert_eq!(digest, <Digest>::from(Sha256::digest(&content)));
@@ -277,7 +284,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_whose_length_is_not_told_is_sent_whole() {
         let source = open(Path::new("/proc/self/mountinfo")).expect("opens");
-        let bytes = source.manifest().bytes();
+        let bytes = source.manifest().bytes().expect("known");
         assert!(bytes > 0);
         let (data, _, digest) = all(source.read(nothing())).await.expect("reads");
         assert_eq!(

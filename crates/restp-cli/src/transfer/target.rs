@@ -245,7 +245,7 @@ mod tests {
     }
 
     async fn begin_file(folder: &Folder, name: &str) -> Result<Target, TargetError> {
-        begin(folder, vec![entry(None, name, Kind::File(7))]).await
+        begin(folder, vec![entry(None, name, Kind::File(Some(7)))]).await
     }
 
     async fn put(target: &Target, content: &'static [u8]) {
@@ -343,8 +343,8 @@ mod tests {
         let tree = || {
             vec![
                 entry(None, "d", Kind::Folder),
-                entry(Some(0), "f", Kind::File(1)),
-                entry(Some(0), "g", Kind::File(1)),
+                entry(Some(0), "f", Kind::File(Some(1))),
+                entry(Some(0), "g", Kind::File(Some(1))),
             ]
         };
         for overwrite in [false, true] {
@@ -380,7 +380,7 @@ mod tests {
         let folder = Folder::open(dir.path(), false, false).expect("opens");
         let mut tree = vec![
             entry(None, "d", Kind::Folder),
-            entry(Some(0), "f", Kind::File(8 << 20)),
+            entry(Some(0), "f", Kind::File(Some(8 << 20))),
             entry(Some(0), "l", Kind::Link("f".into())),
         ];
         tree[0].mode = 0o555;

@@ -28,14 +28,21 @@ pub struct Place {
     modified: (i64, i64),
 }
 
-/// Lists everything below `paths`.
+/// What stands for standard input.
+pub const STDIN: &str = "-";
+
+/// Lists everything below `paths`; standard input has a name given.
 ///
 /// # Errors
 /// When something cannot be read, is neither file, folder nor link, or breaks a rule of manifests.
-pub fn walk(paths: &[PathBuf]) -> Result<Found, SourceError> {
+pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError> {
     let mut list = List::default();
     for path in paths {
-        list.add(path.clone(), None)?;
+        if path.as_os_str() == STDIN {
+            list.add_stdin(name_of_stdin);
+        } else {
+            list.add(path.clone(), None)?;
+        }
     }
     let manifest = Manifest::new(list.entries)?;
     // Whether it is too long is known here, before anything is sent.
@@ -53,6 +60,28 @@ struct List {
 }
 
 impl List {
+    fn add_stdin(&mut self, name: &str) {
+        let now = restp::clock::unix_seconds();
+        self.entries.push(Entry {
+            parent: None,
+            name: name.into(),
+            mode: 0o644,
+            modified: Modified {
+                seconds: i64::try_from(now).unwrap_or(i64::MAX),
+                nanoseconds: 0,
+            },
+            kind: Kind::File(None),
+        });
+        self.places.push(Place {
+            path: STDIN.into(),
+            named: true,
+            device: 0,
+            inode: 0,
+            bytes: 0,
+            modified: (0, 0),
+        });
+    }
+
     fn add(&mut self, path: PathBuf, parent: Option<usize>) -> Result<(), SourceError> {
         if self.entries.len() == manifest::MAX_ENTRIES {
             return Err(ManifestError::TooMany.into());
@@ -68,7 +97,7 @@ impl List {
         let kind = if what.is_dir() {
             Kind::Folder
         } else if what.is_file() {
-            Kind::File(what.len())
+            Kind::File(Some(what.len()))
         } else if what.is_symlink() {
             let target = fs::read_link(&path).map_err(failed)?;
             Kind::Link(
@@ -222,11 +251,11 @@ mod tests {
         fs::write(top.join("b/x"), "123").expect("written");
         fs::write(top.join("a"), "").expect("written");
         symlink("../a", top.join("b/l")).expect("linked");
-        let found = walk(std::slice::from_ref(&top)).expect("lists");
+        let found = walk(std::slice::from_ref(&top), "").expect("lists");
         let paths: Vec<_> = (0..5).map(|place| found.manifest.path(place)).collect();
         assert_eq!(paths, ["top", "top/a", "top/b", "top/b/l", "top/b/x"]);
-        assert_eq!(found.manifest.bytes(), 3);
-        let dot = walk(&[top.join("b/..")]).expect("lists");
+        assert_eq!(found.manifest.bytes(), Some(3));
+        let dot = walk(&[top.join("b/..")], "").expect("lists");
         assert_eq!(dot.manifest.title(), "top");
     }
 
@@ -236,7 +265,7 @@ mod tests {
         let top = dir.path().join("top");
         fs::create_dir(&top).expect("made");
         let _socket = std::os::unix::net::UnixListener::bind(top.join("s")).expect("bound");
-        let sentence = walk(&[top]).expect_err("a socket").to_string();
+        let sentence = walk(&[top], "").expect_err("a socket").to_string();
         assert!(
             sentence.contains("top/s") && sentence.contains("no regular file"),
             "{sentence}"
@@ -250,7 +279,7 @@ mod tests {
         fs::create_dir(&top).expect("made");
         fs::write(top.join("a"), "1").expect("written");
         fs::write(dir.path().join("secret"), "2").expect("written");
-        let found = walk(std::slice::from_ref(&top)).expect("lists");
+        let found = walk(std::slice::from_ref(&top), "").expect("lists");
         fs::rename(top.join("a"), dir.path().join("old")).expect("moved");
         symlink("../secret", top.join("a")).expect("linked");
         assert!(found.places[1].open().is_err(), "a link");

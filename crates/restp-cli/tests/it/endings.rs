@@ -154,6 +154,11 @@ fn nobody_at_the_address_is_said_so() {
         sent.stderr.contains(&address) && sent.stderr.contains("restp recv"),
         "{sent:?}"
     );
+    let trying = format!("trying to reach {address}");
+    assert!(
+        sent.stderr.contains(&trying),
+        "it says so while it waits: {sent:?}"
+    );
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod multipath_tun;
 mod qlog;
 mod resume;
 mod seal;
+mod streams;
 mod transfer;

@@ -84,7 +84,7 @@ impl Running {
     }
 
     /// With standard input to write to.
-    fn start_listening(arguments: &[&str]) -> (Running, ChildStdin) {
+    pub fn start_listening(arguments: &[&str]) -> (Running, ChildStdin) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
         let mut running = Self::spawn(command.args(arguments), Stdio::piped());
         let stdin = running.child.stdin.take().unwrap();
