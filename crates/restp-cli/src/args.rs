@@ -1,7 +1,11 @@
 //! The command line as typed.
 
+mod links;
+
+pub use links::{HostArgs, LinkArgs, Pipe, Serve};
+use links::{PIPE, SERVE};
+
 use clap::{Args, Parser, Subcommand};
-use restp::Local;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +37,12 @@ pub enum Command {
     /// Send files and folders
     #[command(after_help = SEND)]
     Send(Send),
+    /// Let others reach programs of this host
+    #[command(after_help = SERVE)]
+    Serve(Serve),
+    /// Connect standard input and output to what a host serves
+    #[command(after_help = PIPE)]
+    Pipe(Pipe),
     /// Make a key that names this host
     #[command(after_help = KEYGEN)]
     Keygen(Keygen),
@@ -80,27 +90,14 @@ Files appear under their names only when they are complete and verified. What ex
 
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// Address to listen at, as HOST:PORT or PORT, port 0 for any free one; may be repeated [default: every address, port 7070, or
-    /// any port if that is taken]
-    #[arg(long, value_name = "ADDR")]
-    pub listen: Vec<String>,
+    #[command(flatten)]
+    pub host: HostArgs,
     /// Folder for received files; made if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// Exit after one transfer: with code 0 when it is verified, 1 when it breaks off
     #[arg(long)]
     pub once: bool,
-    #[command(flatten)]
-    pub composition: CompositionArgs,
-    #[command(flatten)]
-    pub seal: SealArgs,
-    /// Serve only senders with this public key, or those in this file, one a line, with the ticket or without; may be repeated
-    /// [default: who has the ticket]
-    #[arg(long, value_name = "KEY-or-FILE", conflicts_with = "plain")]
-    pub allow: Vec<String>,
-    /// Serve everybody who reaches this host, with the ticket or without
-    #[arg(long, conflicts_with = "allow")]
-    pub open: bool,
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,
@@ -144,22 +141,14 @@ pub struct Send {
     /// Files and folders to send, "-" for standard input, then the ticket of the receiver, or its address as HOST, HOST:PORT or PORT
     #[arg(required = true, value_name = "PATH... TICKET-or-ADDR")]
     pub words: Vec<OsString>,
-    /// Address in the place of the ticket's; may be repeated
-    #[arg(long, value_name = "ADDR")]
-    pub address: Vec<String>,
+    #[command(flatten)]
+    pub link: LinkArgs,
     /// Name under which standard input arrives
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
     /// Send no more than this in a second, such as 20Mbit/s
     #[arg(long, value_name = "RATE")]
     pub limit: Option<String>,
-    /// Address or interface of this host to send from, or "all"; may be repeated [default: as the routing table says]
-    #[arg(long, value_name = "ADDR-or-INTERFACE")]
-    pub bind: Vec<Local>,
-    #[command(flatten)]
-    pub composition: CompositionArgs,
-    #[command(flatten)]
-    pub seal: SealArgs,
     /// Give the receiver up after this long without progress: 30, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,

@@ -13,6 +13,7 @@ mod interrupt;
 pub mod keys;
 mod output;
 mod pcapng;
+mod pipe;
 mod plan;
 mod progress;
 mod qlog;
@@ -30,6 +31,8 @@ pub fn run() -> ExitCode {
     let result = match &arguments.command {
         Command::Recv(recv) => commands::recv::execute(recv, output),
         Command::Send(send) => commands::send::execute(send, output),
+        Command::Serve(serve) => commands::serve::execute(serve, output),
+        Command::Pipe(pipe) => commands::pipe::execute(pipe),
         Command::Bench(bench) => commands::bench::execute(bench, output),
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),

@@ -2,26 +2,22 @@
 
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
-use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
-use crate::address::{self, DEFAULT_PORT};
+use super::{GOODBYE, bear, host, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::keys;
 use crate::output::Output;
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{
-    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
+    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Watch,
 };
 use restp::clock::{Clock, unix_seconds};
-use restp::{
-    Acceptance, Clients, Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
-};
+use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
 use restp_base::time::{Duration, Time};
 use serde::Serialize;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
@@ -43,17 +39,21 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         ))
     })?;
     folder.keep = std_duration(plan::time("--keep", &arguments.keep)?);
-    folder.open_to_all = arguments.open || arguments.seal.plain;
-    let composition = plan::composition(Composition::default(), &arguments.composition, |composition| {
-        bear(composition, patience);
-    })?;
+    folder.open_to_all = arguments.host.open || arguments.host.seal.plain;
+    let composition = plan::composition(
+        Composition::default(),
+        &arguments.host.composition,
+        |composition| {
+            bear(composition, patience);
+        },
+    )?;
     let composition = plan::checked(composition)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
-    let (security, capability) = security(arguments)?;
+    let (security, capability) = host::security(&arguments.host, &arguments.host.allow)?;
     run(async {
         let interrupt = Interrupt::watch()?;
-        let endpoint = bind(&arguments.listen, &config, &security)?;
+        let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
         announce(&endpoint, &folder, capability.clone(), output)?;
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
@@ -76,89 +76,6 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
-fn security(arguments: &Recv) -> Result<(Security, Option<Capability>), Failure> {
-    if arguments.open {
-        crate::output::note(
-            "warning: --open: everybody who reaches this host may put files here; without it, who has the ticket",
-        );
-    }
-    if arguments.seal.plain {
-        warn_of_plain();
-        return Ok((Security::Plain, None));
-    }
-    let secret = keys::identity(arguments.seal.key.as_deref())?;
-    let clients = match keys::listed(&arguments.allow)? {
-        _ if arguments.allow.is_empty() => Clients::All,
-        listed => {
-            if listed.is_empty() {
-                crate::output::note(format!(
-                    "warning: --allow {}: no key is listed there, so nobody will be let in; write one a line, as \
-                     `restp keygen --show` prints it at the sender, and start again",
-                    arguments.allow.join(" --allow ")
-                ));
-            }
-            Clients::Only(listed)
-        }
-    };
-    let everybody = arguments.open || !arguments.allow.is_empty();
-    let capability = (!everybody).then(|| Capability::of(&secret));
-    let identity = Identity {
-        clients,
-        ..Identity::of(secret)
-    };
-    Ok((Security::Sealed(identity), capability))
-}
-
-fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
-    let bind = |addresses: &[SocketAddr]| {
-        let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
-        Endpoint::bind_with(&locals, config.clone(), security.clone())
-    };
-    // A host without IPv6 has no such socket.
-    let everywhere = |addresses: &[SocketAddr]| {
-        let without: Vec<_> = addresses
-            .iter()
-            .copied()
-            .filter(|address| !is_every_v6(address))
-            .collect();
-        bind(addresses).or_else(|error| {
-            if without.is_empty() {
-                Err(error)
-            } else {
-                bind(&without)
-            }
-        })
-    };
-    if listen.is_empty() {
-        let at = |port| {
-            [
-                (Ipv4Addr::UNSPECIFIED, port).into(),
-                (Ipv6Addr::UNSPECIFIED, port).into(),
-            ]
-        };
-        // Another receiver may have the port; the ticket says which one it is.
-        return everywhere(&at(DEFAULT_PORT))
-            .or_else(|_| everywhere(&at(0)))
-            .map_err(|error| Failure::operation(format!("no socket: {error}")));
-    }
-    let mut addresses = Vec::new();
-    for word in listen {
-        let found = address::to_listen_at(word);
-        addresses.extend(found.map_err(|why| Failure::input(format!("--listen {why}")))?);
-    }
-    everywhere(&addresses).map_err(|error| {
-        Failure::input(format!(
-            "--listen {}: {error}; name addresses of this host with free ports, or port 0",
-            listen.join(", ")
-        ))
-    })
-}
-
-fn is_every_v6(address: &SocketAddr) -> bool {
-    address.ip() == Ipv6Addr::UNSPECIFIED
-}
-
 /// What is printed first.
 #[derive(Serialize)]
 struct Invitation {
@@ -174,16 +91,7 @@ fn announce(
     capability: Option<Capability>,
     output: Output,
 ) -> Result<(), Failure> {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
-    let bound = endpoint.local_addrs();
-    let ticket = if bound.iter().any(|address| address.ip().is_unspecified()) {
-        Ticket::new(reachable(&bound, &own))
-    } else {
-        Ticket::of_paths(bound)
-    };
-    let ticket = (ticket.with_key(endpoint.public_key())).with_capability(capability);
+    let ticket = host::ticket(endpoint, capability);
     let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
         "receiving into {}; send with: restp send PATH {ticket}{plain}",
@@ -195,31 +103,6 @@ fn announce(
         key: ticket.key().map(|key| key.to_string()),
     };
     output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))
-}
-
-/// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
-/// stand for all of their family, and for those of this host alone only where there are no others.
-fn reachable(bound: &[SocketAddr], own: &[IpAddr]) -> Vec<SocketAddr> {
-    let mut addresses = Vec::new();
-    for socket in bound {
-        if socket.ip().is_unspecified() {
-            let family = own
-                .iter()
-                .filter(|ip| ip.is_ipv4() == socket.is_ipv4() && !is_link_local(ip));
-            addresses.extend(family.map(|ip| SocketAddr::new(*ip, socket.port())));
-        } else {
-            addresses.push(*socket);
-        }
-    }
-    if addresses.iter().any(|address| !address.ip().is_loopback()) {
-        addresses.retain(|address| !address.ip().is_loopback());
-    }
-    addresses
-}
-
-/// Such an address means nothing without the name of an interface, which differs from host to host.
-fn is_link_local(ip: &IpAddr) -> bool {
-    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
 /// What every transfer needs.
@@ -415,26 +298,4 @@ fn peer(connection: &Connection) -> String {
     connection
         .path()
         .map_or_else(|| "sender".into(), |path| path.remote.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wildcard_stands_for_the_addresses_of_its_family() {
-        let socket = |text: &str| -> SocketAddr { text.parse().expect("an address") };
-        let own = ["127.0.0.1", "192.0.2.7", "::1", "fe80::1", "2001:db8::7"];
-        let own = own.map(|text| text.parse().expect("an address"));
-        let bound = [socket("0.0.0.0:10"), socket("[::]:20")];
-        let expected = ["192.0.2.7:10", "[2001:db8::7]:20"];
-        assert_eq!(reachable(&bound, &own), expected.map(socket));
-        let alone = own
-            .into_iter()
-            .filter(std::net::IpAddr::is_loopback)
-            .collect::<Vec<_>>();
-        let expected = ["127.0.0.1:10", "[::1]:20"];
-        assert_eq!(reachable(&bound, &alone), expected.map(socket));
-        assert_eq!(reachable(&[socket("127.0.0.1:5")], &own), [socket("127.0.0.1:5")]);
-    }
 }

@@ -2,13 +2,11 @@
 
 use super::trust::Trust;
 use super::visits::Visits;
-use super::words::{Receiver, Words};
-use super::{GOODBYE, bear, run, std_duration, warn_of_plain};
-use crate::address;
+use super::words::Words;
+use super::{GOODBYE, dial, run};
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::keys;
 use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
@@ -17,23 +15,13 @@ use crate::transfer::{
     self, Capability, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket, Watch,
 };
 use restp::clock::Clock;
-use restp::{
-    CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, PathMode,
-    Security,
-};
+use restp::{CloseReason, ConnectError, Connection, Endpoint, EndpointConfig, PathMode};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-
-/// Head start of each address over the next one (RFC 8305 §8).
-const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
-
-/// Who waits longer for an answer is told what for.
-const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Sends what is named.
 ///
@@ -42,9 +30,9 @@ const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let patience = plan::timeout(&arguments.timeout)?;
     let Words { paths, to } = Words::of(&arguments.words)?;
-    let addresses = addresses(arguments, &to)?;
-    let several = asks_for_several(arguments, &to, &addresses);
-    let composition = plan::checked(composition(arguments, several, patience)?)?;
+    let addresses = dial::addresses(&arguments.link, &to)?;
+    let several = dial::asks_for_several(&arguments.link, &to, &addresses);
+    let composition = plan::checked(dial::composition(&arguments.link, several, patience)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
     let all_paths = composition.paths != PathMode::Single;
@@ -54,8 +42,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         );
     }
     let config = EndpointConfig::new(composition);
-    let trust = Trust::of(arguments, &to, &addresses)?;
-    let security = security(arguments, &trust)?;
+    let trust = Trust::of(&arguments.link, &to, &addresses)?;
+    let security = dial::security(&arguments.link, &trust)?;
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
     let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
@@ -63,7 +51,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
-        let endpoint = Arc::new(bind(&arguments.bind, &addresses, config, security)?);
+        let endpoint = Arc::new(dial::bind(&arguments.link.bind, &addresses, config, security)?);
         trust.tell(&endpoint);
         if let Some(traces) = &traces
             && let Some(observer) = traces.observer(&source.manifest().title(), true)
@@ -104,86 +92,6 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     })?;
     traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
     output.result(&outcome, Outcome::to_string)
-}
-
-fn addresses(arguments: &Send, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
-    if arguments.address.is_empty() {
-        let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
-        return Ok(addresses.copied().collect());
-    }
-    let mut addresses = Vec::new();
-    for word in &arguments.address {
-        let found = address::to_send_to(word);
-        addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
-    }
-    Ok(addresses)
-}
-
-/// What the connection is made of. Several paths imply what their preset chooses, unless `--set` contradicts it.
-fn composition(arguments: &Send, several: bool, patience: Duration) -> Result<Composition, Failure> {
-    let over = |base| {
-        plan::composition(base, &arguments.composition, |composition| {
-            bear(composition, patience)
-        })
-    };
-    if several {
-        let implied = over(plan::over_several_paths()?)?;
-        if implied.clone().check().is_ok() {
-            return Ok(implied);
-        }
-    }
-    over(Composition::default())
-}
-
-/// Did the user name more than one path?
-fn asks_for_several(arguments: &Send, to: &[Receiver], addresses: &[SocketAddr]) -> bool {
-    let interface = |local: &Local| !matches!(local, Local::Address(_));
-    let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
-    let there = if arguments.address.is_empty() {
-        to.len() > 1 || to.iter().any(|receiver| receiver.ticket.has_paths())
-    } else {
-        true
-    };
-    several_here || (there || !arguments.bind.is_empty()) && addresses.len() > 1
-}
-
-/// Sealed under this user's key, unless the user wants neither.
-fn security(arguments: &Send, trust: &Trust) -> Result<Security, Failure> {
-    if arguments.seal.plain {
-        warn_of_plain();
-        return Ok(Security::Plain);
-    }
-    let secret = keys::identity(arguments.seal.key.as_deref())?;
-    Ok(Security::Sealed(Identity {
-        trust: trust.policy(),
-        ..Identity::of(secret)
-    }))
-}
-
-fn bind(
-    from: &[Local],
-    to: &[SocketAddr],
-    config: EndpointConfig,
-    security: Security,
-) -> Result<Endpoint, Failure> {
-    if !from.is_empty() {
-        return Endpoint::bind_with(from, config, security).map_err(|error| {
-            let list: Vec<_> = from.iter().map(Local::to_string).collect();
-            Failure::input(format!(
-                "--bind {}: {error}; name addresses or interfaces of this host",
-                list.join(", ")
-            ))
-        });
-    }
-    let mut local: Vec<Local> = Vec::new();
-    if to.iter().any(SocketAddr::is_ipv4) {
-        local.push(Local::Address((Ipv4Addr::UNSPECIFIED, 0).into()));
-    }
-    if to.iter().any(SocketAddr::is_ipv6) {
-        local.push(Local::Address((Ipv6Addr::UNSPECIFIED, 0).into()));
-    }
-    Endpoint::bind_with(&local, config, security)
-        .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
 /// How files are to get there.
@@ -245,7 +153,7 @@ impl Plan<'_> {
         let early = endpoint.open(first, SERVICE_PORT).map_err(unreachable)?;
         let there = [first];
         let elsewhere = async {
-            let silent = timeout(HEAD_START, early.established()).await.is_err();
+            let silent = timeout(dial::HEAD_START, early.established()).await.is_err();
             match others.as_slice() {
                 [_, ..] if silent => self.connect(endpoint, &others).await.ok(),
                 _ => None,
@@ -312,76 +220,21 @@ impl Plan<'_> {
         Ok(outcome)
     }
 
+    async fn connect(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        addresses: &[SocketAddr],
+    ) -> Result<Connection, Failure> {
+        dial::connect(endpoint, (addresses, SERVICE_PORT), self.all_paths, self.patience).await
+    }
+
     /// What the ticket of the receiver at `remote` gives: never to another receiver.
     fn capability(&self, remote: Option<SocketAddr>) -> Option<Capability> {
         let named = |ticket: &&Ticket| remote.is_some_and(|remote| ticket.addresses().contains(&remote));
         let only = || self.tickets.first().filter(|_| self.tickets.len() == 1);
         self.tickets.iter().find(named).or_else(only)?.capability()
     }
-
-    /// Waits for a connection to one of `addresses`, or to all, as long as patience lasts.
-    async fn connect(
-        &self,
-        endpoint: &Arc<Endpoint>,
-        addresses: &[SocketAddr],
-    ) -> Result<Connection, Failure> {
-        let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-        let tried = tried.join(", ");
-        let progress = Progress::new();
-        let trying = async {
-            tokio::time::sleep(SOON).await;
-            let _line = progress.trying(&format!("trying to reach {tried}"));
-            std::future::pending::<std::convert::Infallible>().await
-        };
-        let connected = async {
-            if self.all_paths {
-                let connected = endpoint.connect_to(addresses, SERVICE_PORT).await;
-                connected.map_err(|error| error.to_string())
-            } else {
-                first_of(endpoint, addresses).await
-            }
-        };
-        let connected = tokio::select! {
-            connected = timeout(std_duration(self.patience), connected) => connected,
-            never = trying => match never {},
-        };
-        match connected {
-            Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
-            Err(_) => Err(Failure::operation(format!(
-                "nobody answered at {tried} within {}; {CHECK}",
-                span(self.patience)
-            ))),
-        }
-    }
 }
-
-/// Opens connections to all addresses, each a little after the one before, and takes the first that stands.
-async fn first_of(endpoint: &Arc<Endpoint>, addresses: &[SocketAddr]) -> Result<Connection, String> {
-    let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
-    for (place, &address) in (0..).zip(addresses) {
-        let endpoint = endpoint.clone();
-        attempts.spawn(async move {
-            tokio::time::sleep(HEAD_START * place).await;
-            let connected = endpoint.connect(address, SERVICE_PORT).await;
-            connected.map_err(|error| format!("{address}: {error}"))
-        });
-    }
-    let mut failures = Vec::new();
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt {
-            Ok(Ok(connection)) => {
-                attempts.shutdown().await;
-                return Ok(connection);
-            }
-            Ok(Err(failure)) => failures.push(failure),
-            Err(error) => failures.push(error.to_string()),
-        }
-    }
-    Err(failures.join("; "))
-}
-
-const CHECK: &str = "check that `restp recv` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
-                     through to that port (--timeout waits longer)";
 
 fn explain(error: &SendError, peer: &str) -> String {
     match error {
@@ -397,102 +250,5 @@ fn explain(error: &SendError, peer: &str) -> String {
             format!("the receiver at {peer} ended the connection without a verdict; send again")
         }
         other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arguments(address: &[&str]) -> Send {
-        Send {
-            words: Vec::new(),
-            name: "stdin".into(),
-            limit: None,
-            address: address.iter().map(|text| (*text).to_owned()).collect(),
-            bind: Vec::new(),
-            seal: Default::default(),
-            composition: Default::default(),
-            qlog: Default::default(),
-            timeout: "30 s".into(),
-        }
-    }
-
-    #[test]
-    fn addresses_replace_those_of_the_ticket() {
-        let to = ["127.0.0.1:1", "127.0.0.1:2"].map(|word| Receiver::of(word).expect("one"));
-        let both = addresses(&arguments(&[]), &to).expect("addresses");
-        assert_eq!(both.len(), 2);
-        let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
-        assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
-        assert!(addresses(&arguments(&["no address"]), &to).is_err());
-    }
-
-    #[test]
-    fn several_paths_imply_their_preset_unless_something_else_is_said() {
-        let made_of = |profile: Option<&str>, set: &[&str], several: bool| {
-            let mut arguments = arguments(&[]);
-            arguments.composition.profile = profile.map(str::to_owned);
-            arguments.composition.set = set.iter().map(|text| (*text).to_owned()).collect();
-            let composition = composition(&arguments, several, Duration::from_secs(30));
-            composition
-                .expect("understood")
-                .check()
-                .expect("valid")
-                .services()
-        };
-        let has = |services: &[(&str, String, &str)], key: &str, choice: &str| {
-            services
-                .iter()
-                .any(|(name, value, _)| *name == key && value == choice)
-        };
-        let implied = made_of(None, &[], true);
-        for (key, choice) in [
-            ("paths", "spreading"),
-            ("scheduling", "guard"),
-            ("congestion", "bbr"),
-        ] {
-            assert!(has(&implied, key, choice), "{implied:?}");
-        }
-        let changed = made_of(None, &["congestion=cubic"], true);
-        assert!(has(&changed, "congestion", "cubic") && has(&changed, "scheduling", "guard"));
-        let default = made_of(None, &[], false);
-        for contradicted in [
-            made_of(Some("default"), &[], true),
-            made_of(None, &["paths=single"], true),
-        ] {
-            assert_eq!(contradicted, default);
-        }
-    }
-
-    #[test]
-    fn several_paths_are_used_when_they_are_named() {
-        let own: Vec<SocketAddr> = ["10.0.0.1:5", "10.0.1.1:5"]
-            .map(|text| text.parse().expect("an address"))
-            .to_vec();
-        let (guesses, paths) = (
-            Ticket::new(own.clone()).to_string(),
-            Ticket::of_paths(own).to_string(),
-        );
-        let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
-            let mut arguments = arguments(address);
-            arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
-            let to: Vec<_> = to.iter().map(|word| Receiver::of(word).expect("one")).collect();
-            let addresses = addresses(&arguments, &to).expect("addresses");
-            asks_for_several(&arguments, &to, &addresses)
-        };
-        assert!(!asks(&["10.0.0.1:5"], &[], &[]));
-        assert!(
-            !asks(&[&guesses], &[], &[]),
-            "a receiver at every address is tried at each of them"
-        );
-        assert!(asks(&[&paths], &[], &[]));
-        assert!(!asks(&[&paths], &["10.0.0.9:5"], &[]), "replaced by one");
-        assert!(asks(&[&guesses], &["10.0.0.9:5", "10.0.0.8:5"], &[]));
-        assert!(asks(&["10.0.0.1:5", "10.0.1.1:5"], &[], &[]));
-        assert!(!asks(&["10.0.0.1:5"], &[], &["10.0.0.2"]));
-        assert!(asks(&["10.0.0.1:5"], &[], &["10.0.0.2", "10.0.1.2"]));
-        assert!(asks(&[&guesses], &[], &["10.0.0.2"]));
-        assert!(asks(&["10.0.0.1:5"], &[], &["all"]) && asks(&["10.0.0.1:5"], &[], &["eth0"]));
     }
 }

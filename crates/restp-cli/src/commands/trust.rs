@@ -2,7 +2,7 @@
 //! and remembered ([`restp::Trust`]).
 
 use super::words::Receiver;
-use crate::args::Send;
+use crate::args::LinkArgs;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::transfer::Ticket;
@@ -24,7 +24,7 @@ impl Trust {
     /// # Errors
     /// When a ticket is of a receiver that does not seal and the user did not agree to that, or the other way round; when
     /// several tickets name several receivers; when what is known cannot be read.
-    pub fn of(arguments: &Send, to: &[Receiver], addresses: &[SocketAddr]) -> Result<Self, Failure> {
+    pub fn of(arguments: &LinkArgs, to: &[Receiver], addresses: &[SocketAddr]) -> Result<Self, Failure> {
         let plain = arguments.seal.plain;
         for receiver in to.iter().filter(|receiver| receiver.has_ticket) {
             match (receiver.ticket.key(), plain) {

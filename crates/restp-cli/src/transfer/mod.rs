@@ -61,6 +61,7 @@ mod writer;
 pub use capability::Capability;
 pub use fitness::check as check_fitness;
 pub use folder::Folder;
+pub use inlet::Inlet;
 pub use manifest::Manifest;
 pub use message::{Answer, Offer, Record};
 pub use outcome::{Outcome, Tally};
@@ -76,7 +77,7 @@ pub const SERVICE_PORT: u16 = 7070;
 
 /// Bytes that travel together between the network and the threads of the files, and that have one digest where an end tells the other
 /// what it has.
-const CHUNK_BYTES: usize = 256 << 10;
+pub const CHUNK_BYTES: usize = 256 << 10;
 
 /// Bytes that are sent before the receiver has said what it has: no more than leave in the first round trip anyway, and less than one
 /// chunk.

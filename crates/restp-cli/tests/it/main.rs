@@ -9,6 +9,7 @@ mod folders;
 mod key_files;
 mod multipath;
 mod multipath_tun;
+mod pipe;
 mod qlog;
 mod resume;
 mod seal;

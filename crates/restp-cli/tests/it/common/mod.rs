@@ -103,6 +103,12 @@ impl Running {
         Running { child, lines, notes }
     }
 
+    /// Its standard output from here on, as bytes.
+    pub fn output(&self) -> std::fs::File {
+        let stdout = std::os::fd::AsFd::as_fd(self.lines.get_ref());
+        stdout.try_clone_to_owned().unwrap().into()
+    }
+
     /// The next line of standard output, which must be JSON.
     pub fn json(&mut self) -> Value {
         let mut line = String::new();
@@ -240,11 +246,16 @@ pub struct Line {
 
 /// An emulated path to `to`. `keys` are those of a path in `NET.toml`.
 pub fn emulate(to: &str, keys: &str) -> Line {
+    emulate_at("127.0.0.1:0", to, keys)
+}
+
+/// The same that listens at a certain address.
+pub fn emulate_at(listen: &str, to: &str, keys: &str) -> Line {
     let folder = tempfile::tempdir().unwrap();
     let net = write(
         folder.path(),
         "net.toml",
-        format!("[[path]]\nname = \"p\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n{keys}").as_bytes(),
+        format!("[[path]]\nname = \"p\"\nlisten = \"{listen}\"\nto = \"{to}\"\n{keys}").as_bytes(),
     );
     let (mut running, commands) =
         Running::start_listening(&["emulate", "--json", "--control", net.to_str().unwrap()]);

@@ -1,0 +1,282 @@
+//! The way to another host, as the arguments say: addresses, sockets, composition, keys, and a connection.
+
+use super::trust::Trust;
+use super::words::Receiver;
+use super::{bear, std_duration, warn_of_plain};
+use crate::address;
+use crate::args::LinkArgs;
+use crate::failure::Failure;
+use crate::keys;
+use crate::output::span;
+use crate::plan;
+use crate::progress::Progress;
+use restp::{Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security};
+use restp_base::time::Duration;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Head start of each address over the next one (RFC 8305 §8).
+pub const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Who waits longer for an answer is told what for.
+const SOON: std::time::Duration = std::time::Duration::from_millis(500);
+
+const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
+                     through to that port (--timeout waits longer)";
+
+/// Where the receivers can be reached: as said, or as their tickets say.
+///
+/// # Errors
+/// When what was said is no address.
+pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
+    if arguments.address.is_empty() {
+        let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
+        return Ok(addresses.copied().collect());
+    }
+    let mut addresses = Vec::new();
+    for word in &arguments.address {
+        let found = address::to_send_to(word);
+        addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
+    }
+    Ok(addresses)
+}
+
+/// What the connection is made of. Several paths imply what their preset chooses, unless `--set` contradicts it.
+///
+/// # Errors
+/// As [`plan::composition`].
+pub fn composition(arguments: &LinkArgs, several: bool, patience: Duration) -> Result<Composition, Failure> {
+    let over = |base| {
+        plan::composition(base, &arguments.composition, |composition| {
+            bear(composition, patience)
+        })
+    };
+    if several {
+        let implied = over(plan::over_several_paths()?)?;
+        if implied.clone().check().is_ok() {
+            return Ok(implied);
+        }
+    }
+    over(Composition::default())
+}
+
+/// Did the user name more than one path?
+pub fn asks_for_several(arguments: &LinkArgs, to: &[Receiver], addresses: &[SocketAddr]) -> bool {
+    let interface = |local: &Local| !matches!(local, Local::Address(_));
+    let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
+    let there = if arguments.address.is_empty() {
+        to.len() > 1 || to.iter().any(|receiver| receiver.ticket.has_paths())
+    } else {
+        true
+    };
+    several_here || (there || !arguments.bind.is_empty()) && addresses.len() > 1
+}
+
+/// Sealed under this user's key, unless the user wants neither.
+///
+/// # Errors
+/// When the key cannot be read.
+pub fn security(arguments: &LinkArgs, trust: &Trust) -> Result<Security, Failure> {
+    if arguments.seal.plain {
+        warn_of_plain();
+        return Ok(Security::Plain);
+    }
+    let secret = keys::identity(arguments.seal.key.as_deref())?;
+    Ok(Security::Sealed(Identity {
+        trust: trust.policy(),
+        ..Identity::of(secret)
+    }))
+}
+
+/// Opens the sockets.
+///
+/// # Errors
+/// When there is none.
+pub fn bind(
+    from: &[Local],
+    to: &[SocketAddr],
+    config: EndpointConfig,
+    security: Security,
+) -> Result<Endpoint, Failure> {
+    if !from.is_empty() {
+        return Endpoint::bind_with(from, config, security).map_err(|error| {
+            let list: Vec<_> = from.iter().map(Local::to_string).collect();
+            Failure::input(format!(
+                "--bind {}: {error}; name addresses or interfaces of this host",
+                list.join(", ")
+            ))
+        });
+    }
+    let mut local: Vec<Local> = Vec::new();
+    if to.iter().any(SocketAddr::is_ipv4) {
+        local.push(Local::Address((Ipv4Addr::UNSPECIFIED, 0).into()));
+    }
+    if to.iter().any(SocketAddr::is_ipv6) {
+        local.push(Local::Address((Ipv6Addr::UNSPECIFIED, 0).into()));
+    }
+    Endpoint::bind_with(&local, config, security)
+        .map_err(|error| Failure::operation(format!("no socket: {error}")))
+}
+
+/// Waits for a connection to one of `addresses`, or, with `all_paths`, over all of them, as long as `patience` lasts.
+///
+/// # Errors
+/// When nobody answers there, or somebody else.
+pub async fn connect(
+    endpoint: &Arc<Endpoint>,
+    (addresses, port): (&[SocketAddr], u16),
+    all_paths: bool,
+    patience: Duration,
+) -> Result<Connection, Failure> {
+    let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    let tried = tried.join(", ");
+    let progress = Progress::new();
+    let trying = async {
+        tokio::time::sleep(SOON).await;
+        let _line = progress.trying(&format!("trying to reach {tried}"));
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    let connected = async {
+        if all_paths {
+            let connected = endpoint.connect_to(addresses, port).await;
+            connected.map_err(|error| error.to_string())
+        } else {
+            first_of(endpoint, addresses, port).await
+        }
+    };
+    let connected = tokio::select! {
+        connected = timeout(std_duration(patience), connected) => connected,
+        never = trying => match never {},
+    };
+    match connected {
+        Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
+        Err(_) => Err(Failure::operation(format!(
+            "nobody answered at {tried} within {}; {CHECK}",
+            span(patience)
+        ))),
+    }
+}
+
+/// Opens connections to all addresses, each a little after the one before, and takes the first that stands.
+async fn first_of(
+    endpoint: &Arc<Endpoint>,
+    addresses: &[SocketAddr],
+    port: u16,
+) -> Result<Connection, String> {
+    let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
+    for (place, &address) in (0..).zip(addresses) {
+        let endpoint = endpoint.clone();
+        attempts.spawn(async move {
+            tokio::time::sleep(HEAD_START * place).await;
+            let connected = endpoint.connect(address, port).await;
+            connected.map_err(|error| format!("{address}: {error}"))
+        });
+    }
+    let mut failures = Vec::new();
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(connection)) => {
+                attempts.shutdown().await;
+                return Ok(connection);
+            }
+            Ok(Err(failure)) => failures.push(failure),
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::Ticket;
+
+    fn arguments(address: &[&str]) -> LinkArgs {
+        LinkArgs {
+            address: address.iter().map(|text| (*text).to_owned()).collect(),
+            bind: Vec::new(),
+            seal: Default::default(),
+            composition: Default::default(),
+        }
+    }
+
+    #[test]
+    fn addresses_replace_those_of_the_ticket() {
+        let to = ["127.0.0.1:1", "127.0.0.1:2"].map(|word| Receiver::of(word).expect("one"));
+        let both = addresses(&arguments(&[]), &to).expect("addresses");
+        assert_eq!(both.len(), 2);
+        let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
+        assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
+        assert!(addresses(&arguments(&["no address"]), &to).is_err());
+    }
+
+    #[test]
+    fn several_paths_imply_their_preset_unless_something_else_is_said() {
+        let made_of = |profile: Option<&str>, set: &[&str], several: bool| {
+            let mut arguments = arguments(&[]);
+            arguments.composition.profile = profile.map(str::to_owned);
+            arguments.composition.set = set.iter().map(|text| (*text).to_owned()).collect();
+            let composition = composition(&arguments, several, Duration::from_secs(30));
+            composition
+                .expect("understood")
+                .check()
+                .expect("valid")
+                .services()
+        };
+        let has = |services: &[(&str, String, &str)], key: &str, choice: &str| {
+            services
+                .iter()
+                .any(|(name, value, _)| *name == key && value == choice)
+        };
+        let implied = made_of(None, &[], true);
+        for (key, choice) in [
+            ("paths", "spreading"),
+            ("scheduling", "guard"),
+            ("congestion", "bbr"),
+        ] {
+            assert!(has(&implied, key, choice), "{implied:?}");
+        }
+        let changed = made_of(None, &["congestion=cubic"], true);
+        assert!(has(&changed, "congestion", "cubic") && has(&changed, "scheduling", "guard"));
+        let default = made_of(None, &[], false);
+        for contradicted in [
+            made_of(Some("default"), &[], true),
+            made_of(None, &["paths=single"], true),
+        ] {
+            assert_eq!(contradicted, default);
+        }
+    }
+
+    #[test]
+    fn several_paths_are_used_when_they_are_named() {
+        let own: Vec<SocketAddr> = ["10.0.0.1:5", "10.0.1.1:5"]
+            .map(|text| text.parse().expect("an address"))
+            .to_vec();
+        let (guesses, paths) = (
+            Ticket::new(own.clone()).to_string(),
+            Ticket::of_paths(own).to_string(),
+        );
+        let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
+            let mut arguments = arguments(address);
+            arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
+            let to: Vec<_> = to.iter().map(|word| Receiver::of(word).expect("one")).collect();
+            let addresses = addresses(&arguments, &to).expect("addresses");
+            asks_for_several(&arguments, &to, &addresses)
+        };
+        assert!(!asks(&["10.0.0.1:5"], &[], &[]));
+        assert!(
+            !asks(&[&guesses], &[], &[]),
+            "a receiver at every address is tried at each of them"
+        );
+        assert!(asks(&[&paths], &[], &[]));
+        assert!(!asks(&[&paths], &["10.0.0.9:5"], &[]), "replaced by one");
+        assert!(asks(&[&guesses], &["10.0.0.9:5", "10.0.0.8:5"], &[]));
+        assert!(asks(&["10.0.0.1:5", "10.0.1.1:5"], &[], &[]));
+        assert!(!asks(&["10.0.0.1:5"], &[], &["10.0.0.2"]));
+        assert!(asks(&["10.0.0.1:5"], &[], &["10.0.0.2", "10.0.1.2"]));
+        assert!(asks(&[&guesses], &[], &["10.0.0.2"]));
+        assert!(asks(&["10.0.0.1:5"], &[], &["all"]) && asks(&["10.0.0.1:5"], &[], &["eth0"]));
+    }
+}

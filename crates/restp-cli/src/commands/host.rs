@@ -1,0 +1,167 @@
+//! What a host needs that others come to: sockets, keys, and a ticket.
+
+use super::warn_of_plain;
+use crate::address::{self, DEFAULT_PORT};
+use crate::args::HostArgs;
+use crate::failure::Failure;
+use crate::keys;
+use crate::transfer::{Capability, Ticket};
+use restp::{Clients, Endpoint, EndpointConfig, Identity, Local, Security};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
+///
+/// # Errors
+/// When keys cannot be read.
+pub fn security(arguments: &HostArgs, allow: &[String]) -> Result<(Security, Option<Capability>), Failure> {
+    if arguments.open {
+        crate::output::note(
+            "warning: --open: everybody who reaches this host is let in; without it, who has the ticket",
+        );
+    }
+    if !allow.is_empty() && (arguments.seal.plain || arguments.open) {
+        let other = if arguments.open { "--open" } else { "--plain" };
+        return Err(Failure::input(format!(
+            "--allow asks for keys and {other} for none; leave one of them out"
+        )));
+    }
+    if arguments.seal.plain {
+        warn_of_plain();
+        return Ok((Security::Plain, None));
+    }
+    let secret = keys::identity(arguments.seal.key.as_deref())?;
+    let clients = match keys::listed(allow)? {
+        _ if allow.is_empty() => Clients::All,
+        listed => {
+            if listed.is_empty() {
+                crate::output::note(format!(
+                    "warning: --allow {}: no key is listed there, so nobody will be let in; write one a line, as \
+                     `restp keygen --show` prints it at the sender, and start again",
+                    allow.join(" --allow ")
+                ));
+            }
+            Clients::Only(listed)
+        }
+    };
+    let everybody = arguments.open || !allow.is_empty();
+    let capability = (!everybody).then(|| Capability::of(&secret));
+    let identity = Identity {
+        clients,
+        ..Identity::of(secret)
+    };
+    Ok((Security::Sealed(identity), capability))
+}
+
+/// Opens the sockets.
+///
+/// # Errors
+/// When there is none.
+pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
+    let bind = |addresses: &[SocketAddr]| {
+        let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
+        Endpoint::bind_with(&locals, config.clone(), security.clone())
+    };
+    // A host without IPv6 has no such socket.
+    let everywhere = |addresses: &[SocketAddr]| {
+        let without: Vec<_> = addresses
+            .iter()
+            .copied()
+            .filter(|address| !is_every_v6(address))
+            .collect();
+        bind(addresses).or_else(|error| {
+            if without.is_empty() {
+                Err(error)
+            } else {
+                bind(&without)
+            }
+        })
+    };
+    if listen.is_empty() {
+        let at = |port| {
+            [
+                (Ipv4Addr::UNSPECIFIED, port).into(),
+                (Ipv6Addr::UNSPECIFIED, port).into(),
+            ]
+        };
+        // Another receiver may have the port; the ticket says which one it is.
+        return everywhere(&at(DEFAULT_PORT))
+            .or_else(|_| everywhere(&at(0)))
+            .map_err(|error| Failure::operation(format!("no socket: {error}")));
+    }
+    let mut addresses = Vec::new();
+    for word in listen {
+        let found = address::to_listen_at(word);
+        addresses.extend(found.map_err(|why| Failure::input(format!("--listen {why}")))?);
+    }
+    everywhere(&addresses).map_err(|error| {
+        Failure::input(format!(
+            "--listen {}: {error}; name addresses of this host with free ports, or port 0",
+            listen.join(", ")
+        ))
+    })
+}
+
+fn is_every_v6(address: &SocketAddr) -> bool {
+    address.ip() == Ipv6Addr::UNSPECIFIED
+}
+
+/// Where and as whom `endpoint` is reached.
+pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>) -> Ticket {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    let bound = endpoint.local_addrs();
+    let ticket = if bound.iter().any(|address| address.ip().is_unspecified()) {
+        Ticket::new(reachable(&bound, &own))
+    } else {
+        Ticket::of_paths(bound)
+    };
+    (ticket.with_key(endpoint.public_key())).with_capability(capability)
+}
+
+/// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
+/// stand for all of their family, and for those of this host alone only where there are no others.
+fn reachable(bound: &[SocketAddr], own: &[IpAddr]) -> Vec<SocketAddr> {
+    let mut addresses = Vec::new();
+    for socket in bound {
+        if socket.ip().is_unspecified() {
+            let family = own
+                .iter()
+                .filter(|ip| ip.is_ipv4() == socket.is_ipv4() && !is_link_local(ip));
+            addresses.extend(family.map(|ip| SocketAddr::new(*ip, socket.port())));
+        } else {
+            addresses.push(*socket);
+        }
+    }
+    if addresses.iter().any(|address| !address.ip().is_loopback()) {
+        addresses.retain(|address| !address.ip().is_loopback());
+    }
+    addresses
+}
+
+/// Such an address means nothing without the name of an interface, which differs from host to host.
+fn is_link_local(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_stands_for_the_addresses_of_its_family() {
+        let socket = |text: &str| -> SocketAddr { text.parse().expect("an address") };
+        let own = ["127.0.0.1", "192.0.2.7", "::1", "fe80::1", "2001:db8::7"];
+        let own = own.map(|text| text.parse().expect("an address"));
+        let bound = [socket("0.0.0.0:10"), socket("[::]:20")];
+        let expected = ["192.0.2.7:10", "[2001:db8::7]:20"];
+        assert_eq!(reachable(&bound, &own), expected.map(socket));
+        let alone = own
+            .into_iter()
+            .filter(std::net::IpAddr::is_loopback)
+            .collect::<Vec<_>>();
+        let expected = ["127.0.0.1:10", "[::1]:20"];
+        assert_eq!(reachable(&bound, &alone), expected.map(socket));
+        assert_eq!(reachable(&[socket("127.0.0.1:5")], &own), [socket("127.0.0.1:5")]);
+    }
+}

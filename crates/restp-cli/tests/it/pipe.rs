@@ -1,0 +1,193 @@
+//! Pipes between processes, and real programs over them.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::{FOR_EVER, Running, content, emulate, emulate_at, restp, says, write};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+/// A server of a target, and its ticket and address.
+struct Server {
+    _running: Running,
+    ticket: String,
+    address: String,
+}
+
+fn serve(target: &str, options: &[&str]) -> Server {
+    let fixed = ["serve", "--json", "--listen", "127.0.0.1:0", "--allow", target];
+    let mut running = Running::start(&[&fixed, options].concat());
+    let invitation = running.json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    Server {
+        ticket: text(&invitation["ticket"]),
+        address: text(&invitation["addresses"][0]),
+        _running: running,
+    }
+}
+
+/// A target that takes one connection: its name, and what `act` makes of it.
+fn target<T: Send + 'static>(
+    act: impl FnOnce(std::net::TcpStream) -> T + Send + 'static,
+) -> (String, JoinHandle<T>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("tcp:{}", listener.local_addr().unwrap());
+    (
+        name,
+        std::thread::spawn(move || act(listener.accept().unwrap().0)),
+    )
+}
+
+#[test]
+fn each_direction_ends_by_itself() {
+    // The target answers when it has read the end, and its own end comes after that.
+    let (name, seen) = target(|mut stream| {
+        let mut read = Vec::new();
+        stream.read_to_end(&mut read).unwrap();
+        stream.write_all(&content(300_000)).unwrap();
+        read
+    });
+    let server = serve(&name, &[]);
+    let (pipe, mut input) = Running::start_listening(&["pipe", &server.ticket]);
+    let mut output = pipe.output();
+    input.write_all(&content(500_000)).unwrap();
+    drop(input);
+    let mut read = Vec::new();
+    output.read_to_end(&mut read).unwrap();
+    assert!(read == content(300_000) && seen.join().unwrap() == content(500_000));
+    let ended = pipe.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    // And the other way round: the target ends first.
+    let (name, seen) = target(|mut stream| {
+        stream.write_all(b"hello").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut read = Vec::new();
+        stream.read_to_end(&mut read).unwrap();
+        read
+    });
+    let server = serve(&name, &[]);
+    let (pipe, mut input) = Running::start_listening(&["pipe", &server.ticket]);
+    let mut read = Vec::new();
+    pipe.output().read_to_end(&mut read).unwrap();
+    input.write_all(b"still here").unwrap();
+    drop(input);
+    assert_eq!(
+        (read.as_slice(), seen.join().unwrap().as_slice()),
+        (&b"hello"[..], &b"still here"[..])
+    );
+    assert_eq!(pipe.end().code, Some(0));
+}
+
+/// The line dies in the middle, and the one that takes its place comes from another address.
+#[test]
+fn a_pipe_bears_an_outage_and_a_change_of_address() {
+    let (name, seen) = target(|mut stream| {
+        let mut read = vec![0; 1000];
+        stream.read_exact(&mut read).unwrap();
+        stream.write_all(&read).unwrap();
+        stream.read_to_end(&mut read).unwrap();
+        read
+    });
+    let server = serve(&name, &FOR_EVER);
+    let line = emulate(&server.address, "rate = \"20 Mbit/s\"\n");
+    let address = line.address.clone();
+    let options = ["pipe", &server.ticket, "--address", &address];
+    let (pipe, mut input) = Running::start_listening(&[&options[..], &FOR_EVER[..]].concat());
+    let mut output = pipe.output();
+    let all = content(400_000);
+    let mut echo = vec![0; 1000];
+    input.write_all(&all[..1000]).unwrap();
+    output.read_exact(&mut echo).unwrap();
+    assert!(echo == all[..1000]);
+    drop(line);
+    // It waits while there is no line.
+    input.write_all(&all[1000..]).unwrap();
+    drop(input);
+    let _line = emulate_at(&address, &server.address, "rate = \"20 Mbit/s\"\n");
+    assert!(seen.join().unwrap()[1000..] == all[1000..]);
+    let ended = pipe.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn what_is_not_allowed_is_refused() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("tcp:{free}");
+    let server = serve(&nobody, &[]);
+    let pipe = |words: &[&str]| restp(&[&["pipe"], words].concat());
+    says(
+        &pipe(&[&server.ticket]),
+        1,
+        &["the server refused", &nobody, "refused"],
+    );
+    says(
+        &pipe(&[&server.ticket, "--to", "tcp:127.0.0.1:1"]),
+        1,
+        &["127.0.0.1:1", "not allowed"],
+    );
+    says(&pipe(&[&server.address]), 1, &["who have its ticket"]);
+    says(&restp(&["serve"]), 2, &["--allow tcp:127.0.0.1:22"]);
+    says(&restp(&["serve", "--allow", "tcp:22"]), 2, &["tcp:HOST:PORT"]);
+}
+
+/// A real program over it, with its own idea of when who has said enough.
+#[test]
+fn git_clones_over_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = |place: &std::path::Path, words: &[&str]| {
+        let fixed = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let output = Command::new("git")
+            .args(fixed)
+            .args(words)
+            .current_dir(place)
+            .output();
+        output.unwrap_or_else(|error| panic!("git: {error}"))
+    };
+    if Command::new("git").args(["daemon", "--help"]).output().is_err() {
+        eprintln!("SKIPPED: there is no git");
+        return;
+    }
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    git(&source, &["init", "-q"]);
+    write(&source, "file", &content(200_000));
+    git(&source, &["add", "."]);
+    assert!(git(&source, &["commit", "-q", "-m", "one"]).status.success());
+    let (name, daemon) = target(move |stream| {
+        let end = |stream: &std::net::TcpStream| {
+            Stdio::from(std::os::fd::OwnedFd::from(stream.try_clone().unwrap()))
+        };
+        let base = format!("--base-path={}", source.parent().unwrap().display());
+        Command::new("git")
+            .args(["daemon", "--inetd", "--export-all", &base])
+            .stdin(end(&stream))
+            .stdout(end(&stream))
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    });
+    let server = serve(&name, &[]);
+    let script = write(
+        folder.path(),
+        "proxy",
+        format!(
+            "#!/bin/sh\nexec {} pipe {}\n",
+            env!("CARGO_BIN_EXE_restp"),
+            server.ticket
+        )
+        .as_bytes(),
+    );
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+    let proxy = format!("core.gitProxy={}", script.display());
+    let cloned = git(
+        folder.path(),
+        &["-c", &proxy, "clone", "-q", "git://anything/source", "clone"],
+    );
+    assert!(cloned.status.success(), "{cloned:?}");
+    assert!(daemon.join().unwrap());
+    assert!(std::fs::read(folder.path().join("clone/file")).unwrap() == content(200_000));
+}
