@@ -4,8 +4,11 @@
 
 use crate::common::{FOR_EVER, Receiver, Running, content, restp, says, wait_until, write};
 use nix::sys::signal::Signal;
+use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
+use std::time::Duration;
 
 #[test]
 fn standard_input_arrives_whole_and_goes_on_where_it_was() {
@@ -67,4 +70,31 @@ fn a_limit_is_kept() {
             &["--limit", word],
         );
     }
+}
+
+/// The last record is on its way before the thread that reads has said so: a receiver is done as soon as it has it.
+#[tokio::test]
+async fn a_verdict_may_be_there_before_the_sender_has_read_to_the_end() {
+    let config = EndpointConfig::new(Composition::default().check().unwrap());
+    let config = config.listen(crate::transfer::SERVICE_PORT, Acceptance::Any);
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Nobody).unwrap();
+    let address = endpoint.local_addr().to_string();
+    let keys = tempfile::tempdir().unwrap();
+    let (sender, mut input) = Running::start_listening_keeping(keys.path(), &["send", "-", &address]);
+    let connection = endpoint.accept().await.unwrap();
+    connection.recv().await.unwrap();
+    let verdict = [&[3, 0, 40][..], &Sha256::digest(b"content"), &[0; 8]].concat();
+    let nothing = [5, 0, 4, 0, 0, 0, 1];
+    connection
+        .send([&[1, 0, 0][..], &nothing, &verdict].concat().into())
+        .await
+        .unwrap();
+    connection.finish();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    input.write_all(b"content").unwrap();
+    drop(input);
+    let ended = tokio::task::spawn_blocking(|| sender.end());
+    while connection.recv().await.is_some() {}
+    let sent = ended.await.unwrap();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
 }

@@ -91,6 +91,15 @@ impl Running {
         (running, stdin)
     }
 
+    /// The same with the data directory `data`.
+    pub fn start_listening_keeping(data: &Path, arguments: &[&str]) -> (Running, ChildStdin) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
+        command.env("XDG_DATA_HOME", data);
+        let mut running = Self::spawn(command.args(arguments), Stdio::piped());
+        let stdin = running.child.stdin.take().unwrap();
+        (running, stdin)
+    }
+
     fn spawn(command: &mut Command, stdin: Stdio) -> Running {
         // Keys of tests are not the user's.
         if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
