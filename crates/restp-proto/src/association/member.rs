@@ -153,8 +153,11 @@ impl Path for Member {
         self.connection.deadline().into_iter().chain(suspicion).min()
     }
     fn count(&self, total: &mut FlowStats) {
-        if !self.vacant {
-            total.add(&self.stats());
+        let stats = self.stats();
+        if self.vacant {
+            total.memory_bytes += stats.memory_bytes; // its place is kept
+        } else {
+            total.add(&stats);
         }
     }
 }
