@@ -46,10 +46,6 @@ impl SendQueue {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Bytes of memory that it keeps, with the places that frames stand in.
-    pub fn memory(&self) -> usize {
-        self.bytes + self.frames.capacity() * size_of::<Bytes>()
-    }
     /// True when nothing waits. A frame of no bytes is still a frame under fixed framing.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()

@@ -21,9 +21,9 @@ impl TransmitBuffer {
             bytes: 0,
         }
     }
-    /// Bytes of memory that it keeps, with the places that segments stand in.
-    pub fn memory(&self) -> usize {
-        self.bytes + self.segments.capacity() * size_of::<Option<Bytes>>()
+    /// Payload bytes kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
     /// Keeps the next segment; `None` is a number without payload (FIN). Returns its number.
     pub fn push(&mut self, payload: Option<Bytes>) -> u64 {
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(buffer.push(Some(Bytes::from_static(b"abc"))), 11);
         assert_eq!(buffer.push(Some(Bytes::from_static(b"de"))), 12);
         assert_eq!(buffer.push(None), 13);
-        assert_eq!(buffer.bytes, 5);
+        assert_eq!(buffer.bytes(), 5);
         buffer.release_below(12);
         assert_eq!(buffer.get(11), None);
         assert_eq!(buffer.get(12).unwrap(), &b"de"[..]);
@@ -74,7 +74,7 @@ mod tests {
             (None, None, None)
         );
         buffer.release_below(100);
-        assert_eq!(buffer.bytes, 0);
+        assert_eq!(buffer.bytes(), 0);
         assert_eq!(
             buffer.push(None),
             14,

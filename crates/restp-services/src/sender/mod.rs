@@ -392,7 +392,7 @@ impl Sender {
     /// Bytes of memory that it keeps.
     pub fn memory(&self) -> usize {
         let encoder = self.encoder.as_ref().map_or(0, FecEncoder::bytes);
-        self.queue.memory() + self.buffer.memory() + self.board.memory() + encoder
+        self.queue.bytes() + self.buffer.bytes() + self.board.memory() + encoder
     }
 
     /// Payload of a full segment of new data.

@@ -219,7 +219,7 @@ impl DataSender {
     /// Bytes of memory that it keeps.
     pub(super) fn memory(&self) -> usize {
         let boundaries = self.boundaries.as_ref().map_or(0, Boundaries::memory);
-        self.queue.memory() + self.buffer.memory() + self.places.memory() + boundaries
+        self.queue.bytes() + self.buffer.bytes() + self.places.memory() + boundaries
     }
 
     /// Adds what it counted.
