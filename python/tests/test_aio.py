@@ -37,6 +37,18 @@ def test_messages_keep_their_boundaries():
     run(story())
 
 
+def test_an_accept_that_has_hardly_begun_ends_with_the_endpoint():
+    async def story():
+        for _ in range(50):
+            endpoint = await restp.listen("127.0.0.1:0")
+            accepting = asyncio.create_task(endpoint.accept())
+            await asyncio.sleep(0)  # it has asked, and nobody may have answered yet
+            await endpoint.close()
+            assert await accepting is None
+
+    run(story())
+
+
 def test_leaving_the_seal_out_is_warned_of():
     async def story():
         with pytest.warns(restp.PlainWarning, match="read and change"):

@@ -128,12 +128,14 @@ impl Endpoint {
 
     /// Waits for a connection that a peer opened; None once the endpoint is closed.
     fn accept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (host, closing) = (self.host().ok(), self.closing.clone());
+        // Listens from here on: `close` may come before the runtime looks at this future.
+        let closing = self.closing.clone().notified_owned();
+        let host = self.host().ok();
         future_into_py(py, async move {
             let Some(host) = host else { return Ok(None) };
             tokio::select! {
                 connection = host.accept() => Ok(connection.map(Connection::new)),
-                () = closing.notified() => Ok(None),
+                () = closing => Ok(None),
             }
         })
     }
