@@ -20,7 +20,7 @@ use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use alone::{Alone, Held};
-use neighbours::{Neighbours, Pace};
+use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 use rival::Damage;
@@ -48,8 +48,6 @@ const AFTERMATH_ROUNDS: u64 = 3;
 /// Acknowledgements per flight beside somebody else: what fewer release at a time finds a full queue more often than a segment of
 /// a flow that has one acknowledgement for two.
 const CLOCKED_ANSWERS: u64 = 32;
-/// Rounds in a row without a queue that show that nobody fills it.
-const CLEAR_ROUNDS: u32 = 10;
 /// How long the most delivered is remembered, at least.
 const MOST_LIFE: Duration = Duration::from_secs(10);
 

@@ -17,8 +17,8 @@ const PROBATION: u32 = 20;
 const ALONE: (u64, u64) = (31, 40);
 /// Losses by congestion so many round trips apart have nothing to do with each other.
 const AGAIN_ROUNDS: u64 = 50;
-/// Rounds of competing without a queue after which nobody fills it.
-const CLEAR_ROUNDS: u32 = 10;
+/// Rounds in a row without a queue after which nobody fills it.
+pub(super) const CLEAR_ROUNDS: u32 = 10;
 
 /// What happened so many periods of a neighbour apart has nothing to do with each other.
 const PERIODS: u64 = 2;
