@@ -3,7 +3,7 @@
 //! is solved for one unknown that no other one has, and one with no other unknown is that segment.
 //!
 //! Memory and work are bounded whatever a peer sends: what lies [`SPAN`] numbers back is forgotten, and so is the oldest of more
-//! than [`MOST_EQUATIONS`]; a packet is added to each equation at most twice.
+//! than [`MOST_EQUATIONS`]. So an equation has at most one unknown more than [`SPAN`], and a packet is added to each at most twice.
 
 use super::combination::{Combination, SPAN};
 use crate::reliability::Rebuilt;
@@ -54,6 +54,8 @@ impl Equation {
 /// Keeps what arrived and what is known of the rest.
 #[derive(Debug, Default)]
 pub(crate) struct RlcDecoder {
+    /// The highest number that arrived, or that anything combined: it says what is remembered.
+    newest: u64,
     known: BTreeMap<u64, Bytes>,
     /// Bytes of their payloads.
     known_bytes: usize,
@@ -96,6 +98,9 @@ impl RlcDecoder {
         };
         let last = equation.unknown.keys().next_back().copied().unwrap_or(first);
         self.forget_before_span(last);
+        if first < self.oldest() {
+            return true; // too late: some of it is forgotten
+        }
         for (number, payload) in self.known.range(first..=last) {
             if equation.unknown.contains_key(number) && payload.len() + LENGTH_BYTES > equation.sum.len() {
                 return false; // nothing that was combined is longer than the sum
@@ -163,13 +168,15 @@ impl RlcDecoder {
         self.known.insert(number, payload);
     }
 
-    /// `number` is the newest, unless something newer is known.
+    /// The oldest number that is remembered.
+    fn oldest(&self) -> u64 {
+        self.newest.saturating_sub(SPAN)
+    }
+
+    /// `number` is the newest, unless something newer was known.
     fn forget_before_span(&mut self, number: u64) {
-        let newest = self
-            .known
-            .last_key_value()
-            .map_or(number, |(known, _)| number.max(*known));
-        let oldest = newest.saturating_sub(SPAN);
+        self.newest = self.newest.max(number);
+        let oldest = self.oldest();
         while let Some((_, payload)) = self
             .known
             .first_entry()

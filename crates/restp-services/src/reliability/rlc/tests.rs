@@ -240,3 +240,14 @@ fn a_flood_of_packets_that_rebuild_nothing_takes_bounded_memory() {
     assert_eq!(decoder.bytes(), 321 * 100, "what is old is forgotten");
     assert!(numbers(&decoder.take_rebuilt()).len() < 5000);
 }
+
+/// Each window begins before the one that came last and reaches into it: reduced, an equation would have the unknowns of all.
+#[test]
+fn windows_that_descend_make_no_equation_wider_than_what_is_remembered() {
+    let mut decoder = RlcDecoder::default();
+    for index in 0..64 {
+        let (first, range) = (100_000 - 250 * index, (index as u32) << 12 | 0xFF);
+        decoder.decode(first, range, &[0x55; 1402]);
+    }
+    assert!(decoder.bytes() < 64 * (1402 + 16 * 321), "{}", decoder.bytes());
+}
