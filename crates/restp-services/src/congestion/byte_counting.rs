@@ -269,6 +269,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_beyond_a_window_counts_for_the_next_one_unless_something_is_lost() {
+        let mut control = controller();
+        control.on(&TIMEOUT, &full());
+        (0..4).for_each(|_| control.on(&acked(1500), &full()));
+        control.on(&acked(5 * MTU + 1000), &full());
+        assert_eq!(control.window_bytes(), 6 * MTU);
+        control.on(&acked(6 * MTU - 1000), &full());
+        assert_eq!(control.window_bytes(), 7 * MTU);
+        control.on(&acked(7 * MTU - 1), &full());
+        control.on(&LOST, &full());
+        let window = control.window_bytes();
+        control.on(&acked(1), &full()); // slow start, where the two are equal
+        control.on(&acked(window), &full());
+        assert_eq!(control.window_bytes(), window + 1);
+    }
+
+    #[test]
     fn losses_leave_four_packets_and_a_timeout_one() {
         let mut control = controller();
         control.on(&TIMEOUT, &full());

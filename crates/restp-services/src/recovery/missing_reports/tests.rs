@@ -209,3 +209,12 @@ fn what_left_again_waits_for_the_timer() {
     }
     assert!(!board.is_lost(1));
 }
+
+#[test]
+fn of_what_has_arrived_nothing_is_remembered() {
+    let (mut board, mut recovery) = one_path(12);
+    sack(&mut board, &mut recovery, 0, &[3..=3]);
+    assert_eq!(recovery.counts.len(), 2);
+    sack(&mut board, &mut recovery, 3, &[]);
+    assert!(recovery.counts.is_empty());
+}

@@ -296,6 +296,16 @@ mod tests {
     }
 
     #[test]
+    fn more_than_one_for_two_segments_leaves_only_where_many_would_be_missing() {
+        let all = Conditions {
+            most_percent: 100,
+            ..VOICE
+        };
+        let every = |loss| plan(&Conditions { loss, ..all }).map(|plan| plan.every);
+        assert_eq!([0.05, 0.3].map(every), [Some(2), Some(1)]);
+    }
+
+    #[test]
     fn voice_with_bursts_gets_frames_as_far_apart_as_may_be() {
         let bursts = Conditions { burst: 2.2, ..VOICE };
         let reach = Reach {

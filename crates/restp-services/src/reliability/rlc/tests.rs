@@ -251,3 +251,17 @@ fn windows_that_descend_make_no_equation_wider_than_what_is_remembered() {
     }
     assert!(decoder.bytes() < 64 * (1402 + 16 * 321), "{}", decoder.bytes());
 }
+
+#[test]
+fn of_too_many_equations_the_oldest_is_forgotten() {
+    let mut wire = Wire::new(1000);
+    let mut draw = Stream::named(6, "rlc");
+    for _ in 0..65 {
+        (0..2).for_each(|_| _ = wire.send_any(&mut draw));
+        assert_eq!(wire.dense_repairs(2), 0);
+    }
+    [1001, 1003, 1129]
+        .into_iter()
+        .for_each(|number| wire.arrives(number));
+    assert_eq!(wire.rebuilt.into_keys().collect::<Vec<_>>(), [1002, 1128]);
+}
