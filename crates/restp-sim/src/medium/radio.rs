@@ -136,8 +136,14 @@ impl Radio {
             }
         }
         self.ear.hear(signal);
-        if !committed {
+        if committed {
+            return;
+        }
+        if signal.senses {
             self.contend(timing);
+        } else {
+            // It may spoil what is being received, and the pause behind that gets longer; a wait that has begun goes on.
+            self.backoff.not_before(self.ear.free_from(timing));
         }
     }
 
@@ -255,5 +261,42 @@ mod tests {
             assert_eq!(radio.due(timing), before);
         });
         assert_eq!(committed, 0);
+    }
+
+    /// After a timeout slots count from then on; an interferer that it does not sense changes nothing of that.
+    #[test]
+    fn what_is_not_sensed_gives_no_slots_away() {
+        let timing = Timing::dsss(DSSS[1]);
+        let mut radio = Radio::new(&timing, Stream::named(1, "backoff"));
+        radio.queue.push_back(Waiting::new(0, 0, (1000, DSSS[1]), us(0)));
+        radio.backoff.draw();
+        radio.contend(&timing);
+        radio.backoff.not_before(us(1000));
+        let before = radio.due(&timing);
+        assert!(before > us(1100), "{before:?}");
+        let far = Signal {
+            senses: false,
+            decodes: false,
+            until: us(1060),
+            ..signal(1, us(1020))
+        };
+        radio.hear(far, &timing);
+        assert_eq!(radio.due(&timing), before);
+        // What spoils a frame that is being received still makes the pause behind it longer.
+        radio.hear(signal(2, us(1100)), &timing);
+        let decoded = radio.due(&timing);
+        radio.hear(
+            Signal {
+                frame: 3,
+                from: us(1500),
+                until: us(1900),
+                ..far
+            },
+            &timing,
+        );
+        assert_eq!(
+            radio.due(&timing),
+            decoded + timing.eifs.saturating_sub(timing.difs)
+        );
     }
 }
