@@ -385,7 +385,10 @@ impl Congestion for Adaptive {
                 if let Some((mode, window)) = self.before.take() {
                     self.window = self.window.max(window);
                     if mode == Mode::Competing {
-                        self.compete(view);
+                        if self.mode != mode {
+                            self.compete(view);
+                        }
+                        self.ask_cubic(event, view);
                     }
                     self.mode = mode;
                 }

@@ -286,3 +286,18 @@ fn what_is_not_delivered_does_not_count() {
         assert!(life.control.window <= before.max(held / 2 * 3 + 4 * SEGMENT));
     }
 }
+
+/// Whoever is told that nothing was lost is where he was, and not in a slow start that was over.
+#[test]
+fn a_loss_that_was_none_brings_no_slow_start_back() {
+    let mut life = Life::competing();
+    for _ in 0..5 {
+        life.round();
+    }
+    life.lose();
+    life.tell(&CongestionEvent::Restored);
+    let before = life.control.window;
+    life.round();
+    let grown = life.control.window - before;
+    assert!(grown < 10 * SEGMENT, "{grown} of {before}");
+}
