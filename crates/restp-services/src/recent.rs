@@ -82,4 +82,14 @@ mod tests {
         }
         assert_eq!(recent.get(), Some(Reverse(3)));
     }
+
+    #[test]
+    fn two_whole_periods_later_a_value_is_forgotten() {
+        for (later, largest) in [(299, 9), (300, 1)] {
+            let mut recent = Recent::default();
+            recent.on_sample(at(100), 9, PERIOD);
+            recent.on_sample(at(later), 1, PERIOD);
+            assert_eq!(recent.get(), Some(largest), "at {later}");
+        }
+    }
 }

@@ -287,6 +287,24 @@ fn what_is_not_delivered_does_not_count() {
     }
 }
 
+#[test]
+fn a_path_holds_two_segments_more_where_acknowledgements_wait() {
+    let control = Life::alone().control;
+    assert_eq!(control.held_at(Rate::of(HOLDS, BASE)), Some(HOLDS + 2 * SEGMENT));
+}
+
+#[test]
+fn with_a_short_queue_it_grows_by_two_segments_in_a_round() {
+    let mut life = Life::alone();
+    life.control.alone = Alone::default();
+    life.control.window = HOLDS + 2 * SEGMENT;
+    let before = life.control.window;
+    life.round();
+    let grown = life.control.window - before;
+    // The first ten segments of the round come before it is judged.
+    assert!((1_700..=2_000).contains(&grown), "{grown}");
+}
+
 /// Whoever is told that nothing was lost is where he was, and not in a slow start that was over.
 #[test]
 fn a_loss_that_was_none_brings_no_slow_start_back() {
