@@ -130,3 +130,60 @@ impl Ear {
         self.garbled = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::timing::DSSS;
+    use super::*;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_micros(us)
+    }
+
+    fn signal(frame: u64, from: u64, until: u64) -> Signal {
+        Signal {
+            frame,
+            from: us(from),
+            until: us(until),
+            power: 1.0,
+            decodes: true,
+            bears: 0.0,
+            senses: true,
+        }
+    }
+
+    #[test]
+    fn who_transmits_hears_nothing_that_begins_meanwhile() {
+        let timing = Timing::dsss(DSSS[1]);
+        let mut ear = Ear::default();
+        ear.transmit(us(100), us(400));
+        ear.hear(signal(1, 399, 700));
+        assert!(!ear.decoded(1));
+        assert_eq!(ear.free_from(&timing), us(700) + timing.eifs);
+        ear.transmit(us(1000), us(1300));
+        ear.hear(signal(2, 1300, 1600));
+        assert!(ear.decoded(2));
+        assert_eq!(ear.free_from(&timing), us(1600) + timing.difs);
+    }
+
+    #[test]
+    fn slots_count_a_difs_after_a_reservation() {
+        let timing = Timing::dsss(DSSS[1]);
+        let mut ear = Ear::default();
+        ear.hear(signal(1, 100, 400));
+        ear.reserve(us(900));
+        ear.reserve(us(800));
+        assert!(ear.unreserved(us(900)) && !ear.unreserved(us(899)));
+        assert_eq!(ear.free_from(&timing), us(900) + timing.difs);
+    }
+
+    #[test]
+    fn the_frame_before_the_last_is_still_known_as_decoded() {
+        let mut ear = Ear::default();
+        ear.hear(signal(1, 100, 400));
+        ear.hear(signal(2, 410, 700));
+        assert!(ear.decoded(1) && ear.decoded(2));
+        ear.hear(signal(3, 710, 1000));
+        assert!(!ear.decoded(1) && ear.decoded(2) && ear.decoded(3));
+    }
+}

@@ -4,6 +4,7 @@ mod bianchi;
 mod chains;
 mod exchange;
 mod moving;
+mod nanoseconds;
 mod power;
 
 use super::{Medium, MediumSpec, Outcome, Place, Station};
