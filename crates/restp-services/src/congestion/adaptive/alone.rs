@@ -123,4 +123,12 @@ mod tests {
         }
         assert_eq!(growth(&mut alone, 10_000), 10_000);
     }
+
+    #[test]
+    fn small_acknowledgements_add_up_to_the_same_growth() {
+        let mut alone = Alone::default();
+        round(&mut alone, 100_000, 0, 2);
+        let grown: u64 = (0..300).map(|_| alone.growth(333, 100_000)).sum();
+        assert_eq!(grown, 1_998);
+    }
 }

@@ -272,4 +272,17 @@ mod tests {
         assert!(!neighbours.is_trial_due(at(35_998), false));
         assert!(neighbours.is_trial_due(at(35_999), false));
     }
+
+    #[test]
+    fn a_trial_that_succeeds_makes_the_next_wait_short_again() {
+        let mut neighbours = Neighbours {
+            failures: 3,
+            ..Neighbours::default()
+        };
+        neighbours.begin_trial(at(0), ms(200));
+        (0..PROBATION).for_each(|_| assert!(!neighbours.on_trial_round(at(2_000), ms(155), RTT, PACE)));
+        found_after(&mut neighbours, BUSY_ROUNDS, 6);
+        assert!(!neighbours.is_trial_due(at(3_999), false));
+        assert!(neighbours.is_trial_due(at(4_000), false));
+    }
 }

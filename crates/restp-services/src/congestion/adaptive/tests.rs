@@ -249,6 +249,9 @@ fn what_startup_had_sent_costs_nothing_afterwards() {
     let window = life.control.window;
     life.lose();
     assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
+    life.control.aftermath = life.control.rounds.count;
+    life.lose();
+    assert!(life.control.window < window, "three rounds later");
 }
 
 #[test]
@@ -260,18 +263,25 @@ fn a_cut_that_was_for_nothing_is_taken_back() {
         life.tell(&CongestionEvent::Restored);
         assert_eq!(life.control.mode, mode);
         assert!(life.control.window >= window);
+        life.control.window = 10 * SEGMENT;
         life.tell(&CongestionEvent::Restored);
-        assert!(life.control.window <= window + SEGMENT, "once");
+        assert_eq!(life.control.window, 10 * SEGMENT, "once");
     }
 }
 
 #[test]
 fn what_acknowledgements_hold_back_may_leave_beyond_the_window() {
-    let life = Life::alone();
+    let mut life = Life::alone();
     let window = life.control.window;
     let batch = 8 * SEGMENT; // of the ten, two are held back in any case
     assert_eq!(life.control.window_bytes(), window + 2 * batch);
     assert_eq!(life.control.snapshot().window_bytes, life.control.window_bytes());
+    life.control.window = 16 * SEGMENT;
+    assert_eq!(
+        life.control.window_bytes(),
+        20 * SEGMENT,
+        "an eighth of the window, twice"
+    );
 }
 
 #[test]
@@ -318,4 +328,28 @@ fn a_loss_that_was_none_brings_no_slow_start_back() {
     life.round();
     let grown = life.control.window - before;
     assert!(grown < 10 * SEGMENT, "{grown} of {before}");
+}
+
+#[test]
+fn what_an_application_did_not_send_is_not_the_rate_of_the_path() {
+    let mut life = Life::alone();
+    let known = life.control.rate;
+    for (bytes, learnt) in [(HOLDS / 2, false), (2 * HOLDS, true)] {
+        let rate = RateSample {
+            delivered_bytes: bytes,
+            interval: BASE,
+            delivered_before: life.delivered,
+            delivered_total: life.delivered + bytes,
+            lost_bytes: 0,
+            sent_in_flight_bytes: bytes,
+            application_limited: true,
+        };
+        life.delivered += bytes;
+        life.tell(&CongestionEvent::Acked {
+            bytes: SEGMENT,
+            rtt: Some(BASE),
+            rate: Some(rate),
+        });
+        assert_eq!(life.control.rate != known, learnt);
+    }
 }
