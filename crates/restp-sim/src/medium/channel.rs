@@ -293,6 +293,7 @@ impl Medium {
                 None
             }
             Kind::Data => {
+                let heard = heard.and_then(|()| self.listens(peer));
                 let outcome = heard.ok().and_then(|()| self.deliver(station));
                 if heard.is_ok() {
                     let airtime = self.timing.ack();
@@ -353,11 +354,17 @@ impl Medium {
         }
     }
 
-    /// Does a station answer an RTS? Not while the medium is reserved around it (§9.2.5.4), or while it waits for an answer itself.
+    /// Does a station answer? Not while it waits for an answer itself, or has one under way.
+    fn listens(&self, station: u32) -> Result<(), DropReason> {
+        let free = matches!(self.radios[station as usize].phase, Phase::Contending);
+        free.then_some(()).ok_or(DropReason::Collision)
+    }
+
+    /// Does it answer an RTS? Not while the medium is reserved around it, either (§9.2.5.4).
     fn grants(&self, station: u32, now: Time) -> Result<(), DropReason> {
-        let radio = &self.radios[station as usize];
-        let free = matches!(radio.phase, Phase::Contending) && radio.ear.unreserved(now);
-        if free { Ok(()) } else { Err(DropReason::Collision) }
+        self.listens(station)?;
+        let free = self.radios[station as usize].ear.unreserved(now);
+        free.then_some(()).ok_or(DropReason::Collision)
     }
 
     /// The station waits for the answer that is coming, or for the one that is not.

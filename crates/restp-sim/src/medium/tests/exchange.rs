@@ -1,8 +1,8 @@
 //! Two or three stations: the published numbers, ranges, retries, queues, flipped bits.
 
-use super::super::timing::{DSSS, Timing};
+use super::super::timing::{DSSS, OFDM, Timing};
 use super::*;
-use crate::medium::MediumError;
+use crate::medium::{MediumError, Rates};
 
 /// CMT §4.3: an exchange takes 5654 µs with the mean backoff, so one hop carries 1.415 Mb/s. Propagation comes on top:
 /// four times a nanosecond here.
@@ -200,6 +200,30 @@ fn a_station_that_passes_a_packet_on_backs_off_first() {
     );
     let mean = slots.iter().sum::<u64>() as f64 / 200.0;
     assert!((mean - 15.5).abs() < 2.0, "{mean}");
+}
+
+/// Far apart, data may reach a station that waits for an answer, or whose own answer is still on its way.
+#[test]
+fn nobody_waits_for_ever_for_an_answer_that_was_interrupted() {
+    let mut spec = line(&[0.0, 20_000.0, 39_000.0]);
+    (spec.ranges.decode, spec.ranges.sense, spec.ranges.interfere) = (30_000.0, 30_000.0, 30_000.0);
+    spec.timing = Timing::ofdm(OFDM[4]);
+    (spec.rates, spec.rts_threshold) = (Rates::Fixed(OFDM[7]), 3000);
+    let hops = [hop(&spec, 0, 1), hop(&spec, 2, 1), hop(&spec, 1, 0)];
+    let (mut medium, mut fates, end) = (Medium::new(&spec, 1), [0; 3], seconds(5));
+    let offer = |medium: &mut Medium, now, flow: usize| {
+        let packet = parcel(flow as u64, 60);
+        medium.offer(now, hops[flow], packet).expect("room");
+    };
+    (0..3).for_each(|flow| offer(&mut medium, Time::ZERO, flow));
+    while let Some(now) = medium.next().filter(|now| *now < end) {
+        if let Some(Outcome::Delivered { packet, .. } | Outcome::Dropped { packet, .. }) = medium.advance(now)
+        {
+            fates[packet as usize] += 1;
+            offer(&mut medium, now, packet as usize);
+        }
+    }
+    assert!(fates.iter().all(|&fates| fates > 100), "{fates:?}");
 }
 
 #[test]
