@@ -25,7 +25,7 @@ impl Pace {
 
     /// `bytes` more came at `now`. False when they are too few.
     pub fn keeps(&mut self, now: Time, bytes: u64) -> bool {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         let passed = now.since(self.begin);
         if passed < self.span {
             return true;

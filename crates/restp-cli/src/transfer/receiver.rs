@@ -283,6 +283,12 @@ impl Body<'_> {
             if let Some(left) = &mut left {
                 *left = left.checked_sub(length).ok_or_else(&other_length)?;
             }
+            match record {
+                // It counts as it comes.
+                Record::Data(1..) => {}
+                Record::End => self.progress(Record::BYTES as u64)?,
+                _ => self.progress(length)?,
+            }
             let written = match record {
                 Record::Data(_) => self.data(length, target).await?,
                 Record::Hole(_) => {
@@ -310,15 +316,21 @@ impl Body<'_> {
             };
             let length = pieces.iter().map(|piece| piece.len() as u64).sum();
             left -= length;
-            if !self.pace.keeps(self.clock.now(), length) {
-                return Err(ReceiveError::Slow);
-            }
+            self.progress(length)?;
             self.watch.take_in(length);
             if !target.put(Piece::Data(pieces)).await {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The file has grown by so many bytes, whether they came or not: what is there already and holes take their time too.
+    fn progress(&mut self, bytes: u64) -> Result<(), ReceiveError> {
+        match self.pace.keeps(self.clock.now(), bytes) {
+            true => Ok(()),
+            false => Err(ReceiveError::Slow),
+        }
     }
 
     async fn array<const N: usize>(&mut self) -> Result<[u8; N], ReceiveError> {

@@ -5,7 +5,8 @@
 use crate::common::{FOR_EVER, Receiver, TIMEOUT, restp, says, wait_until, write};
 use crate::transfer::{SERVICE_PORT, answers, offer};
 use bytes::Bytes;
-use restp::{CloseReason, Composition, Endpoint, EndpointConfig, Trust};
+use restp::{CloseReason, Composition, Connection, Endpoint, EndpointConfig, Trust};
+use sha2::Digest;
 use std::fs;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -80,8 +81,14 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
     let content = head.split_off(25 + 34 + 5);
     connection.send(head).await.unwrap();
     assert!(connection.recv().await.is_some(), "the offer is accepted");
+    drips(&connection, content.chunks(1)).await;
+    wait_until("what had arrived is removed", || receiver.names().is_empty());
+}
+
+/// Until he is broken off.
+async fn drips(connection: &Connection, drops: impl Iterator<Item = &[u8]>) {
     let dripping = async {
-        for drop in content.chunks(1) {
+        for drop in drops {
             let _ = connection.send(Bytes::copy_from_slice(drop)).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -90,7 +97,50 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
         ended = timeout(TIMEOUT, connection.closed()) => assert_eq!(ended, Ok(CloseReason::Reset)),
         () = dripping => panic!("he is broken off before the end"),
     }
-    wait_until("what had arrived is removed", || receiver.names().is_empty());
+}
+
+/// Records of nothing are no progress.
+#[tokio::test]
+async fn who_sends_empty_records_is_broken_off() {
+    for kind in [1, 2, 4] {
+        let receiver = Receiver::start(&["--open", "--timeout", "1 s"]);
+        let connection = host([127, 0, 0, 2])
+            .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
+            .await
+            .unwrap();
+        let mut head = offer(3, b"nothing", b"x");
+        head.truncate(25 + 36);
+        connection.send(head.into()).await.unwrap();
+        assert!(connection.recv().await.is_some(), "the offer is accepted");
+        let empty = [kind, 0, 0, 0, 0];
+        drips(&connection, std::iter::repeat_n(&empty[..], 10_000)).await;
+    }
+}
+
+/// Who has much that need not be sent is silent meanwhile, and no slower for it.
+#[tokio::test]
+async fn holes_are_progress() {
+    const PART: u32 = 1 << 20;
+    let receiver = Receiver::start(&["--open", "--timeout", "2 s"]);
+    let connection = host([127, 0, 0, 2])
+        .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
+        .await
+        .unwrap();
+    let content = [&vec![0; 20 * PART as usize][..], b"x"].concat();
+    let mut head = offer(3, b"sparse", &content);
+    head.truncate(25 + 35);
+    connection.send(head.into()).await.unwrap();
+    let hole = [&[2][..], &PART.to_be_bytes()].concat();
+    // Longer than senders are judged over.
+    for _ in 0..20 {
+        connection.send(hole.clone().into()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let digest = sha2::Sha256::digest(&content);
+    let end = [b"\x01\0\0\0\x01x\x03\0\0\0\0", &digest[..]].concat();
+    connection.send(end.into()).await.unwrap();
+    while connection.recv().await.is_some() {}
+    assert_eq!(receiver.names(), ["sparse"]);
 }
 
 #[test]
