@@ -38,8 +38,8 @@ pub struct Inventory {
     nothing: u32,
 }
 
-/// Why it ends early: nobody wants to know any more, or the disk fails. The transfer goes on without.
-type Stop = Option<io::Error>;
+/// Nobody wants to know any more.
+struct Gone;
 
 impl Inventory {
     /// Of what `peer` sends into `folder`.
@@ -65,20 +65,19 @@ impl Inventory {
         let _ = self.tell_all(bases);
     }
 
-    fn tell_all(&mut self, bases: &SyncSender<Basis>) -> Result<(), Stop> {
+    fn tell_all(&mut self, bases: &SyncSender<Basis>) -> Result<(), Gone> {
         let manifest = self.manifest.clone();
         for (number, bytes) in manifest.files() {
-            let (basis, file, has) = match self.find(number, bytes)? {
-                Some((file, has, true)) => (Basis::Part(has), Some(file), has),
-                Some((file, has, false)) => {
-                    (Basis::Kept(file.try_clone().map_err(Some)?, has), Some(file), has)
-                }
-                None => (Basis::Nothing, None, 0),
+            // Of what cannot be read nothing is there. The sender waits to hear of each file, and the writer finds out why.
+            let (basis, file, has) = match self.find(number, bytes) {
+                Ok(Some((file, has, None))) => (Basis::Part(has), Some(file), has),
+                Ok(Some((file, has, Some(kept)))) => (Basis::Kept(kept, has), Some(file), has),
+                Ok(None) | Err(_) => (Basis::Nothing, None, 0),
             };
             // The writer may wait for data of files that the sender waits to be told of.
             if let Err(TrySendError::Full(basis)) = bases.try_send(basis) {
                 self.flush()?;
-                bases.send(basis).map_err(|_| None)?;
+                bases.send(basis).map_err(|_| Gone)?;
             }
             match file {
                 Some(file) if has > 0 => self.digests(&file, has)?,
@@ -95,51 +94,49 @@ impl Inventory {
         self.flush()
     }
 
-    /// A part, or what has the name already; how much of it counts, and whether it is a part. What may not be replaced comes first:
-    /// it is the same or an error.
-    fn find(&mut self, number: usize, bytes: Option<u64>) -> Result<Option<(File, u64, bool)>, Stop> {
+    /// A part, or what has the name already; how much of it counts, and unless it is a part once more for the writer. What may not be
+    /// replaced comes first: it is the same or an error.
+    fn find(&mut self, number: usize, bytes: Option<u64>) -> io::Result<Option<(File, u64, Option<File>)>> {
         let name = part::name(part::id(&self.peer, &self.manifest.path(number)));
-        let part = part::find(&self.folder.handle(), &name).map_err(Some)?;
+        let part = part::find(&self.folder.handle(), &name)?;
         let kept = match &part {
             Some(_) if self.folder.overwrite => None,
             _ => self.kept(number)?,
         };
-        let is_part = kept.is_none();
+        let again = kept.as_ref().map(File::try_clone).transpose()?;
         let Some(file) = kept.or(part) else {
             return Ok(None);
         };
-        let has = file
-            .metadata()
-            .map_err(Some)?
-            .len()
-            .min(bytes.unwrap_or(u64::MAX));
-        Ok(Some((file, has, is_part)))
+        let has = file.metadata()?.len().min(bytes.unwrap_or(u64::MAX));
+        Ok(Some((file, has, again)))
     }
 
     /// What has its name already.
-    fn kept(&mut self, number: usize) -> Result<Option<File>, Stop> {
+    fn kept(&mut self, number: usize) -> io::Result<Option<File>> {
         let entry = &self.manifest.entries()[number];
         // Its folder may not be there yet.
         let Ok(around) = self.inside.around(&self.manifest, number) else {
             return Ok(None);
         };
-        match folder::find(&around, &entry.name).map_err(Some)? {
+        match folder::find(&around, &entry.name)? {
             Some(found) if may_compare(&self.folder, entry, &found) => {
-                Ok(Some(folder::read(&around, &entry.name).map_err(Some)?))
+                folder::read(&around, &entry.name).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    fn digests(&mut self, file: &File, has: u64) -> Result<(), Stop> {
+    fn digests(&mut self, file: &File, has: u64) -> Result<(), Gone> {
         self.flush()?;
         self.say(Answer::Has(has))?;
         let mut digests = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         for begin in (0..has).step_by(CHUNK_BYTES) {
             let length = (has - begin).min(CHUNK_BYTES as u64) as usize;
-            file.read_exact_at(&mut chunk[..length], begin).map_err(Some)?;
-            digests.push(Digest::from(Sha256::digest(&chunk[..length])));
+            // What cannot be read, or was cut meanwhile, is sent: nothing has this digest.
+            let read = file.read_exact_at(&mut chunk[..length], begin);
+            let digest = read.map(|()| Digest::from(Sha256::digest(&chunk[..length])));
+            digests.push(digest.unwrap_or_default());
             if digests.len() == MAX_BODY_BYTES / size_of::<Digest>() {
                 self.say(Answer::Digests(std::mem::take(&mut digests)))?;
             }
@@ -150,15 +147,15 @@ impl Inventory {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), Gone> {
         match std::mem::take(&mut self.nothing) {
             0 => Ok(()),
             files => self.say(Answer::Nothing(files)),
         }
     }
 
-    fn say(&self, answer: Answer) -> Result<(), Stop> {
-        self.answers.blocking_send(answer).map_err(|_| None)
+    fn say(&self, answer: Answer) -> Result<(), Gone> {
+        self.answers.blocking_send(answer).map_err(|_| Gone)
     }
 }
 
@@ -175,4 +172,65 @@ pub fn may_compare(folder: &Folder, entry: &Entry, found: &Stat) -> bool {
     folder::kind(found) == FileType::RegularFile
         && (same_size || folder.overwrite)
         && (same_time || !folder.open_to_all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest::Modified;
+    use super::*;
+    use std::io::Write;
+
+    fn inventory(folder: &Folder, names: &[&str]) -> (Inventory, mpsc::Receiver<Answer>) {
+        let entry = |name: &&str| Entry {
+            parent: None,
+            name: (*name).into(),
+            mode: 0o600,
+            modified: Modified::default(),
+            kind: Kind::File(Some(1)),
+        };
+        let manifest = Manifest::new(names.iter().map(entry).collect()).expect("good");
+        let (tell, told) = mpsc::channel(8);
+        (
+            Inventory::of(folder, Arc::new(manifest), b"peer".to_vec(), tell),
+            told,
+        )
+    }
+
+    /// The sender waits to hear of each file.
+    #[test]
+    fn files_that_cannot_be_opened_are_told_of_too() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), false, false).expect("opens");
+        let part = part::name(part::id(b"peer", "a"));
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join(part)).expect("bound");
+        let (inventory, mut answers) = inventory(&folder, &["a", "b"]);
+        let (told, bases) = std::sync::mpsc::sync_channel(8);
+        inventory.tell(&told);
+        assert_eq!(bases.try_iter().count(), 2);
+        let mut files = 0;
+        while let Ok(answer) = answers.try_recv() {
+            let Answer::Nothing(more) = answer else {
+                panic!("{answer:?}")
+            };
+            files += more;
+        }
+        assert_eq!(files, 2);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_while_it_is_read_back_is_told_of_to_its_end() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), false, false).expect("opens");
+        let (mut inventory, mut answers) = inventory(&folder, &["a"]);
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[7; CHUNK_BYTES]).expect("written");
+        let has = CHUNK_BYTES as u64 + 1;
+        assert!(inventory.digests(&file, has).is_ok());
+        let first = Digest::from(Sha256::digest([7; CHUNK_BYTES]));
+        assert_eq!(answers.try_recv(), Ok(Answer::Has(has)));
+        assert_eq!(
+            answers.try_recv(),
+            Ok(Answer::Digests(vec![first, Digest::default()]))
+        );
+    }
 }

@@ -151,7 +151,7 @@ impl Writer {
 
     /// The next file, hidden still, or unchanged in its place.
     fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
-        // Nobody looks what there is any more when the disk fails.
+        // Nobody looks what there is any more when the sender has gone.
         let basis = self.bases.recv().unwrap_or(Basis::Nothing);
         let folder = self.folder.clone();
         let copy = Copy::of(&folder, self.part_name(number), basis);
