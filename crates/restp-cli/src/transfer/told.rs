@@ -51,7 +51,8 @@ impl Told {
             }
             match self.next(wait)? {
                 None => return Ok(None),
-                Some(Answer::Digests(digests)) => self.take(digests)?,
+                // Of a file that went without asking: nobody wants them.
+                Some(Answer::Digests(digests)) => self.count(&digests)?,
                 Some(_) if self.missing > 0 => return Err(Gone),
                 Some(Answer::Nothing(files)) => self.nothing = files,
                 Some(Answer::Has(bytes)) => {
@@ -75,15 +76,17 @@ impl Told {
                 return Ok(digest);
             }
             match self.next(true)? {
-                Some(Answer::Digests(digests)) => self.take(digests)?,
+                Some(Answer::Digests(digests)) => {
+                    self.count(&digests)?;
+                    self.digests = digests.into();
+                }
                 _ => return Err(Gone),
             }
         }
     }
 
-    fn take(&mut self, digests: Vec<Digest>) -> Result<(), Gone> {
+    fn count(&mut self, digests: &[Digest]) -> Result<(), Gone> {
         self.missing = self.missing.checked_sub(digests.len() as u64).ok_or(Gone)?;
-        self.digests.extend(digests);
         Ok(())
     }
 
@@ -144,6 +147,16 @@ mod tests {
         ]);
         assert_eq!(told.of(1, false).expect("told"), Some(6));
         assert_eq!(told.digest().expect("told"), [4; 32]);
+    }
+
+    /// A receiver may claim to have as much as it likes of a file that went without asking.
+    #[test]
+    fn digests_that_nobody_wants_take_no_room() {
+        let mut answers = vec![Answer::Has(u64::MAX)];
+        answers.extend(vec![Answer::Digests(vec![[3; 32]; 32]); 1000]);
+        let mut told = told(answers);
+        assert_eq!(told.of(1, false).expect("not yet"), None);
+        assert!(told.digests.len() <= 32, "{}", told.digests.len());
     }
 
     #[test]
