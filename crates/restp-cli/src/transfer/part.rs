@@ -145,7 +145,10 @@ pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
         if !is_part || entry.file_type() == FileType::Directory {
             continue;
         }
-        let Some(file) = find(folder, name)? else { continue };
+        // Another user's, in a folder that is shared, is for him to remove.
+        let Ok(Some(file)) = find(folder, name) else {
+            continue;
+        };
         let written = file.metadata()?.mtime();
         let is_old = now.saturating_sub(u64::try_from(written).unwrap_or(0)) >= keep.as_secs();
         if is_old && fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
