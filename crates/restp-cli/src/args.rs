@@ -78,6 +78,7 @@ Examples:
   restp recv --dir inbox --once                 one transfer, then exit
   restp recv --listen 4000                      at every address, port 4000
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
+  restp recv --dotfiles                         folders such as of git, with .git in them
   restp recv --open                             from everybody, also without the ticket
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
                                                 two paths: the ticket holds both, and the sender uses both
@@ -101,6 +102,9 @@ pub struct Recv {
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,
+    /// Take names that begin with a dot, such as .git: they hide from lists, and some programs run what is in them
+    #[arg(long)]
+    pub dotfiles: bool,
     /// Write files through to the disk before they are confirmed
     #[arg(long)]
     pub fsync: bool,

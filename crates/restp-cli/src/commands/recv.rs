@@ -39,6 +39,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         ))
     })?;
     folder.keep = std_duration(plan::time("--keep", &arguments.keep)?);
+    folder.dotfiles = arguments.dotfiles;
     folder.open_to_all = arguments.host.open || arguments.host.seal.plain;
     let composition = plan::composition(
         Composition::default(),

@@ -25,6 +25,8 @@ pub struct Folder {
     pub sync: bool,
     /// Is everybody let in?
     pub open_to_all: bool,
+    /// May names begin with a dot?
+    pub dotfiles: bool,
     /// How long parts are kept for who resumes.
     pub keep: Duration,
     claims: Claims,
@@ -50,6 +52,7 @@ impl Folder {
             overwrite,
             sync,
             open_to_all: false,
+            dotfiles: false,
             keep: Duration::ZERO,
             claims: Claims::default(),
         })

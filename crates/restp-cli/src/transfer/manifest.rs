@@ -196,6 +196,11 @@ impl Manifest {
         named.map(|entry| entry.name.as_str()).collect()
     }
 
+    /// The first entry whose name hides from lists.
+    pub fn first_hidden(&self) -> Option<usize> {
+        self.0.iter().position(|entry| name::hides(&entry.name))
+    }
+
     /// What people call it: the first that the user named, and how many more.
     pub fn title(&self) -> String {
         match self.named().as_slice() {
@@ -309,7 +314,7 @@ pub mod tests {
             ("..", "holds a path"),
             ("a/b", "holds a path"),
             ("/etc", "holds a path"),
-            (".git", "begins with"),
+            (".restp-x.part", "reserved"),
             ("-rf", "begins with"),
             ("a\u{202e}b", "direction"),
             ("NUL", "reserved"),

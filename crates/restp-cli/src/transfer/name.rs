@@ -18,13 +18,13 @@ pub enum NameError {
     /// It would confuse terminals or file systems.
     #[error("the file name {0:?} holds a control character; rename the file")]
     Control(String),
-    /// It would hide from lists, or be taken for an option.
-    #[error("the file name {0:?} begins with {1:?}; rename the file")]
-    Begin(String, char),
+    /// It would be taken for an option.
+    #[error("the file name {0:?} begins with '-'; rename the file")]
+    Option(String),
     /// It looks like another name than it is.
     #[error("the file name {0:?} holds characters that change the direction of text; rename the file")]
     Direction(String),
-    /// A device of Windows.
+    /// A device of Windows, or a temporary file of ours.
     #[error("the file name {0:?} is reserved; rename the file")]
     Reserved(String),
 }
@@ -35,6 +35,11 @@ pub const TEMPORARY_PREFIX: &str = ".restp-";
 /// Names that open devices on Windows, whatever follows the first dot.
 const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
 const NUMBERED_DEVICES: [&str; 2] = ["COM", "LPT"];
+
+/// Does it hide from lists? What a shell or a login reads by itself does.
+pub fn hides(name: &str) -> bool {
+    name.starts_with('.')
+}
 
 /// Checks that `name` names a file in the receiver's folder, and nothing else.
 ///
@@ -51,11 +56,11 @@ pub fn check(name: &str) -> Result<(), NameError> {
         Err(NameError::Path(name.into()))
     } else if name.chars().any(char::is_control) {
         Err(NameError::Control(name.into()))
-    } else if let Some(first) = name.chars().next().filter(|first| ['.', '-'].contains(first)) {
-        Err(NameError::Begin(name.into(), first))
+    } else if name.starts_with('-') {
+        Err(NameError::Option(name.into()))
     } else if name.chars().any(turns_text) {
         Err(NameError::Direction(name.into()))
-    } else if is_device(name) {
+    } else if is_device(name) || name.to_lowercase().starts_with(TEMPORARY_PREFIX) {
         Err(NameError::Reserved(name.into()))
     } else {
         Ok(())
@@ -92,8 +97,15 @@ mod tests {
             "שלום.txt",
             "console.log",
             "com10",
+            ".git",
+            "..a",
+            "...",
         ] {
-            assert_eq!(check(name), Ok(()), "{name}");
+            assert_eq!(
+                (check(name), hides(name)),
+                (Ok(()), name.starts_with('.')),
+                "{name}"
+            );
         }
         assert_eq!(check(&"x".repeat(255)), Ok(()));
     }
@@ -111,16 +123,23 @@ mod tests {
         assert_eq!(check(&"x".repeat(256)), Err(NameError::TooLong(256)));
         assert_eq!(check("a\0b"), Err(NameError::Control("a\0b".into())));
         assert!(matches!(check("a\nb"), Err(NameError::Control(_))));
-        for name in ["CON", "nul.txt", "Com1", "lpt9.log", "aux .txt"] {
+        for name in [
+            "CON",
+            "nul.txt",
+            "Com1",
+            "lpt9.log",
+            "aux .txt",
+            ".restp-x.part",
+            ".ReSTP-",
+        ] {
             assert_eq!(check(name), Err(NameError::Reserved(name.into())));
         }
     }
 
     #[test]
-    fn names_that_hide_or_look_like_others_are_refused() {
-        for name in [".bash_profile", "..a", "...", ".restp-x.part", "-rf", "--help"] {
-            let first = name.chars().next().expect("one");
-            assert_eq!(check(name), Err(NameError::Begin(name.into(), first)));
+    fn names_that_are_options_or_look_like_others_are_refused() {
+        for name in ["-rf", "--help"] {
+            assert_eq!(check(name), Err(NameError::Option(name.into())));
         }
         for c in ['\u{202E}', '\u{2066}', '\u{200F}', '\u{061C}'] {
             let name = format!("report{c}fdp.exe");

@@ -34,6 +34,11 @@ pub enum TargetError {
     /// What has the name of a folder is none; no option overwrites it.
     #[error("the receiver has a file {0:?}, where a folder is sent; rename one of them")]
     NoFolder(String),
+    /// A name hides from lists, and this receiver takes none such.
+    #[error(
+        "the receiver takes no names that begin with '.', such as {0:?}; leave it out, or let the receiver run with --dotfiles"
+    )]
+    Hidden(String),
     /// The digests differ.
     #[error("what arrived of {0:?} has another SHA-256 than what was sent; it was removed")]
     Mismatch(String),
@@ -107,6 +112,9 @@ impl Target {
         let of = folder.clone();
         let checked = tokio::task::spawn_blocking(move || {
             let manifest = Manifest::decode(&manifest)?;
+            if let Some(hidden) = manifest.first_hidden().filter(|_| !of.dotfiles) {
+                return Err(TargetError::Hidden(manifest.path(hidden)));
+            }
             check_free(&of, &manifest)?;
             Ok::<_, TargetError>(Arc::new(manifest))
         });

@@ -101,7 +101,7 @@ fn a_folder_and_a_file_arrive_with_modes_times_links_and_holes() {
 fn a_folder_with_what_no_receiver_takes_is_not_sent() {
     use std::os::unix::fs::symlink;
     type Make = fn(&std::path::Path);
-    let cases: [(Make, &str); 5] = [
+    let cases: [(Make, &str); 4] = [
         (
             |top| symlink("../../etc", top.join("l")).unwrap(),
             "out of what is sent",
@@ -110,7 +110,6 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
             |top| nix::unistd::mkfifo(&top.join("p"), nix::sys::stat::Mode::S_IRUSR).unwrap(),
             "no regular file",
         ),
-        (|top| _ = write(top, ".hidden", b""), "begins with '.'"),
         (
             |top| _ = (write(top, "A", b""), write(top, "a", b"")),
             "two of this name",
@@ -131,4 +130,22 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
         let refused = restp(&["send", top.to_str().unwrap(), "127.0.0.1:1"]);
         crate::common::says(&refused, 2, &["top", word]);
     }
+}
+
+/// Who wants hidden files says so; parts of transfers are no files.
+#[test]
+fn names_that_begin_with_a_dot_are_for_who_takes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().join("project");
+    fs::create_dir_all(top.join(".git")).unwrap();
+    write(&top.join(".git"), "config", b"[core]\n");
+    let careful = Receiver::start(&[]);
+    let send = |ticket: &str| restp(&["send", top.to_str().unwrap(), ticket]);
+    crate::common::says(&send(&careful.ticket), 1, &["\"project/.git\"", "--dotfiles"]);
+    assert!(careful.names().is_empty());
+    let taking = Receiver::start(&["--dotfiles"]);
+    assert_eq!(send(&taking.ticket).code, Some(0));
+    assert_eq!(listing(&taking.folder.path().join("project")), listing(&top));
+    write(&top, ".restp-0.part", b"");
+    crate::common::says(&send(&taking.ticket), 2, &["reserved"]);
 }

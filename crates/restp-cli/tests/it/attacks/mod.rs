@@ -157,15 +157,16 @@ fn a_receiver_for_everybody_is_warned_of() {
 }
 
 #[test]
-fn a_name_that_hides_is_said_before_anything_is_sent() {
+fn a_name_that_hides_is_refused() {
     let receiver = Receiver::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), ".bash_profile", b"echo here");
     says(
         &restp(&["send", file.to_str().unwrap(), &receiver.ticket]),
-        2,
-        &["begins with '.'", "rename"],
+        1,
+        &["begin with '.'", "--dotfiles"],
     );
+    assert!(receiver.names().is_empty());
 }
 
 #[cfg(target_os = "linux")]
