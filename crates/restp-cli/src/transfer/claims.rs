@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 /// What tells transfers apart.
-pub type Id = [u8; 12];
+pub type Id = [u8; 20];
 
 /// The transfers that run into one folder.
 #[derive(Clone, Debug, Default)]
@@ -82,12 +82,12 @@ mod tests {
     #[tokio::test]
     async fn the_newest_gets_it_when_the_one_before_lets_it_go() {
         let claims = Claims::default();
-        let first = claims.take([1; 12]).await;
-        let _other = claims.take([2; 12]).await;
+        let first = claims.take([1; 20]).await;
+        let _other = claims.take([2; 20]).await;
         assert!(timeout(Duration::ZERO, first.superseded()).await.is_err());
         let second = tokio::spawn({
             let claims = claims.clone();
-            async move { claims.take([1; 12]).await }
+            async move { claims.take([1; 20]).await }
         });
         first.superseded().await;
         assert!(!second.is_finished());

@@ -17,13 +17,18 @@ use std::time::Duration;
 
 const SUFFIX: &str = ".part";
 
+/// Bytes of an id that tell who sends; the others, what.
+const PEER_BYTES: usize = 8;
+
+/// Parts that one sender may leave behind: as many as transfers run at once.
+const MAX_KEPT: usize = 64;
+
 /// What `peer` sends as `path`.
 pub fn id(peer: &[u8], path: &str) -> Id {
-    let mut hash = Sha256::new().chain_update((peer.len() as u64).to_be_bytes());
-    hash.update(peer);
-    hash.update(path);
-    let digest: super::Digest = hash.finalize().into();
-    let [id @ .., _, _, _, _] = *digest.first_chunk::<16>().unwrap_or(&[0; 16]);
+    let mut id = Id::default();
+    let (who, what) = id.split_at_mut(PEER_BYTES);
+    who.copy_from_slice(&Sha256::digest(peer)[..who.len()]);
+    what.copy_from_slice(&Sha256::digest(path)[..what.len()]);
     id
 }
 
@@ -128,12 +133,9 @@ impl Drop for Part {
     }
 }
 
-/// Removes parts that nobody writes and nobody has written for longer than `keep`, as of `now` in Unix time; how many.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
-    let mut removed = 0;
+/// Parts whose names begin so, and when they were last written.
+fn list(folder: &OwnedFd, beginning: &str) -> io::Result<Vec<(u64, String)>> {
+    let mut parts = Vec::new();
     // A handle of its own, so that its place in the list is its own.
     let list = fs::openat(folder, ".", FOLDER, Mode::empty())?;
     for entry in fs::Dir::new(list)? {
@@ -141,20 +143,54 @@ pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
-        let is_part = name.starts_with(TEMPORARY_PREFIX) && name.ends_with(SUFFIX);
+        let is_part = name.starts_with(beginning) && name.ends_with(SUFFIX);
         if !is_part || entry.file_type() == FileType::Directory {
             continue;
         }
         // Another user's, in a folder that is shared, is for him to remove.
-        let Ok(Some(file)) = find(folder, name) else {
-            continue;
-        };
-        let written = file.metadata()?.mtime();
-        let is_old = now.saturating_sub(u64::try_from(written).unwrap_or(0)) >= keep.as_secs();
-        if is_old && fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            fs::unlinkat(folder, name, AtFlags::empty())?;
-            removed += 1;
+        if let Ok(Some(file)) = find(folder, name) {
+            let written = file.metadata()?.mtime();
+            parts.push((u64::try_from(written).unwrap_or(0), name.to_owned()));
         }
+    }
+    Ok(parts)
+}
+
+/// Removes a part unless somebody writes it.
+fn remove(folder: &OwnedFd, name: &str) -> io::Result<bool> {
+    let Some(file) = find(folder, name)? else {
+        return Ok(false);
+    };
+    let is_free = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if is_free {
+        fs::unlinkat(folder, name, AtFlags::empty())?;
+    }
+    Ok(is_free)
+}
+
+/// Removes the oldest parts of who has left the one of this name, where there are too many.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn bound(folder: &OwnedFd, name: &str) -> io::Result<()> {
+    let sender = TEMPORARY_PREFIX.len() + 2 * PEER_BYTES;
+    let mut parts = list(folder, name.get(..sender).unwrap_or(name))?;
+    parts.sort();
+    for (_, oldest) in &parts[..parts.len().saturating_sub(MAX_KEPT)] {
+        remove(folder, oldest)?;
+    }
+    Ok(())
+}
+
+/// Removes parts that nobody writes and nobody has written for longer than `keep`, as of `now` in Unix time; how many.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
+    let mut removed = 0;
+    for (written, name) in list(folder, TEMPORARY_PREFIX)? {
+        let is_old = now.saturating_sub(written) >= keep.as_secs();
+        removed += usize::from(is_old && remove(folder, &name)?);
     }
     Ok(removed)
 }
@@ -175,6 +211,28 @@ mod tests {
             [("a", "bc"), ("ab", "c"), ("a", "c")].map(|(peer, path)| name(id(peer.as_bytes(), path)));
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
         assert!(names[0].starts_with(".restp-") && names[0].ends_with(".part"));
+    }
+
+    #[test]
+    fn who_leaves_many_parts_loses_his_oldest() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = handle(dir.path());
+        let written = |peer: &[u8], number: u64| {
+            let name = name(id(peer, &number.to_string()));
+            let file = File::create(dir.path().join(&name)).expect("created");
+            let time = std::time::UNIX_EPOCH + Duration::from_secs(number);
+            file.set_modified(time).expect("dated");
+            name
+        };
+        let others = written(b"other", 0);
+        let parts: Vec<_> = (1..=MAX_KEPT as u64 + 3).map(|n| written(b"peer", n)).collect();
+        let busy = Part::open(folder.clone(), parts[1].clone()).expect("opens");
+        bound(&folder, &parts[9]).expect("bounded");
+        let there = |name: &String| dir.path().join(name).exists();
+        let gone: Vec<_> = (0..parts.len()).filter(|n| !there(&parts[*n])).collect();
+        assert_eq!(gone, [0, 2], "the second is being written");
+        assert!(there(&others));
+        drop(busy);
     }
 
     #[test]

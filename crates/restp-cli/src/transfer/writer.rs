@@ -171,6 +171,8 @@ impl Writer {
                 None => {
                     if !self.folder.keep.is_zero() {
                         copy.keep();
+                        // Those that are too many are removed in time in any case.
+                        let _ = part::bound(&folder.handle(), &self.part_name(number));
                     }
                     return Err(TargetError::CutOff);
                 }
