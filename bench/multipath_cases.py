@@ -16,7 +16,7 @@ LANES, TRIES = 2, 3
 BULK_S = 10
 BEFORE_FAILURE_S, AFTER_FAILURE_S = 5, 5
 # A receiver that has no log by then has lost its connection: after the failure, and in general.
-GIVEN_UP_S, PATIENCE_S = 10, 20
+GIVEN_UP_S, WAIT_S = 10, 20
 # Silences that begin this long after a failure or earlier belong to it; later ones are the repair of ordinary losses.
 REACTION_S = 1
 # Packets that a path must have carried, or the run was one of a single path.
@@ -113,7 +113,7 @@ def goodput(programs: Programs, contender: list[str], paths: list[int]):
     def run(network: Network) -> dict:
         ends = Ends(network, programs, "bulk", contender, "--seconds", str(BULK_S))
         ends.client(paths)
-        tenths = arrivals(ends.server, BULK_S + PATIENCE_S)["tenths"]
+        tenths = arrivals(ends.server, BULK_S + WAIT_S)["tenths"]
         seconds = [round(sum(tenths[at : at + 10]) * 8 / 1e6, 2) for at in range(0, BULK_S * 10, 10)]
         return {
             "mbps": round(sum(tenths) * 8 / BULK_S / 1e6, 3),
@@ -168,7 +168,7 @@ def start(programs: Programs, contender: list[str]):
 
     def run(network: Network) -> dict:
         ends = Ends(network, programs, "answer", contender)
-        alone = next_line(ends.client([B]), PATIENCE_S)["first_visit_ms"]
+        alone = next_line(ends.client([B]), WAIT_S)["first_visit_ms"]
         network.tell("down A")
         try:
             both = next_line(ends.client([A, B]), GIVEN_UP_S)["first_visit_ms"]

@@ -19,7 +19,7 @@ RESUME_LIMIT_S = 120
 LOSSY_DELAY_S = {1: 18, 5: 40}
 FAIR_DELAY_S, VISIT_DELAY_S = 63, 107
 # A receiver's log may come this much after it was to end.
-PATIENCE_S = 30
+WAIT_S = 30
 LINK = {"p": 'rate = "20 Mbit/s"\ndelay = "25 ms"\nqueue = { drop_tail = "bdp" }'}
 FAR = {"p": 'delay = "50 ms"'}
 CALL = {"p": 'delay = "30 ms"\nloss = { rate = 0.02, direction = "both" }'}
@@ -113,7 +113,7 @@ def goodput(programs: Programs, contender: list[str]):
         program, options = programs.at("bulk", contender)
         server, found = network.server(program, "--seconds", str(LOSSY_S), *options)
         network.client(program, *found, *options)
-        tenths = arrivals(server, LOSSY_S + PATIENCE_S)["tenths"]
+        tenths = arrivals(server, LOSSY_S + WAIT_S)["tenths"]
         return {"mbps": round(sum(tenths) * 8 / LOSSY_S / 1e6, 3)}
 
     return measure
@@ -132,7 +132,7 @@ def shares(programs: Programs, one: list[str], other: list[str]):
             network.client(program, *found, *options)
         rates = []
         for server, *_ in ends:
-            tenths = arrivals(server, FAIR_S + PATIENCE_S)["tenths"][FAIR_SKIP_S * 10 :]
+            tenths = arrivals(server, FAIR_S + WAIT_S)["tenths"][FAIR_SKIP_S * 10 :]
             rates.append(sum(tenths) * 8 / (FAIR_S - FAIR_SKIP_S) / 1e6)
         jain = sum(rates) ** 2 / (2 * sum(rate**2 for rate in rates))
         return {
@@ -173,7 +173,7 @@ def call(programs: Programs, contender: list[str]):
         length = ["--seconds", str(VOICE_S)]
         server, found = network.server(program, *length, *options)
         network.client(program, *found, *length, *options)
-        result = next_line(server, VOICE_S + PATIENCE_S)
+        result = next_line(server, VOICE_S + WAIT_S)
         return {**result, "on_time": round(result["on_time"] / result["frames"], 5)}
 
     return measure

@@ -188,12 +188,12 @@ fn run(case: &Case) -> Outcome {
     }
     let unanswered = unanswered.len();
     // The round trip: smoothed, or that of the last answer if it was longer.
-    let patience = (smoothed.max(last) * 2).max(MS * 30);
+    let silence = (smoothed.max(last) * 2).max(MS * 30);
     both.has_finished = true;
     both.run(&mut pair, flows, None, cut + secs(10));
     assert_eq!(both.read, both.written, "nothing is lost: {case:?}");
     Outcome {
-        bound: if case.notice { cut } else { from + patience },
+        bound: if case.notice { cut } else { from + silence },
         unanswered,
         again,
         new,

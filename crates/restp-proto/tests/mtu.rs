@@ -90,14 +90,14 @@ fn without_discovery_the_segment_is_what_the_composition_says() {
 /// RFC 8899 §4.3. What is out there has its numbers and cannot be made smaller: it crosses in pieces.
 #[test]
 fn a_path_that_becomes_narrower_stalls_for_some_timers_and_not_for_ever() {
-    for (preset, patience) in [("default", 3000), ("resilient", 1500)] {
+    for (preset, longest_pause) in [("default", 3000), ("resilient", 1500)] {
         let mut pair = Pair::new(preset, DISCOVER);
         let most = narrow(&mut pair, 1500);
         let flows = pair.connect();
         stream(&mut pair, flows, MS * 1000);
         most.set(1232);
         let pause = stream(&mut pair, flows, MS * 5000);
-        assert!(pause <= MS * patience, "{preset}: {pause:?}");
+        assert!(pause <= MS * longest_pause, "{preset}: {pause:?}");
         let from = pair.now;
         let usual = stream(&mut pair, flows, MS * 1000);
         assert!(usual <= MS * 200, "{preset}: {usual:?}");

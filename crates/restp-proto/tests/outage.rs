@@ -156,7 +156,7 @@ fn a_session_outlives_hours_without_a_link_on_both_sides() {
 }
 
 #[test]
-fn a_session_ends_when_the_outage_outlasts_its_patience() {
+fn a_session_ends_when_the_outage_outlasts_its_timeout() {
     let mut pair = Pair::new("outage", &[("outage-timeout", "3600 s")]);
     let flows = pair.connect();
     let down = switched(&mut pair);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use restp_base::machine::Datagram;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
-use restp_sim::{DirectionSpec, Happening, HostId, QueueLimit, World, topology::dumbbell};
+use restp_sim::{DirectionSpec, HostEvent, HostId, QueueLimit, World, topology::dumbbell};
 
 const RETRANSMISSION: Duration = Duration::from_millis(1000);
 const DELAYED_ACK: Duration = Duration::from_millis(200);
@@ -115,8 +115,8 @@ impl Run {
         let mut arrived = Box::new(Datagram::empty());
         while self.world.events() < events {
             match self.world.next(Time::MAX, &mut arrived) {
-                Some((now, Happening::Arrival { host })) => self.arrival(now, host, host.index()),
-                Some((_, Happening::Wake { .. })) => {}
+                Some((now, HostEvent::Arrival { host })) => self.arrival(now, host, host.index()),
+                Some((_, HostEvent::Wake { .. })) => {}
                 None => break,
             }
         }

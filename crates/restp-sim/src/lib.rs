@@ -38,4 +38,4 @@ pub use error_model::ErrorModel;
 pub use rate::LinkRate;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};
 pub use topology::{NodeId, Route, RouteError, Topology};
-pub use world::{Happening, HostId, LinkStats, LostSegment, Totals, World};
+pub use world::{HostEvent, HostId, LinkStats, LostSegment, Totals, World};

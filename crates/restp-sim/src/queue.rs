@@ -15,7 +15,7 @@ use std::hint::select_unpredictable;
 
 /// The next event of every source.
 #[derive(Clone, Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     /// A complete tree in which each node has four children, from its leaves up: those first, then the nodes above them,
     /// level by level, siblings in fours. A node holds the smallest of its children. The parent of node `n` is
     /// `leaves + n / 4`; and what the last four are the children of is nobody's child: `first`.
@@ -60,10 +60,10 @@ const SOURCE_BITS: u32 = 22;
 const SOURCES: u64 = 1 << SOURCE_BITS;
 const IDLE: u128 = u128::MAX;
 
-impl Agenda {
+impl EventQueue {
     /// No events, from sources `0 .. sources`.
     pub(crate) fn new(sources: usize, ties: Ties) -> Self {
-        let mut agenda = Agenda {
+        let mut events = EventQueue {
             fours: Vec::new(),
             first: IDLE,
             sources: 0,
@@ -71,8 +71,8 @@ impl Agenda {
             #[cfg(test)]
             matches: 0,
         };
-        agenda.grow(sources);
-        agenda
+        events.grow(sources);
+        events
     }
 
     /// Adds sources behind the present ones.
@@ -96,7 +96,7 @@ impl Agenda {
         }
     }
 
-    /// The source had no event, and now has this one. Cheaper than [`Agenda::set`]: most new events lie behind others,
+    /// The source had no event, and now has this one. Cheaper than [`EventQueue::set`]: most new events lie behind others,
     /// and nothing changes above the first match they do not win.
     pub(crate) fn add(&mut self, source: usize, at: Time) {
         let key = self.key(source, at);
@@ -181,14 +181,14 @@ mod tests {
     /// about 1,000 times, with a standard deviation of 31.
     #[test]
     fn simultaneous_events_come_in_every_order() {
-        let mut agenda = Agenda::new(4, TIES);
+        let mut events = EventQueue::new(4, TIES);
         let mut seen = std::collections::BTreeMap::<Vec<usize>, u32>::new();
         for instant in 0..24_000 {
-            (0..4).for_each(|source| agenda.set(source, Time::from_nanos(instant * 12_000)));
+            (0..4).for_each(|source| events.set(source, Time::from_nanos(instant * 12_000)));
             let mut order = Vec::new();
-            while let Some((_, source)) = agenda.first() {
+            while let Some((_, source)) = events.first() {
                 order.push(source);
-                agenda.clear(source);
+                events.clear(source);
             }
             *seen.entry(order).or_default() += 1;
         }
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_timer_runs_out_before_anything_arrives_at_the_same_instant() {
-        let mut agenda = Agenda::new(3, Ties::new(7, 2));
+        let mut events = EventQueue::new(3, Ties::new(7, 2));
         for instant in 0..100 {
-            (0..3).for_each(|source| agenda.set(source, Time::from_nanos(instant)));
-            assert_eq!(agenda.first(), Some((Time::from_nanos(instant), 2)));
+            (0..3).for_each(|source| events.set(source, Time::from_nanos(instant)));
+            assert_eq!(events.first(), Some((Time::from_nanos(instant), 2)));
         }
     }
 
@@ -210,59 +210,59 @@ mod tests {
     fn a_hop_costs_two_matches_more_where_there_are_four_times_the_sources() {
         for levels in [2, 4, 6] {
             let sources = 4usize.pow(levels as u32);
-            let mut agenda = Agenda::new(sources, TIES);
-            (0..sources).for_each(|source| agenda.add(source, Time::from_nanos(source as u64)));
-            agenda.matches = 0;
+            let mut events = EventQueue::new(sources, TIES);
+            (0..sources).for_each(|source| events.add(source, Time::from_nanos(source as u64)));
+            events.matches = 0;
             for _ in 0..1000 {
-                let (at, source) = agenda.first().expect("none is ever idle");
-                agenda.clear(source);
-                agenda.add(
+                let (at, source) = events.first().expect("none is ever idle");
+                events.clear(source);
+                events.add(
                     source,
                     at + restp_base::time::Duration::from_nanos(sources as u64),
                 );
             }
             assert!(
-                agenda.matches <= 2 * 1000 * levels,
+                events.matches <= 2 * 1000 * levels,
                 "{} of {sources}",
-                agenda.matches
+                events.matches
             );
         }
     }
 
     #[test]
     fn growing_keeps_the_events() {
-        let mut agenda = Agenda::new(1, TIES);
-        agenda.set(0, Time::from_nanos(7));
-        agenda.grow(8);
-        assert_eq!(agenda.first(), Some((Time::from_nanos(7), 0)));
-        agenda.set(8, Time::from_nanos(6));
-        assert_eq!(agenda.first(), Some((Time::from_nanos(6), 8)));
+        let mut events = EventQueue::new(1, TIES);
+        events.set(0, Time::from_nanos(7));
+        events.grow(8);
+        assert_eq!(events.first(), Some((Time::from_nanos(7), 0)));
+        events.set(8, Time::from_nanos(6));
+        assert_eq!(events.first(), Some((Time::from_nanos(6), 8)));
     }
 
     #[test]
     fn agrees_with_a_sorted_list_under_random_changes() {
-        let mut random = Stream::named(1, "agenda");
+        let mut random = Stream::named(1, "events");
         for sources in [1usize, 2, 5, 16, 33] {
-            let mut agenda = Agenda::new(sources, TIES);
+            let mut events = EventQueue::new(sources, TIES);
             let mut list = vec![None; sources];
             for _ in 0..2000 {
                 let source = random.below(sources as u64) as usize;
                 if random.chance(0.2) {
-                    agenda.clear(source);
+                    events.clear(source);
                     list[source] = None;
                 } else {
                     let at = Time::from_nanos(random.below(20));
                     if list[source].is_none() {
-                        agenda.add(source, at);
+                        events.add(source, at);
                     } else {
-                        agenda.set(source, at);
+                        events.set(source, at);
                     }
                     list[source] = Some((at, TIES.rank(source, at)));
                 }
                 let earliest = (0..sources)
                     .filter(|&n| list[n].is_some())
                     .min_by_key(|&n| list[n]);
-                assert_eq!(agenda.first().map(|(_, source)| source), earliest);
+                assert_eq!(events.first().map(|(_, source)| source), earliest);
             }
         }
     }

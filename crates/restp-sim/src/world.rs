@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use restp_base::{machine::Datagram, time::{Duration, Time}, units::Rate};
-//! use restp_sim::{DirectionSpec, Happening, QueueLimit, World, topology::point_to_point};
+//! use restp_sim::{DirectionSpec, HostEvent, QueueLimit, World, topology::point_to_point};
 //!
 //! let line = DirectionSpec::new(Rate::from_bps(10_000_000), Duration::from_millis(5), QueueLimit::Packets(100));
 //! let mut world = World::new(&point_to_point(&line), 1)?;
@@ -15,7 +15,7 @@
 //!
 //! let mut datagram = Box::new(Datagram::empty());
 //! world.send(Time::ZERO, source, sink, 1250, &mut datagram);
-//! let arrival = Happening::Arrival { host: sink };
+//! let arrival = HostEvent::Arrival { host: sink };
 //! assert_eq!(world.next(Time::MAX, &mut datagram), Some((Time::from_nanos(6_000_000), arrival)));
 //! # Ok::<(), restp_sim::NetworkError>(())
 //! ```
@@ -29,7 +29,7 @@ pub use stats::{LinkStats, LostSegment, Totals};
 
 use crate::direction::{Counters, Direction};
 use crate::medium::{Medium, MediumSpec};
-use crate::queue::{Agenda, Ties};
+use crate::queue::{EventQueue, Ties};
 use crate::spec::{LinkSpec, NetworkError, Way};
 use crate::topology::{NodeId, Route, Topology};
 use crate::trace::{Capture, Captured, Sink, Step, TraceEvent};
@@ -45,7 +45,7 @@ use std::fmt;
 /// A simulated network.
 pub struct World {
     now: Time,
-    agenda: Agenda,
+    event_queue: EventQueue,
     lines: Vec<Line>,
     /// Lines whose queue decides on departure.
     holding: Vec<u32>,
@@ -71,7 +71,7 @@ pub struct HostId(u32);
 
 /// Why a host must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum HostEvent {
     /// A datagram has arrived for it.
     Arrival {
         /// The host.
@@ -87,11 +87,11 @@ pub enum Happening {
 /// One direction with what is on its way through it.
 struct Line {
     direction: Direction,
-    /// Packets in order of arrival; only the first is on the agenda.
+    /// Packets in order of arrival; only the first is in the event queue.
     in_flight: VecDeque<InFlight>,
     /// Where it ends.
     far_end: u32,
-    /// The source on the agenda of what its queue decides on departure.
+    /// The source in the event queue of what its discipline decides on departure.
     departures: usize,
 }
 
@@ -110,7 +110,7 @@ struct Host {
     route: Route,
     /// When it wants to wake.
     deadline: Time,
-    /// When the agenda will look at it: never after `deadline`, often before, as a timer that moves to later stays
+    /// When the event queue will look at it: never after `deadline`, often before, as a timer that moves to later stays
     /// where it is until then.
     scheduled: Time,
 }
@@ -169,7 +169,7 @@ impl World {
         Ok(World {
             now: Time::ZERO,
             // Sources: the directions, then the strays, then the departures, then the media, then the hosts.
-            agenda: Agenda::new(timers, Ties::new(Stream::named(seed, "ties").bits(), timers)),
+            event_queue: EventQueue::new(timers, Ties::new(Stream::named(seed, "ties").bits(), timers)),
             lines,
             holding,
             media: media.iter().map(|spec| Medium::new(spec, seed)).collect(),
@@ -206,14 +206,14 @@ impl World {
             deadline: Time::MAX,
             scheduled: Time::MAX,
         });
-        self.agenda.grow(1);
+        self.event_queue.grow(1);
         host
     }
 
     /// Sends the contents of `datagram`, which hold `wire_bytes` on the lines, lower headers included. `datagram` is
     /// left with contents of no meaning. Its addresses are neither read nor turned round; its ECN bits are obeyed.
     ///
-    /// `now` is the time of the last happening, or later. Between two hosts of one node a packet takes no time; between
+    /// `now` is the time of the last event, or later. Between two hosts of one node a packet takes no time; between
     /// parts of a network that nothing joins it vanishes.
     pub fn send(
         &mut self,
@@ -264,7 +264,7 @@ impl World {
         timer.deadline = at;
         if at <= timer.scheduled && at != Time::MAX {
             timer.scheduled = at;
-            self.agenda.set(self.timers() + host.0 as usize, at);
+            self.event_queue.set(self.timers() + host.0 as usize, at);
         }
     }
 
@@ -275,14 +275,14 @@ impl World {
 
     /// Goes on until a host must act, and says when and why; `None` when that is after `until`. With an arrival the
     /// datagram's contents are swapped into `arrived`.
-    pub fn next(&mut self, until: Time, arrived: &mut Box<Datagram>) -> Option<(Time, Happening)> {
-        while let Some((at, source)) = self.agenda.first()
+    pub fn next(&mut self, until: Time, arrived: &mut Box<Datagram>) -> Option<(Time, HostEvent)> {
+        while let Some((at, source)) = self.event_queue.first()
             && at <= until
         {
             self.now = at;
             let strays = self.lines.len();
             let (media, timers) = (self.first_medium(), self.timers());
-            let happening = if source < strays {
+            let event = if source < strays {
                 self.line_due(source, arrived)
             } else if source == strays {
                 self.stray_due(arrived)
@@ -294,8 +294,8 @@ impl World {
             } else {
                 self.timer_due(source - timers)
             };
-            if let Some(happening) = happening {
-                return Some((at, happening));
+            if let Some(event) = event {
+                return Some((at, event));
             }
         }
         if until != Time::MAX {
@@ -304,7 +304,7 @@ impl World {
         None
     }
 
-    /// The time of the last happening, or the `until` that [`World::next`] reached.
+    /// The time of the last event, or the `until` that [`World::next`] reached.
     pub const fn now(&self) -> Time {
         self.now
     }
@@ -377,7 +377,7 @@ impl World {
         self.capture = Some(Box::new(sink));
     }
 
-    /// The source on the agenda of the first medium.
+    /// The source in the event queue of the first medium.
     fn first_medium(&self) -> usize {
         self.lines.len() + 1 + self.holding.len()
     }
@@ -387,22 +387,22 @@ impl World {
         self.first_medium() + self.media.len()
     }
 
-    fn timer_due(&mut self, host: usize) -> Option<Happening> {
+    fn timer_due(&mut self, host: usize) -> Option<HostEvent> {
         let source = self.timers() + host;
         let timer = &mut self.hosts[host];
         if timer.deadline > timer.scheduled {
             // It has moved to later, or was taken back, since it was put here.
             timer.scheduled = timer.deadline;
             match timer.deadline {
-                Time::MAX => self.agenda.clear(source),
-                deadline => self.agenda.set(source, deadline),
+                Time::MAX => self.event_queue.clear(source),
+                deadline => self.event_queue.set(source, deadline),
             }
             return None;
         }
         (timer.deadline, timer.scheduled) = (Time::MAX, Time::MAX);
-        self.agenda.clear(source);
+        self.event_queue.clear(source);
         self.events += 1;
-        Some(Happening::Wake {
+        Some(HostEvent::Wake {
             host: HostId(host as u32),
         })
     }

@@ -58,9 +58,9 @@ fn run(seed: u64, window: usize) -> Run {
         send(&mut world, Time::ZERO, source, server, 1000, &mut datagram);
     }
     world.wake_at(source, Time::from_nanos(1_000_000_000));
-    while let Some((now, happening)) = world.next(Time::from_nanos(20_000_000_000), &mut datagram) {
-        match happening {
-            Happening::Arrival { host } => {
+    while let Some((now, event)) = world.next(Time::from_nanos(20_000_000_000), &mut datagram) {
+        match event {
+            HostEvent::Arrival { host } => {
                 arrivals.push((now, host));
                 let (from, to, bytes) = if host == server {
                     (server, source, 28)
@@ -69,7 +69,7 @@ fn run(seed: u64, window: usize) -> Run {
                 };
                 send(&mut world, now, from, to, bytes, &mut datagram);
             }
-            Happening::Wake { host } => {
+            HostEvent::Wake { host } => {
                 // Losses would end it else.
                 send(&mut world, now, source, server, 1000, &mut datagram);
                 world.wake_at(host, now + Duration::from_millis(500));
@@ -145,8 +145,8 @@ fn two_channels_of_the_same_nodes_carry_as_much_as_each_alone() {
                 source
             })
             .collect();
-        while let Some((now, happening)) = world.next(Time::from_nanos(10_000_000_000), &mut datagram) {
-            if let Happening::Wake { host } = happening {
+        while let Some((now, event)) = world.next(Time::from_nanos(10_000_000_000), &mut datagram) {
+            if let HostEvent::Wake { host } = event {
                 world.send(now, host, sink, 1048, &mut datagram);
                 world.wake_at(host, now + Duration::from_millis(10));
             }

@@ -98,7 +98,7 @@ fn events_of(pairs: usize) -> u64 {
         world.send(Time::ZERO, pair[0], pair[1], 100, &mut datagram);
     }
     let mut left = 19 * pairs;
-    while let Some((now, Happening::Arrival { host })) = world.next(ms(1_000_000), &mut datagram) {
+    while let Some((now, HostEvent::Arrival { host })) = world.next(ms(1_000_000), &mut datagram) {
         let index = host.index();
         world.wake_at(host, now + Duration::from_secs(3600));
         if left > 0 {

@@ -154,13 +154,13 @@ fn run(seed: u64, sink: Option<Arc<Mutex<String>>>) -> Record {
         world.wake_at(host, Time::from_nanos(random.below(1_000_000)));
     }
     let (mut arrivals, mut wakes, mut datagram) = (Vec::new(), Vec::new(), Box::new(Datagram::empty()));
-    while let Some((now, happening)) = world.next(Time::from_nanos(2_000_000_000), &mut datagram) {
-        let (from, sends) = match happening {
-            Happening::Arrival { host } => {
+    while let Some((now, event)) = world.next(Time::from_nanos(2_000_000_000), &mut datagram) {
+        let (from, sends) = match event {
+            HostEvent::Arrival { host } => {
                 arrivals.push((now, host, datagram.to_vec(), datagram.ecn));
                 (host, random.chance(0.2))
             }
-            Happening::Wake { host } => {
+            HostEvent::Wake { host } => {
                 wakes.push((now, host));
                 world.wake_at(host, now + Duration::from_micros(random.below(5_000)));
                 (host, true)

@@ -59,8 +59,8 @@ impl Pair {
     fn arrivals(&mut self, until: Time) -> Vec<(Time, u8, Ecn)> {
         let mut arrived = Box::new(Datagram::empty());
         let mut all = Vec::new();
-        while let Some((at, happening)) = self.world.next(until, &mut arrived) {
-            assert_eq!(happening, Happening::Arrival { host: self.sink });
+        while let Some((at, event)) = self.world.next(until, &mut arrived) {
+            assert_eq!(event, HostEvent::Arrival { host: self.sink });
             all.push((at, arrived.body[0], arrived.ecn));
         }
         all
@@ -268,8 +268,8 @@ fn a_link_taken_down_loses_what_is_on_it() {
 fn wakes(pair: &mut Pair) -> Vec<(Time, HostId)> {
     let mut arrived = Box::new(Datagram::empty());
     let next = |world: &mut World| match world.next(Time::MAX, &mut Box::new(Datagram::empty()))? {
-        (at, Happening::Wake { host }) => Some((at, host)),
-        (_, Happening::Arrival { .. }) => panic!("nothing was sent"),
+        (at, HostEvent::Wake { host }) => Some((at, host)),
+        (_, HostEvent::Arrival { .. }) => panic!("nothing was sent"),
     };
     assert!(pair.world.next(Time::ZERO, &mut arrived).is_none());
     std::iter::from_fn(|| next(&mut pair.world)).collect()
@@ -311,7 +311,7 @@ fn a_timer_comes_before_an_arrival_of_the_same_instant() {
             let [first, second] =
                 [0; 2].map(|_| pair.world.next(Time::MAX, &mut Box::new(Datagram::empty())));
             assert!(first != second && [first, second].iter().flatten().all(|(at, _)| *at == due));
-            first == Some((due, Happening::Wake { host }))
+            first == Some((due, HostEvent::Wake { host }))
         };
         (0..20).map(at_instant).collect::<Vec<bool>>()
     };
@@ -420,10 +420,10 @@ fn packets_follow_the_route_of_their_host() {
     ] {
         let now = world.now();
         world.send(now, from, to, 100, &mut datagram);
-        let (at, happening) = world.next(Time::MAX, &mut datagram).expect("an arrival");
+        let (at, event) = world.next(Time::MAX, &mut datagram).expect("an arrival");
         assert_eq!(
-            (at.since(now), happening),
-            (Duration::from_millis(expected), Happening::Arrival { host: to })
+            (at.since(now), event),
+            (Duration::from_millis(expected), HostEvent::Arrival { host: to })
         );
     }
 }

@@ -47,10 +47,14 @@ pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr
 ///
 /// # Errors
 /// As [`plan::composition`].
-pub fn composition(arguments: &LinkArgs, several: bool, patience: Duration) -> Result<Composition, Failure> {
+pub fn composition(
+    arguments: &LinkArgs,
+    several: bool,
+    user_timeout: Duration,
+) -> Result<Composition, Failure> {
     let over = |base| {
         plan::composition(base, &arguments.composition, |composition| {
-            bear(composition, patience)
+            bear(composition, user_timeout)
         })
     };
     if several {
@@ -120,7 +124,7 @@ pub fn bind(
         .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// Waits for a connection to one of `addresses`, or, with `all_paths`, over all of them, as long as `patience` lasts.
+/// Waits for a connection to one of `addresses`, or, with `all_paths`, over all of them, as long as `user_timeout` lasts.
 ///
 /// # Errors
 /// When nobody answers there, or somebody else.
@@ -128,7 +132,7 @@ pub async fn connect(
     endpoint: &Arc<Endpoint>,
     (addresses, port): (&[SocketAddr], u16),
     all_paths: bool,
-    patience: Duration,
+    user_timeout: Duration,
 ) -> Result<Connection, Failure> {
     let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     let tried = tried.join(", ");
@@ -147,14 +151,14 @@ pub async fn connect(
         }
     };
     let connected = tokio::select! {
-        connected = timeout(std_duration(patience), connected) => connected,
+        connected = timeout(std_duration(user_timeout), connected) => connected,
         never = trying => match never {},
     };
     match connected {
         Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
         Err(_) => Err(Failure::operation(format!(
             "nobody answered at {tried} within {}; {CHECK}",
-            span(patience)
+            span(user_timeout)
         ))),
     }
 }

@@ -22,11 +22,11 @@ use tokio::time::timeout;
 /// # Errors
 /// Exit code 2 for what can be said before, 1 when the connection breaks or is refused.
 pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
-    let patience = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(&arguments.timeout)?;
     let to = [Receiver::of(&arguments.server)?];
     let addresses = dial::addresses(&arguments.link, &to)?;
     let several = dial::asks_for_several(&arguments.link, &to, &addresses);
-    let composition = plan::checked(dial::composition(&arguments.link, several, patience)?)?;
+    let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout)?)?;
     check_fitness(&composition).map_err(Failure::input)?;
     let all_paths = composition.paths != PathMode::Single;
     let trust = Trust::of(&arguments.link, &to, &addresses)?;
@@ -42,7 +42,7 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
         trust.tell(&endpoint);
         let piped = async {
             let places = (&addresses[..], SERVICE_PORT);
-            let connection = dial::connect(&endpoint, places, all_paths, patience).await?;
+            let connection = dial::connect(&endpoint, places, all_paths, user_timeout).await?;
             trust.report();
             carry(&connection, &request).await
         };

@@ -31,7 +31,7 @@ const MAX_REFUSALS: usize = 64;
 /// Exit code 2 when it could not begin; 1 when interrupted in the middle of a transfer, or when the one file of
 /// `--once` did not arrive.
 pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
-    let patience = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(&arguments.timeout)?;
     let mut folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();
         Failure::input(format!(
@@ -45,7 +45,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         Composition::default(),
         &arguments.host.composition,
         |composition| {
-            bear(composition, patience);
+            bear(composition, user_timeout);
         },
     )?;
     let composition = plan::checked(composition)?;
@@ -62,7 +62,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
             service: Arc::new(Service {
                 folder,
                 capability,
-                patience,
+                user_timeout,
                 progress: Progress::new(),
                 output,
             }),
@@ -111,7 +111,7 @@ struct Service {
     folder: Folder,
     /// What a sender must show.
     capability: Option<Capability>,
-    patience: Duration,
+    user_timeout: Duration,
     progress: Progress,
     output: Output,
 }
@@ -260,7 +260,7 @@ impl Service {
         };
         let wanted = (&self.folder, self.capability.as_ref());
         let received = tokio::select! {
-            received = transfer::receive(connection, wanted, self.patience, &watch, begun) => received,
+            received = transfer::receive(connection, wanted, self.user_timeout, &watch, begun) => received,
             never = watch.run(connection, |look| {
                 if let Some(line) = line.get() {
                     line.show(look);
@@ -272,7 +272,7 @@ impl Service {
             Ok(arrival) => {
                 let outcome = Outcome::new(connection, &watch, seconds, arrival.tally.clone());
                 // The verdict is on its way; the sender's end of the connection says that it got there.
-                let _ = timeout(std_duration(self.patience), connection.closed()).await;
+                let _ = timeout(std_duration(self.user_timeout), connection.closed()).await;
                 Ok((arrival, outcome))
             }
             Err(error) => Err(error),

@@ -28,11 +28,11 @@ use tokio::time::timeout;
 /// # Errors
 /// Exit code 2 for what can be said before anything is sent, 1 for everything after.
 pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
-    let patience = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(&arguments.timeout)?;
     let Words { paths, to } = Words::of(&arguments.words)?;
     let addresses = dial::addresses(&arguments.link, &to)?;
     let several = dial::asks_for_several(&arguments.link, &to, &addresses);
-    let composition = plan::checked(dial::composition(&arguments.link, several, patience)?)?;
+    let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
     let all_paths = composition.paths != PathMode::Single;
@@ -70,7 +70,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             reads_stdin,
             limit,
             all_paths,
-            patience,
+            user_timeout,
             output,
         };
         let result = tokio::select! {
@@ -107,7 +107,7 @@ struct Plan<'a> {
     limit: Option<Rate>,
     /// One connection over every path, or one over the first that works.
     all_paths: bool,
-    patience: Duration,
+    user_timeout: Duration,
     output: Output,
 }
 
@@ -225,7 +225,13 @@ impl Plan<'_> {
         endpoint: &Arc<Endpoint>,
         addresses: &[SocketAddr],
     ) -> Result<Connection, Failure> {
-        dial::connect(endpoint, (addresses, SERVICE_PORT), self.all_paths, self.patience).await
+        dial::connect(
+            endpoint,
+            (addresses, SERVICE_PORT),
+            self.all_paths,
+            self.user_timeout,
+        )
+        .await
     }
 
     /// What the ticket of the receiver at `remote` gives: never to another receiver.

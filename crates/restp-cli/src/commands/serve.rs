@@ -28,7 +28,7 @@ const TCP: &str = "tcp:";
 /// # Errors
 /// Exit code 2 when it could not begin, 1 when its sockets fail.
 pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
-    let patience = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(&arguments.timeout)?;
     let (targets, keys): (Vec<_>, Vec<_>) = arguments
         .host
         .allow
@@ -48,7 +48,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             )));
         }
     }
-    let tune = |composition: &mut Composition| bear(composition, patience);
+    let tune = |composition: &mut Composition| bear(composition, user_timeout);
     let composition = plan::composition(Composition::default(), &arguments.host.composition, tune)?;
     let composition = plan::checked(composition)?;
     check_fitness(&composition).map_err(Failure::input)?;

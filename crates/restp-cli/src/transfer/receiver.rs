@@ -91,7 +91,7 @@ pub enum ReceiveError {
 }
 
 /// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
-/// title and size once it is accepted. A peer that is there and sends nothing for twice `patience` is given up; one that is gone is noticed by the engine
+/// title and size once it is accepted. A peer that is there and sends nothing for twice `user_timeout` is given up; one that is gone is noticed by the engine
 /// before.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ pub enum ReceiveError {
 pub async fn receive(
     connection: &Connection,
     (folder, capability): (&Folder, Option<&Capability>),
-    patience: Duration,
+    user_timeout: Duration,
     watch: &Watch,
     begun: impl FnOnce(&str, Option<u64>),
 ) -> Result<Arrival, ReceiveError> {
@@ -108,9 +108,9 @@ pub async fn receive(
         return Err(rejection.into());
     }
     let mut inlet = Inlet::new(connection);
-    let patience = std::time::Duration::from_nanos((patience * 2).as_nanos());
+    let user_timeout = std::time::Duration::from_nanos((user_timeout * 2).as_nanos());
     let peer = peer(connection);
-    let (target, answers) = match accept(&mut inlet, (folder, capability), peer, patience).await {
+    let (target, answers) = match accept(&mut inlet, (folder, capability), peer, user_timeout).await {
         Ok(accepted) => accepted,
         Err(rejection) => {
             refuse(connection, &rejection).await;
@@ -123,9 +123,9 @@ pub async fn receive(
     let mut body = Body {
         inlet,
         connection,
-        patience,
+        user_timeout,
         clock: Clock::start(),
-        pace: Pace::over(patience),
+        pace: Pace::over(user_timeout),
         watch,
     };
     let superseded = target.superseded();
@@ -210,7 +210,7 @@ async fn accept(
     inlet: &mut Inlet<'_>,
     (folder, wanted): (&Folder, Option<&Capability>),
     peer: Vec<u8>,
-    patience: std::time::Duration,
+    user_timeout: std::time::Duration,
 ) -> Result<(Target, mpsc::Receiver<Answer>), Rejection> {
     let silent = |_| Rejection::Silent;
     let head = async {
@@ -218,14 +218,14 @@ async fn accept(
         let head = inlet.array().await.ok_or(Rejection::Silent)?;
         Ok::<_, Rejection>(Offer::decode(&head)?)
     };
-    let offer = timeout(patience, head).await.map_err(silent)??;
+    let offer = timeout(user_timeout, head).await.map_err(silent)??;
     if wanted.is_some_and(|wanted| offer.capability != *wanted) {
         return Err(Rejection::Uninvited);
     }
     // It grows with what has come, not with what was said.
     let (mut manifest, mut left) = (Vec::new(), offer.manifest_bytes as usize);
     while left > 0 {
-        let part = timeout(patience, inlet.bytes(left.min(CHUNK_BYTES)))
+        let part = timeout(user_timeout, inlet.bytes(left.min(CHUNK_BYTES)))
             .await
             .map_err(silent)?;
         let part = part.ok_or(Rejection::Silent)?;
@@ -239,7 +239,7 @@ async fn accept(
 struct Body<'a> {
     inlet: Inlet<'a>,
     connection: &'a Connection,
-    patience: std::time::Duration,
+    user_timeout: std::time::Duration,
     clock: Clock,
     pace: Pace,
     watch: &'a Watch,
@@ -310,7 +310,7 @@ impl Body<'_> {
 
     async fn data(&mut self, mut left: u64, target: &Target) -> Result<bool, ReceiveError> {
         while left > 0 {
-            let pieces = timeout(self.patience, self.inlet.chunk(left)).await;
+            let pieces = timeout(self.user_timeout, self.inlet.chunk(left)).await;
             let Some(pieces) = pieces.map_err(|_| ReceiveError::Stalled)? else {
                 return Err(ended(self.connection).await);
             };
@@ -334,7 +334,7 @@ impl Body<'_> {
     }
 
     async fn array<const N: usize>(&mut self) -> Result<[u8; N], ReceiveError> {
-        let bytes = timeout(self.patience, self.inlet.array()).await;
+        let bytes = timeout(self.user_timeout, self.inlet.array()).await;
         match bytes.map_err(|_| ReceiveError::Stalled)? {
             Some(bytes) => Ok(bytes),
             None => Err(ended(self.connection).await),

@@ -14,7 +14,7 @@ use restp_services::loss_handling::Finding;
 const HEADER_BYTES: u64 = 100;
 
 /// From the healing to the moment at which nothing may be left to happen.
-pub fn patience(case: &Case, compositions: &[ValidComposition; 2]) -> Duration {
+pub fn longest_run(case: &Case, compositions: &[ValidComposition; 2]) -> Duration {
     let mut total = Duration::ZERO;
     for (side, composition) in Side::BOTH.into_iter().zip(compositions) {
         // A connection that begins, misses its last packet, is asked for and given up, and lingers.
@@ -67,12 +67,12 @@ pub fn may_give_up(case: &Case, side: Side, composition: &Composition) -> bool {
     let hold = frame
         .and_then(|(_, value, _)| units::duration(&value).ok())
         .unwrap_or_default();
-    patience_of(composition) <= silence + composition.rto.floor * 2 + hold * 2
+    shortest_silence(composition) <= silence + composition.rto.floor * 2 + hold * 2
 }
 
 /// The shortest silence after which this end may rightly give its peer up: any of its time limits, or all attempts,
 /// the last of which leaves before the last wait.
-fn patience_of(composition: &Composition) -> Duration {
+fn shortest_silence(composition: &Composition) -> Duration {
     let numbers = composition.numbers();
     let limits = numbers.iter().filter(|(key, ..)| key.ends_with("-timeout"));
     let mut least = limits
@@ -108,7 +108,7 @@ fn silence(case: &Case, side: Side, segment_bytes: u64) -> Duration {
 }
 
 /// The longest until a path that ended while it was broken is asked for again and answers: three requests that double
-/// their patience of a second, and a second until the next.
+/// their wait of a second, and a second until the next.
 const REJOIN: Duration = Duration::from_secs(8);
 
 fn rejoining(case: &Case) -> Duration {

@@ -17,7 +17,7 @@ use restp_proto::{Acceptance, EndpointConfig, InitialNumbers};
 use restp_seal::packet::Packet;
 use restp_services::path_management::PathMode;
 use restp_sim::trace::{Step, TraceEvent};
-use restp_sim::{Happening, HostId, Way, World};
+use restp_sim::{HostEvent, HostId, Way, World};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,8 +48,8 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
         wire.world.wake_at(id, host.next(Time::ZERO));
     }
     wire.watch_attackers();
-    let patience = liveness::patience(case, &compositions);
-    let last = case.healed_at() + patience;
+    let longest_run = liveness::longest_run(case, &compositions);
+    let last = case.healed_at() + longest_run;
     trace.ending = run(&mut hosts, &mut wire, &mut trace, case.healed_at());
     if trace.ending == Ending::TimeUp {
         wire.heal();
@@ -65,7 +65,7 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
             }
         }
         if trace.ending == Ending::TimeUp {
-            trace.ending = run(&mut hosts, &mut wire, &mut trace, last + patience);
+            trace.ending = run(&mut hosts, &mut wire, &mut trace, last + longest_run);
         }
     }
     for host in &mut hosts {
@@ -82,7 +82,7 @@ pub fn play(case: &Case, make: Maker<'_>) -> Result<Trace, CaseError> {
 fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until: Time) -> Ending {
     let mut arrived = Box::new(Datagram::empty());
     let (mut instant, mut at_instant) = (Time::ZERO, 0);
-    while let Some((now, happening)) = wire.world.next(until, &mut arrived) {
+    while let Some((now, event)) = wire.world.next(until, &mut arrived) {
         at_instant = if now == instant { at_instant + 1 } else { 0 };
         instant = now;
         if at_instant > STUCK {
@@ -91,7 +91,7 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
         if trace.records.len() > STORM || trace.packets().len() > STORM {
             return Ending::Storm;
         }
-        let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
+        let (HostEvent::Arrival { host: id } | HostEvent::Wake { host: id }) = event;
         if id == wire.attackers {
             wire.note(now, trace);
             for injection in wire.attack(now) {
@@ -111,12 +111,12 @@ fn run(hosts: &mut [Host<'_>; 2], wire: &mut Wire<'_>, trace: &mut Trace, until:
         let (path, to) = (id.index() / 2, Side::BOTH[id.index() % 2]);
         let host = &mut hosts[to.index()];
         let packet = wire.note(now, trace);
-        let cause = match (happening, packet) {
-            (Happening::Arrival { .. }, Some(packet)) if !wire.translate(now, path, to, &mut arrived) => {
+        let cause = match (event, packet) {
+            (HostEvent::Arrival { .. }, Some(packet)) if !wire.translate(now, path, to, &mut arrived) => {
                 trace.add_packet(now, What::Dropped { packet });
                 continue;
             }
-            (Happening::Arrival { .. }, Some(packet)) => {
+            (HostEvent::Arrival { .. }, Some(packet)) => {
                 let datagram = Datagram::clone(&arrived);
                 let delivered = What::Delivered {
                     packet,

@@ -19,7 +19,7 @@ const PLAIN: &str = "unrel";
 /// services are valid only with several others, which no single step brings along.
 const STEPS: u64 = 60;
 /// How often a number is drawn instead of left at its default: rarely enough that most runs are judged by
-/// patience in seconds, not milliseconds.
+/// time-outs in seconds, not milliseconds.
 const NUMBERS: f64 = 0.15;
 
 /// Longest that an outage is borne where paths may be killed.

@@ -13,7 +13,7 @@ use restp_base::observe::Loss;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_sim::trace::TraceEvent;
-use restp_sim::{Happening, HostId, LinkStats, NetworkError, World};
+use restp_sim::{HostEvent, HostId, LinkStats, NetworkError, World};
 use serde::Serialize;
 use std::ops::Range;
 use thiserror::Error;
@@ -266,7 +266,7 @@ impl<'a> Replication<'a> {
         let mut losses = Vec::new();
         loop {
             let until = self.next_mark().unwrap_or(self.end);
-            let Some((now, happening)) = self.world.next(until, &mut arrived) else {
+            let Some((now, event)) = self.world.next(until, &mut arrived) else {
                 if self.next_mark().is_none() {
                     return Ok(());
                 }
@@ -281,20 +281,20 @@ impl<'a> Replication<'a> {
                     at: now,
                 });
             }
-            let (Happening::Arrival { host: id } | Happening::Wake { host: id }) = happening;
+            let (HostEvent::Arrival { host: id } | HostEvent::Wake { host: id }) = event;
             let index = self.owners[id.index()];
             let end = End {
                 flow: index / 2,
                 opens: index.is_multiple_of(2),
             };
             let host = &mut self.hosts[index];
-            let step = match happening {
-                Happening::Arrival { .. } => {
+            let step = match event {
+                HostEvent::Arrival { .. } => {
                     observer.arrived(now, end, &arrived);
                     host.arrival(now, &mut arrived);
                     Ok(())
                 }
-                Happening::Wake { .. } => host.wake(now),
+                HostEvent::Wake { .. } => host.wake(now),
             };
             let sent = |datagram: &Datagram| observer.sent(now, end, datagram);
             step.and_then(|()| host.settle(now, &mut self.world, &self.addresses, &mut out, sent))

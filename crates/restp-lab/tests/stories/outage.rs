@@ -1,4 +1,4 @@
-//! A TCP through outages: its doubling timer, its silence afterwards, and how long its patience lasts.
+//! A TCP through outages: its doubling timer, its silence afterwards, and when it gives up.
 
 use crate::common::{runs, with};
 

@@ -64,7 +64,7 @@ pub struct Composition {
     pub fec: FecParameters,
     /// Repetition of set-up packets (OP-32).
     pub handshake: HandshakeParameters,
-    /// Bounds and patience of the retransmission timer (OP-51, OP-58).
+    /// Bounds and attempts of the retransmission timer (OP-51, OP-58).
     pub rto: RtoParameters,
     /// Bytes an application may have written that are not yet sent; a write beyond waits. Default 256 KiB.
     pub send_buffer_bytes: usize,

@@ -130,7 +130,7 @@ impl ValidComposition {
         below
     }
 
-    /// The same with other patience for set-up packets.
+    /// The same with other attempts for set-up packets.
     pub(crate) fn with_handshake(&self, handshake: HandshakeParameters) -> Self {
         let mut changed = self.clone();
         changed.composition.handshake = handshake;

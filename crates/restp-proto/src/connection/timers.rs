@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// How long silence of the peer is borne.
-    fn patience(&self) -> Duration {
+    fn silence_limit(&self) -> Duration {
         if self.composition.loss_handling.probes() {
             self.composition.outage_timeout
         } else if self.composition.reliability.repeats() {
@@ -151,7 +151,7 @@ impl Connection {
             Some(_) => STANDBY_INTERVAL,
             None => KEEPALIVE_INTERVAL,
         };
-        (self.patience() / KEEPALIVES).min(longest)
+        (self.silence_limit() / KEEPALIVES).min(longest)
     }
 
     /// When a silent peer is given up. While something is outstanding the retransmission timer judges instead. Without feedback
@@ -167,7 +167,7 @@ impl Connection {
         } else {
             self.liveness.heard_at()
         };
-        Some(active_at + self.patience())
+        Some(active_at + self.silence_limit())
     }
 
     /// When a peer that takes nothing any more is given up (OP-50, RFC 5482).

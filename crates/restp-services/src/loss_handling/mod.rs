@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_keeps_window_timer_and_patience_on_a_timeout() {
+    fn an_outage_keeps_window_timer_and_attempts_on_a_timeout() {
         let outage = LossHandling::Outage;
         assert!(outage.reaction(Finding::Feedback).reduce_window);
         let timeout = outage.reaction(Finding::Timeout);

@@ -20,8 +20,8 @@ pub enum Health {
 
 /// Longest silence that a short path is allowed: schedulers of operating systems and delayed acknowledgements are this
 /// coarse.
-const LEAST_PATIENCE: Duration = Duration::from_millis(30);
-/// Longest wait of a lone packet for its acknowledgement on one of several paths: well below that patience.
+const LEAST_WAIT: Duration = Duration::from_millis(30);
+/// Longest wait of a lone packet for its acknowledgement on one of several paths: well below [`LEAST_WAIT`].
 pub const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
 /// Timeouts in a row that make a path failed (OP-54).
 const TIMEOUTS: u32 = 2;
@@ -67,7 +67,7 @@ impl PathHealth {
         ack_wait: Duration,
     ) -> Option<Time> {
         let (due, round_trip) = (due?, smoothed_rtt?);
-        let overdue = due.since + (round_trip * 2).max(LEAST_PATIENCE);
+        let overdue = due.since + (round_trip * 2).max(LEAST_WAIT);
         // The answer before it may have waited, so the whole silence is no longer than two round trips.
         let silent = due.last_answer + round_trip.saturating_sub(LONGEST_ACK_DELAY);
         (self.health == Health::Good).then_some(overdue.max(silent) + ack_wait)

@@ -103,13 +103,13 @@ impl PathMtu {
         })
     }
 
-    /// A question for `bytes` leaves; an answer takes less than `patience`.
-    pub fn on_asked(&mut self, now: Time, bytes: u32, patience: Duration) {
+    /// A question for `bytes` leaves; an answer takes less than `timeout`.
+    pub fn on_asked(&mut self, now: Time, bytes: u32, timeout: Duration) {
         let before = self.question.filter(|question| question.bytes == bytes);
         self.question = Some(Question {
             bytes,
             asked: before.map_or(0, |question| question.asked) + 1,
-            lost_at: now + patience.max(LEAST_WAIT),
+            lost_at: now + timeout.max(LEAST_WAIT),
         });
         self.ask_at = self.question.map(|question| question.lost_at);
     }
@@ -190,7 +190,7 @@ impl PathMtu {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(300);
+    const TIMEOUT: Duration = Duration::from_millis(300);
 
     fn ms(n: u64) -> Time {
         Time::ZERO + Duration::from_millis(n)
@@ -204,7 +204,7 @@ mod tests {
             mtu.on_deadline(now);
             if let Some(bytes) = mtu.question(now) {
                 asked.push(bytes);
-                mtu.on_asked(now, bytes, PATIENCE);
+                mtu.on_asked(now, bytes, TIMEOUT);
                 if bytes <= carries {
                     now += Duration::from_millis(50);
                     mtu.on_answer(now, bytes);
@@ -292,7 +292,7 @@ mod tests {
         mtu.on_silence(ms(5000), 1101);
         assert_eq!(mtu.question(ms(5000)), Some(BASE_BYTES));
         assert_eq!(mtu.segment_bytes(), 1400, "not yet");
-        mtu.on_asked(ms(5000), BASE_BYTES, PATIENCE);
+        mtu.on_asked(ms(5000), BASE_BYTES, TIMEOUT);
         assert!(mtu.on_answer(ms(5050), BASE_BYTES));
         assert_eq!(mtu.segment_bytes(), BASE_BYTES);
         search(&mut mtu, 1290, ms(5050));
@@ -316,7 +316,7 @@ mod tests {
             mtu.on_deadline(now);
             if let Some(bytes) = mtu.question(now) {
                 asked += 1;
-                mtu.on_asked(now, bytes, PATIENCE);
+                mtu.on_asked(now, bytes, TIMEOUT);
             }
         }
         (asked, now)
@@ -327,7 +327,7 @@ mod tests {
         let mut mtu = PathMtu::unknown(1400);
         mtu.start(ms(0));
         assert!(!mtu.on_answer(ms(0), 1400));
-        mtu.on_asked(ms(0), 1250, PATIENCE);
+        mtu.on_asked(ms(0), 1250, TIMEOUT);
         assert!(!mtu.on_answer(ms(1), 1400));
         assert!(!mtu.on_answer(ms(1), 65_535));
         assert_eq!(mtu.segment_bytes(), BASE_BYTES);

@@ -376,7 +376,7 @@ impl Pipe {
     /// Takes what is in flight of a reported hole for lost: what left once, and what left again long enough ago. Where
     /// age says nothing, one look at a number is enough: after it, the number has never left only once.
     fn ask(&mut self, board: &mut Scoreboard, hole: Range<u64>, evidence: &Evidence<'_>) -> u64 {
-        let patience = self.patience(evidence.rtt);
+        let reordering_wait = self.reordering_wait(evidence.rtt);
         let mut rest = hole.start.max(board.first())..hole.end;
         let mut lost = 0;
         while let Some(news) = self.asked.first_missing(&rest) {
@@ -387,7 +387,9 @@ impl Pipe {
                 if once && !self.is_ripe(since, evidence) {
                     return lost; // nor is what left later
                 }
-                let due = once || patience.is_some_and(|patience| evidence.now.since(since) >= patience);
+                let due = once
+                    || reordering_wait
+                        .is_some_and(|reordering_wait| evidence.now.since(since) >= reordering_wait);
                 lost += u64::from(due && board.mark_lost(number));
             }
             rest.start = news.end;
@@ -399,7 +401,7 @@ impl Pipe {
     }
 
     /// Least age of a repeat that is repeated again because its hole is still reported.
-    fn patience(&self, rtt: &RttEstimator) -> Option<Duration> {
+    fn reordering_wait(&self, rtt: &RttEstimator) -> Option<Duration> {
         match self.parameters.again {
             Again::Overtaken | Again::Timer => None,
             Again::Late => rtt.timeout(),

@@ -4,7 +4,7 @@
 use super::RttEstimator;
 use restp_base::time::{Duration, Time};
 
-/// Bounds of the timer and patience of the sender.
+/// Bounds of the timer and attempts of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoParameters {
     /// Smallest value (OP-58: 200 ms; 1 s reproduces published runs).
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_back_off_and_patience() {
+    fn bounds_back_off_and_attempts() {
         let mut rtt = RttEstimator::default();
         let mut timer = RtoTimer::new(RtoParameters {
             attempts: 9,

@@ -35,8 +35,8 @@ impl Ecf {
         let rounds = |path: &Candidate| queue.queued_bytes as f64 / path.window_bytes.max(1) as f64;
         let margin = seconds(fast.rtt_variation.max(slow.rtt_variation));
         let through_fast = (1.0 + rounds(fast)) * seconds(fast.smoothed_rtt);
-        let patience = if self.waiting { 1.0 + BETA } else { 1.0 };
-        if through_fast >= patience * (seconds(slow.smoothed_rtt) + margin) {
+        let hysteresis = if self.waiting { 1.0 + BETA } else { 1.0 };
+        if through_fast >= hysteresis * (seconds(slow.smoothed_rtt) + margin) {
             self.waiting = false;
             return false;
         }

@@ -17,7 +17,7 @@ pub struct Guard {
     /// The rate of the way that is kept, while the running epoch tries the other.
     trial: Option<Rate>,
     /// Epochs a verdict stands before the other way is tried, and how many of them are left.
-    patience: u32,
+    stands: u32,
     left: u32,
 }
 
@@ -27,7 +27,7 @@ impl Default for Guard {
             inner: Blest::default(),
             epoch: None,
             trial: None,
-            patience: PATIENCE,
+            stands: FIRST_STAND,
             left: 0,
         }
     }
@@ -53,8 +53,8 @@ const LEAST_EPOCH: Duration = Duration::from_millis(250);
 /// The best path alone has to be better by a twentieth: measurements are no more exact than that.
 const MARGIN_PERCENT: u64 = 105;
 /// The same verdict again doubles the wait, from 8 epochs up to 128.
-const PATIENCE: u32 = 8;
-const LONGEST_PATIENCE: u32 = 128;
+const FIRST_STAND: u32 = 8;
+const LONGEST_STAND: u32 = 128;
 
 impl Schedule for Guard {
     fn choose(&mut self, paths: &[Candidate], queue: &Queue) -> Placement {
@@ -113,7 +113,7 @@ impl Guard {
     fn judge(&mut self, epoch: &Epoch, paths: &[Candidate], queue: &Queue) -> Option<usize> {
         if epoch.only.is_none() && queue.stalls == epoch.stalls {
             // Nothing was held up, so there is nothing to gain.
-            (self.trial, self.patience, self.left) = (None, PATIENCE, 0);
+            (self.trial, self.stands, self.left) = (None, FIRST_STAND, 0);
             return None;
         }
         let bytes = queue.acknowledged_bytes.saturating_sub(epoch.acknowledged_bytes);
@@ -135,12 +135,12 @@ impl Guard {
         };
         let alone_is_better = alone.as_bps() > spread.as_bps() / 100 * MARGIN_PERCENT;
         let changes = alone_is_better == epoch.only.is_some();
-        self.patience = if changes {
-            PATIENCE
+        self.stands = if changes {
+            FIRST_STAND
         } else {
-            (self.patience * 2).min(LONGEST_PATIENCE)
+            (self.stands * 2).min(LONGEST_STAND)
         };
-        self.left = self.patience;
+        self.left = self.stands;
         if alone_is_better {
             epoch.only.or(best)
         } else {

@@ -323,7 +323,7 @@ impl Sender {
         self.lane.outage.state.on_answer(now, acknowledged, shortest)
     }
 
-    /// New data was acknowledged: estimator, timer and patience.
+    /// New data was acknowledged: estimator, timer and attempts.
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
         let quiet = self.board.is_quiet();
         self.lane.on_feedback(now, feedback, quiet);

@@ -10,7 +10,7 @@ use super::spec::MediumSpec;
 use super::timing::{ACK_BYTES, CTS_BYTES, DATA_HEADER_BYTES, MOST_BYTES, Mode, RTS_BYTES, Timing};
 use crate::direction::{Counters, DropReason, Parcel};
 use crate::error_model::{LossUnit, RateLoss, RateProcess};
-use crate::queue::{Agenda, Ties};
+use crate::queue::{EventQueue, Ties};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 
@@ -29,7 +29,7 @@ pub(crate) struct Medium {
     /// Whom each station reaches.
     reaches: Vec<Vec<Reach>>,
     hops: Vec<Hop>,
-    agenda: Agenda,
+    events: EventQueue,
     errors: Option<RateProcess>,
     slowest: Mode,
     capture: Option<f64>,
@@ -75,7 +75,7 @@ impl Medium {
             hops: hops::hops(spec, stream),
             slowest: spec.rates.slowest(),
             capture: spec.capture,
-            agenda: Agenda::new(
+            events: EventQueue::new(
                 stations_and_walk,
                 Ties::new(stream("ties").bits(), stations_and_walk),
             ),
@@ -106,9 +106,9 @@ impl Medium {
             hop.delay = reach.map_or(hop.delay, |reach| reach.delay);
         }
         if spec.stations.iter().any(|station| station.rests_from() > now) {
-            self.agenda.set(walk, now + STEP);
+            self.events.set(walk, now + STEP);
         } else {
-            self.agenda.clear(walk);
+            self.events.clear(walk);
         }
     }
 
@@ -144,12 +144,12 @@ impl Medium {
 
     /// When something happens next.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.agenda.first().map(|(at, _)| at)
+        self.events.first().map(|(at, _)| at)
     }
 
     /// Does what is due by `now`, up to the first packet of which something has become.
     pub(crate) fn advance(&mut self, now: Time) -> Option<Outcome> {
-        while let Some((at, station)) = self.agenda.first()
+        while let Some((at, station)) = self.events.first()
             && at <= now
         {
             let Some(radio) = self.radios.get_mut(station) else {
@@ -158,7 +158,7 @@ impl Medium {
             };
             let due = radio.due(&self.timing);
             radio.scheduled = Time::MAX;
-            self.agenda.clear(station);
+            self.events.clear(station);
             if due > at {
                 // The medium was busy meanwhile.
                 self.settle(station as u32);
@@ -267,7 +267,7 @@ impl Medium {
             };
             let radio = &mut self.radios[reach.station as usize];
             radio.hear(signal, &self.timing);
-            radio.schedule(reach.station, &self.timing, &mut self.agenda);
+            radio.schedule(reach.station, &self.timing, &mut self.events);
         }
         self.settle(station);
     }
@@ -475,6 +475,6 @@ impl Medium {
     }
 
     fn settle(&mut self, station: u32) {
-        self.radios[station as usize].schedule(station, &self.timing, &mut self.agenda);
+        self.radios[station as usize].schedule(station, &self.timing, &mut self.events);
     }
 }

@@ -4,7 +4,7 @@ use super::backoff::Backoff;
 use super::ear::{Ear, Signal};
 use super::timing::{Mode, Timing};
 use crate::direction::DropReason;
-use crate::queue::Agenda;
+use crate::queue::EventQueue;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
@@ -116,12 +116,12 @@ impl Radio {
         }
     }
 
-    /// Puts it on the agenda of the medium, unless it is there for earlier.
-    pub(super) fn schedule(&mut self, index: u32, timing: &Timing, agenda: &mut Agenda) {
+    /// Puts it in the event queue of the medium, unless it is there for earlier.
+    pub(super) fn schedule(&mut self, index: u32, timing: &Timing, events: &mut EventQueue) {
         let due = self.due(timing);
         if due < self.scheduled {
             self.scheduled = due;
-            agenda.set(index as usize, due);
+            events.set(index as usize, due);
         }
     }
 

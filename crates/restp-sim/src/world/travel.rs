@@ -1,7 +1,7 @@
 //! Packets from hop to hop: what is due at the end of a line, into which queue it goes next, and what comes of it there.
 
 use super::flight::InFlight;
-use super::{Air, Happening, HostId, Label, Line, LostSegment, World};
+use super::{Air, HostEvent, HostId, Label, Line, LostSegment, World};
 use crate::direction::{DropReason, Parcel, Verdict};
 use crate::medium::Outcome;
 use crate::trace::{Captured, Step, TraceEvent};
@@ -10,18 +10,18 @@ use restp_base::observe::Cause;
 use restp_base::time::Time;
 
 impl World {
-    pub(super) fn line_due(&mut self, index: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
+    pub(super) fn line_due(&mut self, index: usize, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
         let in_flight = &mut self.lines[index].in_flight;
         let due = in_flight.pop_front()?;
         match in_flight.front() {
-            Some(next) => self.agenda.set(index, next.at),
-            None => self.agenda.clear(index),
+            Some(next) => self.event_queue.set(index, next.at),
+            None => self.event_queue.clear(index),
         }
         self.events += 1;
         self.hop(due.packet, index, arrived)
     }
 
-    pub(super) fn stray_due(&mut self, arrived: &mut Box<Datagram>) -> Option<Happening> {
+    pub(super) fn stray_due(&mut self, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
         let (packet, line) = self.strays.pop()?;
         self.schedule_strays();
         self.events += 1;
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// Something happens on a medium.
-    pub(super) fn medium_due(&mut self, medium: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
+    pub(super) fn medium_due(&mut self, medium: usize, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
         self.events += 1;
         let outcome = self.media[medium].advance(self.now);
         self.schedule_medium(medium);
@@ -75,8 +75,8 @@ impl World {
     fn schedule_medium(&mut self, medium: usize) {
         let source = self.first_medium() + medium;
         match self.media[medium].next() {
-            Some(at) => self.agenda.set(source, at),
-            None => self.agenda.clear(source),
+            Some(at) => self.event_queue.set(source, at),
+            None => self.event_queue.clear(source),
         }
     }
 
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// A packet is at the end of a line: to its host, or into the next line.
-    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Box<Datagram>) -> Option<Happening> {
+    fn hop(&mut self, packet: u32, index: usize, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
         let line = &mut self.lines[index];
         let node = line.far_end;
         if !line.direction.release() {
@@ -99,7 +99,7 @@ impl World {
         self.arrive(packet, node, arrived)
     }
 
-    fn arrive(&mut self, packet: u32, node: u32, arrived: &mut Box<Datagram>) -> Option<Happening> {
+    fn arrive(&mut self, packet: u32, node: u32, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
         if self.pool.packet(packet).goal == node {
             return Some(self.hand_over(packet, arrived));
         }
@@ -141,8 +141,8 @@ impl World {
             ..
         } = &self.lines[index];
         match direction.next_decision() {
-            Some(at) => self.agenda.set(*departures, at),
-            None => self.agenda.clear(*departures),
+            Some(at) => self.event_queue.set(*departures, at),
+            None => self.event_queue.clear(*departures),
         }
     }
 
@@ -206,7 +206,7 @@ impl World {
         }
         let in_flight = &mut self.lines[index].in_flight;
         if in_flight.is_empty() {
-            self.agenda.add(index, at);
+            self.event_queue.add(index, at);
         }
         in_flight.push_back(InFlight { at, packet });
     }
@@ -219,17 +219,17 @@ impl World {
 
     fn schedule_strays(&mut self) {
         match self.strays.next() {
-            Some(at) => self.agenda.set(self.lines.len(), at),
-            None => self.agenda.clear(self.lines.len()),
+            Some(at) => self.event_queue.set(self.lines.len(), at),
+            None => self.event_queue.clear(self.lines.len()),
         }
     }
 
-    fn hand_over(&mut self, packet: u32, arrived: &mut Box<Datagram>) -> Happening {
+    fn hand_over(&mut self, packet: u32, arrived: &mut Box<Datagram>) -> HostEvent {
         let host = HostId(self.pool.packet(packet).to);
         self.observe(packet, |_| Step::Delivered { to: host });
         self.totals.delivered += 1;
         self.pool.take(packet, arrived);
-        Happening::Arrival { host }
+        HostEvent::Arrival { host }
     }
 
     fn lose(&mut self, packet: u32, index: usize, reason: DropReason) {

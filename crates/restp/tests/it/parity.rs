@@ -9,7 +9,7 @@ use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_lab::host::{Application, Host, address_of};
 use restp_lab::traffic::{Attempt, Moments, PORT, Receiver, Sender, Traffic};
-use restp_sim::{DirectionSpec, Happening, LinkSpec, World};
+use restp_sim::{DirectionSpec, HostEvent, LinkSpec, World};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -149,12 +149,12 @@ fn simulated() -> [Account; 2] {
         Host::new(ids[1], Box::new(server), receiver, None, &mut world),
     ];
     let [mut arrived, mut out] = [(); 2].map(|()| Box::new(Datagram::empty()));
-    while let Some((now, happening)) = world.next(Time::ZERO + Duration::from_secs(300), &mut arrived) {
-        let (Happening::Arrival { host } | Happening::Wake { host }) = happening;
+    while let Some((now, event)) = world.next(Time::ZERO + Duration::from_secs(300), &mut arrived) {
+        let (HostEvent::Arrival { host } | HostEvent::Wake { host }) = event;
         let host = &mut hosts[host.index()];
-        match happening {
-            Happening::Arrival { .. } => host.arrival(now, &mut arrived),
-            Happening::Wake { .. } => host.wake(now).expect("traffic that runs"),
+        match event {
+            HostEvent::Arrival { .. } => host.arrival(now, &mut arrived),
+            HostEvent::Wake { .. } => host.wake(now).expect("traffic that runs"),
         }
         host.settle(now, &mut world, &ids, &mut out, |_| ())
             .expect("traffic that runs");

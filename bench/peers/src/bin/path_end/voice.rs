@@ -9,7 +9,7 @@ const FRAME_BYTES: usize = 160;
 const INTERVAL: Duration = Duration::from_millis(20);
 const OF_USE: Duration = Duration::from_millis(160);
 /// After the last frame is due.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(5);
 
 fn frames(seconds: f64) -> u64 {
     (seconds / INTERVAL.as_secs_f64()) as u64
@@ -35,7 +35,7 @@ pub async fn send(client: &Client, seconds: f64) -> anyhow::Result<()> {
         frame.resize(body + FRAME_BYTES, 0);
         channel.stream.write_all(&frame).await?;
     }
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(WAIT).await;
     channel.stream.shutdown().await?;
     Ok(())
 }
@@ -45,7 +45,7 @@ pub async fn receive(server: &mut Server, seconds: f64) -> anyhow::Result<()> {
     let mut channel = server.accept().await?;
     let (mut received, mut on_time) = (0u64, 0u64);
     let mut latencies = Vec::new();
-    let end = tokio::time::Instant::now() + Duration::from_secs_f64(seconds) + PATIENCE;
+    let end = tokio::time::Instant::now() + Duration::from_secs_f64(seconds) + WAIT;
     loop {
         let mut frame = [0; FRAME_BYTES];
         let reading = async {

@@ -3,7 +3,7 @@
 //!
 //! The bound follows from the numbers of the case. A path that dies is noticed after two timeouts (OP-54), the second
 //! of which is twice as long, and the timer that runs may have been set behind full queues; before that a path that has
-//! come back joins anew within its own patience. What is repeated on the whole path may be lost in its queue and
+//! come back joins anew before its own time-out. What is repeated on the whole path may be lost in its queue and
 //! repeated there, thrice as long each time. Every wait is counted once, at its longest.
 
 use super::evidence::{Evidence, Fault};
@@ -29,7 +29,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     }
     let gives_up = |side: &Side| liveness::may_give_up(case, *side, evidence.composition(*side));
     if Side::BOTH.iter().any(gives_up) {
-        return Ok(()); // a set-up that has less patience than a round trip never joins
+        return Ok(()); // a set-up that gives up within a round trip never joins
     }
     let bound = liveness::stall(case, &evidence.compositions);
     let mut readers: BTreeMap<usize, Reader> = BTreeMap::new();

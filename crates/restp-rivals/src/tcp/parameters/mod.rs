@@ -56,7 +56,7 @@ pub struct TcpParameters {
     pub window_scaling: bool,
     /// Every segment carries a clock and an echo (RFC 7323 §3). Default off: 12 bytes per segment.
     pub timestamps: bool,
-    /// Bounds and patience of the retransmission timer.
+    /// Bounds and attempts of the retransmission timer.
     pub rto: RtoParameters,
     /// Repetition of SYN and SYN-ACK. Default 3 s, as ResTP's; RFC 6298 §2.1 says 1 s.
     pub handshake: HandshakeParameters,

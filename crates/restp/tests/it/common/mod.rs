@@ -1,4 +1,4 @@
-//! What tests over real sockets share: addresses, patience, and one emulated path.
+//! What tests over real sockets share: addresses, time-outs, and one emulated path.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use bytes::Bytes;

@@ -285,7 +285,7 @@ pub(in super::super) const OWN: &[Row] = &[
         &["rto-bounds"],
     ),
     (
-        "no patience",
+        "no attempts",
         "3wh-arq",
         &[("data-attempts", "0")],
         &["data-attempts-size"],
