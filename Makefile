@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice bench-air experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -103,6 +103,15 @@ soak: ## 200 connections for an hour beside faults and kills; writes docs/result
 
 docs: ## the documentation of every crate, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+deb: ## a Debian package, in target/packages
+	./packaging/build.sh deb
+
+wheel: ## a Python wheel with the command in it, in target/packages; needs maturin
+	./packaging/build.sh wheel
+
+packages-test: deb wheel ## both, installed and tried in a bare Debian (root, mmdebstrap, network)
+	./packaging/check.sh
 
 deny: ## licences, advisories and duplicates of the dependencies; needs the advisory database from the network
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

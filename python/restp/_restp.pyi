@@ -13,6 +13,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "__version__",
+    "command",
     "interval",
 ]
 
@@ -92,3 +93,6 @@ class Endpoint:
     def close(self) -> Awaitable[None]: ...
 
 def interval(values: Sequence[float]) -> tuple[float, float, float] | None: ...
+
+def command(words: Sequence[str]) -> int:
+    """Runs the command ``restp`` with these words, its name first, and returns its exit code."""

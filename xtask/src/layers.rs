@@ -18,7 +18,7 @@ const LAYERS: [(&str, u8); 11] = [
     ("restp-lab", 4),
     ("restp", 4),
     ("restp-cli", 5),
-    ("restp-py", 5),
+    ("restp-py", 6),
 ];
 
 /// Pairs that lie the right way round and are forbidden none the less: a protocol knows no simulator.

@@ -70,6 +70,11 @@ pub enum Command {
     /// Measure throughput and processor time on this machine
     #[command(after_help = BENCH)]
     Bench(Bench),
+    /// Print what a shell needs to complete the words of this command
+    #[command(after_help = COMPLETIONS)]
+    Completions(Completions),
+    /// Write the manual pages
+    Man(Man),
 }
 
 const RECV: &str = "\
@@ -288,9 +293,9 @@ pub struct Reproduce {
     /// Experiments by their ids, or `all` [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Folder with folders of scenarios
-    #[arg(long, value_name = "DIR", default_value = "scenarios")]
-    pub scenarios: PathBuf,
+    /// Folder with folders of scenarios [default: scenarios, or those that were installed with this command]
+    #[arg(long, value_name = "DIR", env = "RESTP_SCENARIOS")]
+    pub scenarios: Option<PathBuf>,
     /// Folder for pages and figures
     #[arg(long, value_name = "DIR", default_value = "docs/results")]
     pub output: PathBuf,
@@ -461,4 +466,23 @@ mod tests {
             );
         }
     }
+}
+
+const COMPLETIONS: &str = "\
+Examples:
+  restp completions bash > ~/.local/share/bash-completion/completions/restp
+  restp completions zsh > ~/.zfunc/_restp       in a folder of $fpath
+  restp completions fish > ~/.config/fish/completions/restp.fish";
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// Shell to complete for
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Folder for the pages, such as ~/.local/share/man/man1; made if it is missing
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }

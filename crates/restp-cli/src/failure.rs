@@ -1,7 +1,6 @@
 //! How a command fails: what to say, and the exit code that tells scripts whose turn it is.
 
 use std::fmt;
-use std::process::ExitCode;
 
 /// A sentence for the user and an exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +32,8 @@ impl Failure {
     }
 
     /// The exit code.
-    pub fn code(&self) -> ExitCode {
-        ExitCode::from(self.code)
+    pub fn code(&self) -> u8 {
+        self.code
     }
 
     /// What to say; empty when everything has been said.

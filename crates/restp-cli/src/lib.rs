@@ -22,11 +22,18 @@ pub mod transfer;
 use args::{Arguments, Command};
 use clap::Parser;
 use output::Output;
-use std::process::ExitCode;
+use std::ffi::OsString;
 
-/// The whole command. 0 done, 1 failed in operation, 2 bad usage or bad input file (clap uses 2 as well).
-pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+/// The whole command, of these words, the first of which is its name. 0 done, 1 failed in operation, 2 bad usage or bad
+/// input file (clap uses 2 as well).
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments,
+        Err(usage) => {
+            let _ = usage.print(); // nobody reads it
+            return usage.exit_code() as u8;
+        }
+    };
     let output = Output { json: arguments.json };
     let result = match &arguments.command {
         Command::Recv(recv) => commands::recv::execute(recv, output),
@@ -42,9 +49,11 @@ pub fn run() -> ExitCode {
         Command::Reproduce(reproduce) => commands::reproduce::execute(reproduce, output),
         Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
+        Command::Completions(completions) => commands::manual::complete(completions, output),
+        Command::Man(man) => commands::manual::execute(man),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             if !failure.message().is_empty() {
                 output::note(format!("error: {}", failure.message()));

@@ -1,5 +1,5 @@
 //! The `restp` command.
 
 fn main() -> std::process::ExitCode {
-    restp_cli::run()
+    restp_cli::run(std::env::args_os()).into()
 }

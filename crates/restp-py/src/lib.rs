@@ -16,6 +16,7 @@ fn _restp(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<endpoint::Endpoint>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(interval, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
     errors::add(module)
 }
 
@@ -25,4 +26,10 @@ fn _restp(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn interval(values: Vec<f64>) -> Option<(f64, f64, f64)> {
     let Interval { mean, low, high, .. } = Interval::of(&values)?;
     Some((mean, low.unwrap_or(mean), high.unwrap_or(mean)))
+}
+
+/// Runs the command `restp` with these words, its name first, and returns its exit code.
+#[pyfunction]
+fn command(python: Python<'_>, words: Vec<std::ffi::OsString>) -> u8 {
+    python.detach(|| restp_cli::run(words))
 }

@@ -7,6 +7,7 @@ mod dial;
 pub mod emulate;
 mod host;
 pub mod keygen;
+pub mod manual;
 mod mismatch;
 pub mod pipe;
 mod places;

@@ -38,7 +38,7 @@ struct Done {
 /// Exit code 2 for an experiment that does not exist or a scenario that is none; 1 when a run fails, a page cannot be
 /// written, or a claim does not hold and nothing explains it.
 pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
-    let experiments = chosen(&arguments.ids, known(&arguments.scenarios)?)?;
+    let experiments = chosen(&arguments.ids, known(&folder(arguments))?)?;
     std::fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
     let progress = Progress::new();
     let mut failed = Vec::new();
@@ -61,6 +61,20 @@ pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
             "claims of {} do not hold, and nothing explains it; their pages say which",
             failed.join(", ")
         ))),
+    }
+}
+
+/// The folder named; `scenarios` here; or what was installed with the command, in `share` beside its `bin`.
+fn folder(arguments: &Reproduce) -> PathBuf {
+    let here = PathBuf::from("scenarios");
+    let installed = || {
+        let program = std::env::current_exe().ok()?;
+        Some(program.parent()?.parent()?.join("share/restp/scenarios"))
+    };
+    match &arguments.scenarios {
+        Some(named) => named.clone(),
+        None if here.is_dir() => here,
+        None => installed().filter(|folder| folder.is_dir()).unwrap_or(here),
     }
 }
 

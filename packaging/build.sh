@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What is handed out, into target/packages: packaging/build.sh deb|wheel
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+out=$target/packages
+mkdir -p "$out"
+
+deb() {
+  command -v cargo-deb >/dev/null || cargo install --locked cargo-deb@3.8.0
+  cargo build --locked --profile dist --package restp-cli
+  # What the manifest of restp-cli lists under these names.
+  local made=target/packaging
+  rm -rf "$made" && mkdir -p "$made/man" "$made/completions"
+  cp "$target/dist/restp" "$made/restp"
+  "$made/restp" man "$made/man"
+  for shell in bash zsh fish; do "$made/restp" completions "$shell" >"$made/completions/restp.$shell"; done
+  cargo deb --locked --no-build --profile dist --package restp-cli --output "$out"
+}
+
+wheel() {
+  local share=packaging/wheel/data/share/restp
+  rm -rf "$share/scenarios"
+  git archive HEAD scenarios | tar -x -C "$share"
+  command -v maturin >/dev/null || { echo "wheel: pip install maturin" >&2 && exit 1; }
+  maturin build --locked --profile dist --out "$out"
+}
+
+case ${1:-} in
+  deb) deb ;;
+  wheel) wheel ;;
+  *) echo "usage: packaging/build.sh deb|wheel" >&2 && exit 2 ;;
+esac
+ls -l "$out"
