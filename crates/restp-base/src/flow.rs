@@ -1,7 +1,7 @@
 //! Seam between a protocol and an application: open, write, read, close, by flow.
 
 use crate::machine::PathAddress;
-use crate::observe::Loss;
+use crate::observe::{Changed, Loss};
 use crate::time::{Duration, Time};
 use bytes::Bytes;
 use thiserror::Error;
@@ -78,6 +78,47 @@ pub enum WriteError {
     /// The sending direction is finished, or the flow does not exist.
     #[error("the flow is closed for writing")]
     Closed,
+}
+
+/// What it takes to change the services of a running flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// They are as asked for already.
+    Nothing,
+    /// What this end decides alone: it has changed.
+    Local,
+    /// What the peer has to know: it is asked, and [`Flow::take_changes`] says what became of it.
+    Agreed,
+}
+
+/// Why the services of a flow cannot be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    /// This machine, or this flow, has services that stay.
+    #[error("{0}")]
+    Unsupported(String),
+    /// What the set-up has settled for as long as the flow lives.
+    #[error("{key} is settled when a flow is opened: it is {from} and cannot become {to}; open another flow")]
+    Settled {
+        /// Which service or number.
+        key: &'static str,
+        /// What it is.
+        from: String,
+        /// What it was to be.
+        to: String,
+    },
+    /// The services that were asked for are none, or do not go together.
+    #[error("{0}")]
+    Invalid(String),
+    /// The peer has said, when the flow was set up, that it knows no changes.
+    #[error("the peer knows no changes of {key}; change what is local, or open another flow")]
+    PeerCannot {
+        /// What it would have to agree on.
+        key: &'static str,
+    },
+    /// The flow is not established, or over.
+    #[error("the flow is not established, or over; services change while it runs")]
+    NotRunning,
 }
 
 /// What [`Flow::read`] found.
@@ -296,6 +337,28 @@ pub trait Flow {
     /// Adds what was found lost since the last call to `into`, for whoever observes; the first call begins the record, and
     /// without one nothing is kept. False where the machine does not tell.
     fn take_losses(&mut self, _flow: FlowId, _into: &mut Vec<Loss>) -> bool {
+        false
+    }
+
+    /// Changes services of the flow while it runs: keys and values as in a composition, on top of those in force.
+    ///
+    /// # Errors
+    /// When a service stays as it was set up, what is asked for is not valid, or the peer cannot follow. Nothing is changed
+    /// then.
+    fn reconfigure(
+        &mut self,
+        _now: Time,
+        _flow: FlowId,
+        _set: &[(String, String)],
+    ) -> Result<Change, ChangeError> {
+        Err(ChangeError::Unsupported(
+            "this transport has services that stay; use restp".into(),
+        ))
+    }
+
+    /// Adds how the services of the flow changed since the last call to `into`, as [`take_losses`](Flow::take_losses) does of
+    /// losses.
+    fn take_changes(&mut self, _now: Time, _flow: FlowId, _into: &mut Vec<Changed>) -> bool {
         false
     }
 }

@@ -51,5 +51,48 @@ pub enum Cause {
     Late,
 }
 
+/// A service of a flow that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Since when.
+    pub at: Time,
+    /// Which: the key of a composition, or `mode` for what a controller makes of it by itself.
+    pub key: &'static str,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+    /// Who wanted it.
+    pub why: Why,
+}
+
+/// Who wanted a change of services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The application at this end.
+    Application,
+    /// The peer, and this end agreed.
+    Peer,
+    /// The application, and the peer refused: nothing has changed.
+    Refused,
+    /// The application, when the peer's own proposal came between: nothing has changed.
+    Overtaken,
+    /// What was found on the path.
+    Path,
+}
+
+impl Why {
+    /// The word for it in results and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Application => "application",
+            Why::Peer => "peer",
+            Why::Refused => "refused",
+            Why::Overtaken => "overtaken",
+            Why::Path => "path",
+        }
+    }
+}
+
 /// Takes what is seen, in the order of time.
 pub type Observer = Box<dyn FnMut(Time, Seen<'_>) + Send>;

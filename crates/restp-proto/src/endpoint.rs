@@ -1,21 +1,19 @@
 //! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
+mod application;
 mod door;
 mod session;
 mod stranger;
 mod table;
 
-use crate::association::Association;
 use crate::association::Dial;
 use crate::composition::ValidComposition;
 use crate::config::{EndpointConfig, InitialNumbers};
-use crate::connection::{Connection, Packet, Ports};
+use crate::connection::{Packet, Ports};
 use crate::wire::{Header, Services};
-use bytes::Bytes;
-use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
-use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, LocalPorts, ReplayFilter};
 use session::Session;
@@ -279,129 +277,6 @@ impl Endpoint {
                 (hasher.finish() as u32).wrapping_add((now.as_nanos() / 4_000) as u32)
             }
         }
-    }
-}
-
-impl Flow for Endpoint {
-    fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
-        let unsupported = |reason: String| OpenError::Unsupported(reason);
-        let held = self.table.len();
-        if held >= self.config.max_connections {
-            let sentence = format!("this endpoint already holds its {held} connections");
-            return Err(unsupported(sentence));
-        }
-        if self.services.multipath() {
-            let (composition, key) = (self.composition.clone(), self.chance(now, path).to_be_bytes());
-            let association = Association::open(now, composition, self.services, key, path, port);
-            let index = self.table.insert(None, Session::Several(association));
-            self.dial(now, index);
-            if !self.table.has_path(index) {
-                return Err(OpenError::NoPort(path.remote));
-            }
-            self.touch(index);
-            return Ok(self.table.flow(index));
-        }
-        let local = self
-            .free_port(path.remote, port)
-            .ok_or(OpenError::NoPort(path.remote))?;
-        let ports = Ports { local, remote: port };
-        let isn = self.initial_number(now, path, ports);
-        let composition = self.composition.clone();
-        let cookie = self.cache.find(now, path.remote, port);
-        let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie);
-        let index = self.table.insert(
-            Some(Key {
-                ports,
-                remote: path.remote,
-            }),
-            Session::One(connection),
-        );
-        self.touch(index);
-        Ok(self.table.flow(index))
-    }
-
-    fn add_path(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        path: PathAddress,
-        backup: bool,
-    ) -> Result<(), OpenError> {
-        let added = self.with(flow, |session| session.add_line(now, path, backup));
-        match added {
-            Some(true) => Ok(()),
-            _ => Err(OpenError::Unsupported(
-                "this flow has one path; choose paths = \"spreading\" or \"hot-standby\"".into(),
-            )),
-        }
-    }
-
-    fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
-        let removed = self.with(flow, |session| session.remove_line(now, path));
-        match removed {
-            Some(true) => Ok(()),
-            _ => Err(OpenError::Unsupported(format!(
-                "{} is no path of this flow, or the only one that works; add another first",
-                path.local
-            ))),
-        }
-    }
-
-    fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
-        self.with(flow, |connection| connection.write(now, data))
-            .unwrap_or(Err(WriteError::Closed))
-    }
-
-    fn write_on(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        data: Bytes,
-        path: PathAddress,
-    ) -> Result<(), WriteError> {
-        self.with(flow, |session| session.write_on(now, data, path))
-            .unwrap_or(Err(WriteError::Closed))
-    }
-
-    fn read(&mut self, _now: Time, flow: FlowId) -> Read {
-        let Some(index) = self.table.index(flow) else {
-            return Read::End;
-        };
-        let Some(connection) = self.table.at(index) else {
-            return Read::End;
-        };
-        let read = connection.read();
-        if connection.wants_turn() {
-            self.touch(index);
-        }
-        read
-    }
-
-    fn finish(&mut self, _now: Time, flow: FlowId) {
-        self.with(flow, Session::finish);
-    }
-
-    fn abort(&mut self, now: Time, flow: FlowId) {
-        self.with(flow, |connection| connection.abort(now));
-    }
-
-    fn release(&mut self, _now: Time, flow: FlowId) {
-        if let Some(index) = self.table.index(flow) {
-            self.table.release(index);
-            self.with(flow, Session::discard);
-        }
-    }
-
-    fn stats(&self, flow: FlowId) -> Option<FlowStats> {
-        self.table.get(flow).map(Session::stats)
-    }
-
-    fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
-        let index = self.table.index(flow);
-        if let Some(session) = index.and_then(|index| self.table.at(index)) {
-            session.take_losses(into);
-        }
-        true
     }
 }
 

@@ -3,9 +3,9 @@
 #[cfg(unix)]
 use crate::known_hosts::KnownHosts;
 use bytes::Bytes;
-use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
-use restp_base::observe::Loss;
+use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
@@ -260,6 +260,17 @@ impl Flow for Transport {
     }
     fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
         each!(self, machine => machine.take_losses(flow, into))
+    }
+    fn reconfigure(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        set: &[(String, String)],
+    ) -> Result<Change, ChangeError> {
+        each!(self, machine => machine.reconfigure(now, flow, set))
+    }
+    fn take_changes(&mut self, now: Time, flow: FlowId, into: &mut Vec<Changed>) -> bool {
+        each!(self, machine => machine.take_changes(now, flow, into))
     }
 }
 

@@ -3,12 +3,14 @@
 //!
 //! | File | What |
 //! |---|---|
+//! | `change` | services that change while it runs |
 //! | `member` | one path, as the service sees it |
 //! | `dial` | paths to try, the race of the first ones, joins |
 //! | `end` | how it ends, and what of its paths |
 //! | `intake` | what a packet means for the association |
 //! | `health` | suspicion, failure, return, and data of a path that went silent |
 
+mod change;
 mod dial;
 mod end;
 mod health;

@@ -15,8 +15,10 @@
 //! | `validity` | the check, its refusal and its warnings |
 //! | `presets` | the named compositions of ResTP §17, and `default` |
 //! | `needs` | what an application needs and its paths may suffer, to a preset and changes (OP-56) |
+//! | `change` | what it takes to go from one to another while a connection runs |
 //! | `negotiate` | header bits from a composition and back (OP-27) |
 
+mod change;
 mod key_table;
 mod keys;
 mod needs;
@@ -31,6 +33,8 @@ mod documentation;
 #[cfg(test)]
 mod every;
 
+pub(crate) use change::agreed_key;
+pub use change::change;
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
 pub use needs::{Arrival, Bandwidth, NEEDS, NeedError, Needs, Order};

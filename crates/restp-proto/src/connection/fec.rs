@@ -22,17 +22,27 @@ impl Connection {
     /// The association encodes by `code`, which is its initiator's.
     pub(super) fn encode_by(&mut self, code: FecCode) {
         if self.composition.reliability.encodes() {
-            let parameters = FecParameters {
-                code,
-                ..self.composition.fec
-            };
-            let retransmits = self.composition.reliability.repeats();
-            let deadline = self.composition.hold.deadline;
-            self.sender
-                .encode_by(FecEncoder::new(parameters, deadline, retransmits));
+            self.sender.encode_by(self.new_encoder(code));
             let reports = self.composition.reliability.is_full();
             self.receiver.repair_by(FecDecoder::new(code), reports);
         }
+    }
+
+    fn new_encoder(&self, code: FecCode) -> FecEncoder {
+        let parameters = FecParameters {
+            code,
+            ..self.composition.fec
+        };
+        let retransmits = self.composition.reliability.repeats();
+        FecEncoder::new(parameters, self.composition.hold.deadline, retransmits)
+    }
+
+    /// From the next new segment on encoded packets are made as the composition says now, by the code of before.
+    pub(super) fn renew_encoder(&mut self) {
+        let code = self.sender.encoder().map(FecEncoder::code);
+        let encoder = code.map(|code| self.new_encoder(code));
+        let reserved = self.composition.segment_bytes - self.composition.payload_bytes() as u32;
+        self.sender.encode_onwards(encoder, reserved);
     }
 
     /// The answer to our SYN names our code, if there is one (OP-27).

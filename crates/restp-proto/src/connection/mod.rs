@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod application;
+mod change;
 mod disagreement;
 mod fec;
 mod intake;
@@ -31,6 +32,7 @@ use state::State;
 use crate::composition::ValidComposition;
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
+use change::Changes;
 use liveness::Liveness;
 use restp_base::flow::FlowStats;
 use restp_base::machine::{Datagram, PathAddress};
@@ -83,6 +85,7 @@ pub(crate) struct Connection {
     given: Option<Cookie>,
     ecn: EcnState,
     counters: Counters,
+    changes: Changes,
     notices: VecDeque<Notice>,
     /// This side opened the association.
     opened_here: bool,
@@ -195,6 +198,7 @@ impl Connection {
             given: None,
             ecn: EcnState::default(),
             counters: Counters::new(now),
+            changes: Changes::default(),
             notices: VecDeque::new(),
             opened_here: true,
             announced: true,

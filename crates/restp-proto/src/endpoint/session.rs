@@ -5,9 +5,9 @@ use crate::composition::ValidComposition;
 use crate::connection::{Connection, Packet, Ports};
 use crate::wire::Header;
 use bytes::Bytes;
-use restp_base::flow::{FlowStats, Read, WriteError};
+use restp_base::flow::{Change, ChangeError, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
-use restp_base::observe::Loss;
+use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Notice};
 use std::net::SocketAddr;
@@ -153,6 +153,12 @@ impl Session {
     }
     pub(super) fn take_losses(&mut self, into: &mut Vec<Loss>) {
         each!(self, inner => inner.take_losses(into));
+    }
+    pub(super) fn reconfigure(&mut self, now: Time, to: ValidComposition) -> Result<Change, ChangeError> {
+        each!(self, inner => inner.reconfigure(now, to))
+    }
+    pub(super) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
+        each!(self, inner => inner.take_changes(now, into));
     }
     pub(super) fn wants_turn(&self) -> bool {
         each!(self, inner => inner.wants_turn())

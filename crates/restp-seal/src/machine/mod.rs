@@ -28,9 +28,9 @@ use crate::schedule::Suite;
 use crate::secret::Secret;
 use crate::token::{Token, TokenIssuer};
 use bytes::Bytes;
-use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
-use restp_base::observe::Loss;
+use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -289,6 +289,19 @@ impl<M: Machine> Flow for Sealed<M> {
 
     fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
         self.inner.take_losses(flow, into)
+    }
+
+    fn reconfigure(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        set: &[(String, String)],
+    ) -> Result<Change, ChangeError> {
+        self.inner.reconfigure(now, flow, set)
+    }
+
+    fn take_changes(&mut self, now: Time, flow: FlowId, into: &mut Vec<Changed>) -> bool {
+        self.inner.take_changes(now, flow, into)
     }
 }
 

@@ -241,6 +241,11 @@ impl CongestionChoice {
         self.facts().control == Control::Coupled
     }
 
+    /// It goes from one mode to another by what it finds on its path.
+    pub fn adapts(&self) -> bool {
+        matches!(self, CongestionChoice::Adaptive(_))
+    }
+
     /// Its rate is the decision and its window only a bound: without pacing it does not work.
     pub fn needs_pacing(&self) -> bool {
         self.facts().control == Control::Rate

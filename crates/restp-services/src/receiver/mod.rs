@@ -121,6 +121,17 @@ impl Receiver {
         self.repairs = Some(Repairs::new(decoder, reports));
     }
 
+    /// From now on acknowledgements are due by `ack`, and the next one leaves at once.
+    pub fn acknowledge_by(&mut self, ack: AckTimer) {
+        self.ack = ack;
+        self.ack.on_urgent_once();
+    }
+
+    /// From now on a hole stays for `hold`.
+    pub fn hold_for(&mut self, hold: Option<HoldParameters>) {
+        self.hold = hold;
+    }
+
     /// RCV.NXT: nothing below it is needed any more. None before the peer's first number is known.
     pub fn next(&self) -> Option<u64> {
         self.store.next()

@@ -67,6 +67,11 @@ impl RtoTimer {
         }
     }
 
+    /// Other bounds hold from the next start on.
+    pub fn adopt(&mut self, parameters: RtoParameters) {
+        self.parameters = parameters;
+    }
+
     /// The value in force: SRTT + 4·RTTVAR within the bounds, doubled per back-off; 1 s before the first sample
     /// (RFC 6298 (2.1)), 3 s if the set-up had to be repeated.
     pub fn value(&self, rtt: &RttEstimator) -> Duration {

@@ -243,6 +243,20 @@ impl Scoreboard {
         }
     }
 
+    /// From here on segments are encoded once (HARQ), or not any more.
+    pub fn code_onwards(&mut self, coded: bool) {
+        let (next, order) = (self.next(), self.transmissions);
+        match &mut self.encodings {
+            Some(encodings) => encodings.switch(coded, next, order),
+            None if coded => {
+                let mut encodings = Encodings::new(self.first);
+                encodings.on_encoded(next, 0); // what is out already is judged as it was
+                self.encodings = Some(encodings);
+            }
+            None => {}
+        }
+    }
+
     /// The lowest lost number that awaits retransmission.
     pub fn next_lost(&self) -> Option<u64> {
         self.lost.first().map(|range| range.start)
@@ -351,7 +365,7 @@ impl Scoreboard {
 
     fn judged_after(&self, number: u64, entry: &Entry) -> u64 {
         match &self.encodings {
-            Some(encodings) if !entry.repeated => encodings.order_of(number),
+            Some(encodings) if !entry.repeated => encodings.order_of(number).max(entry.order),
             _ => entry.order,
         }
     }

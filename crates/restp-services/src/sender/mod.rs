@@ -8,6 +8,7 @@
 //! | [`Sender::on_feedback`] | the peer reports | `feedback` |
 //! | [`Sender::on_deadline`] | time has passed | `timeout` |
 //! | [`Sender::deadline`] | when to come back | `timeout` |
+//! | [`Sender::change`], [`Sender::encode_onwards`] | services change | `change` |
 //! | [`Sender::has_room`], [`Sender::assign`] | a scheduler above places segments | `assignment` |
 //! | [`Sender::open_lane`], [`Sender::on`] | several paths share the numbers | `lanes` |
 //!
@@ -17,6 +18,7 @@
 mod ack_demand;
 mod admission;
 mod assignment;
+mod change;
 mod counters;
 mod cutting;
 mod feedback;
@@ -34,6 +36,7 @@ mod timeout;
 mod transmission;
 
 pub use admission::{CreditUnit, Filling};
+pub use change::SenderChange;
 pub use counters::SenderCounters;
 pub use feedback::{Grant, PeerReport};
 pub use probing::WindowProbes;
@@ -113,6 +116,8 @@ pub struct Sender {
     buffer: TransmitBuffer,
     /// With forward error correction.
     encoder: Option<FecEncoder>,
+    /// The first number that it encodes.
+    encoded_from: u64,
     /// The lane in hand, and those that wait.
     lane: Lane,
     others: Vec<Lane>,
@@ -152,6 +157,7 @@ impl Sender {
             board: Scoreboard::new(first),
             buffer: TransmitBuffer::new(first),
             encoder: None,
+            encoded_from: first,
             lane: Lane::new(now, rto, controller, mtu, recovery).judging(parameters.loss_handling),
             others: Vec::new(),
             admission: Admission::new(first_credit, parameters.credit),

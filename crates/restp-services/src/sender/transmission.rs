@@ -211,7 +211,9 @@ impl Sender {
                 let sent_at = self.board.sent_at(number);
                 sent_at.is_some_and(|sent_at| !encoder.is_in_time(now, sent_at))
             };
-            let is_known = self.board.is_overtaken(number) && self.buffer.get(number).is_some();
+            let is_known = number >= self.encoded_from
+                && self.board.is_overtaken(number)
+                && self.buffer.get(number).is_some();
             if !(is_known && self.encoder.as_ref().is_some_and(is_late) && self.board.give_up(number)) {
                 return Some((number, lost_on));
             }

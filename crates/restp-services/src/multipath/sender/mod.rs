@@ -107,6 +107,15 @@ pub struct DataSender {
 }
 
 impl DataSender {
+    /// From now on paths are chosen by `scheduling`, and writes wait where so many bytes do.
+    pub fn schedule_by(&mut self, scheduling: Option<Scheduling>, send_buffer_bytes: usize) {
+        if scheduling != self.parameters.scheduling {
+            self.scheduler = Scheduler::new(self.parameters.paths, scheduling.as_ref());
+        }
+        self.parameters.scheduling = scheduling;
+        self.parameters.send_buffer_bytes = send_buffer_bytes;
+    }
+
     /// Nothing is written yet.
     pub fn new(parameters: DataSenderParameters) -> Self {
         let first = parameters.first;

@@ -1,0 +1,138 @@
+//! Services of a running connection change (docs/adr/0007): what this end decides alone changes at once.
+
+use super::{Connection, State, acknowledgement, outgoing};
+use crate::composition::{Composition, KEYS, ValidComposition, change};
+use restp_base::flow::{Change, ChangeError};
+use restp_base::observe::{Changed, Why};
+use restp_base::time::Time;
+use restp_services::ack::AckTimer;
+use restp_services::congestion::Controller;
+use restp_services::loss_handling::Finding;
+use restp_services::recovery::Recovery;
+use restp_services::sender::SenderChange;
+use std::sync::Arc;
+
+/// Changes kept for an observer that does not ask; the oldest go first.
+const MOST_CHANGES: usize = 256;
+
+/// What changed since an observer last asked.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    record: Vec<Changed>,
+    /// What the controller did at the last look, once somebody looks.
+    mode: Option<&'static str>,
+}
+
+impl Changes {
+    pub(super) fn note(&mut self, changed: Changed) {
+        if self.record.len() >= MOST_CHANGES {
+            self.record.remove(0);
+        }
+        self.record.push(changed);
+    }
+}
+
+impl Connection {
+    /// Goes on with the services of `to`.
+    pub(crate) fn reconfigure(&mut self, now: Time, to: ValidComposition) -> Result<Change, ChangeError> {
+        if self.state != State::Established || self.release.local_fin().is_some() {
+            return Err(ChangeError::NotRunning);
+        }
+        let change = change(&self.composition, &to)?;
+        match change {
+            Change::Nothing => {}
+            Change::Local => self.adopt_services(now, Arc::new(to), Why::Application),
+            Change::Agreed => {
+                return Err(ChangeError::PeerCannot {
+                    key: crate::composition::agreed_key(&self.composition, &to).unwrap_or_default(),
+                });
+            }
+        }
+        Ok(change)
+    }
+
+    /// Replaces what this end decides: how losses are found and what for they are taken, the window, when acknowledgements
+    /// are due, how long holes stay.
+    pub(super) fn adopt_services(&mut self, now: Time, to: Arc<ValidComposition>, why: Why) {
+        let from = std::mem::replace(&mut self.composition, to);
+        self.note_changes(now, &from, why);
+        self.sender
+            .change(now, sender_change(&from, self, self.sender.window_bytes()));
+        if self.has_other_encoder(&from) {
+            self.renew_encoder();
+        }
+        let to = &self.composition;
+        if (from.ack.schedule, from.ack.repeat) != (to.ack.schedule, to.ack.repeat) {
+            self.receiver
+                .acknowledge_by(AckTimer::new(to.ack.schedule, to.ack.repeat));
+        }
+        let hold = (!to.reliability.is_full()).then_some(to.hold);
+        self.receiver.hold_for(hold);
+    }
+
+    /// Encoded packets are made by other numbers, though of the same code.
+    fn has_other_encoder(&self, from: &Composition) -> bool {
+        let to = &self.composition;
+        to.reliability.encodes() && (from.fec != to.fec || from.hold.deadline != to.hold.deadline)
+    }
+
+    fn note_changes(&mut self, now: Time, from: &Composition, why: Why) {
+        let to = self.composition.clone();
+        for key in KEYS.iter().filter(|key| key.read(from) != key.read(&to)) {
+            let read = |composition| key.read(composition).unwrap_or_else(|| "none".into());
+            self.changes.note(Changed {
+                at: now,
+                key: key.name,
+                from: read(from),
+                to: read(&to),
+                why,
+            });
+        }
+    }
+
+    /// See [`restp_base::flow::Flow::take_changes`].
+    pub(crate) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
+        into.append(&mut self.changes.record);
+        let mode = self.composition.congestion.adapts().then(|| self.sender.mode());
+        let before = std::mem::replace(&mut self.changes.mode, mode);
+        if let (Some(from), Some(to)) = (before, mode)
+            && from != to
+        {
+            into.push(Changed {
+                at: now,
+                key: "mode",
+                from: from.into(),
+                to: to.into(),
+                why: Why::Path,
+            });
+        }
+    }
+}
+
+/// What the sender of `c` has otherwise than with `from`. A controller that is new begins as after a silence: in slow start, up to
+/// the `window` that the last one had.
+fn sender_change(from: &Composition, c: &Connection, window: u64) -> SenderChange {
+    let to = &c.composition;
+    let careful = |of: &Composition| of.loss_handling.reaction(Finding::Feedback).reduce_window;
+    let finds = |of: &Composition| {
+        let fast = of.congestion.fast_recovery();
+        (of.recovery, fast, careful(of), acknowledgement::evidence(of))
+    };
+    let (recovery, fast, episodes_cost, evidence) = finds(to);
+    let finds_otherwise = finds(from) != (recovery, fast, episodes_cost, evidence);
+    SenderChange {
+        parameters: outgoing::parameters(to, c.services),
+        rto: to.rto.allowing(to.ack.unmeasured_wait()),
+        recovery: finds_otherwise.then(|| Recovery::new(recovery, fast, episodes_cost, evidence)),
+        controller: (from.congestion != to.congestion).then(|| resuming(to, window)),
+    }
+}
+
+/// The controller of `composition`, which knows that the path bore a window of `window` bytes.
+fn resuming(composition: &Composition, window: u64) -> Controller {
+    let mut choice = composition.congestion.clone();
+    if let Some(common) = choice.common() {
+        common.initial_threshold_bytes = common.initial_threshold_bytes.min(window);
+    }
+    choice.build(u64::from(composition.segment_bytes))
+}
