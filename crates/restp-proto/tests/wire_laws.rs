@@ -135,7 +135,7 @@ fn the_strategy_reaches_every_extension_and_every_flag() {
 fn any_header() -> impl Strategy<Value = Header> {
     let packet = (
         any::<u8>(),
-        any::<[bool; 2]>(),
+        any::<[bool; 4]>(),
         1u8..=15,
         any::<u16>(),
         any::<u16>(),
@@ -155,7 +155,7 @@ fn any_header() -> impl Strategy<Value = Header> {
         any_snack(),
     );
     (any_services(), packet, numbers, extensions).prop_map(|(services, packet, numbers, extensions)| {
-        let (flags, [cki, probe], k, source, destination) = packet;
+        let (flags, [cki, probe, era, about_eras], k, source, destination) = packet;
         let (window, sequence, acknowledgement, kind, range) = numbers;
         let (mp, dss, cookie, sack, snack) = extensions;
         let flags = Flags::from_bits(flags);
@@ -199,6 +199,8 @@ fn any_header() -> impl Strategy<Value = Header> {
             flags,
             cookie_exchange,
             probe,
+            era,
+            about_eras,
             ack_ratio: AckRatio::from_code(k),
             repaired: k % 8,
             k: if multipath { k } else { 1 },
@@ -362,12 +364,11 @@ fn emit(header: &Header, payload: &[u8]) -> Vec<u8> {
 /// Walks the extensions by their sizes alone, apart from the codec.
 fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     let mut bytes = pdu.to_vec();
-    bytes[2] &= !0x07;
+    bytes[2] &= !0x06;
     bytes[3] &= !0x01;
     if bytes[4] & 0xC0 == 0x80 {
         bytes[4] &= !0x30;
     }
-    bytes[7] &= 0x7F; // the probe, the ratio of acknowledgements, the count of rebuilt segments
     let mut at = 12;
     let crc = bytes[3] & 0x20 != 0;
     if crc {

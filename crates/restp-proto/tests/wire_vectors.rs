@@ -215,6 +215,8 @@ fn header(meaning: &Value) -> Header {
         flags: names(&meaning["flags"], Flags::TABLE, Flags::with),
         cookie_exchange: meaning["cookie_exchange"] == true,
         probe: meaning["probe"] == true,
+        era: meaning["era"] == true,
+        about_eras: meaning["about_eras"] == true,
         k: meaning["k"].as_u64().unwrap_or(1) as u8,
         window: meaning["window"].as_u64().map(|w| w as u16),
         mp: multipath(meaning),

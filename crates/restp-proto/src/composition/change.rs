@@ -1,7 +1,7 @@
 //! What it takes to go from one composition to another while a connection runs (docs/adr/0007): nothing, this end alone, or
 //! both ends. A function of two values.
 
-use super::{Composition, KEYS};
+use super::{Composition, KEYS, Refusal, ValidComposition, accept};
 use crate::wire::Services;
 use restp_base::flow::{Change, ChangeError};
 use restp_services::reliability::FecCode;
@@ -37,15 +37,37 @@ impl Terms {
     /// that there are numbers: the header goes on to say what it said.
     pub(crate) fn of(composition: &Composition, services: Services) -> Self {
         let of = Services::of(composition);
+        let services = Services {
+            order: of.order,
+            error: of.error,
+            ..services
+        };
+        Terms::at_first(composition, services)
+    }
+
+    /// Those of the set-up, which says `services`.
+    pub(crate) fn at_first(composition: &Composition, services: Services) -> Self {
         Terms {
-            services: Services {
-                order: of.order,
-                error: of.error,
-                ..services
-            },
+            services,
             code: composition.reliability.encodes().then_some(composition.fec.code),
         }
     }
+}
+
+/// What an end with the services of `local` makes of `terms`, as of a request (OP-27); what is local stays.
+///
+/// # Errors
+/// When they name no services, or break a rule.
+pub(crate) fn under(terms: Terms, local: &Composition) -> Result<ValidComposition, Refusal> {
+    let mut own = local.clone();
+    if let Some(code) = terms.code {
+        own.fec.code = code;
+    }
+    let bits = Services {
+        congestion: Services::of(local).congestion,
+        ..terms.services
+    };
+    accept(bits, &own)
 }
 
 /// What it takes to go from `from` to `to`, which are both valid.

@@ -33,8 +33,8 @@ mod documentation;
 #[cfg(test)]
 mod every;
 
-pub(crate) use change::agreed_key;
 pub use change::change;
+pub(crate) use change::{Terms, agreed_key, under};
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
 pub use needs::{Arrival, Bandwidth, NEEDS, NeedError, Needs, Order};

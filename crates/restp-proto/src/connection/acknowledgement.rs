@@ -2,9 +2,11 @@
 
 use super::Connection;
 use crate::composition::Composition;
-use crate::wire::{Header, Snack, Tail, sack, snack};
+use crate::wire::{ErrorControl, Header, Snack, Tail, sack, snack};
 use restp_base::ranges::Ranges;
-use restp_services::ack::{AckReport, Detail, NakEmission, NakParameters, NakReporter, Schedule};
+use restp_services::ack::{
+    AckReport, Acknowledgement, Detail, NakEmission, NakParameters, NakReporter, Schedule,
+};
 use restp_services::recovery::{Again, Holes, PipeParameters, Reordering};
 
 /// Bytes of one SACK block, and of a NAK.
@@ -71,15 +73,30 @@ pub(super) fn nak_reporter(next: u64) -> NakReporter {
     NakReporter::new(parameters, u64::from(u16::MAX), next)
 }
 
-/// What the header says beside the pointer in at most `room` bytes, and whether that is all there is to say.
-pub(super) fn tail(c: &mut Connection, room: usize) -> (Tail, bool) {
+/// What a packet with these bits says beside the pointer: of which blocks there are at most so many as the composition has.
+fn detail_of(error: ErrorControl, composition: &Composition) -> Detail {
+    match (error.has(ErrorControl::NAK), error.has(ErrorControl::SAK)) {
+        (false, false) => Detail::Pointer,
+        (true, false) => Detail::Nak,
+        (true, true) => Detail::Snack,
+        (false, true) => Detail::Sack {
+            max_blocks: match composition.ack.detail {
+                Detail::Sack { max_blocks } => max_blocks,
+                _ => Acknowledgement::SACK_BLOCKS,
+            },
+        },
+    }
+}
+
+/// What a header with the bits `error` says beside the pointer in at most `room` bytes, and whether that is all there is to say.
+pub(super) fn tail(c: &mut Connection, error: ErrorControl, room: usize) -> (Tail, bool) {
     let Some(next) = c.receiver.next() else {
         return (Tail::None, true);
     };
     let Some((arrived, newest)) = c.receiver.beyond_hole() else {
         return (Tail::None, true);
     };
-    match c.composition.ack.detail {
+    match detail_of(error, &c.composition) {
         Detail::Pointer => (Tail::None, true),
         Detail::Sack { max_blocks } => {
             let wanted = usize::from(max_blocks).min(arrived.len());

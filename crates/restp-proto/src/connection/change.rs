@@ -39,35 +39,40 @@ impl Connection {
             return Err(ChangeError::NotRunning);
         }
         let change = change(&self.composition, &to)?;
+        if self.is_between_eras() {
+            self.eras.wanted = Some(Arc::new(to));
+            return Ok(Change::Agreed);
+        }
         match change {
             Change::Nothing => {}
-            Change::Local => self.adopt_services(now, Arc::new(to), Why::Application),
-            Change::Agreed => {
-                return Err(ChangeError::PeerCannot {
-                    key: crate::composition::agreed_key(&self.composition, &to).unwrap_or_default(),
-                });
-            }
+            Change::Local => self.change_alone(now, to),
+            Change::Agreed => return self.propose(now, to),
         }
         Ok(change)
     }
 
-    /// Replaces what this end decides: how losses are found and what for they are taken, the window, when acknowledgements
-    /// are due, how long holes stay.
+    fn change_alone(&mut self, now: Time, to: ValidComposition) {
+        let from = self.composition.clone();
+        self.adopt_services(now, Arc::new(to), Why::Application);
+        if self.has_other_encoder(&from) {
+            self.renew_encoder();
+        }
+        let hold = (!self.composition.reliability.is_full()).then_some(self.composition.hold);
+        self.receiver.hold_for(hold);
+    }
+
+    /// Replaces what holds for everything outstanding: how losses are found and what for they are taken, the window, when
+    /// acknowledgements are due.
     pub(super) fn adopt_services(&mut self, now: Time, to: Arc<ValidComposition>, why: Why) {
         let from = std::mem::replace(&mut self.composition, to);
         self.note_changes(now, &from, why);
         self.sender
             .change(now, sender_change(&from, self, self.sender.window_bytes()));
-        if self.has_other_encoder(&from) {
-            self.renew_encoder();
-        }
         let to = &self.composition;
         if (from.ack.schedule, from.ack.repeat) != (to.ack.schedule, to.ack.repeat) {
             self.receiver
                 .acknowledge_by(AckTimer::new(to.ack.schedule, to.ack.repeat));
         }
-        let hold = (!to.reliability.is_full()).then_some(to.hold);
-        self.receiver.hold_for(hold);
     }
 
     /// Encoded packets are made by other numbers, though of the same code.
@@ -107,6 +112,13 @@ impl Connection {
             });
         }
     }
+}
+
+/// What `composition` has for the key of that name.
+pub(super) fn read(name: &str, composition: &Composition) -> String {
+    let key = KEYS.iter().find(|key| key.name == name);
+    key.and_then(|key| key.read(composition))
+        .unwrap_or_else(|| "none".into())
 }
 
 /// What the sender of `c` has otherwise than with `from`. A controller that is new begins as after a silence: in slow start, up to

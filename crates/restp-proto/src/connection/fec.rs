@@ -5,7 +5,7 @@
 //! the pacer like data (RFC 9265 §4), and wait for nothing: late redundancy is none.
 
 use super::{Connection, pdu_builder as pdu};
-use crate::wire::{ErrorControl, Fec, Flags, Header};
+use crate::wire::{ErrorControl, Fec, Flags, Header, Order};
 use restp_base::machine::Datagram;
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -16,6 +16,12 @@ use std::ops::Range;
 /// The payload is the XOR of others.
 pub(super) fn is_encoded(header: &Header) -> bool {
     header.services.error.has(ErrorControl::ENC)
+}
+
+/// What cannot be rebuilt is reported by packets of full reliability with forward error correction: HARQ.
+fn reports_losses(header: &Header) -> bool {
+    let services = &header.services;
+    services.error.has(ErrorControl::ARQ | ErrorControl::FEC) && services.order != Order::Partial
 }
 
 impl Connection {
@@ -40,6 +46,11 @@ impl Connection {
     /// From the next new segment on encoded packets are made as the composition says now, by the code of before.
     pub(super) fn renew_encoder(&mut self) {
         let code = self.sender.encoder().map(FecEncoder::code);
+        self.encode_onwards_by(code);
+    }
+
+    /// From the next new segment on packets are encoded by `code`, or not.
+    pub(super) fn encode_onwards_by(&mut self, code: Option<FecCode>) {
         let encoder = code.map(|code| self.new_encoder(code));
         let reserved = self.composition.segment_bytes - self.composition.payload_bytes() as u32;
         self.sender.encode_onwards(encoder, reserved);
@@ -51,11 +62,12 @@ impl Connection {
         header.fec.map(|fec| fec.kind) == ours
     }
 
-    /// The FEC word of a packet with these flags that is not encoded (OP-12): a loss range, which only HARQ reports
+    /// The FEC word of a packet that is not encoded (OP-12): a loss range, which only HARQ reports
     /// and a set-up packet cannot know.
-    pub(super) fn fec_word(&self, flags: Flags) -> Option<Fec> {
-        let kind = self.sender.encoder()?.code().kind();
-        let reports = self.composition.reliability.is_full() && !flags.has(Flags::SYN);
+    pub(super) fn fec_word(&self, header: &Header) -> Option<Fec> {
+        let (flags, terms) = (header.flags, &self.eras.named(header).terms);
+        let kind = terms.code?.kind();
+        let reports = reports_losses(header) && !flags.has(Flags::SYN);
         let range = if reports { self.receiver.beyond_repair() } else { 0 };
         (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
     }
@@ -99,7 +111,7 @@ impl Connection {
 
     /// What an acknowledgement beside the pointer `cumulative` reports as beyond repair (OP-42).
     pub(super) fn reported_loss(&self, header: &Header, cumulative: u64) -> Range<u64> {
-        let reports = self.composition.reliability.is_full() && !is_encoded(header);
+        let reports = reports_losses(header) && !is_encoded(header);
         let range = header.fec.filter(|_| reports).map_or(0, |fec| fec.range);
         cumulative..cumulative + u64::from(range)
     }

@@ -1,6 +1,7 @@
 //! What happens to a packet, in order (ResTP layout: connection management, acknowledgement, recovery, loss
 //! handling, congestion, flow control, ordering, events). Each step is one call; no algorithm lives here.
 
+use super::eras::Place;
 use super::fec::is_encoded;
 use super::subflow::{Answer, Said};
 use super::{Connection, State, acknowledgement, receive};
@@ -45,7 +46,7 @@ impl Connection {
         self.counters.received_packets += 1;
         self.counters.received_bytes += packet.bytes as u64;
         let header = packet.header;
-        if !self.services.agree(&header.services) && !self.declines_paths(header) {
+        if !self.belongs(header, !packet.payload.is_empty()) && !self.declines_paths(header) {
             self.counters.rejected_packets += 1;
             if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
                 self.on_other_request(now, header);
@@ -104,6 +105,7 @@ impl Connection {
         self.learn_peer_number(&packet);
         self.ecn.agreed =
             self.composition.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::CWR);
+        self.eras.understood = header.era && self.knows_eras();
         self.establish(now, header.acknowledgement, packet.payload.is_empty());
         self.receiver.acknowledgement().on_urgent();
         self.confirmation_due = true;
@@ -272,6 +274,8 @@ impl Connection {
             self.receiver.acknowledgement().on_urgent();
             return Said::default();
         }
+        let place = self.eras.place(header, !payload.is_empty(), self.receiver.next());
+        let about_eras = self.eras.understood && header.about_eras && !payload.is_empty();
         if header.probe && !payload.is_empty() {
             self.on_mtu_probe(now, header.sequence, &payload);
             return Said::default();
@@ -288,6 +292,14 @@ impl Connection {
         {
             return said;
         }
+        if place == Some(Place::Next) {
+            self.turn_to_next(now);
+        }
+        if about_eras {
+            self.on_era_message(now, &payload);
+            self.take_wish(now);
+            return said;
+        }
         self.liveness.on_answer();
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
@@ -302,6 +314,7 @@ impl Connection {
             None => self.on_datagram(payload, header.flags),
         }
         self.take_rebuilt(now);
+        self.take_wish(now);
         self.conclude(now);
         said
     }
@@ -409,7 +422,7 @@ impl Connection {
         let within = |number: u32| numbers.contains(&sequence::expand(expected, number));
         let answers = |number: u32| answers.contains(&sequence::expand(first, number));
         self.is_with(packet.peer)
-            && self.services.agree(&header.services)
+            && self.belongs(header, !packet.payload.is_empty())
             && !header.flags.has(Flags::SYN)
             && !header.flags.has(Flags::RST)
             && header.sequence.is_some_and(within)

@@ -8,6 +8,8 @@ mod acknowledgement;
 mod application;
 mod change;
 mod disagreement;
+mod era_talk;
+mod eras;
 mod fec;
 mod intake;
 mod liveness;
@@ -29,10 +31,11 @@ pub(crate) use subflow::{MAX_PATHS, Said, Setup, asks_for_integrity, hash_of};
 
 use state::State;
 
-use crate::composition::ValidComposition;
+use crate::composition::{Composition, Terms, ValidComposition};
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
 use change::Changes;
+use eras::Eras;
 use liveness::Liveness;
 use restp_base::flow::FlowStats;
 use restp_base::machine::{Datagram, PathAddress};
@@ -60,7 +63,9 @@ struct EcnState {
 #[derive(Debug)]
 pub(crate) struct Connection {
     composition: Arc<ValidComposition>,
+    /// As the set-up said.
     services: Services,
+    eras: Eras,
     ports: Ports,
     state: State,
     address: PathAddress,
@@ -155,14 +160,16 @@ impl Connection {
             connection.notices.push_back(Notice::Accepted);
             return connection;
         }
+        let code = header.fec.and_then(|fec| FecCode::from_kind(fec.kind));
+        let composition = encoding_by(composition, code);
         let state = State::SynReceived(Handshake::start(now, composition.handshake));
         let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         (connection.opened_here, connection.announced) = (false, false);
         connection.peer = Some(syn.peer);
         connection.learn_peer_number(syn);
         connection.ecn.agreed = connection.composition.ecn && header.flags.has(Flags::ECE | Flags::CWR);
-        let code = header.fec.and_then(|fec| FecCode::from_kind(fec.kind));
         connection.encode_by(code.unwrap_or_default());
+        connection.eras.understood = header.era && connection.knows_eras();
         connection.exchange = exchange;
         if connection.takes_early_data() {
             connection.announce();
@@ -182,6 +189,7 @@ impl Connection {
         let first = sequence::ORIGIN + u64::from(isn) + 1;
         let mut connection = Connection {
             services,
+            eras: Eras::new(Terms::at_first(&composition, services)),
             ports,
             state,
             address,
@@ -275,4 +283,14 @@ impl Connection {
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         outlet::poll(self, now, out)
     }
+}
+
+/// The association's code is that of who opens it.
+fn encoding_by(composition: Arc<ValidComposition>, code: Option<FecCode>) -> Arc<ValidComposition> {
+    let mut other = Composition::clone(&composition);
+    other.fec.code = code.unwrap_or(other.fec.code);
+    if !other.reliability.encodes() || other.fec == composition.fec {
+        return composition;
+    }
+    other.check().map_or(composition, Arc::new)
 }

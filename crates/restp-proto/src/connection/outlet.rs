@@ -56,6 +56,10 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     if let Some(length) = c.take_mtu_answer() {
         return pdu::probe(c, out, Bytes::copy_from_slice(&length.to_be_bytes()));
     }
+    if let Some(message) = c.eras.take_due() {
+        return c.send_era_message(message, out);
+    }
+    c.turn_encoder();
     if let Some(transmission) = c.sender.next(now, c.release.must_send_fin()) {
         return match transmission {
             Transmission::Segment(segment) => c.send_segment(now, segment, out),

@@ -1,13 +1,14 @@
 //! Fields and extensions of each kind of packet, put into one datagram. A data packet is never larger than a full
 //! segment with a plain header: blocks ride on it only where the payload leaves room.
 
+use super::eras::Era;
 use super::{Connection, State, acknowledgement};
 use crate::wire::codes::REPAIRED_WRAPS;
-use crate::wire::{ErrorControl, Fec, Flags, Header, Tail};
+use crate::wire::{EraMessage, ErrorControl, Fec, Flags, Header, Tail};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::sequence;
-use restp_services::ack::{AckRatio, Detail};
+use restp_services::ack::AckRatio;
 use restp_services::reliability::Encoded;
 
 /// SYN or SYN-ACK, by state.
@@ -36,6 +37,7 @@ fn open(c: &Connection, header: &mut Header) {
     if let Some(cookie) = c.exchange.and_then(|exchange| exchange.cookie()) {
         header.tail = Tail::Cookie(cookie);
     }
+    header.era = c.knows_eras() && (c.eras.understood || c.opened_here);
     if let Some(subflow) = &c.subflow {
         subflow.set_up(header, header.flags.has(Flags::ACK));
     }
@@ -56,7 +58,7 @@ pub(super) fn segment(
     ack_ratio: AckRatio,
     ecn: Ecn,
 ) -> bool {
-    let mut header = plain(c);
+    let mut header = of_era(c, c.eras.of_own(number));
     header.ack_ratio = ack_ratio;
     if payload.is_none() {
         header.flags = header.flags | Flags::FIN;
@@ -81,7 +83,7 @@ pub(super) fn segment(
 /// An encoded packet: the number of the first packet encoded in it, and how many those are (ResTP §3.1.5). It
 /// acknowledges nothing, because its FEC word has no room for a loss range.
 pub(super) fn encoded(c: &mut Connection, out: &mut Datagram, kind: u8, encoded: Encoded) -> bool {
-    let mut header = plain(c);
+    let mut header = of_era(c, c.eras.of_own(encoded.first));
     header.services.error = header.services.error | ErrorControl::ENC;
     header.sequence = Some(sequence::truncate(encoded.first));
     header.fec = Some(Fec {
@@ -99,6 +101,16 @@ pub(super) fn probe(c: &mut Connection, out: &mut Datagram, payload: Bytes) -> b
     header.probe = true;
     header.sequence = Some(sequence::truncate(c.sender.first() - 1));
     acknowledge(c, &mut header, 0);
+    finish(c, out, &mut header, payload, Ecn::NotEct)
+}
+
+/// A message about eras.
+pub(super) fn about_eras(c: &mut Connection, out: &mut Datagram, message: EraMessage) -> bool {
+    let mut header = plain(c);
+    header.about_eras = true;
+    header.sequence = Some(sequence::truncate(c.sender.next_number()));
+    acknowledge(c, &mut header, usize::MAX);
+    let payload = Bytes::copy_from_slice(&message.emit());
     finish(c, out, &mut header, payload, Ecn::NotEct)
 }
 
@@ -143,9 +155,17 @@ pub(super) fn reset(c: &mut Connection, out: &mut Datagram) -> bool {
     finish(c, out, &mut header, Bytes::new(), Ecn::NotEct)
 }
 
-/// Ports and service bits, which every packet repeats (ResTP §3.2).
+/// Ports and service bits, which every packet of the era repeats (ResTP §3.2). What takes no number is of the era that this end
+/// is in.
 fn plain(c: &Connection) -> Header {
-    Header::new(c.services, c.ports.local, c.ports.remote)
+    of_era(c, &c.eras.current)
+}
+
+fn of_era(c: &Connection, era: &Era) -> Header {
+    Header {
+        era: c.eras.understood && era.is_odd(),
+        ..Header::new(era.terms.services, c.ports.local, c.ports.remote)
+    }
 }
 
 fn receive_next(c: &Connection) -> u32 {
@@ -160,22 +180,23 @@ fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
     }
     header.acknowledgement = Some(receive_next(c));
     header.repaired = (c.counters.repaired_packets % REPAIRED_WRAPS) as u8;
-    let (tail, complete) = acknowledgement::tail(c, room);
+    let (tail, complete) = acknowledgement::tail(c, header.services.error, room);
     header.tail = tail;
     complete
 }
 
 /// On a SNACK connection SAK says whether this packet has a bit vector (OP-16); set-up packets say that it may.
-fn announce_vector(c: &Connection, header: &mut Header) {
+fn announce_vector(header: &mut Header) {
     let vector = matches!(&header.tail, Tail::Snack(snack) if !snack.vector.is_empty());
-    if c.composition.ack.detail == Detail::Snack && !header.flags.has(Flags::SYN) && !vector {
+    let is_snack = header.services.error.has(ErrorControl::NAK | ErrorControl::SAK);
+    if is_snack && !header.flags.has(Flags::SYN) && !vector {
         header.services.error = header.services.error.without(ErrorControl::SAK);
     }
 }
 
 /// Adds the FEC word and the window, counts the packet and writes it.
 fn finish(c: &mut Connection, out: &mut Datagram, header: &mut Header, payload: Bytes, ecn: Ecn) -> bool {
-    header.fec = header.fec.or_else(|| c.fec_word(header.flags));
+    header.fec = header.fec.or_else(|| c.fec_word(header));
     if let Some(subflow) = &mut c.subflow {
         let carried = header.sequence.filter(|_| !payload.is_empty());
         let number = carried.map(|number| sequence::expand(c.sender.next_number(), number));
@@ -183,7 +204,7 @@ fn finish(c: &mut Connection, out: &mut Datagram, header: &mut Header, payload: 
     } else if c.services.flow_control != 0 {
         header.window = Some(c.receiver.advertise());
     }
-    announce_vector(c, header);
+    announce_vector(header);
     let is_probe = header.probe;
     if let Err(contradiction) = header.emit(&payload, &mut out.head) {
         // A fault of this program, not of a peer: visible in tests, silent for users.

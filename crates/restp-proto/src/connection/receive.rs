@@ -45,7 +45,10 @@ impl Connection {
     /// Something before `number` is missing, and has to be handed up before it.
     fn has_to_wait(&self, number: u32) -> bool {
         let is_ahead = |next: u64| sequence::expand(next, number) > next;
-        self.composition.ordering != Ordering::Unordered && self.receiver.next().is_some_and(is_ahead)
+        let next = self.receiver.next();
+        let waits = self.composition.ordering != Ordering::Unordered
+            || self.eras.is_turning(self.sender.first(), next);
+        waits && next.is_some_and(is_ahead)
     }
 
     /// A numbered segment, or (without payload) the FIN.

@@ -34,6 +34,7 @@ impl Connection {
                 Wakeup::Acknowledgement,
             )
             .or(self.hold_deadline(), Wakeup::Expiry)
+            .or(self.eras.deadline(), Wakeup::Retransmission)
             .or(self.keepalive_deadline(), Wakeup::Probe)
             .or(self.silence_deadline(), Wakeup::Expiry)
             .or(self.progress_deadline(), Wakeup::Expiry)
@@ -54,6 +55,7 @@ impl Connection {
         if let TimeoutOutcome::GivesUp(waited) = self.sender.on_deadline(now) {
             return self.end(CloseReason::TimedOut(waited), State::resetting(now));
         }
+        self.eras.on_deadline(now, self.sender.timeout());
         if self.keepalive_deadline().is_some_and(|at| at <= now) {
             self.liveness.ask();
             self.liveness.ask_at(now + self.keepalive_interval());

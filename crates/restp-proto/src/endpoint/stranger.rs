@@ -86,6 +86,15 @@ impl Endpoint {
             return self.on_capable(now, path, key, packet, composition, exchange);
         }
         let mut connection = Connection::accept(now, composition, services, path, &packet, isn, exchange);
+        let port = packet.header.destination;
+        let mut offered = self
+            .config
+            .listeners
+            .iter()
+            .filter(|listener| listener.port == port);
+        if offered.any(|listener| listener.acceptance == Acceptance::Exact) {
+            connection.keep_services();
+        }
         let with_data = early && !packet.payload.is_empty();
         if with_data || packet.header.services.setup == Setup::Connectionless {
             connection.handle(now, packet);

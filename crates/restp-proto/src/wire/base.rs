@@ -7,9 +7,10 @@
 //! word 2  |      Source port 16   |    Destination port 16    |
 //! ```
 //!
-//! Of the reserved bits seven are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
+//! Of the reserved bits of byte 7 all are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
 //! for a ratio of acknowledgements (RFC 5690): 0 for the receiver's own, n for one per 2^(n+1) segments; three count the
-//! segments that were rebuilt from encoded packets, modulo 8 (RFC 9265 §4).
+//! segments that were rebuilt from encoded packets, modulo 8 (RFC 9265 §4); the highest says the era, and the lowest of Flow that
+//! the payload is about eras (docs/adr/0007).
 //!
 //! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
 //! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1
@@ -98,6 +99,8 @@ pub(super) struct Base {
 /// What else the base PDU says: of this packet, and of the rest of its header.
 pub(super) struct Shape {
     pub(super) probe: bool,
+    pub(super) era: bool,
+    pub(super) about_eras: bool,
     pub(super) ack_ratio: AckRatio,
     pub(super) repaired: u8,
     pub(super) k: u8,
@@ -236,6 +239,8 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
     };
     let shape = Shape {
         probe: b7 & RESERVED_PROBE != 0,
+        era: b7 & RESERVED_ERA != 0,
+        about_eras: b2 & FLOW_ERA != 0,
         ack_ratio: AckRatio::from_code((b7 & RESERVED_RATIO) >> 1),
         repaired: (b7 & RESERVED_REPAIRED) >> 4,
         k,
@@ -318,17 +323,19 @@ pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
     } else {
         0
     };
+    let about_eras = if header.about_eras { FLOW_ERA } else { 0 };
     let [s1, s0] = header.source.to_be_bytes();
     let [d1, d0] = header.destination.to_be_bytes();
     out.put(&[
         VERSION << 4 | words as u8 & 0x0F,
         header.flags.bits(),
-        order | setup | cookie_exchange,
+        order | setup | cookie_exchange | about_eras,
         services.error.bits(),
         paths | services.congestion,
         services.flow_control << 4 | header.k,
         words as u8 & 0xF0 | mpx | dss | framing,
         if header.probe { RESERVED_PROBE } else { 0 }
+            | if header.era { RESERVED_ERA } else { 0 }
             | header.ack_ratio.code() << 1
             | header.repaired << 4 & RESERVED_REPAIRED,
         s1,

@@ -28,6 +28,10 @@ pub const FLOW_OPT: u8 = 0x08;
 /// Byte 2, Flow: custody transfer; sent 0, ignored on receipt (OP-28).
 pub const FLOW_CXF: u8 = 0x04;
 
+/// Byte 2, a reserved bit of Flow: the payload is a message about eras (docs/adr/0007). Sent only to a peer that has said that it
+/// knows them.
+pub const FLOW_ERA: u8 = 0x01;
+
 /// Byte 4, P: multipath.
 pub const P_MP: u8 = 0x80;
 /// Byte 4, P: spreading, as opposed to hot-standby.
@@ -59,6 +63,10 @@ pub const RESERVED_RATIO: u8 = 0x0E;
 pub const RESERVED_REPAIRED: u8 = 0x70;
 /// Where the count of rebuilt segments begins again.
 pub const REPAIRED_WRAPS: u64 = 8;
+
+/// Byte 7, the last one: beside SYN, its sender knows eras; in every other packet, the lowest bit of the number of the packet's era. A
+/// peer that ignores it has one era.
+pub const RESERVED_ERA: u8 = 0x80;
 
 /// FEC Type: XOR of all consecutive packets, up to 16 (ResTP §3.1.5).
 pub const FEC_BASIC: u8 = 1;

@@ -169,7 +169,13 @@ fn base(list: &mut List<'_>, header: &Header) {
         "fixed-size"
     };
     list.add("FRM", 1, framing);
-    list.add("Reserved", 1, "ignored");
+    let era = match (header.flags.has(codes::Flags::SYN), header.era) {
+        (true, true) => "eras are known",
+        (true, false) => "eras are not known",
+        (false, true) => "an odd era",
+        (false, false) => "an even era",
+    };
+    list.add("Era", 1, era);
     let repaired = format!("{} segments rebuilt, modulo 8", header.repaired);
     list.add("Repaired", 3, repaired);
     list.add("Ratio", 3, ratio(header.ack_ratio));
@@ -200,6 +206,7 @@ fn services(list: &mut List<'_>, header: &Header) {
         (codes::FLOW_CON, "CON"),
         (codes::FLOW_OPT, "OPT"),
         (codes::FLOW_CXF, "CXF"),
+        (codes::FLOW_ERA, "ERA"),
     ];
     let names = bits
         .iter()

@@ -37,6 +37,7 @@ mod crc;
 mod cursor;
 mod describe;
 mod dss;
+mod era;
 mod error;
 mod fec;
 mod mp;
@@ -51,6 +52,7 @@ pub use base::Services;
 pub use codes::{ErrorControl, Flags, Framing, Order, Paths, Scheduler, Setup};
 pub use describe::{Field, describe};
 pub use dss::{Dss, Mapping};
+pub use era::{EraMessage, EraVerb};
 pub use error::{EmitError, Found, ParseError};
 pub use fec::Fec;
 pub use mp::MpSetup;
@@ -81,6 +83,10 @@ pub struct Header {
     pub cookie_exchange: bool,
     /// The payload is none: it asks whether the path carries a packet of this size, or says so (RFC 8899 §4.1).
     pub probe: bool,
+    /// Beside SYN: its sender knows eras. Otherwise: the packet's era is of an odd number (docs/adr/0007).
+    pub era: bool,
+    /// The payload is no data, but a message about eras.
+    pub about_eras: bool,
     /// How often the peer is to acknowledge (RFC 5690); it may not heed it.
     pub ack_ratio: AckRatio,
     /// Segments rebuilt from encoded packets so far, 0..=7: the count wraps. Said beside an acknowledgement.
@@ -130,6 +136,8 @@ impl Header {
             services,
             cookie_exchange: false,
             probe: false,
+            era: false,
+            about_eras: false,
             ack_ratio: AckRatio::SCHEDULE,
             repaired: 0,
             k: 1,
@@ -216,6 +224,8 @@ impl Header {
             services: base.services,
             cookie_exchange: base.cookie_exchange,
             probe: shape.probe,
+            era: shape.era,
+            about_eras: shape.about_eras,
             ack_ratio: shape.ack_ratio,
             repaired: shape.repaired,
             k: shape.k,

@@ -365,6 +365,7 @@ impl Pair {
             .rfind(|seen| seen.from == side && !seen.is_encoded())
             .expect("a packet to start from");
         let mut header = last.header.clone();
+        header.era &= !header.flags.has(Flags::SYN); // there it says something else
         header.flags = Flags::ACK;
         header.tail = restp_proto::wire::Tail::None;
         header.sequence = header.sequence.map(|_| last.next_number());

@@ -54,6 +54,8 @@ pub struct Reassembly {
     hole_since: Option<Time>,
     /// The sender has said that every number below this one has left it.
     sent_below: u64,
+    /// From this number on another order holds.
+    turn: Option<(u64, Ordering)>,
 }
 
 impl Reassembly {
@@ -69,6 +71,31 @@ impl Reassembly {
             held_bytes: 0,
             hole_since: None,
             sent_below: next,
+            turn: None,
+        }
+    }
+
+    /// From the number `at` on, of which nothing has arrived, `ordering` holds. What arrives of it waits until nothing below is
+    /// needed any more, so that orders do not mix.
+    pub fn turn_at(&mut self, at: u64, ordering: Ordering) {
+        self.turn = Some((at, ordering));
+        self.take_turn(&mut Vec::new()); // nothing is held that could be ready
+    }
+
+    /// Everything of the old order is done: the new one holds.
+    fn take_turn(&mut self, ready: &mut impl Extend<Bytes>) {
+        let Some((_, ordering)) = self.turn.take_if(|(at, _)| *at <= self.next) else {
+            return;
+        };
+        self.ordering = ordering;
+        if ordering == Ordering::Unordered {
+            for slot in &mut self.slots {
+                if let Slot::Held(payload, since) = slot {
+                    self.held_bytes -= payload.len();
+                    ready.extend([std::mem::take(payload)]);
+                    *slot = Slot::Empty(*since);
+                }
+            }
         }
     }
 
@@ -113,6 +140,7 @@ impl Reassembly {
             self.newest = number;
             self.next += 1;
             ready.extend(payload);
+            self.take_turn(ready);
             return Arrival::InOrder;
         }
         if self.skipped.contains(number) {
@@ -127,8 +155,9 @@ impl Reassembly {
         self.newest = number;
         let since = self.known_since(number).unwrap_or(now);
         self.arrived.insert(number..number + 1);
+        let waits = self.ordering != Ordering::Unordered || self.turn.is_some_and(|(at, _)| number >= at);
         let slot = match payload {
-            Some(payload) if self.ordering == Ordering::Unordered => {
+            Some(payload) if !waits => {
                 ready.extend([payload]);
                 Slot::Empty(since)
             }
@@ -180,7 +209,8 @@ impl Reassembly {
     /// of what was sent, and on as far as numbers are there. Returns how many numbers were skipped.
     pub fn skip_hole(&mut self, now: Time, most: u64, ready: &mut impl Extend<Bytes>) -> u64 {
         let end = self.arrived.first().map_or(self.sent_below, |range| range.start);
-        let first = end.min(self.next.saturating_add(most));
+        let turn = self.turn.map_or(u64::MAX, |(at, _)| at);
+        let first = end.min(self.next.saturating_add(most)).min(turn);
         let skipped = first.saturating_sub(self.next);
         self.hole_since = None;
         if skipped == 0 {
@@ -226,6 +256,7 @@ impl Reassembly {
             self.next += 1;
         }
         self.arrived.remove_below(self.next);
+        self.take_turn(ready);
         if self.arrived.is_empty() {
             self.arrived.clear();
             self.slots = VecDeque::new();
@@ -303,6 +334,50 @@ mod tests {
         let mut buffer = Reassembly::new(Ordering::Unordered, 0);
         assert_eq!(feed(&mut buffer, &[2, 0, 2, 1, 0, 3]).1, [2, 0, 1, 3]);
         assert_eq!(buffer.next(), 4);
+    }
+
+    #[test]
+    fn another_order_holds_from_a_number_on_and_waits_for_what_is_below() {
+        let mut buffer = Reassembly::new(Ordering::Unordered, 0);
+        buffer.turn_at(4, Ordering::Ordered);
+        assert_eq!(
+            feed(&mut buffer, &[2, 5, 0, 4]).1,
+            [2, 0],
+            "4 and 5 wait for 1 and 3"
+        );
+        assert_eq!(feed(&mut buffer, &[3, 1]).1, [3, 1, 4, 5]);
+        assert_eq!(feed(&mut buffer, &[7, 6]).1, [6, 7]);
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        buffer.turn_at(3, Ordering::Unordered);
+        assert_eq!(
+            feed(&mut buffer, &[1, 4, 6, 0]).1,
+            [0, 1],
+            "not even 4, although nobody wants it in order"
+        );
+        assert_eq!(feed(&mut buffer, &[2]).1, [2, 4, 6]);
+        assert_eq!(feed(&mut buffer, &[8, 3, 5]).1, [8, 3, 5]);
+        assert_eq!((buffer.next(), buffer.held_bytes()), (7, 0));
+        let mut buffer = Reassembly::new(Ordering::Ordered, 0);
+        feed(&mut buffer, &[0]);
+        buffer.turn_at(1, Ordering::Unordered);
+        assert_eq!(
+            feed(&mut buffer, &[2, 1]).1,
+            [2, 1],
+            "at once where nothing is below"
+        );
+    }
+
+    #[test]
+    fn a_hole_is_not_skipped_beyond_the_number_where_skipping_ends() {
+        let mut buffer = Reassembly::new(Ordering::Partial, 0);
+        buffer.turn_at(2, Ordering::Ordered);
+        feed(&mut buffer, &[5]);
+        assert_eq!(buffer.skip_hole(Time::ZERO, u64::MAX, &mut VecDeque::new()), 2);
+        assert_eq!(
+            (buffer.next(), buffer.is_missing(2), buffer.held_bytes()),
+            (2, true, 1)
+        );
+        assert_eq!(feed(&mut buffer, &[2, 4, 3]).1, [2, 3, 4, 5]);
     }
 
     #[test]

@@ -37,13 +37,11 @@ impl Receiver {
         } else {
             self.edge()
         };
+        let is_repaired = self.repairs.is_some() || self.turn.is_some();
+        let kept = is_repaired.then(|| payload.clone().unwrap_or_default());
         let Store::Segments(reassembly) = &mut self.store else {
             return Ok(Arrival::BeyondWindow);
         };
-        let kept = self
-            .repairs
-            .is_some()
-            .then(|| payload.clone().unwrap_or_default());
         let arrival = reassembly.insert(now, number, payload, edge, &mut self.inbox);
         if arrival == Arrival::BeyondWindow && lost_for_good {
             // A probe: its sender has nothing else out, and retransmits neither it nor what we miss.
@@ -65,11 +63,12 @@ impl Receiver {
         if is_news {
             self.pace.on_arrival(now, number);
         }
-        if let (Some(repairs), Some(payload)) = (&mut self.repairs, kept)
+        if let (Some(repairs), Some(payload)) = (self.repairs_of(number), kept)
             && (is_news || arrival == Arrival::Late)
         {
             repairs.on_received(number, &payload);
         }
+        self.take_turn();
         Ok(arrival)
     }
 
@@ -133,11 +132,12 @@ impl Receiver {
 
     /// Gives up what comes too late by now; what came after it is delivered. Returns how many numbers were skipped.
     pub fn skip_holes(&mut self, now: Time, rtt: Option<Duration>) -> u64 {
-        let (Store::Segments(reassembly), Some(hold)) = (&mut self.store, self.hold) else {
-            return 0;
-        };
         let mut skipped = 0;
         loop {
+            self.take_turn();
+            let (Store::Segments(reassembly), Some(hold)) = (&mut self.store, self.hold) else {
+                return skipped;
+            };
             let (missing, most) = match reassembly.first_hole() {
                 Some(missing) if hold.ends_one_by_one() => (missing, 1),
                 _ => (1, u64::MAX),

@@ -8,6 +8,7 @@
 //! | [`Receiver::read`] | the application reads | here |
 //! | [`Receiver::advertise`] | what may the peer send (ResTP §3.5.4)? | `credit` |
 //! | [`Receiver::acknowledgement`] | is one due (ResTP §3.5.9)? | here |
+//! | [`Receiver::turn_at`] | other services from a number on | `turn` |
 //! | [`Receiver::skip_holes`] | what is missing comes too late (ResTP §3.5.7) | `arrival` |
 
 mod arrival;
@@ -15,6 +16,7 @@ mod credit;
 mod pace;
 mod repair;
 mod store;
+mod turn;
 
 pub use arrival::Contradiction;
 pub use repair::Repair;
@@ -30,6 +32,7 @@ use restp_base::flow::Read;
 use restp_base::ranges::Ranges;
 use restp_base::sequence;
 pub(crate) use store::Store;
+use turn::Turn;
 
 /// Receive limits where no window is advertised: memory stays bounded all the same.
 pub const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
@@ -50,6 +53,8 @@ pub struct Receiver {
     nak: NakReporter,
     inbox: Inbox,
     repairs: Option<Repairs>,
+    /// What holds from a number on that is not reached yet.
+    turn: Option<Box<Turn>>,
     /// How long a hole may hold up what came after it, where holes may stay.
     hold: Option<HoldParameters>,
     pace: Pace,
@@ -80,6 +85,7 @@ impl Receiver {
             nak,
             inbox: Inbox::default(),
             repairs: None,
+            turn: None,
             hold,
             pace: Pace::default(),
             fin: None,
@@ -190,7 +196,7 @@ impl Receiver {
     }
     /// The connection is over: nothing is repaired any more.
     pub fn stop(&mut self) {
-        self.repairs = None;
+        (self.repairs, self.turn) = (None, None);
     }
 
     /// Payload bytes held back or unread.
@@ -199,7 +205,9 @@ impl Receiver {
     }
     /// Bytes of memory that it keeps.
     pub fn memory(&self) -> usize {
-        self.held_bytes() + self.repairs.as_ref().map_or(0, Repairs::memory)
+        let later = self.turn.as_ref().and_then(|turn| turn.repairs.as_ref());
+        let repairs = self.repairs.iter().chain(later);
+        self.held_bytes() + repairs.map(Repairs::memory).sum::<usize>()
     }
 }
 

@@ -42,13 +42,19 @@ pub enum Repair {
 impl Receiver {
     /// Takes an encoded packet of `kind` that covers `range`, the first number of which is `first`.
     pub fn on_encoded(&mut self, kind: u8, first: u64, range: u32, payload: &[u8]) -> Repair {
-        let edge = self.edge();
-        let (Some(repairs), Store::Segments(reassembly)) = (&mut self.repairs, &self.store) else {
+        let (edge, fin) = (self.edge(), self.fin);
+        let turn = self.turn.as_ref().map(|turn| turn.at).filter(|at| first < *at);
+        let repairs = match &mut self.turn {
+            Some(turn) if first >= turn.at => &mut turn.repairs,
+            _ => &mut self.repairs,
+        };
+        let (Some(repairs), Store::Segments(reassembly)) = (repairs, &self.store) else {
             return Repair::Malformed;
         };
         let code = repairs.decoder.code();
         let last = code.covered(first, range).next_back().unwrap_or(first);
-        if kind != code.kind() || self.fin.is_some_and(|fin| last > fin) {
+        let is_mixed = turn.is_some_and(|at| last >= at);
+        if kind != code.kind() || fin.is_some_and(|fin| last > fin) || is_mixed {
             return Repair::Malformed;
         }
         if last >= edge {
@@ -70,11 +76,15 @@ impl Receiver {
 
     /// A missing segment that was rebuilt. It goes the way of every segment.
     pub fn next_rebuilt(&mut self) -> Option<Rebuilt> {
-        let (Some(repairs), Store::Segments(reassembly)) = (&mut self.repairs, &self.store) else {
+        let Store::Segments(reassembly) = &self.store else {
             return None;
         };
-        let mut rebuilt = std::iter::from_fn(|| repairs.decoder.take_rebuilt());
-        rebuilt.find(|(number, _)| reassembly.is_missing(*number))
+        let later = self.turn.as_mut().and_then(|turn| turn.repairs.as_mut());
+        let mut all = self.repairs.iter_mut().chain(later);
+        all.find_map(|repairs| {
+            let mut rebuilt = std::iter::from_fn(|| repairs.decoder.take_rebuilt());
+            rebuilt.find(|(number, _)| reassembly.is_missing(*number))
+        })
     }
 
     /// The range of segments from RCV.NXT on that are beyond repair (OP-42).

@@ -6,6 +6,11 @@ use crate::recovery::{Recovery, RtoParameters};
 use crate::reliability::FecEncoder;
 use restp_base::time::Time;
 
+/// Segments that may leave before anything is known of a path (RFC 6928).
+const MOST_SOON: u64 = 10;
+/// Two full windows of the header.
+pub const MOST_LEAD: u64 = 1 << 17;
+
 /// What replaces parts of a running sender of one lane.
 #[derive(Debug)]
 pub struct SenderChange {
@@ -58,6 +63,25 @@ impl Sender {
         self.parameters.reserved_bytes = reserved_bytes;
         self.encoded_from = self.board.next();
         self.encoder = encoder;
+    }
+
+    /// New segments from the number `number` on wait; with none, none does any more.
+    pub fn hold_new_from(&mut self, number: Option<u64>) {
+        self.held_from = number;
+    }
+
+    /// The next new segment waits, whatever window and credit say.
+    pub(super) fn holds_new(&self) -> bool {
+        self.held_from.is_some_and(|number| self.board.next() >= number)
+    }
+
+    /// So many segments leave in about two round trips, as far as what leaves now tells; none if nothing does.
+    pub fn lead(&self) -> u64 {
+        let outstanding = self.board.next() - self.board.first();
+        if outstanding == 0 && self.queue.is_empty() {
+            return 0;
+        }
+        (2 * outstanding + MOST_SOON).min(MOST_LEAD)
     }
 
     /// Nobody will tell the controller that the losses of this episode are repaired.

@@ -36,7 +36,7 @@ mod timeout;
 mod transmission;
 
 pub use admission::{CreditUnit, Filling};
-pub use change::SenderChange;
+pub use change::{MOST_LEAD, SenderChange};
 pub use counters::SenderCounters;
 pub use feedback::{Grant, PeerReport};
 pub use probing::WindowProbes;
@@ -118,6 +118,8 @@ pub struct Sender {
     encoder: Option<FecEncoder>,
     /// The first number that it encodes.
     encoded_from: u64,
+    /// The first number that may not leave yet.
+    held_from: Option<u64>,
     /// The lane in hand, and those that wait.
     lane: Lane,
     others: Vec<Lane>,
@@ -158,6 +160,7 @@ impl Sender {
             buffer: TransmitBuffer::new(first),
             encoder: None,
             encoded_from: first,
+            held_from: None,
             lane: Lane::new(now, rto, controller, mtu, recovery).judging(parameters.loss_handling),
             others: Vec::new(),
             admission: Admission::new(first_credit, parameters.credit),
@@ -381,7 +384,8 @@ impl Sender {
     }
     /// Something waits for the peer: an acknowledgement, or credit.
     pub fn waits_for_peer(&self) -> bool {
-        !self.board.is_empty() || (!self.queue.is_empty() && self.probing.waits_for_credit())
+        let waits = self.probing.waits_for_credit() || self.holds_new();
+        !self.board.is_empty() || (!self.queue.is_empty() && waits)
     }
     /// When something was answered last that left by the lane in hand.
     pub fn answered_at(&self) -> Time {

@@ -141,7 +141,7 @@ impl Sender {
             return None;
         }
         let has_new = !self.queue.is_empty() || fin;
-        let segment = if has_new && self.has_credit(self.next_bytes()) {
+        let segment = if has_new && !self.holds_new() && self.has_credit(self.next_bytes()) {
             self.send_new(now, self.full_payload().max(1))
         } else {
             let last = self.board.last_in_hand()?;
@@ -232,7 +232,7 @@ impl Sender {
     }
 
     fn next_new(&mut self, now: Time, fin: bool) -> Option<Segment> {
-        if self.queue.is_empty() && !fin {
+        if (self.queue.is_empty() && !fin) || self.holds_new() {
             return None;
         }
         let bytes = self.next_bytes();
@@ -251,7 +251,7 @@ impl Sender {
     /// segment asks whether that is still so.
     fn next_window_probe(&mut self, now: Time, fin: bool) -> Option<Segment> {
         let waits = !self.queue.is_empty() || fin;
-        if !waits || self.has_credit(self.next_bytes()) || !self.board.is_empty() {
+        if !waits || self.holds_new() || self.has_credit(self.next_bytes()) || !self.board.is_empty() {
             self.probing.needs_no_credit();
             return None;
         }

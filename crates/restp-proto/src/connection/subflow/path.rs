@@ -1,7 +1,8 @@
 //! A connection as one of several paths: what the association asks of it and tells it (OP-20, OP-54, OP-55).
 
 use super::{Said, Setup, Subflow};
-use crate::composition::ValidComposition;
+use crate::composition::{Terms, ValidComposition};
+use crate::connection::eras::Eras;
 use crate::connection::{Connection, Packet, Ports, State, outgoing, receive};
 use crate::wire::Header;
 use bytes::Bytes;
@@ -24,6 +25,7 @@ impl Connection {
     pub(crate) fn into_path(mut self, setup: Setup, k: u8, integrity: bool) -> Self {
         let first = self.sender.first();
         self.sender.bind_credit(false); // the shared window binds
+        self.eras.understood = false;
         self.subflow = Some(Box::new(Subflow::new(setup, first, k, integrity)));
         self
     }
@@ -34,6 +36,7 @@ impl Connection {
         self.exchange = None;
         self.sender.retransmit_all(); // data beside the SYN was not taken
         self.services = self.services.on_one_path();
+        self.eras = Eras::new(Terms::at_first(&self.composition, self.services));
         if let Some(window) = header.window {
             self.sender.grant_afresh(self.sender.first(), window.into());
             self.sender.bind_credit(true);
