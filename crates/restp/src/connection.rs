@@ -5,8 +5,11 @@ use crate::known_hosts::KnownHostsError;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, FlowId, FlowStats, OpenError, PathState, Read, WriteError};
+use restp_base::flow::{
+    Change, ChangeError, CloseReason, FlowId, FlowStats, OpenError, PathState, Read, WriteError,
+};
 use restp_base::machine::{Machine, PathAddress};
+use restp_base::observe::Changed;
 use restp_proto::ValidComposition;
 use restp_seal::PublicKey;
 use std::fmt;
@@ -396,6 +399,39 @@ impl<M: Machine> Connection<M> {
         let removed = core.machine.remove_path(now, self.flow, path);
         core.wake_driver();
         Ok(removed?)
+    }
+
+    /// Changes services while the connection runs: keys and values as in a composition, on top of those in force. What this end
+    /// decides alone has changed when it returns; what the peer has to know takes a round trip or two, and
+    /// [`Connection::take_changes`] tells what became of it.
+    ///
+    /// # Errors
+    /// When the set-up has settled a service, the result would not be valid, or the peer cannot follow. Nothing is changed then.
+    pub fn reconfigure<'a>(
+        &self,
+        set: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Change, ChangeError> {
+        let set = set.into_iter().map(|(key, value)| (key.into(), value.into()));
+        let set: Vec<(String, String)> = set.collect();
+        let mut core = self.shared.lock();
+        if core.stopped {
+            return Err(ChangeError::NotRunning);
+        }
+        let now = core.now();
+        let changed = core.machine.reconfigure(now, self.flow, &set);
+        core.wake_driver();
+        changed
+    }
+
+    /// How services changed since the last call, the latest 256; those of the controller's own mode from the first call on.
+    pub fn take_changes(&self) -> Vec<Changed> {
+        let mut changes = Vec::new();
+        let mut core = self.shared.lock();
+        if !core.broken {
+            let now = core.now();
+            core.machine.take_changes(now, self.flow, &mut changes);
+        }
+        changes
     }
 
     /// Counters and estimates, for eyes.

@@ -73,8 +73,9 @@ pub use endpoint::Endpoint;
 #[cfg(unix)]
 pub use known_hosts::{KnownHosts, KnownHostsError};
 pub use locals::{Local, LocalError};
-pub use restp_base::flow::{CloseReason, FlowStats, PathState, PathStats};
+pub use restp_base::flow::{Change, ChangeError, CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
+pub use restp_base::observe::{Changed, Why};
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode};

@@ -3,6 +3,7 @@
 mod addresses;
 mod algorithms;
 mod attacks;
+mod changes;
 mod common;
 mod driver;
 mod early_data;
