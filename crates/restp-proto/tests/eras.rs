@@ -221,6 +221,28 @@ fn any_change_survives_loss_duplicates_reordering_and_crossing_with_many_seeds()
     explore_all(3..60);
 }
 
+/// What is written after a change is read by the new order, and by no other.
+#[test]
+fn an_era_has_its_order() {
+    for (from, to, sorted) in [
+        (AGREED[0], AGREED[7], [true, false]),
+        (AGREED[7], AGREED[0], [false, true]),
+    ] {
+        let mut talk = Talk::begin(from, 4);
+        talk.run([300, 0], Duration::from_secs(8));
+        talk.change(0, to).expect("both know eras");
+        talk.run([301, 0], Duration::from_secs(2));
+        talk.run([600, 0], Duration::from_secs(8));
+        let (before, after): (Vec<u32>, Vec<u32>) = talk.read[1].iter().partition(|number| **number < 300);
+        assert_eq!((before.len(), after.len()), (300, 300), "{from:?} to {to:?}");
+        assert_eq!(
+            [before.is_sorted(), after.is_sorted()],
+            sorted,
+            "{from:?} to {to:?}"
+        );
+    }
+}
+
 /// The peer's proposal came between: that of who opened the connection counts, and the other is told.
 #[test]
 fn of_crossing_proposals_the_openers_counts() {
