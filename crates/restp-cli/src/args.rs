@@ -1,9 +1,11 @@
 //! The command line as typed.
 
 mod links;
+mod rule;
 
-pub use links::{HostArgs, LinkArgs, Pipe, Serve};
-use links::{PIPE, SERVE};
+use links::{FORWARD, PIPE, SERVE};
+pub use links::{Forward, HostArgs, LinkArgs, Pipe, Serve};
+pub use rule::{Listen, Rule, bare};
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -43,6 +45,9 @@ pub enum Command {
     /// Connect standard input and output to what a host serves
     #[command(after_help = PIPE)]
     Pipe(Pipe),
+    /// Forward TCP ports to what a host serves, and its ports to this one
+    #[command(after_help = FORWARD)]
+    Forward(Forward),
     /// Make a key that names this host
     #[command(after_help = KEYGEN)]
     Keygen(Keygen),

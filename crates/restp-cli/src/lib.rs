@@ -40,6 +40,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Send(send) => commands::send::execute(send, output),
         Command::Serve(serve) => commands::serve::execute(serve, output),
         Command::Pipe(pipe) => commands::pipe::execute(pipe),
+        Command::Forward(forward) => commands::forward::execute(forward, output),
         Command::Bench(bench) => commands::bench::execute(bench, output),
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),

@@ -1,8 +1,10 @@
-//! What commands share that reach another host or are reached, and pipes.
+//! What commands share that reach another host or are reached, pipes and forwards.
 
+use super::rule::Rule;
 use super::{CompositionArgs, SealArgs};
 use clap::Args;
 use restp::Local;
+use std::num::NonZeroUsize;
 
 /// How this host is reached, and by whom.
 #[derive(Debug, Default, Args)]
@@ -15,8 +17,8 @@ pub struct HostArgs {
     pub composition: CompositionArgs,
     #[command(flatten)]
     pub seal: SealArgs,
-    /// Serve only those with this public key, or those in this file, one a line, with the ticket or without; may be repeated
-    /// [default: who has the ticket]
+    /// Serve only those with this public key, or those in this file, one a line, with the ticket or without; of `serve` also: what they
+    /// may reach, as tcp:HOST:PORT or listen:ADDRESS:PORT; may be repeated [default: who has the ticket]
     #[arg(long, value_name = "KEY-or-FILE")]
     pub allow: Vec<String>,
     /// Serve everybody who reaches this host, with the ticket or without
@@ -29,6 +31,8 @@ Examples:
   restp serve --allow tcp:127.0.0.1:22          ssh to this host, for who has the ticket
   restp serve --allow tcp:127.0.0.1:22 --allow KEY
                                                 for who has this key (`restp keygen --show` prints one's own)
+  restp serve --allow 'tcp:*:443' --allow 'listen:127.0.0.1:*'
+                                                every host's port 443, and ports here that lead to who connects
 
 At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and so scp, rsync and git.";
 
@@ -36,7 +40,42 @@ At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and 
 pub struct Serve {
     #[command(flatten)]
     pub host: HostArgs,
+    /// Connections at once; once half of them are taken no client gets more than an eighth
+    #[arg(long, value_name = "N", default_value = "512")]
+    pub max_connections: NonZeroUsize,
     /// Give a peer up after this long without an answer: 30, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub timeout: String,
+}
+
+pub const FORWARD: &str = "\
+Examples:
+  restp forward TICKET -L 8080:127.0.0.1:80     port 8080 here is port 80 of the other host
+  restp forward TICKET -L 5432:db.internal:5432 and of one that it reaches
+  restp forward TICKET -L 2222                  port 2222 here is the first target that `restp serve` allows
+  restp forward TICKET -R 8080:127.0.0.1:3000   port 8080 there is port 3000 here
+
+`restp serve` says what is allowed: --allow tcp:HOST:PORT for -L, --allow listen:127.0.0.1:PORT for -R. Connections bear
+outages and changes of address for as long as --timeout says.";
+
+#[derive(Debug, Args)]
+pub struct Forward {
+    /// Ticket that `restp serve` printed, or its address as HOST, HOST:PORT or PORT
+    #[arg(value_name = "TICKET-or-ADDR")]
+    pub server: String,
+    /// Listen here, at 127.0.0.1 unless BIND says otherwise, and connect from there to HOST:HOSTPORT [default: the first target that is
+    /// allowed]; may be repeated
+    #[arg(short = 'L', long, value_name = "[BIND:]PORT[:HOST:HOSTPORT]")]
+    pub local: Vec<Rule>,
+    /// Listen there, and connect from here to HOST:HOSTPORT; may be repeated
+    #[arg(short = 'R', long, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    pub remote: Vec<Rule>,
+    /// TCP connections at once; further ones wait
+    #[arg(long, value_name = "N", default_value = "256")]
+    pub max_connections: NonZeroUsize,
+    #[command(flatten)]
+    pub link: LinkArgs,
+    /// Give the server up after this long without an answer: 30, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub timeout: String,
 }

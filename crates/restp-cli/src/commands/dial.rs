@@ -124,56 +124,94 @@ pub fn bind(
         .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// Waits for a connection to one of `addresses`, or, with `all_paths`, over all of them, as long as `user_timeout` lasts.
+/// How several addresses are tried.
+#[derive(Clone, Copy, Debug)]
+pub enum Attempt {
+    /// One connection over every path.
+    AllPaths,
+    /// A connection to each address, so much after the one before, until one stands.
+    Each(std::time::Duration),
+}
+
+impl Attempt {
+    /// The first one to addresses of which nothing is known.
+    pub fn first(all_paths: bool) -> Self {
+        if all_paths {
+            Attempt::AllPaths
+        } else {
+            Attempt::Each(HEAD_START)
+        }
+    }
+}
+
+/// [`reach`], and says whom it tries to reach.
 ///
 /// # Errors
 /// When nobody answers there, or somebody else.
 pub async fn connect(
     endpoint: &Arc<Endpoint>,
-    (addresses, port): (&[SocketAddr], u16),
+    places: (&[SocketAddr], u16),
     all_paths: bool,
     user_timeout: Duration,
 ) -> Result<Connection, Failure> {
-    let tried: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    let tried = tried.join(", ");
     let progress = Progress::new();
     let trying = async {
         tokio::time::sleep(SOON).await;
-        let _line = progress.trying(&format!("trying to reach {tried}"));
+        let _line = progress.trying(&format!("trying to reach {}", listed(places.0)));
         std::future::pending::<std::convert::Infallible>().await
     };
+    tokio::select! {
+        connected = reach(endpoint, places, Attempt::first(all_paths), user_timeout) => connected,
+        never = trying => match never {},
+    }
+}
+
+/// Waits for a connection to one of `addresses`, or over all of them, as long as `user_timeout` lasts.
+///
+/// # Errors
+/// When nobody answers there, or somebody else.
+pub async fn reach(
+    endpoint: &Arc<Endpoint>,
+    (addresses, port): (&[SocketAddr], u16),
+    attempt: Attempt,
+    user_timeout: Duration,
+) -> Result<Connection, Failure> {
     let connected = async {
-        if all_paths {
-            let connected = endpoint.connect_to(addresses, port).await;
-            connected.map_err(|error| error.to_string())
-        } else {
-            first_of(endpoint, addresses, port).await
+        match attempt {
+            Attempt::AllPaths => {
+                let connected = endpoint.connect_to(addresses, port).await;
+                connected.map_err(|error| error.to_string())
+            }
+            Attempt::Each(head_start) => first_of(endpoint, addresses, port, head_start).await,
         }
     };
-    let connected = tokio::select! {
-        connected = timeout(std_duration(user_timeout), connected) => connected,
-        never = trying => match never {},
-    };
-    match connected {
+    match timeout(std_duration(user_timeout), connected).await {
         Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
         Err(_) => Err(Failure::operation(format!(
-            "nobody answered at {tried} within {}; {CHECK}",
+            "nobody answered at {} within {}; {CHECK}",
+            listed(addresses),
             span(user_timeout)
         ))),
     }
 }
 
-/// Opens connections to all addresses, each a little after the one before, and takes the first that stands.
+fn listed(addresses: &[SocketAddr]) -> String {
+    let words: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    words.join(", ")
+}
+
+/// Opens connections to all addresses, each `head_start` after the one before, and takes the first that stands.
 async fn first_of(
     endpoint: &Arc<Endpoint>,
     addresses: &[SocketAddr],
     port: u16,
+    head_start: std::time::Duration,
 ) -> Result<Connection, String> {
     let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
     for (place, &address) in (0..).zip(addresses) {
         let endpoint = endpoint.clone();
         attempts.spawn(async move {
-            tokio::time::sleep(HEAD_START * place).await;
+            tokio::time::sleep(head_start * place).await;
             let connected = endpoint.connect(address, port).await;
             connected.map_err(|error| format!("{address}: {error}"))
         });

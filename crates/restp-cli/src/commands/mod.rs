@@ -1,10 +1,13 @@
 //! One file per command.
 
 pub mod bench;
+mod carrier;
 pub mod chaos;
+mod client;
 pub mod decode;
 mod dial;
 pub mod emulate;
+pub mod forward;
 mod host;
 pub mod keygen;
 pub mod manual;

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Transfers at once; further senders are told to come later.
 pub const MAX_TRANSFERS: usize = 64;
 
-/// Those of one address (IPv6: of one /64) and of one key, once half of all places are taken.
-const SHARE: usize = MAX_TRANSFERS / 8;
+/// This part of all places is for those of one address (IPv6: of one /64) and of one key, once half of all are taken.
+const SHARE: usize = 8;
 
 /// Who sends, as far as it counts. Nobody takes no place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,23 +26,39 @@ impl Visitor {
 }
 
 /// Who has one.
-#[derive(Default)]
 pub struct Places {
+    most: usize,
     taken: usize,
     sources: Sources,
     keys: BTreeMap<PublicKey, usize>,
 }
 
+impl Default for Places {
+    fn default() -> Self {
+        Self::at_most(MAX_TRANSFERS)
+    }
+}
+
 impl Places {
+    /// So many places.
+    pub fn at_most(most: usize) -> Self {
+        Places {
+            most,
+            taken: 0,
+            sources: Sources::default(),
+            keys: BTreeMap::new(),
+        }
+    }
+
     /// A place for `visitor`; false when there is none for him.
     pub fn take(&mut self, visitor: &Visitor) -> bool {
         let Some((source, key)) = visitor.0 else {
             return false;
         };
         let of_key = key.and_then(|key| self.keys.get(&key).copied()).unwrap_or(0);
-        let scarce = self.taken >= MAX_TRANSFERS / 2;
-        let has_share = of_key.max(self.sources.count(source)) >= SHARE;
-        if self.taken >= MAX_TRANSFERS || scarce && has_share {
+        let scarce = self.taken >= self.most / 2;
+        let has_share = of_key.max(self.sources.count(source)) >= (self.most / SHARE).max(1);
+        if self.taken >= self.most || scarce && has_share {
             return false;
         }
         self.taken += 1;

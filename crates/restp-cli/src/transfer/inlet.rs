@@ -13,10 +13,17 @@ pub struct Inlet<'a> {
 impl<'a> Inlet<'a> {
     /// Nobody else reads from `connection`.
     pub fn new(connection: &'a Connection) -> Self {
-        Inlet {
-            connection,
-            rest: Bytes::new(),
-        }
+        Self::after(connection, Bytes::new())
+    }
+
+    /// The same, of which `rest` has been read already.
+    pub fn after(connection: &'a Connection, rest: Bytes) -> Self {
+        Inlet { connection, rest }
+    }
+
+    /// What has been read from the connection and from here not yet.
+    pub fn into_rest(self) -> Bytes {
+        self.rest
     }
 
     /// Exactly `length` bytes, which the caller has found to be few; `None` when the data ended before.

@@ -63,6 +63,7 @@ pub use fitness::check as check_fitness;
 pub use folder::Folder;
 pub use inlet::Inlet;
 pub use manifest::Manifest;
+pub(crate) use message::printable;
 pub use message::{Answer, Offer, Record};
 pub use outcome::{Outcome, Tally};
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};

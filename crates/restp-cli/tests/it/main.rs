@@ -6,6 +6,7 @@ mod common;
 mod cookies;
 mod endings;
 mod folders;
+mod forward;
 mod key_files;
 mod multipath;
 mod multipath_tun;

@@ -1,0 +1,185 @@
+//! What carries the bytes of one TCP connection to a server. This is the only place that knows that each has a ResTP connection of its own;
+//! all of them share the sealed session with the server, so only the first costs a handshake.
+
+use super::dial::{self, Attempt};
+use crate::failure::Failure;
+use crate::pipe::{self, Answer, Broken, Operation, Refusal, Request, SERVICE_PORT};
+use crate::transfer::{Capability, Inlet};
+use bytes::Bytes;
+use restp::{Connection, Endpoint};
+use restp_base::time::Duration;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Head start of the address that answered before over the others: longer than a round trip on Earth takes, lost packets included.
+const HEAD_START_OF_KNOWN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Where carriers come from.
+pub struct Carriers {
+    endpoint: Arc<Endpoint>,
+    /// The one that answered last comes first.
+    addresses: Mutex<Vec<SocketAddr>>,
+    all_paths: bool,
+    user_timeout: Duration,
+    capability: Capability,
+}
+
+/// Why there is no carrier.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The server was not reached, or left.
+    #[error("{0}")]
+    Unreached(String),
+    /// It refuses.
+    #[error("the server refused: {0}")]
+    Refused(Refusal),
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Failure::operation(error)
+    }
+}
+
+impl Carriers {
+    /// From the server at `addresses`, to which `capability` is shown.
+    pub fn new(
+        endpoint: Endpoint,
+        addresses: Vec<SocketAddr>,
+        all_paths: bool,
+        user_timeout: Duration,
+        capability: Capability,
+    ) -> Self {
+        Carriers {
+            endpoint: Arc::new(endpoint),
+            addresses: Mutex::new(addresses),
+            all_paths,
+            user_timeout,
+            capability,
+        }
+    }
+
+    /// What all of them run over.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The same, if nobody else holds it any more.
+    pub fn into_endpoint(self) -> Option<Endpoint> {
+        Arc::into_inner(self.endpoint)
+    }
+
+    /// Waits until the server answers, and says whom it tries to reach.
+    ///
+    /// # Errors
+    /// When nobody answers there, or somebody else.
+    pub async fn meet(&self) -> Result<Connection, Failure> {
+        let addresses = self.addresses();
+        let places = (&addresses[..], SERVICE_PORT);
+        let connection = dial::connect(&self.endpoint, places, self.all_paths, self.user_timeout).await?;
+        self.remember(&connection);
+        Ok(connection)
+    }
+
+    /// Asks the server for `operation`.
+    ///
+    /// # Errors
+    /// When it is not reached within the user timeout, or refuses.
+    pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
+        let addresses = self.addresses();
+        let attempt = if self.all_paths {
+            Attempt::AllPaths
+        } else {
+            Attempt::Each(HEAD_START_OF_KNOWN)
+        };
+        let places = (&addresses[..], SERVICE_PORT);
+        let connection = dial::reach(&self.endpoint, places, attempt, self.user_timeout).await;
+        let connection = connection.map_err(|failure| OpenError::Unreached(failure.message().into()))?;
+        self.remember(&connection);
+        self.ask(connection, operation).await
+    }
+
+    /// Asks for `operation` over `connection`.
+    ///
+    /// # Errors
+    /// When the server leaves or refuses.
+    pub async fn ask(&self, connection: Connection, operation: Operation) -> Result<Carrier, OpenError> {
+        let request = Request {
+            capability: self.capability.clone(),
+            operation,
+        };
+        // Without it there is no answer either.
+        let _ = connection.send(request.encode().into()).await;
+        let mut inlet = Inlet::new(&connection);
+        let answer = Answer::read(&mut inlet).await;
+        let rest = inlet.into_rest();
+        match answer {
+            Some(Answer::Accepted(said)) => Ok(Carrier {
+                connection,
+                rest,
+                said,
+            }),
+            Some(Answer::Refused(refusal)) => {
+                connection.finish();
+                Err(OpenError::Refused(refusal))
+            }
+            None => {
+                connection.abort();
+                let reason = connection.closed().await;
+                Err(OpenError::Unreached(format!("the server: {reason}")))
+            }
+        }
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.clone()
+    }
+
+    fn remember(&self, connection: &Connection) {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let remote = connection.path().map(|path| path.remote);
+        addresses.sort_by_key(|address| Some(*address) != remote);
+    }
+}
+
+/// What carries bytes both ways. Dropped, it breaks off.
+pub struct Carrier {
+    connection: Connection,
+    /// What came behind the answer.
+    rest: Bytes,
+    said: String,
+}
+
+impl Carrier {
+    /// What the server said when it accepted.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// What the server sends.
+    pub fn inlet(&self) -> Inlet<'_> {
+        Inlet::after(&self.connection, self.rest.clone())
+    }
+
+    /// Carries bytes both ways until both have ended.
+    ///
+    /// # Errors
+    /// When either end breaks off.
+    pub async fn join(self, from: impl AsyncRead + Unpin, to: impl AsyncWrite + Unpin) -> Result<(), Broken> {
+        let mut inlet = self.inlet();
+        pipe::join(&self.connection, &mut inlet, from, to).await
+    }
+
+    /// The same with a TCP connection, which ends as the peer's does.
+    ///
+    /// # Errors
+    /// As [`Carrier::join`].
+    pub async fn join_tcp(self, stream: TcpStream) -> Result<(), Broken> {
+        let mut inlet = self.inlet();
+        pipe::join_tcp(&self.connection, &mut inlet, stream).await
+    }
+}

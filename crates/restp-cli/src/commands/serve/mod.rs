@@ -1,0 +1,94 @@
+//! `restp serve`: programs of this host for who may reach them.
+
+mod listeners;
+mod service;
+
+use super::places::{Places, Visitor};
+use super::{GOODBYE, bear, host, run};
+use crate::args::Serve;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{Output, note};
+use crate::pipe::{AllowList, SERVICE_PORT};
+use crate::plan;
+use crate::transfer::check_fitness;
+use restp::{Acceptance, Composition, EndpointConfig};
+use serde::Serialize;
+use service::Service;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Serves until it is interrupted.
+///
+/// # Errors
+/// Exit code 2 when it could not begin, 1 when its sockets fail.
+pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
+    let user_timeout = plan::timeout(&arguments.timeout)?;
+    let words = arguments.host.allow.iter().cloned();
+    let (places, keys): (Vec<_>, Vec<_>) = words.partition(|word| AllowList::is_place(word));
+    if places.is_empty() {
+        return Err(Failure::input(
+            "name what may be reached, such as --allow tcp:127.0.0.1:22",
+        ));
+    }
+    let allowed = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
+    let tune = |composition: &mut Composition| bear(composition, user_timeout);
+    let composition = plan::composition(Composition::default(), &arguments.host.composition, tune)?;
+    let composition = plan::checked(composition)?;
+    check_fitness(&composition).map_err(Failure::input)?;
+    let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
+    let (security, capability) = host::security(&arguments.host, &keys)?;
+    let targets = allowed.words();
+    let service = Arc::new(Service::new(allowed, capability.clone()));
+    run(async {
+        let mut interrupt = Interrupt::watch()?;
+        let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
+        let ticket = host::ticket(&endpoint, capability);
+        note(format!(
+            "serving {}; at the other host: ssh -o ProxyCommand=\"restp pipe {ticket}\" user@host",
+            targets.join(", ")
+        ));
+        let invitation = Invitation {
+            ticket: ticket.to_string(),
+            addresses: ticket.addresses().to_vec(),
+            targets,
+        };
+        output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
+        let (mut places, mut pipes) = (Places::at_most(arguments.max_connections.get()), JoinSet::new());
+        let result = loop {
+            tokio::select! {
+                connection = endpoint.accept() => match connection {
+                    Some(connection) => {
+                        let visitor = Visitor::of(&connection);
+                        // Who gets no place is broken off: it would wait for an answer.
+                        if places.take(&visitor) {
+                            let service = service.clone();
+                            pipes.spawn(async move {
+                                service.serve(&connection).await;
+                                visitor
+                            });
+                        }
+                    }
+                    None => break Err(Failure::operation("the sockets have failed; start again")),
+                },
+                Some(visitor) = pipes.join_next() => {
+                    places.leave(&visitor.map_err(Failure::operation)?);
+                }
+                () = interrupt.wait() => break Ok(()),
+            }
+        };
+        pipes.shutdown().await;
+        let _ = timeout(GOODBYE, endpoint.close()).await;
+        result
+    })
+}
+
+/// What is printed first.
+#[derive(Serialize)]
+struct Invitation {
+    ticket: String,
+    addresses: Vec<SocketAddr>,
+    targets: Vec<String>,
+}

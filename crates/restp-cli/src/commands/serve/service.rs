@@ -1,0 +1,138 @@
+//! One who connects: what he asks for, whether that is allowed, and the bytes.
+
+use super::super::GOODBYE;
+use super::listeners::Listeners;
+use crate::output::note;
+use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request};
+use crate::transfer::{Capability, Inlet};
+use restp::Connection;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Who connects asks for something within this time, and a target answers within it.
+const SOON: Duration = Duration::from_secs(30);
+
+/// What this host offers.
+pub struct Service {
+    allowed: AllowList,
+    /// What who connects must show.
+    capability: Option<Capability>,
+    listeners: Listeners,
+}
+
+impl Service {
+    /// Offers what is `allowed` to those who show `capability`.
+    pub fn new(allowed: AllowList, capability: Option<Capability>) -> Self {
+        Service {
+            allowed,
+            capability,
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// Serves one connection until it is over.
+    pub async fn serve(&self, connection: &Connection) {
+        let mut inlet = Inlet::new(connection);
+        if let Err(refusal) = self.run(connection, &mut inlet).await {
+            note(format!("refused: {refusal}"));
+            say(connection, Answer::Refused(refusal)).await;
+            end(connection).await;
+        }
+    }
+
+    async fn run(&self, connection: &Connection, inlet: &mut Inlet<'_>) -> Result<(), Refusal> {
+        let request = timeout(SOON, Request::read(inlet)).await;
+        let request = request.map_err(|_| Refusal::other("nothing was asked for in time"))?;
+        let Request {
+            capability,
+            operation,
+        } = request.map_err(Refusal::other)?;
+        if self
+            .capability
+            .as_ref()
+            .is_some_and(|wanted| capability != *wanted)
+        {
+            return Err(Refusal::other(
+                "the server takes those who have its ticket; use the whole word after \"ticket:\"",
+            ));
+        }
+        match operation {
+            Operation::Check(name) => {
+                self.place(&name)?;
+                say(connection, Answer::Accepted(String::new())).await;
+                end(connection).await;
+            }
+            Operation::Connect(name) => {
+                let place = self.place(&name)?;
+                if place.is_listener() {
+                    return Err(Refusal::not_allowed(&name));
+                }
+                let stream = connect(&place).await;
+                let stream = stream.map_err(|error| Refusal::of(&place.to_string(), &error))?;
+                carry(connection, inlet, stream).await;
+            }
+            Operation::Take(token) => {
+                let waiting = self.listeners.take(&token);
+                let stream = waiting.ok_or_else(|| Refusal::other("that connection waits here no more"))?;
+                carry(connection, inlet, stream).await;
+            }
+            Operation::Listen(name) => {
+                let place = self.place(&name)?;
+                if !place.is_listener() {
+                    return Err(Refusal::not_allowed(&name));
+                }
+                let held = self.listeners.hold(&place, connection.peer_key()).await?;
+                say(connection, Answer::Accepted(held.address())).await;
+                held.announce(connection).await;
+                end(connection).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of this name, if it is allowed.
+    fn place(&self, name: &str) -> Result<Place, Refusal> {
+        if name.is_empty() {
+            let first = self.allowed.first();
+            return first.ok_or_else(|| Refusal::other("name a target: no single one is allowed there"));
+        }
+        let place: Place = name.parse().map_err(Refusal::other)?;
+        if self.allowed.allows(&place) {
+            Ok(place)
+        } else {
+            Err(Refusal::not_allowed(&place.to_string()))
+        }
+    }
+}
+
+async fn connect(place: &Place) -> io::Result<TcpStream> {
+    match timeout(SOON, TcpStream::connect(place.host_and_port())).await {
+        Ok(connected) => connected,
+        Err(_) => Err(ErrorKind::TimedOut.into()),
+    }
+}
+
+async fn carry(connection: &Connection, inlet: &mut Inlet<'_>, stream: TcpStream) {
+    say(connection, Answer::Accepted(String::new())).await;
+    if let Err(broken) = pipe::join_tcp(connection, inlet, stream).await {
+        note(format!("a pipe broke: {broken}"));
+    }
+}
+
+/// Whom it is for hears of the end that is not here.
+async fn say(connection: &Connection, answer: Answer) {
+    let _ = connection.send(answer.encode().into()).await;
+}
+
+/// Everything has been said: waits a moment that it arrives.
+async fn end(connection: &Connection) {
+    connection.finish();
+    let heard = async {
+        while connection.recv().await.is_some() {}
+        connection.closed().await
+    };
+    let _ = timeout(GOODBYE, heard).await;
+    connection.abort();
+}
