@@ -215,9 +215,32 @@ pub struct PathStats {
     pub suspicions: u64,
     /// Times it was taken for dead.
     pub down_events: u64,
+    /// Times that losses on it cut its window, timeouts apart, where the machine counts them.
+    pub window_cuts: u64,
+    /// Application bytes that arrived on it, where the machine counts them.
+    pub arrived_payload_bytes: u64,
+    /// Those of them that had arrived before, on whichever path.
+    pub repeated_payload_bytes: u64,
 }
 
 impl PathStats {
+    /// Nothing is counted.
+    pub fn new(path: PathAddress) -> Self {
+        PathStats {
+            path,
+            sent_packets: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
+            lost_packets: 0,
+            srtt: None,
+            suspicions: 0,
+            down_events: 0,
+            window_cuts: 0,
+            arrived_payload_bytes: 0,
+            repeated_payload_bytes: 0,
+        }
+    }
+
     fn add(&mut self, later: &PathStats) {
         self.sent_packets += later.sent_packets;
         self.sent_bytes += later.sent_bytes;
@@ -226,6 +249,9 @@ impl PathStats {
         self.srtt = later.srtt.or(self.srtt);
         self.suspicions += later.suspicions;
         self.down_events += later.down_events;
+        self.window_cuts += later.window_cuts;
+        self.arrived_payload_bytes += later.arrived_payload_bytes;
+        self.repeated_payload_bytes += later.repeated_payload_bytes;
     }
 }
 
@@ -371,17 +397,14 @@ mod tests {
     fn of(host: u8, sent_bytes: u64, srtt: Option<u64>) -> FlowStats {
         let at = |host| SocketAddr::from(([10, 0, 0, host], 1));
         let path = PathStats {
-            path: PathAddress {
-                local: at(host),
-                remote: at(9),
-            },
             sent_packets: 1,
             sent_bytes,
-            received_bytes: 0,
-            lost_packets: 0,
             srtt: srtt.map(Duration::from_millis),
-            suspicions: 0,
             down_events: 1,
+            ..PathStats::new(PathAddress {
+                local: at(host),
+                remote: at(9),
+            })
         };
         FlowStats {
             sent_bytes,

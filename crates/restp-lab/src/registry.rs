@@ -38,7 +38,7 @@ enum Kind {
     Restp(Box<ValidComposition>),
     /// TCP, or MPTCP where the parameters say how paths are chosen.
     Tcp(Box<TcpParameters>),
-    /// SCTP, or CMT.
+    /// SCTP, CMT, or a scheme of SMT.
     Sctp(Box<SctpParameters>),
     /// Somebody else's engine.
     Witness(Witness),
@@ -119,6 +119,10 @@ impl Transport {
             None if name == "sctp" => Kind::Sctp(Box::new(sctp(SctpParameters::from_pairs(set), set)?)),
             Some(("cmt", policy)) => {
                 let parameters = SctpParameters::concurrent_from_pairs(policy, set);
+                Kind::Sctp(Box::new(sctp(parameters, set)?))
+            }
+            Some(("smt", scheme)) => {
+                let parameters = SctpParameters::simultaneous_from_pairs(scheme, set);
                 Kind::Sctp(Box::new(sctp(parameters, set)?))
             }
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),

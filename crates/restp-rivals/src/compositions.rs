@@ -27,8 +27,8 @@ pub struct Rival {
 }
 
 /// All rivals that can be run: UDP; a current and a classic TCP for every congestion control that is built; a classic one
-/// for every detail of acknowledgements; an MPTCP for every congestion control; SCTP; and a CMT for every policy of
-/// retransmission.
+/// for every detail of acknowledgements; an MPTCP for every congestion control; SCTP; a CMT for every policy of
+/// retransmission; and the schemes of SMT.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -97,8 +97,22 @@ pub fn rivals() -> Vec<Rival> {
         paths: "spreading, round-robin",
         ..sctp.clone()
     });
-    let cmt: Vec<_> = cmt.collect();
-    let several = mptcp.chain(std::iter::once(sctp)).chain(cmt);
+    let smt = SctpParameters::schemes().map(|scheme| {
+        let (recovery, paths) = match scheme {
+            "nmt" => ("missing_reports", "spreading, packet by packet"),
+            "smos" => ("missing_reports, cuc", "spreading, smos"),
+            "amfr" => ("missing_reports, interpath, amfr, cuc", "spreading, round-robin"),
+            _ => ("missing_reports, interpath, cuc", "spreading, round-robin"),
+        };
+        Rival {
+            name: format!("smt:{scheme}"),
+            recovery,
+            paths,
+            ..sctp.clone()
+        }
+    });
+    let several: Vec<_> = cmt.chain(smt).collect();
+    let several = mptcp.chain(std::iter::once(sctp)).chain(several);
     std::iter::once(udp).chain(tcp).chain(several).collect()
 }
 
@@ -119,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_of_cmt_is_in_the_table_under_its_published_name() {
+    fn every_policy_of_cmt_and_scheme_of_smt_is_in_the_table_under_its_published_name() {
         let names: Vec<_> = rivals()
             .into_iter()
             .filter(|rival| rival.wire == "sctp")
@@ -132,6 +146,11 @@ mod tests {
             "cmt:cwnd",
             "cmt:ssthresh",
             "cmt:lossrate",
+            "smt:mfr1",
+            "smt:mfr2",
+            "smt:amfr",
+            "smt:nmt",
+            "smt:smos",
         ];
         assert_eq!(names, expected);
         for name in names.iter().filter_map(|name| name.strip_prefix("cmt:")) {

@@ -58,16 +58,7 @@ impl Way {
                 PathStatus::Available
             },
             id: None,
-            stats: PathStats {
-                path: address,
-                sent_packets: 0,
-                sent_bytes: 0,
-                received_bytes: 0,
-                lost_packets: 0,
-                srtt: None,
-                suspicions: 0,
-                down_events: 0,
-            },
+            stats: PathStats::new(address),
             window_bytes: 0,
         }
     }

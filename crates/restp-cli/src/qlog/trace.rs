@@ -218,14 +218,9 @@ mod tests {
 
     fn stats(lost: u64, window: u64) -> FlowStats {
         let path = |host, lost_packets| PathStats {
-            path: at(host),
-            sent_packets: 0,
-            sent_bytes: 0,
-            received_bytes: 0,
             lost_packets,
             srtt: Some(Duration::from_millis(20 + u64::from(host))),
-            suspicions: 0,
-            down_events: 0,
+            ..PathStats::new(at(host))
         };
         FlowStats {
             congestion_window_bytes: window,

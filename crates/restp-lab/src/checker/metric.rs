@@ -70,13 +70,16 @@ const OUTAGE_FIELDS: [&str; 7] = [
     "rto_growth",
     "burst_share",
 ];
-const PATH_FIELDS: [&str; 6] = [
+const PATH_FIELDS: [&str; 9] = [
     "bytes_sent",
     "packets_sent",
     "packets_lost",
     "srtt_ms",
     "suspicions",
     "down_events",
+    "window_cuts",
+    "raw_bps",
+    "unique_bps",
 ];
 const GROUP_FIELDS: [&str; 10] = [
     "goodput_bps",

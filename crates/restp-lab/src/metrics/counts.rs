@@ -124,6 +124,13 @@ fn stats_since(now: FlowStats, then: &FlowStats) -> FlowStats {
             path.lost_packets = path.lost_packets.saturating_sub(then.lost_packets);
             path.suspicions = path.suspicions.saturating_sub(then.suspicions);
             path.down_events = path.down_events.saturating_sub(then.down_events);
+            path.window_cuts = path.window_cuts.saturating_sub(then.window_cuts);
+            path.arrived_payload_bytes = path
+                .arrived_payload_bytes
+                .saturating_sub(then.arrived_payload_bytes);
+            path.repeated_payload_bytes = path
+                .repeated_payload_bytes
+                .saturating_sub(then.repeated_payload_bytes);
         }
         path
     };

@@ -114,6 +114,12 @@ pub struct PathResult {
     pub suspicions: u64,
     /// Times the sender took it for dead.
     pub down_events: u64,
+    /// Times that losses on it cut its window, timeouts apart; 0 where the transport does not count them.
+    pub window_cuts: u64,
+    /// Application bits that arrived on it per second, copies included; absent where the transport does not count them.
+    pub raw_bps: Option<f64>,
+    /// The same without what had arrived before, on whichever path.
+    pub unique_bps: Option<f64>,
 }
 
 /// A flow at the end of a measurement: both its ends, and what was counted.
@@ -229,7 +235,7 @@ impl FlowResult {
             rto_events,
             outages,
             paths: if opened {
-                paths(plan, sender.paths(), &sent)
+                paths(plan, sender.paths(), [&sent, &received], rate)
             } else {
                 Vec::new()
             },
@@ -253,16 +259,19 @@ impl FlowResult {
 
 /// What went over each path of the plan. A path that was dialled several times is one; a transport that does not tell
 /// its paths apart has one.
-fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathResult> {
+fn paths(
+    plan: &FlowPlan,
+    attempts: &[Attempt],
+    [sent, received]: [&FlowStats; 2],
+    rate: impl Fn(u64) -> Option<f64>,
+) -> Vec<PathResult> {
     let whole = PathStats {
-        path: attempts[0].path,
         sent_packets: sent.sent_packets,
         sent_bytes: sent.sent_bytes,
         received_bytes: sent.received_bytes,
         lost_packets: sent.lost_packets,
         srtt: sent.srtt,
-        suspicions: 0,
-        down_events: 0,
+        ..PathStats::new(attempts[0].path)
     };
     let known = if sent.paths.is_empty() {
         std::slice::from_ref(&whole)
@@ -271,6 +280,12 @@ fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathRes
     };
     let one = |(path, attempt): (&PathPlan, &Attempt)| {
         let own = || known.iter().filter(|stats| stats.path == attempt.path);
+        let theirs = received
+            .paths
+            .iter()
+            .find(|stats| stats.path == attempt.path.reversed());
+        let arrived = theirs.filter(|stats| stats.arrived_payload_bytes > 0);
+        let unique = |stats: &PathStats| stats.arrived_payload_bytes - stats.repeated_payload_bytes;
         PathResult {
             local: plan.from.clone(),
             remote: plan.to.clone(),
@@ -284,6 +299,9 @@ fn paths(plan: &FlowPlan, attempts: &[Attempt], sent: &FlowStats) -> Vec<PathRes
                 .map(|srtt| srtt.as_nanos() as f64 / 1e6),
             suspicions: own().map(|stats| stats.suspicions).sum(),
             down_events: own().map(|stats| stats.down_events).sum(),
+            window_cuts: own().map(|stats| stats.window_cuts).sum(),
+            raw_bps: arrived.and_then(|stats| rate(stats.arrived_payload_bytes)),
+            unique_bps: arrived.and_then(|stats| rate(unique(stats))),
         }
     };
     plan.paths.iter().zip(attempts).map(one).collect()

@@ -7,7 +7,7 @@ use restp_base::time::Time;
 use restp_services::ack::Detail;
 use restp_services::congestion::CongestionChoice;
 use restp_services::flow_control::FlowControl;
-use restp_services::loss_handling::Finding;
+use restp_services::loss_handling::{Differentiation, Finding};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
@@ -65,5 +65,6 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         window_probes: WindowProbes::Steady,
         filling: Filling::Whole,
         retransmit_target: RetransmitTarget::Asap,
+        differentiation: Differentiation::Split,
     }
 }

@@ -86,14 +86,12 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         memory_bytes: (size_of::<Connection>() + kept) as u64,
         in_flight_segments: c.sender.in_flight(),
         paths: vec![PathStats {
-            path: c.address,
             sent_packets: n.sent_packets,
             sent_bytes: n.sent_bytes,
             received_bytes: n.received_bytes,
             lost_packets: sent.lost_packets,
             srtt: c.sender.smoothed_rtt(),
-            suspicions: 0,
-            down_events: 0,
+            ..PathStats::new(c.address)
         }],
     }
 }

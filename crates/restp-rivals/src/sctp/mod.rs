@@ -1,5 +1,5 @@
-//! SCTP (RFC 9260) and CMT, its concurrent multipath transfer (Iyengar, Amer, Stewart, ToN 14(5), 2006), as comparison protocols: a
-//! codec, states and the order of calls. Which chunks are lost, what happens to the windows, when to acknowledge and where to
+//! SCTP (RFC 9260), CMT, its concurrent multipath transfer (Iyengar, Amer, Stewart, ToN 14(5), 2006), and SMT, which tells what is
+//! lost on a path from what is only late there (SMT §3), as comparison protocols: a codec, states and the order of calls. Which chunks are lost, what happens to the windows, when to acknowledge and where to
 //! send again is decided by the same services that ResTP uses; the paths of an association are lanes of one sender.
 //!
 //! | File | Holds |

@@ -1,5 +1,9 @@
 //! What an SCTP is made of, and the keys that set it. Keys and units are TCP's where both have them. Constants are those of
-//! RFC 9260 §16.
+//! RFC 9260 §16. The schemes of SMT and what it compares them with are in `schemes`.
+
+mod schemes;
+
+pub use schemes::Spread;
 
 use crate::tcp::parameters::{ParameterError, dashed, error, named};
 use restp_base::time::{Duration, Time};
@@ -8,7 +12,7 @@ use restp_services::ack::PositiveParameters;
 use restp_services::congestion::{ByteCountingParams, CongestionChoice, Controller};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::framing::Framing;
-use restp_services::loss_handling::LossHandling;
+use restp_services::loss_handling::{Differentiation, LossHandling};
 use restp_services::path_management::{AckReturn, RetransmitTarget};
 use restp_services::recovery::{MissingReports, Recovery, RtoParameters};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
@@ -23,6 +27,10 @@ pub struct SctpParameters {
     pub concurrent: bool,
     /// By which path what was lost leaves again.
     pub target: RetransmitTarget,
+    /// What the arrivals of several paths say of what is missing. Default those of its own path alone say something.
+    pub differentiation: Differentiation,
+    /// How new data is spread over the paths. Default as CMT has it.
+    pub spread: Spread,
     /// By which path acknowledgements return. Default by the one that data came by.
     pub ack_return: AckReturn,
     /// Holes do not hurry acknowledgements, which count packets instead. Default with CMT.
@@ -56,7 +64,7 @@ pub struct SctpParameters {
 }
 
 /// Keys of SCTP.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 26] = [
     "segment",
     "message",
     "receive-buffer",
@@ -78,6 +86,11 @@ const KEYS: [&str; 21] = [
     "handshake-attempts",
     "loss-rates",
     "retransmit",
+    "member",
+    "late-after",
+    "late-pivot",
+    "late-cycles",
+    "bandwidths",
 ];
 
 impl Default for SctpParameters {
@@ -85,6 +98,8 @@ impl Default for SctpParameters {
         SctpParameters {
             concurrent: false,
             target: RetransmitTarget::Alternate,
+            differentiation: Differentiation::Split,
+            spread: Spread::Bursts,
             ack_return: AckReturn::Any,
             dac: false,
             ack: PositiveParameters {
@@ -198,7 +213,8 @@ impl SctpParameters {
                 let all: Option<Vec<_>> = rates.collect();
                 self.losses_per_million = all.ok_or_else(|| about(LOSS_RATES.into()))?;
             }
-            "retransmit" => self.target = named(key, value, &RetransmitTarget::ALL)?,
+            "retransmit" => self.target = named(key, value, &schemes::TARGETS)?,
+            _ if self.set_scheme(key, value)? => {}
             _ => {
                 let message = format!(
                     "\"{key}\" is nothing that can be set of SCTP; write one of: {}",
@@ -247,7 +263,7 @@ impl SctpParameters {
                 "retransmissions by loss rate need the rate of each path; write loss-rates = \"1 %, 5 %\"";
             return Err(error("loss-rates", message.into()));
         }
-        Ok(())
+        self.check_scheme()
     }
 
     /// Bytes of a message at most.
@@ -259,8 +275,8 @@ impl SctpParameters {
         CongestionChoice::ByteCounting(self.window).build(u64::from(self.segment_bytes))
     }
 
-    pub(super) fn recovery() -> Recovery {
-        Recovery::MissingReports(MissingReports::default())
+    pub(super) fn recovery(&self) -> Recovery {
+        Recovery::MissingReports(MissingReports::new(self.differentiation))
     }
 
     /// The sender whose first chunk has the number `first`.
@@ -288,8 +304,9 @@ impl SctpParameters {
                 burst: self.most_burst,
             },
             retransmit_target: self.target,
+            differentiation: self.differentiation,
         };
-        let (recovery, controller) = (SctpParameters::recovery(), self.controller());
+        let (recovery, controller) = (self.recovery(), self.controller());
         Sender::new(now, first, first, parameters, recovery, controller, self.rto)
     }
 }

@@ -4,7 +4,7 @@ use super::parameters::TcpParameters;
 use restp_base::time::Time;
 use restp_services::ack::{Detail, NakMode};
 use restp_services::framing::Framing;
-use restp_services::loss_handling::LossHandling;
+use restp_services::loss_handling::{Differentiation, LossHandling};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
@@ -42,6 +42,7 @@ impl TcpParameters {
             window_probes: WindowProbes::BackingOff,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            differentiation: Differentiation::Split,
         }
     }
 

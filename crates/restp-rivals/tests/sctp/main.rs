@@ -7,4 +7,5 @@ mod interop;
 mod network;
 mod paths;
 mod set_up;
+mod smt;
 mod transfer;

@@ -114,6 +114,10 @@ pub fn cmt(policy: &str, set: &[(&str, &str)]) -> SctpParameters {
     SctpParameters::concurrent_from_pairs(policy, set).expect("a policy, and keys of the documentation")
 }
 
+pub fn smt(scheme: &str, set: &[(&str, &str)]) -> SctpParameters {
+    SctpParameters::simultaneous_from_pairs(scheme, set).expect("a scheme, and keys of the documentation")
+}
+
 impl Net {
     pub fn new(parameters: SctpParameters, lines: &[Line]) -> Self {
         let host = |listen| {

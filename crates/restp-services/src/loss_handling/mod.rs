@@ -2,9 +2,11 @@
 //! the connection asks once per loss episode, timeout or mark.
 
 mod causes;
+mod interpath;
 mod outage;
 
 pub use causes::{Causes, Verdict};
+pub use interpath::{Differentiation, Member, Missing, PathNews};
 pub use outage::{Acknowledged, ProbeState, Silence};
 
 /// Cause to which losses are attributed. Default congestion (ResTP §3.6).

@@ -6,7 +6,7 @@ use crate::ack::{AckReport, Detail};
 use crate::congestion::CongestionChoice;
 use crate::flow_control::WindowParameters;
 use crate::framing::Framing;
-use crate::loss_handling::LossHandling;
+use crate::loss_handling::{Differentiation, LossHandling};
 use crate::ordering::Ordering;
 use crate::path_management::{Mapping, PathMode, RetransmitTarget};
 use crate::recovery::{FastRecovery, PipeParameters, Recovery, RecoveryChoice, RtoParameters};
@@ -70,6 +70,7 @@ impl Lane {
             window_probes: WindowProbes::Steady,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            differentiation: Differentiation::Split,
         };
         let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
         let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);

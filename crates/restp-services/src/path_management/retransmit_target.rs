@@ -1,6 +1,8 @@
 //! By which path what was lost leaves again, where several paths share the numbers (RFC 9260 §6.4.1; CMT §2.7; Iyengar, Amer,
-//! Stewart, Comput. Commun. 30(4), 2007). Published policies break ties by chance; here the next path after the one that lost
+//! Stewart, Comput. Commun. 30(4), 2007; SMT §3.4). Published policies break ties by chance; here the next path after the one that lost
 //! the segment is taken, because nothing below the drivers is random.
+
+use restp_base::time::Duration;
 
 /// The policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,9 @@ pub enum RetransmitTarget {
     Threshold,
     /// The active path with the least loss rate, which the user tells (RTX-LOSSRATE).
     LossRate,
+    /// The active path with the shortest round trip, of equals the one with the larger window (SMT §3.4). What is only late
+    /// leaves by another path than the one it is late on, where there is one.
+    Fastest,
 }
 
 /// What a policy may know of a path.
@@ -33,6 +38,8 @@ pub struct Destination {
     pub threshold_bytes: u64,
     /// Losses in a million packets, as the user tells.
     pub losses_per_million: u32,
+    /// Smoothed round-trip time; none before there is one, which is the longest of all.
+    pub smoothed_rtt: Option<Duration>,
 }
 
 impl RetransmitTarget {
@@ -45,8 +52,8 @@ impl RetransmitTarget {
         ("lossrate", RetransmitTarget::LossRate),
     ];
 
-    /// Where a segment leaves again that `lost_on` lost; `None`: any path will do. Where none is active, it stays.
-    pub fn choose(self, lost_on: usize, all: &[Destination]) -> Option<usize> {
+    /// Where a segment leaves again that `lost_on` lost, or is late on; `None`: any path will do. Where none is active, it stays.
+    pub fn choose(self, lost_on: usize, is_late: bool, all: &[Destination]) -> Option<usize> {
         let after = (lost_on + 1..all.len()).chain(0..lost_on);
         let active = |path: &usize| all[*path].active;
         let next = || after.clone().find(active).unwrap_or(lost_on);
@@ -65,8 +72,22 @@ impl RetransmitTarget {
             RetransmitTarget::Same | RetransmitTarget::Alternate => next(),
             RetransmitTarget::Window => best(&|path| path.window_bytes),
             RetransmitTarget::Threshold => best(&|path| path.threshold_bytes),
+            RetransmitTarget::Fastest => self.fastest(lost_on, is_late, all),
             RetransmitTarget::LossRate => best(&|path| u64::MAX - u64::from(path.losses_per_million)),
         })
+    }
+
+    fn fastest(self, lost_on: usize, is_late: bool, all: &[Destination]) -> usize {
+        let speed = |path: &usize| {
+            let rtt = all[*path].smoothed_rtt.unwrap_or(Duration::MAX);
+            (rtt, std::cmp::Reverse(all[*path].window_bytes))
+        };
+        let others = (0..all.len()).filter(|path| *path != lost_on && all[*path].active);
+        let Some(fastest) = others.min_by_key(speed) else {
+            return lost_on;
+        };
+        let stays = !is_late && all[lost_on].active && speed(&lost_on) <= speed(&fastest);
+        if stays { lost_on } else { fastest }
     }
 }
 
@@ -81,6 +102,7 @@ mod tests {
             window_bytes,
             threshold_bytes,
             losses_per_million,
+            smoothed_rtt: None,
         }
     }
 
@@ -91,7 +113,7 @@ mod tests {
             destination(6000, 5000, 20_000),
             destination(1500, 6000, 10_000),
         ];
-        let chosen = RetransmitTarget::ALL.map(|(name, policy)| (name, policy.choose(0, &all)));
+        let chosen = RetransmitTarget::ALL.map(|(name, policy)| (name, policy.choose(0, false, &all)));
         let expected = [
             ("same", Some(0)),
             ("asap", None),
@@ -112,12 +134,13 @@ mod tests {
             RetransmitTarget::Window,
             RetransmitTarget::Threshold,
             RetransmitTarget::LossRate,
+            RetransmitTarget::Fastest,
         ] {
-            assert_eq!(policy.choose(0, &all), Some(1), "{policy:?}");
-            assert_eq!(policy.choose(2, &all[..]), Some(2), "{policy:?}");
+            assert_eq!(policy.choose(0, false, &all), Some(1), "{policy:?}");
+            assert_eq!(policy.choose(2, false, &all), Some(2), "{policy:?}");
         }
         all.iter_mut().for_each(|path| path.active = false);
-        assert_eq!(RetransmitTarget::Window.choose(1, &all), Some(1));
+        assert_eq!(RetransmitTarget::Window.choose(1, false, &all), Some(1));
     }
 
     #[test]
@@ -125,7 +148,7 @@ mod tests {
         let all = [destination(3000, 3000, 7); 3];
         for policy in [RetransmitTarget::Window, RetransmitTarget::Threshold] {
             assert_eq!(
-                [0, 1, 2].map(|path| policy.choose(path, &all)),
+                [0, 1, 2].map(|path| policy.choose(path, false, &all)),
                 [Some(0), Some(1), Some(2)]
             );
         }
@@ -134,9 +157,36 @@ mod tests {
     #[test]
     fn after_a_timeout_an_alternate_is_tried() {
         let mut all = [destination(3000, 3000, 0); 2];
-        assert_eq!(RetransmitTarget::Alternate.choose(0, &all), Some(0));
+        assert_eq!(RetransmitTarget::Alternate.choose(0, false, &all), Some(0));
         all[0].failing = true;
-        assert_eq!(RetransmitTarget::Alternate.choose(0, &all), Some(1));
-        assert_eq!(RetransmitTarget::Same.choose(0, &all), Some(0));
+        assert_eq!(RetransmitTarget::Alternate.choose(0, false, &all), Some(1));
+        assert_eq!(RetransmitTarget::Same.choose(0, false, &all), Some(0));
+    }
+
+    #[test]
+    fn the_fastest_path_takes_what_is_lost_and_another_what_is_late() {
+        let mut all = [destination(3000, 3000, 0); 3];
+        for (path, ms) in [20, 80, 50].into_iter().enumerate() {
+            all[path].smoothed_rtt = Some(Duration::from_millis(ms));
+        }
+        let target = |is_late, all: &[Destination]| {
+            [0, 1, 2].map(|lost_on| RetransmitTarget::Fastest.choose(lost_on, is_late, all))
+        };
+        assert_eq!(
+            target(false, &all),
+            [Some(0); 3],
+            "where it is lost on the fastest, it stays"
+        );
+        assert_eq!(target(true, &all), [Some(2), Some(0), Some(0)]);
+        (all[2].smoothed_rtt, all[2].window_bytes) = (all[0].smoothed_rtt, 4000);
+        assert_eq!(
+            target(true, &all)[1],
+            Some(2),
+            "of equals the one with the larger window"
+        );
+        all[0].active = false;
+        all[2].smoothed_rtt = None;
+        assert_eq!(target(false, &all), [Some(1), Some(1), Some(1)]);
+        assert_eq!(RetransmitTarget::Fastest.choose(0, true, &all[..1]), Some(0));
     }
 }

@@ -2,6 +2,7 @@
 //! [`Scoreboard`], applies each acknowledgement to it, and then asks its [`Recovery`] what was lost. What to do
 //! about the window is a question for others.
 
+mod amfr;
 mod arrivals;
 mod delivery_rate;
 mod duplicate_ack;
@@ -16,6 +17,7 @@ mod rtt;
 mod scoreboard;
 mod spurious;
 
+pub use amfr::{LateAfter, LateThreshold};
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
@@ -71,6 +73,8 @@ pub struct Evidence<'a> {
 pub struct Findings {
     /// Segments newly declared lost.
     pub lost: u64,
+    /// Segments newly taken for late on their path: a copy leaves by another, and no window is cut.
+    pub late: u64,
     /// A loss episode began: react once, however many segments it holds.
     pub began: bool,
     /// The episode's losses are repaired.
@@ -175,6 +179,13 @@ impl Recovery {
             Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, evidence.feedback),
             Recovery::Pipe(algorithm) => algorithm.on_feedback(board, evidence),
             Recovery::MissingReports(algorithm) => algorithm.on_feedback(board, evidence),
+        }
+    }
+
+    /// From now on so many reports of other paths make a segment late ([`LateThreshold`]).
+    pub fn expect_late_after(&mut self, reports: u64) {
+        if let Recovery::MissingReports(algorithm) = self {
+            algorithm.expect_late_after(reports);
         }
     }
 

@@ -66,6 +66,8 @@ pub struct Scoreboard {
     delivered: Ranges,
     presumed: Ranges,
     given_up: Ranges,
+    /// What leaves again though it is only late: some of `lost`.
+    late: Ranges,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     encodings: Option<Encodings>,
@@ -90,6 +92,7 @@ impl Scoreboard {
             delivered: Ranges::new(),
             presumed: Ranges::new(),
             given_up: Ranges::new(),
+            late: Ranges::new(),
             departed: 0,
             encodings: None,
             observed: None,
@@ -166,7 +169,14 @@ impl Scoreboard {
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
         let encodings = self.encodings.as_ref().map_or(0, Encodings::memory);
-        let sets = [&self.lost, &self.delivered, &self.presumed, &self.given_up].map(Ranges::memory);
+        let sets = [
+            &self.lost,
+            &self.delivered,
+            &self.presumed,
+            &self.given_up,
+            &self.late,
+        ];
+        let sets = sets.map(Ranges::memory);
         self.entries.capacity() * size_of::<Entry>()
             + sets.iter().sum::<usize>()
             + self.lanes.iter().map(Lane::memory).sum::<usize>()
@@ -271,6 +281,7 @@ impl Scoreboard {
         self.delivered.clear();
         self.presumed.clear();
         self.given_up.clear();
+        self.late.clear();
     }
 
     /// Changes what we believe became of outstanding `number`.
@@ -299,8 +310,10 @@ impl Scoreboard {
         if let Some(set) = self.set_of(entry.fate) {
             set.remove(&(number..number + 1));
         }
-        if entry.fate == Fate::GivenUp {
-            self.outstanding_bytes += u64::from(entry.bytes);
+        match entry.fate {
+            Fate::Lost => self.late.remove(&(number..number + 1)),
+            Fate::GivenUp => self.outstanding_bytes += u64::from(entry.bytes),
+            Fate::InFlight | Fate::Delivered | Fate::Presumed => {}
         }
     }
 

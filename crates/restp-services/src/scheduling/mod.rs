@@ -12,6 +12,7 @@ mod lead;
 mod places;
 mod redundant;
 mod round_robin;
+mod smos;
 mod weighted;
 
 pub use blest::Blest;
@@ -25,6 +26,7 @@ pub use lead::lead_segments;
 pub use places::{Copy, Fate, Place, Places};
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
+pub use smos::Smos;
 pub use weighted::Weighted;
 
 use crate::path_management::PathMode;

@@ -148,6 +148,7 @@ impl Sender {
     }
     /// Whatever was granted, from `at` on the peer takes `units`.
     pub fn grant_afresh(&mut self, at: u64, units: u64) {
+        self.lateness.begin(units);
         self.admission.grant_afresh(at, units);
     }
 

@@ -6,7 +6,7 @@ use super::cutting::Judgement;
 use super::rate_reduction::Progress;
 use crate::ack::AckReport;
 use crate::congestion::{Congestion, CongestionEvent};
-use crate::loss_handling::{Acknowledged, Finding, LossHandling, Silence};
+use crate::loss_handling::{Acknowledged, Differentiation, Finding, LossHandling, Silence};
 use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
@@ -61,6 +61,7 @@ impl Sender {
         if let Some(grant) = peer.grant {
             self.on_grant(grant);
             self.admission.note_named(peer.report);
+            self.judge_lateness(grant);
         }
         if peer.report.is_complete {
             for range in self.board.unreported(peer.report).iter() {
@@ -85,6 +86,14 @@ impl Sender {
             });
         }
         Ok(())
+    }
+
+    /// How patient all lanes are with what is late depends on the room that the peer has left.
+    fn judge_lateness(&mut self, grant: Grant) {
+        if let Differentiation::InterPath { .. } = self.parameters.differentiation {
+            let late_after = self.lateness.on_report(grant.units);
+            self.each_lane(|sender| sender.lane.recovery.expect_late_after(late_after));
+        }
     }
 
     /// Nothing is out that the report could speak of, as with every packet of a peer that only sends.
@@ -172,6 +181,9 @@ impl Sender {
         }
         let load = self.load(self.board.in_flight_bytes());
         self.lane.on_losses(now, self.board.losses(), reaction, load);
+        if self.parameters.differentiation == Differentiation::Nothing {
+            feedback.advanced = all.advanced; // the window knows of no pointer but the common one
+        }
         self.lane
             .on_findings(now, feedback, findings, reaction, outstanding, load);
         if findings.began && reaction.reduce_window {

@@ -56,6 +56,8 @@ pub(super) struct Lane {
     pub(super) idle_since: Option<Time>,
     /// Segments declared lost here.
     pub(super) lost_packets: u64,
+    /// Times that losses cut the window, timeouts apart.
+    pub(super) cuts: u64,
     /// What was lost may leave here.
     pub(super) active: bool,
     /// Losses in a million packets, as the user tells.
@@ -92,6 +94,7 @@ impl Lane {
             failed_at: None,
             idle_since: None,
             lost_packets: 0,
+            cuts: 0,
             active: true,
             losses_per_million: 0,
         }
@@ -125,6 +128,7 @@ impl Lane {
             window_bytes: self.controller.window_bytes(),
             threshold_bytes: self.controller.threshold_bytes().unwrap_or_default(),
             losses_per_million: self.losses_per_million,
+            smoothed_rtt: self.rtt.smoothed(),
         }
     }
 
@@ -185,6 +189,7 @@ impl Lane {
                 in_flight_bytes: outstanding,
                 ..load
             };
+            self.cuts += 1;
             self.tell(now, &CongestionEvent::Lost { bytes }, before);
         }
         if findings.restored && reaction.reduce_window {

@@ -73,14 +73,14 @@ impl Sender {
             return self.board.next_lost().map(|number| (number, here));
         }
         let all: SmallVec<[_; 4]> = self.lanes().map(|id| self.lane_at(id).destination()).collect();
-        let is_ours = |lost_on: LaneId| {
-            let target = self.parameters.retransmit_target.choose(lost_on.index(), &all);
+        let is_ours = |lost_on: usize, is_late: bool| {
+            let target = self.parameters.retransmit_target.choose(lost_on, is_late, &all);
             target.is_none_or(|target| target == here.index())
         };
-        let ours: SmallVec<[_; 4]> = self.lanes().map(is_ours).collect();
-        self.board
-            .lost_by_lane()
-            .find(|(_, lost_on)| ours[lost_on.index()])
+        let ours = |id: LaneId| [false, true].map(|is_late| is_ours(id.index(), is_late));
+        let ours: SmallVec<[_; 4]> = self.lanes().map(ours).collect();
+        let mut lost = self.board.lost_by_lane();
+        lost.find(|(number, lost_on)| ours[lost_on.index()][usize::from(self.board.is_late(*number))])
     }
 
     /// Once per loss event on the lane `lost_on` a retransmission leaves whatever the window says. Where any lane with room
@@ -96,6 +96,10 @@ impl Sender {
     /// Segments declared lost on the lane `id`.
     pub fn lost_on(&self, id: LaneId) -> u64 {
         self.lane_at(id).lost_packets
+    }
+    /// Times that losses on the lane `id` cut its window, timeouts apart.
+    pub fn cuts_on(&self, id: LaneId) -> u64 {
+        self.lane_at(id).cuts
     }
     /// Smoothed round-trip time of the lane `id`.
     pub fn smoothed_rtt_of(&self, id: LaneId) -> Option<Duration> {

@@ -45,9 +45,9 @@ pub use transmission::{Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::framing::{Framing, SendQueue};
-use crate::loss_handling::LossHandling;
+use crate::loss_handling::{Differentiation, LossHandling};
 use crate::path_management::{PathMtu, RetransmitTarget};
-use crate::recovery::{Recovery, RtoParameters, Scoreboard};
+use crate::recovery::{LateAfter, LateThreshold, Recovery, RtoParameters, Scoreboard};
 use crate::reliability::{FecEncoder, TransmitBuffer};
 use crate::view::Sibling;
 use admission::Admission;
@@ -103,6 +103,8 @@ pub struct SenderParameters {
     pub filling: Filling,
     /// By which of several lanes lost segments leave again.
     pub retransmit_target: RetransmitTarget,
+    /// What the arrivals of several lanes say of what is missing.
+    pub differentiation: Differentiation,
 }
 
 /// One end's sender.
@@ -124,6 +126,8 @@ pub struct Sender {
     lane: Lane,
     others: Vec<Lane>,
     admission: Admission,
+    /// When what is missing on one lane and not on others is late.
+    lateness: LateThreshold,
     probing: Probing,
     /// Set-up is complete, so the retransmission timer runs. Until then the set-up timer stands in for it.
     established: bool,
@@ -164,6 +168,10 @@ impl Sender {
             lane: Lane::new(now, rto, controller, mtu, recovery).judging(parameters.loss_handling),
             others: Vec::new(),
             admission: Admission::new(first_credit, parameters.credit),
+            lateness: LateThreshold::new(match parameters.differentiation {
+                Differentiation::InterPath { late_after, .. } => late_after,
+                _ => LateAfter::default(),
+            }),
             probing: Probing::new(parameters.window_probes),
             established: false,
             progress: Progress { at: now, reports: 0 },

@@ -98,14 +98,13 @@ impl Path for Member {
     fn count(&self, total: &mut FlowStats) {
         let stats = self.tcp.stats();
         let path = PathStats {
-            path: self.tcp.address(),
             sent_packets: stats.sent_packets,
             sent_bytes: stats.sent_bytes,
             received_bytes: stats.received_bytes,
             lost_packets: stats.lost_packets,
             srtt: stats.srtt,
             suspicions: self.reinjections,
-            down_events: 0,
+            ..PathStats::new(self.tcp.address())
         };
         total.add(&FlowStats {
             paths: vec![path],

@@ -118,6 +118,8 @@ impl Association {
         let number = expand(next, data.fragment.tsn);
         self.latest = index;
         let rtt = self.sender.smoothed_rtt();
+        let bytes = data.payload.len() as u64;
+        self.paths[index].arrived_payload_bytes += bytes;
         self.receiver.make_room(number, data.payload.len());
         let arrival = self
             .receiver
@@ -129,6 +131,7 @@ impl Association {
             }
             Arrival::Duplicate | Arrival::Late => {
                 self.stats.duplicate_packets += 1;
+                self.paths[index].repeated_payload_bytes += bytes;
                 if self.duplicates.len() < MOST_DUPLICATES {
                     self.duplicates.push(data.fragment.tsn);
                 }

@@ -9,7 +9,7 @@ mod state;
 
 use super::chunk::Chunk;
 use super::messages::{Inbound, Outbound};
-use super::parameters::SctpParameters;
+use super::parameters::{SctpParameters, Spread};
 use super::state_cookie::StateCookie;
 use bytes::Bytes;
 use path::Path;
@@ -24,6 +24,7 @@ use restp_services::connection_management::{Handshake, Notice, Ports};
 use restp_services::flow_control::WindowParameters;
 use restp_services::receiver::Receiver;
 use restp_services::recovery::LaneId;
+use restp_services::scheduling::Smos;
 use restp_services::sender::Sender;
 use smallvec::SmallVec;
 use state::State;
@@ -54,6 +55,8 @@ pub(super) struct Association {
     peer_addresses: SmallVec<[IpAddr; 2]>,
     /// The path that is asked first for data.
     turn: usize,
+    /// Where new data draws its path.
+    draws: Option<Smos>,
     /// The path that data came by last.
     latest: usize,
     /// Answers, each with its path.
@@ -125,7 +128,7 @@ impl Association {
         parameters: Arc<SctpParameters>,
         address: PathAddress,
         identity: Identity,
-        chance: Stream,
+        mut chance: Stream,
         state: State,
     ) -> Self {
         let first = ORIGIN + u64::from(identity.tsn);
@@ -146,6 +149,10 @@ impl Association {
             further: Vec::new(),
             peer_addresses: SmallVec::new(),
             turn: 0,
+            draws: match &parameters.spread {
+                Spread::Rates(rates) => Some(Smos::new(rates.clone(), Stream::named(chance.bits(), "smos"))),
+                Spread::Bursts | Spread::Packets => None,
+            },
             latest: 0,
             replies: VecDeque::new(),
             duplicates: SmallVec::new(),
@@ -198,7 +205,7 @@ impl Association {
             return None;
         }
         let parameters = &self.parameters;
-        let (recovery, controller) = (SctpParameters::recovery(), parameters.controller());
+        let (recovery, controller) = (parameters.recovery(), parameters.controller());
         let lane = self.sender.open_lane(now, recovery, controller, parameters.rto)?;
         self.sender.on(lane, |sender| sender.set_active(false));
         let mut path = Path::new(address, lane, false);
@@ -402,6 +409,9 @@ impl Association {
             srtt: self.sender.smoothed_rtt_of(path.lane),
             suspicions: 0,
             down_events: path.down_events,
+            window_cuts: self.sender.cuts_on(path.lane),
+            arrived_payload_bytes: path.arrived_payload_bytes,
+            repeated_payload_bytes: path.repeated_payload_bytes,
         };
         let several = self.paths.iter().filter(|_| self.paths.len() > 1);
         several.map(of).collect()

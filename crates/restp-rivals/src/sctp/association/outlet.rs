@@ -5,6 +5,7 @@ use super::{Association, State};
 use crate::sctp::STREAMS;
 use crate::sctp::chunk::Chunk;
 use crate::sctp::chunk::{Data, Init, MOST_BLOCKS, Sack};
+use crate::sctp::parameters::Spread;
 use crate::sctp::wire::{Header, Packet};
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::observe::Transmitted;
@@ -121,14 +122,19 @@ impl Association {
         (index, Chunk::Sack(sack))
     }
 
-    /// What the sender lets out on the first path that has something (CMT §2.2): the one that data left by last is asked until
-    /// it has nothing more, then the next one.
+    /// What the sender lets out on the first path that has something, in turn.
     fn send_data(&mut self, now: Time, out: &mut Datagram) -> bool {
         let count = self.paths.len();
+        let paths = &self.paths;
+        let drawn = self
+            .draws
+            .as_mut()
+            .map(|draws| draws.path(count, |path| paths[path].is_usable()));
         for step in 0..count {
             let index = (self.turn + step) % count;
             let (is_usable, lane) = (self.paths[index].is_usable(), self.paths[index].lane);
-            let carries_new = self.carries_new(index);
+            let is_drawn = drawn.flatten().is_none_or(|drawn| drawn == index);
+            let carries_new = is_drawn && self.carries_new(index);
             if !is_usable && !carries_new {
                 continue;
             }
@@ -140,12 +146,23 @@ impl Association {
                 }
             });
             if let Some(Transmission::Segment(segment)) = sent {
-                self.turn = index;
+                self.turn = self.next_turn(index, segment.is_new);
                 return self.send_segment(now, index, segment, out);
             }
         }
         self.turn = (self.turn + 1) % count;
         false
+    }
+
+    /// Which path is asked first after something, new or not, has left by the path `index`.
+    fn next_turn(&mut self, index: usize, is_new: bool) -> usize {
+        if let Some(draws) = self.draws.as_mut().filter(|_| is_new) {
+            draws.on_sent();
+        }
+        match self.parameters.spread {
+            Spread::Packets if is_new => (index + 1) % self.paths.len(),
+            _ => index,
+        }
     }
 
     fn send_segment(&mut self, now: Time, index: usize, segment: Segment, out: &mut Datagram) -> bool {

@@ -31,6 +31,8 @@ pub(super) struct Path {
     pub sent_packets: u64,
     pub sent_bytes: u64,
     pub received_bytes: u64,
+    pub arrived_payload_bytes: u64,
+    pub repeated_payload_bytes: u64,
     pub down_events: u64,
 }
 
@@ -49,6 +51,8 @@ impl Path {
             sent_packets: 0,
             sent_bytes: 0,
             received_bytes: 0,
+            arrived_payload_bytes: 0,
+            repeated_payload_bytes: 0,
             down_events: 0,
         }
     }

@@ -7,6 +7,8 @@ use crate::recovery::{LaneId, RttEstimator};
 use restp_base::time::{Duration, Time};
 use std::ops::RangeInclusive;
 
+mod interpath;
+
 const NOW: Time = Time::ZERO;
 
 /// Paths 1 and 2.
@@ -69,7 +71,7 @@ impl Paths {
 
     /// Reports that each of 2 to 8 is missing.
     fn counts(&self) -> [u64; 7] {
-        [2, 3, 4, 5, 6, 7, 8].map(|number| self.recovery[usize::from(number % 2 == 0)].count(number))
+        [2, 3, 4, 5, 6, 7, 8].map(|number| self.recovery[usize::from(number % 2 == 0)].counts_of(number).lost)
     }
 }
 

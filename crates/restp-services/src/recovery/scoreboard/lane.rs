@@ -4,6 +4,7 @@
 
 use super::{Entry, Fate, LostSegment, Scoreboard};
 use crate::ack::AckReport;
+use crate::loss_handling::PathNews;
 use crate::recovery::delivery_rate::DeliveryRate;
 use crate::recovery::{Feedback, RateSample};
 use restp_base::ranges::Ranges;
@@ -286,9 +287,19 @@ impl Scoreboard {
         }
     }
 
-    /// How many lanes the last report brought news of.
-    pub fn lanes_with_news(&self) -> usize {
-        self.lanes.iter().filter(|lane| lane.news.delivered > 0).count()
+    /// What the last report brought of each lane, in their order.
+    pub(in crate::recovery) fn news_of_lanes(&self) -> impl Iterator<Item = PathNews> {
+        self.lanes.iter().map(|lane| PathNews {
+            lowest: lane.awaited.into_iter().flatten().min().unwrap_or(0),
+            highest: lane.news.span.map(|(_, highest)| highest),
+        })
+    }
+
+    /// Is all that the last report named for the first time beyond `number`, and of one lane?
+    pub(in crate::recovery) fn all_news_is_beyond(&self, number: u64) -> bool {
+        let mut spans = self.lanes.iter().filter_map(|lane| lane.news.span);
+        let first = spans.next();
+        first.is_some_and(|(lowest, _)| lowest > number) && spans.next().is_none()
     }
 
     /// Bytes believed to be in the network, by whichever lane.

@@ -47,6 +47,22 @@ impl Scoreboard {
         Some((entry.lane, self.lane_mut(entry.lane).lose(entry)))
     }
 
+    /// `number`, if its fate is open, is late by its lane: it leaves again as what is lost does, and is no loss. True when that
+    /// is news.
+    pub(in crate::recovery) fn mark_late(&mut self, number: u64) -> bool {
+        let is_open = self.order_in_flight(number).is_some();
+        if is_open {
+            self.set_fate(number, Fate::Lost);
+            self.late.insert(number..number + 1);
+        }
+        is_open
+    }
+
+    /// `number` waits to leave again because it is late.
+    pub fn is_late(&self, number: u64) -> bool {
+        self.late.covering(number).is_some()
+    }
+
     /// What was declared lost since the last call, by whichever rule, for whoever observes. The first call begins the record.
     pub fn take_observed(&mut self) -> impl Iterator<Item = (LaneId, Transmitted)> {
         self.observed.get_or_insert_default().drain(..)

@@ -114,6 +114,7 @@ impl Setup {
             window_probes: WindowProbes::Steady,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            differentiation: Differentiation::Split,
         };
         Setup {
             parameters,

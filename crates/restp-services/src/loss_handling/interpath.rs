@@ -1,0 +1,124 @@
+//! Is a segment that reports name as missing lost on its path, or only late there (SMT §3.1, §3.3)? Where several paths share the
+//! numbers a hole has two reasons. A later segment of the same path has arrived: then the path has lost the segment, which is
+//! congestion. Only segments of other paths have: then its path is slower than they are, nothing is known to be wrong, and no
+//! window is cut.
+//!
+//! Counting the reports of either kind is recovery's ([`MissingReports`](crate::recovery::MissingReports)); here is what one
+//! report says of one segment.
+
+use crate::recovery::LateAfter;
+
+/// Whose arrivals say something of a missing segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Differentiation {
+    /// Those of its own path alone; what arrives elsewhere says nothing (split fast retransmit, CMT §2.3).
+    #[default]
+    Split,
+    /// All of them: one path is taken for all there are, by the window's growth as well (NMT of SMT §2.1).
+    Nothing,
+    /// Those of its own path tell of a loss, and others of lateness (IMPD, SMT §3.3).
+    InterPath {
+        /// What makes an arrival one of the segment's path.
+        member: Member,
+        /// Reports of others before a copy of what is late leaves by another path.
+        late_after: LateAfter,
+    },
+}
+
+/// Which segments an arrival on a path may speak of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Member {
+    /// Those that left by that path last.
+    #[default]
+    Owner,
+    /// Those between the lowest and the highest number that the path still waits for, whoever they left by (SMT §3.3 to the
+    /// letter). It takes lateness for loss where the numbers of paths interleave.
+    Range,
+}
+
+impl Member {
+    /// Both, with their names.
+    pub const ALL: [(&'static str, Member); 2] = [("owner", Member::Owner), ("range", Member::Range)];
+}
+
+/// What a report said of one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathNews {
+    /// The lowest number that the path waited for before the report; 0 of a path that is alone.
+    pub lowest: u64,
+    /// The highest number that the report named for the first time; none: it named none.
+    pub highest: Option<u64>,
+}
+
+/// What a report says of a missing segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Its path has delivered something later (intra-path).
+    Lost,
+    /// Only other paths have (inter-path).
+    Late,
+}
+
+impl Differentiation {
+    /// What a report says of segment `number`, which it does not name and which left by path `own` of `paths` last.
+    pub fn says(self, number: u64, own: usize, paths: &[PathNews]) -> Option<Missing> {
+        let is_beyond = |news: &PathNews| news.highest.is_some_and(|highest| number < highest);
+        let is_lost = match self {
+            Differentiation::Nothing => paths.iter().any(is_beyond),
+            Differentiation::InterPath {
+                member: Member::Range,
+                ..
+            } => paths.iter().any(|news| news.lowest <= number && is_beyond(news)),
+            _ => is_beyond(&paths[own]),
+        };
+        match self {
+            _ if is_lost => Some(Missing::Lost),
+            Differentiation::InterPath { .. } if paths.iter().any(is_beyond) => Some(Missing::Late),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(member: Member) -> Differentiation {
+        Differentiation::InterPath {
+            member,
+            late_after: LateAfter::default(),
+        }
+    }
+
+    fn news(lowest: u64, highest: Option<u64>) -> PathNews {
+        PathNews { lowest, highest }
+    }
+
+    #[test]
+    fn later_arrivals_of_the_same_path_tell_of_a_loss_and_others_of_lateness() {
+        // 5 to 7 are open on the first path, 12 to 14 on the second, and 8 to 11 have just come.
+        let paths = [news(5, None), news(8, Some(11))];
+        for member in [Member::Owner, Member::Range] {
+            assert_eq!(by(member).says(6, 0, &paths), Some(Missing::Late), "{member:?}");
+            assert_eq!(by(member).says(9, 1, &paths), Some(Missing::Lost), "{member:?}");
+            assert_eq!(by(member).says(12, 1, &paths), None, "nothing later has come");
+        }
+        assert_eq!(Differentiation::Split.says(6, 0, &paths), None);
+        assert_eq!(Differentiation::Split.says(9, 1, &paths), Some(Missing::Lost));
+        assert_eq!(Differentiation::Nothing.says(6, 0, &paths), Some(Missing::Lost));
+        assert_eq!(Differentiation::Nothing.says(12, 1, &paths), None);
+    }
+
+    #[test]
+    fn where_numbers_interleave_ranges_take_lateness_for_loss() {
+        // Odd numbers left by the first path, even ones by the second, which has just delivered 8.
+        let paths = [news(1, None), news(2, Some(8))];
+        assert_eq!(by(Member::Owner).says(5, 0, &paths), Some(Missing::Late));
+        assert_eq!(by(Member::Range).says(5, 0, &paths), Some(Missing::Lost));
+        assert_eq!(
+            by(Member::Range).says(1, 0, &paths),
+            Some(Missing::Late),
+            "below the range"
+        );
+    }
+}
