@@ -15,6 +15,13 @@ use std::path::{Path, PathBuf};
 /// What every experiment is meant by.
 const ALL: &str = "all";
 
+/// A scenario that has a page, and the folder it is in: a name for all that are there.
+struct Experiment {
+    folder: String,
+    scenario: Scenario,
+    page: Page,
+}
+
 /// One experiment, done.
 #[derive(Debug, Serialize)]
 struct Done {
@@ -43,7 +50,7 @@ pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
     let progress = Progress::new();
     let mut failed = Vec::new();
     let (mut wall, mut cpu) = (0.0, 0.0);
-    for (scenario, page) in &experiments {
+    for Experiment { scenario, page, .. } in &experiments {
         let done = reproduce(scenario, page, arguments, &progress)?;
         progress.aside(|| output.result(&done, sentence))?;
         (wall, cpu) = (wall + done.wall_seconds, cpu + done.run_seconds);
@@ -79,7 +86,7 @@ fn folder(arguments: &Reproduce) -> PathBuf {
 }
 
 /// Every scenario below `folder` that has a page, by folder and name.
-fn known(folder: &Path) -> Result<Vec<(Scenario, Page)>, Failure> {
+fn known(folder: &Path) -> Result<Vec<Experiment>, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Failure::input(format!(
             "{}: no scenarios here ({error}); name their folder with --scenarios, such as scenarios of the repository",
@@ -105,7 +112,12 @@ fn known(folder: &Path) -> Result<Vec<(Scenario, Page)>, Failure> {
             }
             let scenario = Scenario::read(&file).map_err(Failure::input)?;
             if let Some(page) = scenario.page().cloned() {
-                all.push((scenario, page));
+                let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                all.push(Experiment {
+                    folder,
+                    scenario,
+                    page,
+                });
             }
         }
     }
@@ -123,21 +135,27 @@ fn has_page(file: &Path) -> bool {
             .is_ok_and(|text| text.lines().any(|line| line.trim_end() == "[page]"))
 }
 
-/// Those with these names; all of them when there is none.
-fn chosen(ids: &[String], mut known: Vec<(Scenario, Page)>) -> Result<Vec<(Scenario, Page)>, Failure> {
+/// Those with these names, or in folders with these names where no experiment has them; all of them when there is none.
+fn chosen(ids: &[String], mut known: Vec<Experiment>) -> Result<Vec<Experiment>, Failure> {
     let names: Vec<String> = known
         .iter()
-        .map(|(scenario, _)| scenario.id().to_owned())
+        .map(|experiment| experiment.scenario.id().to_owned())
         .collect();
-    let wanted = |id: &String| id == ALL || names.contains(id);
+    let mut folders: Vec<String> = known.iter().map(|experiment| experiment.folder.clone()).collect();
+    folders.dedup();
+    let wanted = |id: &String| id == ALL || names.contains(id) || folders.contains(id);
     if let Some(stranger) = ids.iter().find(|id| !wanted(id)) {
         return Err(Failure::input(format!(
-            "there is no experiment \"{stranger}\"; write {ALL} or some of: {}",
+            "there is no experiment \"{stranger}\"; write {ALL}, a folder ({}) or some of: {}",
+            folders.join(", "),
             names.join(", ")
         )));
     }
     if !ids.is_empty() && !ids.iter().any(|id| id == ALL) {
-        known.retain(|(scenario, _)| ids.iter().any(|id| id == scenario.id()));
+        known.retain(|one| {
+            let is_named = |id: &String| id == one.scenario.id() || *id == one.folder && !names.contains(id);
+            ids.iter().any(is_named)
+        });
     }
     Ok(known)
 }
@@ -229,4 +247,30 @@ fn sentence(done: &Done) -> String {
         text.push_str(&format!(", {fail} FAIL"));
     }
     format!("{text} ({:.1} s)", done.wall_seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_names_its_experiments_and_an_experiment_of_the_same_name_goes_first() {
+        let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let of = |name: &str| {
+            let known = known(&scenarios).expect("the scenarios of the repository");
+            let chosen = chosen(&[name.to_owned()], known).map_err(|_| ());
+            chosen.map(|all| {
+                all.iter()
+                    .map(|one| one.scenario.id().to_owned())
+                    .collect::<Vec<_>>()
+            })
+        };
+        let cmt = of("cmt").expect("a folder");
+        assert!(
+            cmt.len() > 1 && cmt.iter().all(|id| id.starts_with("cmt-")),
+            "{cmt:?}"
+        );
+        assert_eq!(of("witnesses").expect("an experiment"), ["witnesses"]);
+        assert!(of("cm").is_err());
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::formula::coordinate;
 use super::raw::Each;
-use super::rows::{Group, Row, plain, rows, same};
+use super::rows::{Group, Row, cells_of, merged, plain, rows, same};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
 use crate::run::RunResult;
@@ -56,10 +56,7 @@ impl Check {
         let mut verdicts: Vec<Verdict> = match &self.expect {
             Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
             Expect::Bound(bound) => groups.iter().map(|group| self.bound(bound, group)).collect(),
-            Expect::Compare(compare) => rows(&groups, &compare.axis)
-                .iter()
-                .map(|row| self.compare(compare, row))
-                .collect(),
+            Expect::Compare(compare) => self.compare_rows(compare, &rows(&groups, &compare.axis)),
             Expect::Trend(trend) => rows(&groups, &trend.along)
                 .iter()
                 .map(|row| self.trend(trend, row))
@@ -167,6 +164,18 @@ impl Check {
             held: expected.zip(verdict.measured).map(holds),
             ..verdict
         }
+    }
+
+    fn compare_rows(&self, compare: &Compare, rows: &[Row<'_>]) -> Vec<Verdict> {
+        if !compare.average {
+            return rows.iter().map(|row| self.compare(compare, row)).collect();
+        }
+        let all = merged(rows);
+        let row = Row {
+            rest: Coordinates::new(),
+            cells: cells_of(&all),
+        };
+        vec![self.compare(compare, &row)]
     }
 
     fn compare(&self, compare: &Compare, row: &Row<'_>) -> Verdict {

@@ -76,6 +76,8 @@ struct Compare {
     within: f64,
     tolerance: Formula,
     each: Each,
+    /// Over all points at once.
+    average: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -185,6 +187,7 @@ impl Check {
                 within: share(compare.within.as_ref())?,
                 tolerance: or_zero(&compare.tolerance)?,
                 each: compare.each,
+                average: compare.average,
             })),
             RawExpect::Trend(trend) => Expect::Trend(Trend {
                 along: axis(&trend.along)?,

@@ -1,7 +1,7 @@
 //! Claims about the order of several alternatives: who is first or last, and whether they differ at all.
 
 use super::raw::Place;
-use super::rows::{Row, plain, same};
+use super::rows::{Row, cells_of, merged, plain, same};
 use super::{Check, Rank, Spread, Verdict};
 use crate::metrics::Interval;
 use crate::run::RunResult;
@@ -15,18 +15,8 @@ impl Check {
             let one = |row: &Row<'_>| self.place(rank, row.rest.clone(), &self.intervals(&row.cells));
             return rows.iter().map(one).collect();
         }
-        let mut all: Vec<(&Value, Vec<&RunResult>)> = Vec::new();
-        for (value, runs) in rows.iter().flat_map(|row| &row.cells) {
-            match all.iter_mut().find(|(known, _)| known == value) {
-                Some((_, known)) => known.extend(*runs),
-                None => all.push((value, runs.to_vec())),
-            }
-        }
-        let cells: Vec<(&Value, &[&RunResult])> = all
-            .iter()
-            .map(|(value, runs)| (*value, runs.as_slice()))
-            .collect();
-        vec![self.place(rank, Coordinates::new(), &self.intervals(&cells))]
+        let all = merged(rows);
+        vec![self.place(rank, Coordinates::new(), &self.intervals(&cells_of(&all)))]
     }
 
     fn intervals<'a>(&self, cells: &[(&'a Value, &[&RunResult])]) -> Vec<(&'a Value, Interval)> {

@@ -50,6 +50,8 @@ pub(crate) struct RawCompare {
     pub tolerance: Option<Spanned<String>>,
     #[serde(default)]
     pub each: Each,
+    #[serde(default)]
+    pub average: bool,
 }
 
 #[derive(Debug, Deserialize)]

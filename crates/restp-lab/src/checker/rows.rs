@@ -34,6 +34,28 @@ pub(super) fn rows<'a>(groups: &'a [Group<'a>], axis: &Axis) -> Vec<Row<'a>> {
     rows
 }
 
+/// The runs of all rows together, by their value of the axis.
+pub(super) fn merged<'a>(rows: &[Row<'a>]) -> Vec<(&'a Value, Vec<&'a RunResult>)> {
+    let mut all: Vec<(&Value, Vec<&RunResult>)> = Vec::new();
+    for (value, runs) in rows.iter().flat_map(|row| &row.cells) {
+        match all.iter_mut().find(|(known, _)| known == value) {
+            Some((_, known)) => known.extend(*runs),
+            None => all.push((value, runs.to_vec())),
+        }
+    }
+    all
+}
+
+/// The same as cells of one row.
+pub(super) fn cells_of<'a>(
+    merged: &'a [(&'a Value, Vec<&'a RunResult>)],
+) -> Vec<(&'a Value, &'a [&'a RunResult])> {
+    merged
+        .iter()
+        .map(|(value, runs)| (*value, runs.as_slice()))
+        .collect()
+}
+
 /// Equal, where 1 and 1.0 are the same number.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {

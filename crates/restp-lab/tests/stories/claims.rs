@@ -294,6 +294,14 @@ fn rank_puts_some_values_above_or_below_all_others() {
         )))
     };
     assert_eq!(rank("are = [0], place = \"highest\""), [Some(true); 2]);
+    let compare = |rest: &str| {
+        held(&claim(&format!(
+            "expect = {{ compare = {{ axis = \"link.wire.loss.rate\", left = 0, right = 0.3, {rest} }} }}"
+        )))
+    };
+    assert_eq!(compare("relation = \"at_least\""), [Some(true); 2]);
+    assert_eq!(compare("relation = \"at_least\", average = true"), [Some(true)]);
+    assert_eq!(compare("relation = \"at_most\", average = true"), [Some(false)]);
     assert_eq!(rank("are = [0, 0.3], place = \"highest\""), [Some(true); 2]);
     assert_eq!(
         rank("are = [0, 0.6], place = \"highest\""),
