@@ -3,6 +3,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`compositions`] | one record per rival: which service does what |
+//! | [`itp`] | ITP, data by name without connections, and NDN as it is compared with |
 //! | [`mptcp`] | MPTCP (RFC 8684) over subflows of [`tcp`] |
 //! | [`sctp`] | SCTP (RFC 9260), and CMT over its paths |
 //! | [`tcp`] | TCP (RFC 9293) with every congestion control that is built |
@@ -10,6 +11,7 @@
 
 mod checksum;
 pub mod compositions;
+pub mod itp;
 pub mod mptcp;
 pub mod sctp;
 pub mod tcp;

@@ -90,7 +90,13 @@ impl Header {
 
     /// The header of `payload` with its check sum, for `path`.
     pub fn of(source_port: u16, destination_port: u16, payload: &[u8], path: PathAddress) -> Header {
-        let length = u16::try_from(HEADER_BYTES + payload.len()).unwrap_or(u16::MAX);
+        Header::over(source_port, destination_port, &[payload], path)
+    }
+
+    /// The same of a payload in several parts.
+    pub fn over(source_port: u16, destination_port: u16, parts: &[&[u8]], path: PathAddress) -> Header {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let length = u16::try_from(HEADER_BYTES + bytes).unwrap_or(u16::MAX);
         let header = Header {
             source_port,
             destination_port,
@@ -98,7 +104,7 @@ impl Header {
             checksum: 0,
         };
         Header {
-            checksum: header.checksum_over(&[payload], path),
+            checksum: header.checksum_over(parts, path),
             ..header
         }
     }

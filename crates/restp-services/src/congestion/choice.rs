@@ -205,6 +205,8 @@ algorithms! {
     Hybla(HyblaParams)                   "hybla"        -   -  Window   NewReno  common  Hybla;
     /// SCTP's: bytes acknowledged while the window was full (RFC 9260 §7.2).
     ByteCounting(ByteCountingParams)     "byte-counting" - -  Window   NewReno  -       ByteCounting;
+    /// A consumer's: half after a loss, and growth goes on at once (ITP §V).
+    InterestWindow(InterestWindowParams) "interest-window" - - Window  NewReno  -       InterestWindow;
     /// Increase and decrease by the sum of the windows (Kelly, Voice 2005; OP-6).
     Coupled(CommonParams)                "coupled"      -   2  Coupled  NewReno  all     Coupled(Coupling::Fully);
     /// A fraction of Reno's step on every path (Honda and others 2009).

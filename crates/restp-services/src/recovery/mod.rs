@@ -10,6 +10,7 @@ mod encodings;
 mod feedback;
 mod missing_reports;
 mod pipe;
+mod receiver_driven;
 mod reordering;
 mod reported;
 mod rto;
@@ -23,6 +24,7 @@ pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
 pub use missing_reports::MissingReports;
 pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
+pub use receiver_driven::{Overtaking, ReceiverDriven};
 pub use reordering::Reordering;
 pub use reported::Reported;
 pub use rto::{RtoParameters, RtoTimer};
@@ -159,6 +161,8 @@ pub enum Recovery {
     Pipe(Pipe),
     /// RFC 9260 §7.2.4.
     MissingReports(MissingReports),
+    /// ITP §IV.
+    ReceiverDriven(ReceiverDriven),
 }
 
 impl Recovery {
@@ -179,6 +183,7 @@ impl Recovery {
             Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, evidence.feedback),
             Recovery::Pipe(algorithm) => algorithm.on_feedback(board, evidence),
             Recovery::MissingReports(algorithm) => algorithm.on_feedback(board, evidence),
+            Recovery::ReceiverDriven(algorithm) => algorithm.on_feedback(board, evidence),
         }
     }
 
@@ -199,7 +204,10 @@ impl Recovery {
     /// When overtaken segments that were given time to come count as lost ([`Reordering::Adaptive`]).
     pub fn deadline(&self) -> Option<Time> {
         match self {
-            Recovery::Timer(_) | Recovery::DuplicateAck(_) | Recovery::MissingReports(_) => None,
+            Recovery::Timer(_)
+            | Recovery::DuplicateAck(_)
+            | Recovery::MissingReports(_)
+            | Recovery::ReceiverDriven(_) => None,
             Recovery::Pipe(algorithm) => algorithm.deadline(),
         }
     }
@@ -207,9 +215,10 @@ impl Recovery {
     /// The deadline has come.
     pub fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
         match self {
-            Recovery::Timer(_) | Recovery::DuplicateAck(_) | Recovery::MissingReports(_) => {
-                Findings::default()
-            }
+            Recovery::Timer(_)
+            | Recovery::DuplicateAck(_)
+            | Recovery::MissingReports(_)
+            | Recovery::ReceiverDriven(_) => Findings::default(),
             Recovery::Pipe(algorithm) => algorithm.on_deadline(board, now, rtt),
         }
     }
@@ -222,6 +231,7 @@ impl Recovery {
             Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
             Recovery::Pipe(algorithm) => algorithm.on_timeout(board, cuts_window),
             Recovery::MissingReports(algorithm) => algorithm.on_timeout(),
+            Recovery::ReceiverDriven(algorithm) => algorithm.on_timeout(board),
         }
         board.mark_all_lost()
     }
@@ -233,6 +243,15 @@ impl Recovery {
             Recovery::DuplicateAck(algorithm) => algorithm.is_active(),
             Recovery::Pipe(algorithm) => algorithm.is_active(),
             Recovery::MissingReports(algorithm) => algorithm.is_active(),
+            Recovery::ReceiverDriven(_) => false, // a window is cut, and nothing is frozen meanwhile
+        }
+    }
+
+    /// The rules for a sender whose every segment has a timer and a number of its own, retransmissions included.
+    pub(crate) fn receiver_driven(&mut self) -> Option<&mut ReceiverDriven> {
+        match self {
+            Recovery::ReceiverDriven(algorithm) => Some(algorithm),
+            _ => None,
         }
     }
 }

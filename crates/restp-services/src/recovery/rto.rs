@@ -75,6 +75,11 @@ impl RtoTimer {
     /// The value in force: SRTT + 4·RTTVAR within the bounds, doubled per back-off; 1 s before the first sample
     /// (RFC 6298 (2.1)), 3 s if the set-up had to be repeated.
     pub fn value(&self, rtt: &RttEstimator) -> Duration {
+        self.value_of(rtt, true)
+    }
+
+    /// The same for a segment that has a timer of its own: `doubled` when it left after the timer was doubled last.
+    pub(crate) fn value_of(&self, rtt: &RttEstimator, doubled: bool) -> Duration {
         let base = rtt
             .timeout()
             .unwrap_or(self.unmeasured)
@@ -86,7 +91,8 @@ impl RtoTimer {
             .parameters
             .ceiling
             .max(rtt.smoothed().unwrap_or(self.unmeasured));
-        base.scaled(1 << self.backoff.min(30), 1).min(ceiling)
+        let backoff = if doubled { self.backoff.min(30) } else { 0 };
+        base.scaled(1 << backoff, 1).min(ceiling)
     }
 
     /// A packet of the set-up was repeated, so it gave no sample, and the round trip may be longer than its timer (5.7).
@@ -103,6 +109,10 @@ impl RtoTimer {
     /// New data was acknowledged and more is outstanding: start afresh (5.3).
     pub fn restart(&mut self, now: Time, rtt: &RttEstimator) {
         self.deadline = Some(now + self.value(rtt));
+    }
+    /// It is that of a segment which left at `since` (ITP §IV).
+    pub(crate) fn watch(&mut self, since: Time, rtt: &RttEstimator, doubled: bool) {
+        self.deadline = Some(since + self.value_of(rtt, doubled));
     }
     /// Nothing is outstanding (5.2).
     pub fn stop(&mut self) {

@@ -383,6 +383,14 @@ impl Scoreboard {
         }
     }
 
+    /// The lowest number of which it is not known that it arrived or is not waited for, once `answered` has arrived too.
+    pub(crate) fn first_open_but(&self, answered: u64) -> u64 {
+        let all = self.first..self.next();
+        let open = self.first_open(&all).filter(|open| *open != answered);
+        let open = open.or_else(|| self.first_open(&(answered + 1..all.end)));
+        open.unwrap_or(all.end)
+    }
+
     /// When `number` left last, and whether it was sent once only, while its fate is open.
     pub fn in_flight_since(&self, number: u64) -> Option<(Time, bool)> {
         self.entry(number)

@@ -302,6 +302,8 @@ impl Sender {
         self.lane.lost_packets += findings.lost;
         if findings.urgent {
             self.lane.gate.retransmit_at_once(true);
+            let takes_new_numbers = self.lane.recovery.receiver_driven().is_some();
+            self.lane.gate.send_at_once(takes_new_numbers);
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`Sender::on_deadline`] | time has passed | `timeout` |
 //! | [`Sender::deadline`] | when to come back | `timeout` |
 //! | [`Sender::change`], [`Sender::encode_onwards`] | services change | `change` |
+//! | [`Sender::on_answer`], [`Sender::take_lost`] | numbers are answered one by one, and never leave twice | `answers` |
 //! | [`Sender::has_room`], [`Sender::assign`] | a scheduler above places segments | `assignment` |
 //! | [`Sender::open_lane`], [`Sender::on`] | several paths share the numbers | `lanes` |
 //!
@@ -17,6 +18,7 @@
 
 mod ack_demand;
 mod admission;
+mod answers;
 mod assignment;
 mod change;
 mod counters;
@@ -36,6 +38,7 @@ mod timeout;
 mod transmission;
 
 pub use admission::{CreditUnit, Filling};
+pub use answers::Answer;
 pub use change::{MOST_LEAD, SenderChange};
 pub use counters::SenderCounters;
 pub use feedback::{Grant, PeerReport};

@@ -65,10 +65,12 @@ impl Sender {
         if self.lane.tail.falls_due(now) {
             self.lane.rto.restart(now, &self.lane.rtt); // the probe has a timeout of its own
         }
-        let outcome = if self.lane.rto.has_expired(now) {
-            self.on_timeout(now)
-        } else {
+        let outcome = if !self.lane.rto.has_expired(now) {
             TimeoutOutcome::Nothing
+        } else if self.lane.recovery.receiver_driven().is_some() {
+            self.on_overdue(now)
+        } else {
+            self.on_timeout(now)
         };
         self.lane.mtu.on_deadline(now);
         outcome
@@ -140,7 +142,7 @@ impl Sender {
 
     /// The timer has run out too often. With several lanes this one is dead: what it carried leaves again by others, and
     /// only probes leave here. The sender gives up when all are, or have been since anything was acknowledged.
-    fn on_last_attempt(&mut self, now: Time) -> TimeoutOutcome {
+    pub(super) fn on_last_attempt(&mut self, now: Time) -> TimeoutOutcome {
         self.lane.failed_at = Some(now);
         let progress = self.progress.at;
         let has_failed = |lane: &Lane| lane.failed_at.is_some_and(|at| at > progress);

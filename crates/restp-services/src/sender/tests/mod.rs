@@ -1,6 +1,7 @@
 //! The sender through its doors, in virtual time. Segments have 1000 bytes and numbers from 1 on. The set-up has measured a
 //! round trip of 100 ms, so the retransmission timer begins at 300 ms (RFC 6298 (2.2)).
 
+mod answers;
 mod assignment;
 mod causes;
 mod credit;

@@ -263,6 +263,11 @@ impl Rules {
                 initial_segments: 4,
                 ..window(CommonParams::default(), 500)
             },
+            // Half of its own window, which need not be full (ITP §V).
+            Choice::InterestWindow(_) => Rules {
+                initial_segments: 1,
+                ..window(CommonParams::default(), 500)
+            },
             Choice::Veno(params) => Rules {
                 kept: Some(800), // a loss without a queue behind it (Fu, Liew 2003)
                 ..reno(params.common)

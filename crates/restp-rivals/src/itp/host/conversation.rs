@@ -1,0 +1,168 @@
+//! One flow of a host: what is published in it, asked for in it, or fetched in it.
+
+use super::super::consumer::Consumer;
+use super::super::publication::Draft;
+use super::super::wire::{Header, Kind, Pointer};
+use bytes::Bytes;
+use restp_base::flow::FlowStats;
+use restp_base::machine::PathAddress;
+use restp_base::time::{Duration, Time};
+use restp_services::connection_management::HandshakeParameters;
+use std::collections::VecDeque;
+
+/// Most producers that a consumer remembers for one object.
+const MOST_PRODUCERS: usize = 16;
+
+/// Bytes of the headers of an answer, of which a refusal has four more.
+const ANSWER_BYTES: usize = crate::udp::wire::HEADER_BYTES + crate::itp::wire::HEADER_BYTES;
+
+/// Where a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Peer {
+    pub path: PathAddress,
+    pub port: u16,
+}
+
+/// State of one flow.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    pub peer: Peer,
+    pub local_port: u16,
+    pub role: Role,
+    /// A request that came, until it is read.
+    pub message: Option<Bytes>,
+    pub stats: FlowStats,
+}
+
+#[derive(Debug)]
+pub(super) enum Role {
+    /// The application writes what is to be published, in answer to the request of this number, if it is one.
+    Writing { draft: Draft, request: u64 },
+    /// The object is published, and its manifest announced.
+    Serving { object: u64, announcement: Announcement },
+    /// A request is out.
+    Asking(Announcement),
+    /// The object is asked for chunk by chunk.
+    Fetching(Box<Fetch>),
+    /// Nothing more will come.
+    Over,
+}
+
+/// A retrieval and whom to ask, the first of them now.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub consumer: Consumer,
+    pub producers: VecDeque<Peer>,
+    /// Its application has said that it wants nothing more.
+    pub finished: bool,
+}
+
+/// A message that leaves again until something comes of it (ITP OP-7): a request, or a manifest that nobody asked for.
+#[derive(Debug)]
+pub(super) struct Announcement {
+    kind: Kind,
+    object: u64,
+    payload: Bytes,
+    attempt: u32,
+    wait: Duration,
+    next_at: Option<Time>,
+}
+
+impl Announcement {
+    pub fn new(now: Time, kind: Kind, object: u64, payload: Bytes, parameters: HandshakeParameters) -> Self {
+        Announcement {
+            kind,
+            object,
+            payload,
+            attempt: 0,
+            wait: parameters.rto,
+            next_at: Some(now),
+        }
+    }
+
+    /// It answers no request, and asks itself.
+    pub fn is_unasked(&self) -> bool {
+        matches!(self.kind, Kind::Manifest { request: 0 })
+    }
+    /// How often it has left.
+    pub fn attempts(&self) -> u32 {
+        self.attempt
+    }
+    /// Of a request: its number.
+    pub fn request(&self) -> u64 {
+        self.object
+    }
+    pub fn next_at(&self) -> Option<Time> {
+        self.next_at
+    }
+    /// Something came of it.
+    pub fn stop(&mut self) {
+        self.next_at = None;
+    }
+    /// Somebody asks for it.
+    pub fn repeat(&mut self, now: Time) {
+        self.next_at = Some(now);
+    }
+    /// It has left as often as it may, and the last wait is over.
+    pub fn is_hopeless(&self, now: Time, parameters: HandshakeParameters) -> bool {
+        self.attempt >= parameters.attempts && self.next_at.is_some_and(|at| at <= now)
+    }
+
+    /// What leaves now. `again`: it leaves again after a wait twice as long, if nothing comes of it.
+    pub fn take_due(&mut self, now: Time, again: bool) -> Option<(Header, Bytes)> {
+        self.next_at.filter(|at| *at <= now)?;
+        self.next_at = again.then_some(now + self.wait);
+        self.wait = self.wait * 2;
+        let pointer = Pointer {
+            object: self.object,
+            chunk: 0,
+            sequence: self.attempt,
+        };
+        self.attempt += 1;
+        let header = Header {
+            kind: self.kind.clone(),
+            flags: 0,
+            pointer,
+        };
+        Some((header, self.payload.clone()))
+    }
+}
+
+impl Fetch {
+    /// Another producer has the same object.
+    pub fn add_producer(&mut self, peer: Peer) {
+        if self.producers.len() < MOST_PRODUCERS && !self.producers.contains(&peer) {
+            self.producers.push_back(peer);
+        }
+    }
+
+    /// Whom to ask now.
+    pub fn producer(&self) -> Option<Peer> {
+        self.producers.front().copied()
+    }
+
+    /// The producer that was asked is of no use. False when there is no other.
+    pub fn turn(&mut self, now: Time) -> bool {
+        self.producers.pop_front();
+        if self.producers.is_empty() {
+            return false;
+        }
+        self.consumer.turn(now);
+        true
+    }
+}
+
+impl Conversation {
+    /// Somebody asked for a chunk of what is served here, with a datagram of `bytes`, and got `payload` bytes of it. Its manifest
+    /// has arrived, then.
+    pub fn on_interest(&mut self, bytes: u64, payload: usize) {
+        if let Role::Serving { announcement, .. } = &mut self.role {
+            announcement.stop();
+        }
+        self.stats.received_packets += 1;
+        self.stats.received_bytes += bytes;
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += (ANSWER_BYTES + payload) as u64;
+        self.stats.sent_payload_bytes += payload as u64;
+    }
+}

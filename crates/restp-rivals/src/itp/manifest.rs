@@ -1,0 +1,586 @@
+//! The manifest (ITP §III.A; layout ITP 4.3, ours): the immutable name of an object, what it consists of, and how it is put
+//! together again. The core is what the Object ID is a digest of; the trailer beside it says where to ask and for how long.
+//!
+//! Large objects whose chunks are named by digests have a tree of manifests, each of which fits a packet. Its shape follows from
+//! the length of the object, the size of a chunk and the length of the name alone, so a manifest that claims another one is refused
+//! before anything is allocated.
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use std::net::{IpAddr, SocketAddr};
+use thiserror::Error;
+
+/// Bytes of a digest (SHA-256).
+pub const DIGEST_BYTES: usize = 32;
+/// A digest.
+pub type Digest = [u8; DIGEST_BYTES];
+/// Bytes of the core before the name.
+const FIXED_BYTES: usize = 24;
+/// Bytes of header before a manifest's body.
+const HEADER_BYTES: usize = 28;
+/// Largest chunk: what UDP carries over IPv4, less its header and ours.
+pub const LARGEST_CHUNK: u32 = 65_507 - 20;
+/// Longest name, in bytes.
+pub const LONGEST_NAME: usize = 255;
+/// Most chunks of an object whose chunks are named by digests: 128 MiB of digests.
+pub const MOST_DIGESTS: u64 = 1 << 22;
+/// Most levels of manifests above the lowest.
+pub const HIGHEST_LEVEL: u8 = 8;
+
+/// How chunks are named (ITP §III.C).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// By the object's name and their numbers.
+    #[default]
+    Sequence,
+    /// By the digests of what they contain.
+    Hash,
+}
+
+/// What an object consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// How its chunks are named.
+    pub naming: Naming,
+    /// 0: the entries are chunks. Else they are manifests one level below.
+    pub level: u8,
+    /// Bytes of what this manifest describes.
+    pub length: u64,
+    /// Bytes of a chunk; the last one may be shorter.
+    pub chunk_bytes: u32,
+    /// Chunks or manifests below.
+    pub count: u32,
+    /// Of the object.
+    pub name: Bytes,
+    /// Of the entries, where they are named so.
+    pub digests: Vec<Digest>,
+}
+
+/// Where to ask, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trailer {
+    /// Producers.
+    pub locators: Vec<SocketAddr>,
+    /// The nexus ends when nothing was asked for so long.
+    pub timeout_ms: u32,
+}
+
+/// Why a manifest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    /// Fewer bytes than it says.
+    #[error("a manifest of {found} bytes is too short: it needs {needed}")]
+    Short {
+        /// Bytes there are.
+        found: usize,
+        /// Bytes there have to be.
+        needed: usize,
+    },
+    /// A field has a value without a meaning.
+    #[error("{field} of a manifest cannot be {value}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// As written.
+        value: u64,
+    },
+    /// The fields contradict each other.
+    #[error(
+        "a manifest of {length} bytes in chunks of {chunk_bytes} has {needed} entries at level {level}, this one says {count}"
+    )]
+    Shape {
+        /// The object's length.
+        length: u64,
+        /// A chunk's.
+        chunk_bytes: u32,
+        /// As it has to be.
+        needed: u64,
+        /// The level.
+        level: u8,
+        /// As written.
+        count: u32,
+    },
+}
+
+/// How the manifests of an object are arranged: how many there are at each level, from the root down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Chunks.
+    pub chunks: u64,
+    /// Entries of a full manifest.
+    fan_out: u64,
+    /// Manifests at each level from 0 on; the last is the root's, which is 1. Empty: a single one, without digests.
+    levels: Vec<u64>,
+}
+
+impl Shape {
+    /// That of an object of `length` bytes.
+    ///
+    /// # Errors
+    /// When a chunk, the name or the number of chunks is out of bounds.
+    pub fn new(
+        naming: Naming,
+        length: u64,
+        chunk_bytes: u32,
+        name_bytes: usize,
+    ) -> Result<Shape, ManifestError> {
+        let value = |field, value| Err(ManifestError::Value { field, value });
+        if !(1..=LARGEST_CHUNK).contains(&chunk_bytes) {
+            return value("the chunk size", u64::from(chunk_bytes));
+        }
+        if name_bytes > LONGEST_NAME {
+            return value("the name length", name_bytes as u64);
+        }
+        let chunks = length.div_ceil(u64::from(chunk_bytes));
+        if chunks > u64::from(u32::MAX) {
+            return value("the object length", length);
+        }
+        let mut shape = Shape {
+            chunks,
+            fan_out: 0,
+            levels: Vec::new(),
+        };
+        if naming == Naming::Sequence {
+            return Ok(shape);
+        }
+        let room = chunk_bytes as usize;
+        let fan_out = room.saturating_sub(HEADER_BYTES + FIXED_BYTES + padded(name_bytes)) / DIGEST_BYTES;
+        if fan_out < 2 {
+            return value("the chunk size for digests", u64::from(chunk_bytes));
+        }
+        if chunks > MOST_DIGESTS {
+            return value("the object length for digests", length);
+        }
+        shape.fan_out = fan_out as u64;
+        let mut count = chunks;
+        loop {
+            count = count.div_ceil(shape.fan_out).max(1);
+            shape.levels.push(count);
+            if count == 1 {
+                break;
+            }
+        }
+        if shape.levels.len() > usize::from(HIGHEST_LEVEL) + 1 {
+            return value("the object length for such small chunks", length);
+        }
+        Ok(shape)
+    }
+
+    /// The level of the root.
+    pub fn root_level(&self) -> u8 {
+        self.levels.len().saturating_sub(1) as u8
+    }
+
+    /// Manifests below the root.
+    pub fn inner(&self) -> u64 {
+        let below = self.levels.len().saturating_sub(1);
+        self.levels[..below].iter().sum()
+    }
+
+    /// Position of manifest `index` of `level` among those below the root, from the top down.
+    pub fn position(&self, level: u8, index: u64) -> u64 {
+        let root = usize::from(self.root_level());
+        let above: u64 = self.levels[usize::from(level) + 1..root].iter().sum();
+        above + index
+    }
+
+    /// Level and index of the manifest at `position`, which is below [`Shape::inner`].
+    pub fn place(&self, position: u64) -> (u8, u64) {
+        let mut index = position;
+        for level in (0..self.root_level()).rev() {
+            let count = self.levels[usize::from(level)];
+            if index < count {
+                return (level, index);
+            }
+            index -= count;
+        }
+        (0, index)
+    }
+
+    /// How many manifests `level` has.
+    pub fn manifests(&self, level: u8) -> u64 {
+        self.levels.get(usize::from(level)).copied().unwrap_or_default()
+    }
+
+    /// The entries of manifest `index` of `level`: chunks, or manifests one level below.
+    pub fn entries(&self, level: u8, index: u64) -> std::ops::Range<u64> {
+        let all = match level.checked_sub(1) {
+            None => self.chunks,
+            Some(below) => self.manifests(below),
+        };
+        let first = index * self.fan_out;
+        first.min(all)..(first + self.fan_out).min(all)
+    }
+
+    /// The chunks below manifest `index` of `level`.
+    pub fn chunks_below(&self, level: u8, index: u64) -> std::ops::Range<u64> {
+        let each = self.fan_out.saturating_pow(u32::from(level) + 1);
+        let first = index.saturating_mul(each);
+        first.min(self.chunks)..first.saturating_add(each).min(self.chunks)
+    }
+}
+
+impl Core {
+    /// Its bytes.
+    pub fn emit(&self) -> Vec<u8> {
+        let naming = match self.naming {
+            Naming::Sequence => 0,
+            Naming::Hash => 1,
+        };
+        let mut bytes = vec![1, naming, 1, self.level];
+        bytes.extend(self.length.to_be_bytes());
+        bytes.extend(self.chunk_bytes.to_be_bytes());
+        bytes.extend(self.count.to_be_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend((self.name.len() as u16).to_be_bytes());
+        bytes.extend(&self.name);
+        bytes.resize(FIXED_BYTES + padded(self.name.len()), 0);
+        for digest in &self.digests {
+            bytes.extend(digest);
+        }
+        bytes
+    }
+
+    /// Reads the core at the start of `bytes`, and checks that its fields fit each other. Returns it with its length.
+    ///
+    /// # Errors
+    /// When it is none. What is allocated is no larger than `bytes`.
+    pub fn parse(bytes: &[u8]) -> Result<(Core, usize), ManifestError> {
+        let short = |needed| ManifestError::Short {
+            found: bytes.len(),
+            needed,
+        };
+        let fixed = bytes.first_chunk::<FIXED_BYTES>().ok_or(short(FIXED_BYTES))?;
+        let value = |field, value: u64| Err(ManifestError::Value { field, value });
+        let short_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let word_at =
+            |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let (version, hash, level) = (fixed[0], fixed[2], fixed[3]);
+        if version != 1 {
+            return value("the version", version.into());
+        }
+        let naming = match fixed[1] {
+            0 => Naming::Sequence,
+            1 => Naming::Hash,
+            other => return value("the naming", other.into()),
+        };
+        if hash != 1 {
+            return value("the hash", hash.into());
+        }
+        if short_at(20) != 0 {
+            return value("the decode procedure", short_at(20).into());
+        }
+        let name_bytes = usize::from(short_at(22));
+        let core = Core {
+            naming,
+            level,
+            length: u64::from(word_at(4)) << 32 | u64::from(word_at(8)),
+            chunk_bytes: word_at(12),
+            count: word_at(16),
+            name: Bytes::new(),
+            digests: Vec::new(),
+        };
+        core.check(name_bytes)?;
+        let names_end = FIXED_BYTES + padded(name_bytes);
+        let digests = if naming == Naming::Hash {
+            core.count as usize
+        } else {
+            0
+        };
+        let end = names_end + digests * DIGEST_BYTES;
+        if bytes.len() < end {
+            return Err(short(end));
+        }
+        let (digests, _) = bytes[names_end..end].as_chunks::<DIGEST_BYTES>();
+        let core = Core {
+            name: Bytes::copy_from_slice(&bytes[FIXED_BYTES..FIXED_BYTES + name_bytes]),
+            digests: digests.to_vec(),
+            ..core
+        };
+        Ok((core, end))
+    }
+
+    /// Do the fields fit each other? What is below the root is a root of what it describes but for its level, which its place
+    /// in the tree decides.
+    fn check(&self, name_bytes: usize) -> Result<(), ManifestError> {
+        let shape = Shape::new(self.naming, self.length, self.chunk_bytes, name_bytes)?;
+        if self.level > HIGHEST_LEVEL || (self.naming == Naming::Sequence && self.level != 0) {
+            return Err(ManifestError::Value {
+                field: "the level",
+                value: self.level.into(),
+            });
+        }
+        let needed = match self.naming {
+            Naming::Sequence => shape.chunks,
+            Naming::Hash => {
+                let below = shape.fan_out.saturating_pow(u32::from(self.level));
+                shape.chunks.div_ceil(below)
+            }
+        };
+        let fits = self.naming == Naming::Sequence || needed <= shape.fan_out;
+        if u64::from(self.count) != needed || !fits {
+            return Err(ManifestError::Shape {
+                length: self.length,
+                chunk_bytes: self.chunk_bytes,
+                needed: needed.min(shape.fan_out.max(shape.chunks)),
+                level: self.level,
+                count: self.count,
+            });
+        }
+        Ok(())
+    }
+
+    /// The arrangement of all manifests of the object, where this is the root.
+    ///
+    /// # Errors
+    /// When it is no root: an object of this length has another level.
+    pub fn shape(&self) -> Result<Shape, ManifestError> {
+        let shape = Shape::new(self.naming, self.length, self.chunk_bytes, self.name.len())?;
+        if shape.root_level() != self.level {
+            return Err(ManifestError::Value {
+                field: "the level of a root",
+                value: self.level.into(),
+            });
+        }
+        Ok(shape)
+    }
+}
+
+impl Trailer {
+    /// Its bytes.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut bytes = vec![self.locators.len() as u8, 0, 0, 0];
+        bytes.extend(self.timeout_ms.to_be_bytes());
+        for locator in &self.locators {
+            let (family, port) = if locator.is_ipv4() {
+                (4, locator.port())
+            } else {
+                (6, locator.port())
+            };
+            bytes.extend([family, 0]);
+            bytes.extend(port.to_be_bytes());
+            match locator.ip() {
+                IpAddr::V4(address) => bytes.extend(address.octets()),
+                IpAddr::V6(address) => bytes.extend(address.octets()),
+            }
+        }
+        bytes
+    }
+
+    /// Reads all of `bytes`.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn parse(bytes: &[u8]) -> Result<Trailer, ManifestError> {
+        let found = bytes.len();
+        let short = |needed| ManifestError::Short { found, needed };
+        let (fixed, mut rest) = bytes.split_first_chunk::<8>().ok_or(short(8))?;
+        let mut locators = Vec::new();
+        for _ in 0..fixed[0] {
+            let (head, after) = rest.split_first_chunk::<4>().ok_or(short(found + 4))?;
+            let port = u16::from_be_bytes([head[2], head[3]]);
+            let (address, after): (IpAddr, &[u8]) = match head[0] {
+                4 => {
+                    let (octets, after) = after.split_first_chunk::<4>().ok_or(short(found + 4))?;
+                    (IpAddr::from(*octets), after)
+                }
+                6 => {
+                    let (octets, after) = after.split_first_chunk::<16>().ok_or(short(found + 16))?;
+                    (IpAddr::from(*octets), after)
+                }
+                family => {
+                    return Err(ManifestError::Value {
+                        field: "the family of a locator",
+                        value: family.into(),
+                    });
+                }
+            };
+            locators.push(SocketAddr::new(address, port));
+            rest = after;
+        }
+        let timeout_ms = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+        Ok(Trailer { locators, timeout_ms })
+    }
+}
+
+/// The digest of `bytes`.
+pub fn digest(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
+
+/// The Object ID of a manifest with this core.
+pub fn object_id(core: &[u8]) -> u64 {
+    let digest = digest(core);
+    digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+}
+
+fn padded(bytes: usize) -> usize {
+    bytes.next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn core() -> Core {
+        Core {
+            naming: Naming::Sequence,
+            level: 0,
+            length: 3_697_500,
+            chunk_bytes: 1500,
+            count: 2465,
+            name: Bytes::from_static(b"10.0.0.1:4000/D"),
+            digests: Vec::new(),
+        }
+    }
+
+    fn words(bytes: &[u8]) -> Vec<u32> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        assert!(rest.is_empty());
+        words.iter().map(|word| u32::from_be_bytes(*word)).collect()
+    }
+
+    /// ITP 4.4.
+    #[test]
+    fn the_manifest_of_the_specification() {
+        let bytes = core().emit();
+        let expected = [
+            0x0100_0100,
+            0x0000_0000,
+            0x0038_6B5C,
+            0x0000_05DC,
+            0x0000_09A1,
+            0x0000_000F,
+            0x3130_2E30,
+            0x2E30_2E31,
+            0x3A34_3030,
+            0x302F_4400,
+        ];
+        assert_eq!(words(&bytes), expected);
+        assert_eq!(object_id(&bytes), 0xCDD5_A23C_1EBC_5BAC);
+        assert_eq!(Core::parse(&bytes), Ok((core(), bytes.len())));
+        let trailer = Trailer {
+            locators: vec![SocketAddr::from(([10, 0, 0, 1], 4000))],
+            timeout_ms: 120_000,
+        };
+        let bytes = trailer.emit();
+        assert_eq!(
+            words(&bytes),
+            [0x0100_0000, 0x0001_D4C0, 0x0400_0FA0, 0x0A00_0001]
+        );
+        assert_eq!(Trailer::parse(&bytes), Ok(trailer));
+    }
+
+    /// ITP 2.2: 2465 chunks, a limit of 1500 bytes, a name of 32.
+    #[test]
+    fn the_tree_of_the_specification() {
+        let shape = Shape::new(Naming::Hash, 3_697_500, 1500, 32).expect("possible");
+        assert_eq!((shape.fan_out, shape.levels.as_slice()), (44, &[57, 2, 1][..]));
+        assert_eq!((shape.root_level(), shape.inner()), (2, 59));
+        assert_eq!(shape.entries(2, 0), 0..2);
+        assert_eq!(shape.entries(1, 1), 44..57);
+        assert_eq!(shape.entries(0, 56), 2464..2465);
+        assert_eq!(shape.chunks_below(1, 1), 1936..2465);
+        let places: Vec<_> = [0, 1, 2, 58].map(|position| shape.place(position)).to_vec();
+        assert_eq!(places, [(1, 0), (1, 1), (0, 0), (0, 56)]);
+        for position in 0..59 {
+            let (level, index) = shape.place(position);
+            assert_eq!(shape.position(level, index), position);
+        }
+    }
+
+    #[test]
+    fn claims_that_do_not_fit_each_other_are_refused() {
+        let refused = |change: fn(&mut Core)| {
+            let mut changed = core();
+            change(&mut changed);
+            Core::parse(&changed.emit()).expect_err("refused")
+        };
+        assert!(matches!(
+            refused(|core| core.count = 2464),
+            ManifestError::Shape { needed: 2465, .. }
+        ));
+        assert!(matches!(
+            refused(|core| core.chunk_bytes = 0),
+            ManifestError::Value { .. }
+        ));
+        assert!(matches!(
+            refused(|core| core.level = 1),
+            ManifestError::Value { .. }
+        ));
+        assert!(matches!(
+            refused(|core| core.length = u64::MAX),
+            ManifestError::Value { .. }
+        ));
+        assert!(matches!(
+            refused(|core| core.name = Bytes::from_static(&[b'n'; 300])),
+            ManifestError::Value { .. }
+        ));
+        let bomb = |core: &mut Core| {
+            (core.naming, core.level, core.count) = (Naming::Hash, 8, u32::MAX);
+            core.length = 1500 << 21;
+        };
+        assert!(matches!(refused(bomb), ManifestError::Shape { .. }));
+        let endless = |core: &mut Core| {
+            (core.naming, core.length) = (Naming::Hash, u64::from(u32::MAX) * 1500);
+        };
+        assert!(matches!(refused(endless), ManifestError::Value { .. }));
+    }
+
+    #[test]
+    fn digests_that_are_not_there_are_not_allocated() {
+        let mut hash = core();
+        (hash.naming, hash.count, hash.length) = (Naming::Hash, 40, 40 * 1500);
+        hash.digests = vec![[7; 32]; 39];
+        let bytes = hash.emit();
+        let needed = bytes.len() + DIGEST_BYTES;
+        assert_eq!(
+            Core::parse(&bytes),
+            Err(ManifestError::Short {
+                found: bytes.len(),
+                needed
+            })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_the_parsers(bytes in prop::collection::vec(any::<u8>(), 0..300), naming in 0u8..3) {
+            let _ = Trailer::parse(&bytes);
+            let _ = Core::parse(&bytes);
+            let mut likely = bytes;
+            if likely.len() >= FIXED_BYTES {
+                let level = likely[3] % 4;
+                likely[..4].copy_from_slice(&[1, naming, 1, level]);
+                likely[20..23].fill(0);
+            }
+            if let Ok((core, length)) = Core::parse(&likely) {
+                prop_assert!(core.digests.len() * DIGEST_BYTES <= length);
+                let again = core.emit();
+                prop_assert_eq!(Core::parse(&again), Ok((core, again.len())));
+            }
+        }
+
+        #[test]
+        fn every_tree_covers_its_chunks_once(chunks in 1u64..5000, fan_out in 2u64..50) {
+            let chunk_bytes = (HEADER_BYTES + FIXED_BYTES) as u32 + 32 * fan_out as u32;
+            let length = chunks * u64::from(chunk_bytes);
+            let Ok(shape) = Shape::new(Naming::Hash, length, chunk_bytes, 0) else {
+                prop_assert!(fan_out < 4, "only trees of small manifests are too high");
+                return Ok(());
+            };
+            prop_assert_eq!(shape.manifests(shape.root_level()), 1);
+            for level in 0..=shape.root_level() {
+                let below = if level == 0 { shape.chunks } else { shape.manifests(level - 1) };
+                let mut next = 0;
+                for index in 0..shape.manifests(level) {
+                    let entries = shape.entries(level, index);
+                    prop_assert!(entries.start == next && entries.end > next);
+                    next = entries.end;
+                }
+                prop_assert_eq!(next, below);
+            }
+        }
+    }
+}

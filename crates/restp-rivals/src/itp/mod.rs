@@ -1,0 +1,36 @@
+//! ITP, a connection-free, receiver-driven transport, and its baseline NDN, as comparison protocols. A producer publishes an object:
+//! chunks, and a manifest that names them. A consumer asks for each chunk with an Interest and keeps asking until it has them all. All
+//! state of retransmission and congestion is the consumer's; the producer answers whoever asks and keeps nothing per consumer.
+//!
+//! Which Interests are lost, how many may be open, and when to ask again is decided by the same [`Sender`] as everywhere: an Interest is
+//! a segment that weighs as much as the chunk it asks for, and it never leaves twice under one number.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | [`wire`] | the header |
+//! | [`manifest`] | what an object consists of; the tree of manifests |
+//! | [`parameters`] | what a user sets, by key |
+//! | `publication` | a producer's object: its chunks, its manifests, its answers (the manifest control block) |
+//! | `consumer` | one retrieval: what is held, what is asked next (the Interest control block) |
+//! | [`content_store`] | chunks by name, the least recently used forgotten first |
+//! | [`cache`] | a box between consumers and producers that answers from its store |
+//! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, which is producer and consumer |
+//!
+//! A flow is a dialogue of two objects at most: who opens it writes one, or asks for one with a request; the other end reads it. The
+//! choices that ITP leaves open are listed in `docs/protocol/itp.md`.
+//!
+//! [`Sender`]: restp_services::sender::Sender
+
+pub mod cache;
+mod consumer;
+pub mod content_store;
+pub mod host;
+pub mod manifest;
+pub mod parameters;
+mod publication;
+pub mod wire;
+
+pub use cache::Cache;
+pub use content_store::ContentStore;
+pub use host::{Itp, ItpConfig};
+pub use parameters::ItpParameters;

@@ -1,0 +1,125 @@
+//! Datagrams that nobody should send.
+
+use crate::network::{Net, content, itp, ms, once};
+use bytes::Bytes;
+use proptest::prelude::*;
+use restp_base::flow::CloseReason;
+use restp_base::machine::{Datagram, Head, Input, Machine};
+use restp_base::time::{Duration, Time};
+use restp_rivals::itp::wire::{Header, Kind, Pointer};
+use restp_rivals::udp::wire::Header as UdpHeader;
+
+/// The datagram with another last byte, and a check sum that is right.
+pub fn changed(datagram: &Datagram) -> Datagram {
+    let mut body = datagram.body.to_vec();
+    if let Some(last) = body.last_mut() {
+        *last ^= 1;
+    }
+    let ports = |at: usize| u16::from_be_bytes([datagram.head[at], datagram.head[at + 1]]);
+    let message = &datagram.head[8..];
+    let udp = UdpHeader::over(ports(0), ports(2), &[message, &body], datagram.path);
+    let head = Head::from_slice(&[&udp.emit(), message].concat());
+    Datagram {
+        head,
+        body: body.into(),
+        ..datagram.clone()
+    }
+}
+
+#[test]
+fn a_chunk_with_another_digest_is_refused_and_asked_for_again() {
+    let mut net = Net::new(&itp(&[("naming", "hash")]), 2);
+    let mut left = 3;
+    net.rule = Box::new(move |seen, datagram| {
+        if seen.is_data() && seen.header.pointer.chunk == 7 && left > 0 {
+            left -= 1;
+            *datagram = changed(datagram);
+        }
+        once()
+    });
+    net.send(0, 1, &content(100_000));
+    net.run_for(Duration::from_secs(10));
+    assert!(net.read[1] == content(100_000));
+    let stats = net.stats(1);
+    assert_eq!((stats.corrupted_packets, stats.lost_packets), (3, 0));
+}
+
+#[test]
+fn a_producer_of_wrong_chunks_only_is_given_up() {
+    let mut net = Net::new(&itp(&[("naming", "hash")]), 2);
+    net.rule = Box::new(|seen, datagram| {
+        if seen.is_data() {
+            *datagram = changed(datagram);
+        }
+        once()
+    });
+    net.send(0, 1, &content(100_000));
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(net.closed(1), Some(&CloseReason::Reset));
+    assert!(net.read[1].is_empty());
+}
+
+#[test]
+fn data_for_what_was_not_asked_is_counted_and_nothing_else() {
+    let mut net = Net::new(&itp(&[]), 2);
+    net.send(0, 1, &content(100_000));
+    net.run_for(ms(100));
+    let (object, before) = (net.log[1].header.pointer.object, net.stats(1));
+    for (chunk, sequence) in [(60, 0), (0, 1000), (u32::MAX, u32::MAX)] {
+        let pointer = Pointer {
+            object,
+            chunk,
+            sequence,
+        };
+        let header = Header {
+            kind: Kind::Data,
+            flags: 0,
+            pointer,
+        };
+        let mut forged = whole(&header, &[0; 1452], 49_152);
+        net.hosts[1].handle(net.now, Input::Datagram(&mut forged));
+    }
+    let after = net.stats(1);
+    assert_eq!(after.rejected_packets - before.rejected_packets, 3);
+    assert_eq!(after.received_packets, before.received_packets);
+    net.run_for(Duration::from_secs(5));
+    assert!(net.read[1] == content(100_000));
+}
+
+/// `header` and `payload` as host 1 would get them from port `port` of host 0.
+fn whole(header: &Header, payload: &[u8], port: u16) -> Datagram {
+    let path = Net::path(1, 0);
+    let message = [&header.emit()[..], payload].concat();
+    let udp = UdpHeader::of(port, crate::network::PORT, &message, path);
+    Datagram {
+        path,
+        body: [&udp.emit()[..], &message].concat().into(),
+        ..Datagram::empty()
+    }
+}
+
+proptest! {
+    /// Whatever a payload says, memory stays that of what has come.
+    #[test]
+    fn no_message_breaks_a_host(
+        messages in prop::collection::vec((0u8..7, any::<u8>(), prop::collection::vec(any::<u8>(), 0..120)), 1..40)
+    ) {
+        let mut net = Net::new(&itp(&[]), 2);
+        net.send(0, 1, &content(50_000));
+        net.run_for(ms(100));
+        for (kind, words, mut bytes) in messages {
+            if bytes.len() >= 4 {
+                bytes[0] = 0x10 | kind;
+                bytes[2] = words % 12;
+            }
+            let path = Net::path(1, 0);
+            let udp = UdpHeader::of(49_152, 9, &bytes, path);
+            let body = Bytes::from([&udp.emit()[..], &bytes].concat());
+            net.hosts[1].handle(net.now, Input::Datagram(&mut Datagram { path, body, ..Datagram::empty() }));
+        }
+        net.run_for(Duration::from_secs(1));
+        prop_assert!(net.hosts[1].held() <= 41);
+        prop_assert!(net.now > Time::ZERO);
+        prop_assert!(net.read[1].starts_with(&content(50_000)[..1000]));
+    }
+}
