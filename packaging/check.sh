@@ -7,22 +7,25 @@ packages=$(realpath "${CARGO_TARGET_DIR:-target}/packages")
 deb=$(ls -t "$packages"/restp_*.deb | head -1)
 wheel=$(ls -t "$packages"/restp-*.whl | head -1)
 root=$(mktemp -d)
-trap 'rm -rf --one-file-system "$root"' EXIT
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 sh -ec "$1"; }
+trap 'umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 bash -euo pipefail -c "$1"; }
 
 # MMDEBSTRAP: further options, such as for a mirror that stands still.
 # shellcheck disable=SC2086
 mmdebstrap ${MMDEBSTRAP:-} --variant=minbase --include=man-db,bash-completion,python3-venv,ca-certificates,systemd "${SUITE:-stable}" "$root" >/dev/null
+mount -t proc proc "$root/proc"
 # A minimal system leaves manual pages out.
 rm -f "$root"/etc/dpkg/dpkg.cfg.d/*
 cp "$deb" "$wheel" "$root/root/"
 # pip may have an index of its own.
 cp /etc/pip.conf "$root/etc/" 2>/dev/null || true
+# and this machine an authority of its own
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null || true
 cp /etc/resolv.conf "$root/etc/" 2>/dev/null || true
 
 echo "deb:"
 inside "dpkg --install /root/$(basename "$deb") >/dev/null; restp --version"
-inside 'man restp-send | grep -q "Send files and folders"; man restp | head -4'
+inside 'man restp-send | grep "Send files and folders"'
 inside 'bash -c ". /usr/share/bash-completion/bash_completion; . /usr/share/bash-completion/completions/restp
   COMP_WORDS=(restp se) COMP_CWORD=1 COMP_LINE=\"restp se\"; _restp restp se restp; echo completes se: \${COMPREPLY[*]}" | grep -w send'
 inside 'systemd-analyze verify /usr/lib/systemd/system/restp-recv.service /usr/lib/systemd/system/restp-serve.service'

@@ -8,7 +8,7 @@ use restp_base::units;
 use restp_services::congestion::{CongestionChoice, InterestWindowParams};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::framing::Framing;
-use restp_services::loss_handling::LossHandling;
+use restp_services::loss_handling::{Differentiation, LossHandling};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Overtaking, ReceiverDriven, Recovery, RtoParameters};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
@@ -195,6 +195,7 @@ impl ItpParameters {
             pointer_only: false,
             paces: false,
             reduces_in_proportion: false,
+            differentiation: Differentiation::Split,
             probes_tail: false,
             thins_acks: false,
             repairs_cost: false,
