@@ -79,6 +79,7 @@ pub enum Command {
     #[command(after_help = COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
+    #[command(after_help = MAN)]
     Man(Man),
 }
 
@@ -484,6 +485,10 @@ pub struct Completions {
     /// Shell to complete for
     pub shell: clap_complete::Shell,
 }
+
+const MAN: &str = "\
+Examples:
+  restp man ~/.local/share/man/man1             one page per command; then: man restp-send";
 
 #[derive(Debug, Args)]
 pub struct Man {

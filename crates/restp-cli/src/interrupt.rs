@@ -30,3 +30,16 @@ impl Interrupt {
         }
     }
 }
+
+/// The terminal or the program that this one works for is gone. Watched from the moment this is called; only by commands
+/// that nobody leaves behind on purpose (`nohup`).
+///
+/// # Errors
+/// When the system refuses a signal handler.
+pub fn hangup() -> Result<impl Future<Output = ()>, Failure> {
+    let mut hangup =
+        signal(SignalKind::hangup()).map_err(|error| Failure::operation(format!("signals: {error}")))?;
+    Ok(async move {
+        hangup.recv().await;
+    })
+}

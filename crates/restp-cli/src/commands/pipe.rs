@@ -3,6 +3,7 @@
 use super::client;
 use crate::args::Pipe;
 use crate::failure::Failure;
+use crate::interrupt::hangup;
 use crate::pipe::Operation;
 use std::io;
 use std::pin::Pin;
@@ -19,9 +20,11 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
     client::run_over(&arguments.link, server, interrupted, async |client| {
         let target = arguments.to.clone().unwrap_or_default();
         let carrier = client.open(Operation::Connect(target)).await?;
-        let joined = carrier
-            .join(tokio::io::stdin(), Output(tokio::io::stdout()))
-            .await;
+        let hangup = hangup()?; // so ends ssh its ProxyCommand, and the far end is to hear of it
+        let joined = tokio::select! {
+            joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,
+            () = hangup => return Err(Failure::operation("hung up")),
+        };
         joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
     })
 }

@@ -191,3 +191,108 @@ fn git_clones_over_a_pipe() {
     assert!(daemon.join().unwrap());
     assert!(std::fs::read(folder.path().join("clone/file")).unwrap() == content(200_000));
 }
+
+/// What the programs of OpenSSH and rsync make of a pipe under them. The far end is a real `sshd` of this user, which
+/// takes one connection from where `restp serve` puts it.
+#[test]
+fn ssh_scp_and_rsync_go_over_a_pipe() {
+    const SSHD: &str = "/usr/sbin/sshd";
+    let has = |program: &str| Command::new(program).arg("-V").output().is_ok();
+    if !std::path::Path::new(SSHD).exists() || !has("ssh") || !has("scp") {
+        eprintln!("SKIPPED, NOT TESTED: ssh over a pipe: there is no OpenSSH with its server");
+        return;
+    }
+    if nix::unistd::geteuid().is_root() && !std::path::Path::new("/run/sshd").exists() {
+        eprintln!("SKIPPED, NOT TESTED: ssh over a pipe: sshd of root wants /run/sshd");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for key in ["host", "user"] {
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)])
+            .status();
+        assert!(made.unwrap().success());
+    }
+    let daemon = format!(
+        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nSubsystem sftp internal-sftp\n",
+        at("host"),
+        at("user.pub")
+    );
+    write(folder.path(), "sshd_config", daemon.as_bytes());
+    write(folder.path(), "file", &content(3_000_000));
+
+    // Each program makes one connection.
+    let over_pipe = |act: &dyn Fn(&str) -> std::process::Output| {
+        let config = at("sshd_config");
+        let (name, session) = target(move |stream| {
+            let end = || Stdio::from(std::os::fd::OwnedFd::from(stream.try_clone().unwrap()));
+            let (input, output) = (end(), end());
+            let mut daemon = Command::new(SSHD);
+            daemon
+                .args(["-i", "-f", &config])
+                .stdin(input)
+                .stdout(output)
+                .stderr(Stdio::null());
+            daemon.status().unwrap()
+        });
+        let server = serve(&name, &[]);
+        let client = format!(
+            "ProxyCommand {} pipe {}\nIdentityFile {}\nIdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile {}\n",
+            env!("CARGO_BIN_EXE_restp"),
+            server.ticket,
+            at("user"),
+            at("known")
+        );
+        write(folder.path(), "ssh_config", client.as_bytes());
+        let output = act(&at("ssh_config"));
+        session.join().unwrap();
+        output
+    };
+
+    let said = over_pipe(&|config| {
+        let ssh = Command::new("ssh")
+            .args(["-F", config, "far", "cat; exit 7"])
+            .stdin(Stdio::from(std::fs::File::open(at("file")).unwrap()))
+            .output();
+        ssh.unwrap()
+    });
+    assert!(
+        said.stdout == content(3_000_000),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    assert_eq!(said.status.code(), Some(7), "the exit code of the far command");
+
+    let copied = over_pipe(&|config| {
+        let far = format!("far:{}", at("copy"));
+        let scp = Command::new("scp")
+            .args(["-q", "-F", config, &at("file"), &far])
+            .output();
+        scp.unwrap()
+    });
+    assert!(
+        copied.status.success(),
+        "{}",
+        String::from_utf8_lossy(&copied.stderr)
+    );
+    assert!(std::fs::read(at("copy")).unwrap() == content(3_000_000));
+
+    if !has("rsync") {
+        eprintln!("SKIPPED, NOT TESTED: rsync over a pipe: there is no rsync");
+        return;
+    }
+    let synchronised = over_pipe(&|config| {
+        let (shell, far) = (format!("ssh -F {config}"), format!("far:{}", at("mirror")));
+        let rsync = Command::new("rsync")
+            .args(["-a", "-e", &shell, &at("file"), &far])
+            .output();
+        rsync.unwrap()
+    });
+    assert!(
+        synchronised.status.success(),
+        "{}",
+        String::from_utf8_lossy(&synchronised.stderr)
+    );
+    assert!(std::fs::read(at("mirror")).unwrap() == content(3_000_000));
+}
