@@ -1,6 +1,6 @@
 """Writes the handshakes of vectors/sealed.json: Noise (revision 34) and docs/protocol/sealed.md, out of the values in them.
 
-An implementation of its own over the primitives of pyca/cryptography: python3 vectors/handshakes.py [--check]
+An implementation of its own over the primitives of pyca/cryptography: python3 bench/sealed_vectors.py [--check]
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-FILE = Path(__file__).with_name("sealed.json")
+FILE = Path(__file__).resolve().parent.parent / "vectors" / "sealed.json"
 HELLO = {"IK": b"\x80", "IX": b"\x81", "resumed": b"\x85"}
 NAME = {"IK": "IK", "IX": "IX", "resumed": "NNpsk0"}
 
