@@ -8,6 +8,7 @@
 //! | [`host`] | drives a machine from the event queue |
 //! | [`run`](mod@run) | one point and seed to one result; many of them on all cores, in order |
 //! | [`metrics`] | what is reported of flows and links, and over several runs |
+//! | [`model`] | a Markov chain of SMT, without packets |
 //! | [`chaos`] | random cases, and laws that hold whatever happens |
 //! | [`checker`] | claims of a scenario held against its results |
 //! | [`page`] | the page of an experiment, with its figures |
@@ -19,6 +20,7 @@ pub mod chaos;
 pub mod checker;
 pub mod host;
 pub mod metrics;
+pub mod model;
 pub mod page;
 pub mod registry;
 pub mod report;
