@@ -69,6 +69,9 @@ pub enum Command {
     /// Show what a connection can be made of, and check compositions
     #[command(after_help = PROFILES)]
     Profiles(Profiles),
+    /// Solve a model: what share of a path a scheme uses in the long run
+    #[command(after_help = MODEL)]
+    Model(Model),
     /// Print packets field by field
     #[command(after_help = DECODE)]
     Decode(Decode),
@@ -472,6 +475,54 @@ mod tests {
             );
         }
     }
+}
+
+const MODEL: &str = "\
+Examples:
+  restp model smt                               CMT, MFR and AMFR from 0 to 9 % missing packets
+  restp model smt --missing 0.05 --rate 10Mbit/s --delay 20ms
+  restp model smt --missing 0.05 --draw 20000s --seed 7
+                                                drawn instead of solved";
+
+#[derive(Debug, Args)]
+pub struct Model {
+    /// Which one
+    #[arg(value_enum)]
+    pub name: ModelName,
+    /// Chance that a packet is missing; may be repeated [default: 0 to 0.09]
+    #[arg(long, value_name = "P")]
+    pub missing: Vec<f64>,
+    /// Share of missing packets that are late rather than lost
+    #[arg(long, value_name = "SHARE", default_value = "0.9")]
+    pub late: f64,
+    /// Chance that a late packet is still missing after one more report
+    #[arg(long, value_name = "P", default_value = "0.5")]
+    pub still_late: f64,
+    /// Rounds that a late packet holds the receive buffer where it is not repeated
+    #[arg(long, value_name = "ROUNDS", default_value = "10")]
+    pub blocked_rounds: f64,
+    /// Propagation delay of a round
+    #[arg(long, value_name = "TIME", default_value = "45ms")]
+    pub delay: String,
+    /// Rate of the path
+    #[arg(long, value_name = "RATE", default_value = "1Mbit/s")]
+    pub rate: String,
+    /// Receive buffer in packets
+    #[arg(long, value_name = "PACKETS", default_value = "43")]
+    pub buffer: u32,
+    /// Draw so much time instead of solving
+    #[arg(long, value_name = "TIME")]
+    pub draw: Option<String>,
+    /// Seed of what is drawn
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+}
+
+/// Models there are.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum ModelName {
+    /// SMT on one path, a Markov chain
+    Smt,
 }
 
 const COMPLETIONS: &str = "\

@@ -12,6 +12,7 @@ mod host;
 pub mod keygen;
 pub mod manual;
 mod mismatch;
+pub mod model;
 pub mod pipe;
 mod places;
 pub mod profiles;

@@ -475,3 +475,18 @@ fn each_end_of_a_benchmark_speaks_as_the_comparison_expects() {
     }
     assert_eq!(sent["bytes"], received["bytes"]);
 }
+
+#[test]
+fn a_model_is_solved() {
+    let solved = restp(&["model", "smt", "--missing", "0.05"]).stdout;
+    for line in [
+        "CMT     0.05     0.812",
+        "MFR     0.05     0.853",
+        "AMFR    0.05     0.924",
+    ] {
+        assert!(solved.contains(line), "{solved}");
+    }
+    let refused = restp(&["model", "smt", "--missing", "2"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("missing is 2"));
+}
