@@ -31,8 +31,8 @@ impl Interrupt {
     }
 }
 
-/// The terminal or the program that this one works for is gone. Watched from the moment this is called; only by commands
-/// that nobody leaves behind on purpose (`nohup`).
+/// Waits for SIGHUP: the terminal, or the program that this one works for, is gone. Watches from the call on. Not for
+/// commands that people run with `nohup`, which this would undo.
 ///
 /// # Errors
 /// When the system refuses a signal handler.

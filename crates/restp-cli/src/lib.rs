@@ -51,7 +51,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Chaos(chaos) => commands::chaos::execute(chaos, output),
         Command::Profiles(profiles) => commands::profiles::execute(profiles, output),
         Command::Model(model) => commands::model::execute(model, output),
-        Command::Completions(completions) => commands::manual::complete(completions, output),
+        Command::Completions(completions) => commands::manual::complete(completions),
         Command::Man(man) => commands::manual::execute(man),
     };
     match result {

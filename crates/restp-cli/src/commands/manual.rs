@@ -7,14 +7,14 @@ use clap::CommandFactory;
 
 const NAME: &str = "restp";
 
-/// Prints the completions of one shell.
+/// Prints the completions of one shell: a script, with `--json` as well.
 ///
 /// # Errors
 /// When standard output is closed.
-pub fn complete(arguments: &Completions, output: Output) -> Result<(), Failure> {
+pub fn complete(arguments: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), NAME, &mut script);
-    output.text(String::from_utf8_lossy(&script).trim_end())
+    Output { json: false }.text(String::from_utf8_lossy(&script).trim_end())
 }
 
 /// Writes one page per command.

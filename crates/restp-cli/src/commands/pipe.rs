@@ -20,10 +20,10 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
     client::run_over(&arguments.link, server, interrupted, async |client| {
         let target = arguments.to.clone().unwrap_or_default();
         let carrier = client.open(Operation::Connect(target)).await?;
-        let hangup = hangup()?; // so ends ssh its ProxyCommand, and the far end is to hear of it
+        let hangup = hangup()?; // ssh ends its ProxyCommand with it: nothing to complain of, but the far end has to know
         let joined = tokio::select! {
             joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,
-            () = hangup => return Err(Failure::operation("hung up")),
+            () = hangup => return Err(Failure::silent()),
         };
         joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
     })

@@ -263,6 +263,8 @@ fn ssh_scp_and_rsync_go_over_a_pipe() {
         String::from_utf8_lossy(&said.stderr)
     );
     assert_eq!(said.status.code(), Some(7), "the exit code of the far command");
+    let complaints = String::from_utf8_lossy(&said.stderr);
+    assert!(!complaints.contains("error"), "{complaints}");
 
     let copied = over_pipe(&|config| {
         let far = format!("far:{}", at("copy"));
