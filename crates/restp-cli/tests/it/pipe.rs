@@ -246,7 +246,15 @@ fn ssh_scp_and_rsync_go_over_a_pipe() {
         );
         write(folder.path(), "ssh_config", client.as_bytes());
         let output = act(&at("ssh_config"));
-        session.join().unwrap();
+        // Without a word from the pipe it is ten minutes, the timeout of the server.
+        let long_ago = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        while !session.is_finished() {
+            assert!(
+                std::time::Instant::now() < long_ago,
+                "sshd still waits for a client that has left"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         output
     };
 
