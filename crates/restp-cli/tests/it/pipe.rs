@@ -225,6 +225,7 @@ fn ssh_scp_and_rsync_go_over_a_pipe() {
     // Each program makes one connection.
     let over_pipe = |act: &dyn Fn(&str) -> std::process::Output| {
         let config = at("sshd_config");
+        let (ends, has_ended) = std::sync::mpsc::channel();
         let (name, session) = target(move |stream| {
             let end = || Stdio::from(std::os::fd::OwnedFd::from(stream.try_clone().unwrap()));
             let (input, output) = (end(), end());
@@ -234,7 +235,8 @@ fn ssh_scp_and_rsync_go_over_a_pipe() {
                 .stdin(input)
                 .stdout(output)
                 .stderr(Stdio::null());
-            daemon.status().unwrap()
+            daemon.status().unwrap();
+            ends.send(()).unwrap();
         });
         let server = serve(&name, &[]);
         let client = format!(
@@ -247,14 +249,9 @@ fn ssh_scp_and_rsync_go_over_a_pipe() {
         write(folder.path(), "ssh_config", client.as_bytes());
         let output = act(&at("ssh_config"));
         // Without a word from the pipe it is ten minutes, the timeout of the server.
-        let long_ago = std::time::Instant::now() + std::time::Duration::from_secs(120);
-        while !session.is_finished() {
-            assert!(
-                std::time::Instant::now() < long_ago,
-                "sshd still waits for a client that has left"
-            );
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let ended = has_ended.recv_timeout(std::time::Duration::from_secs(120));
+        ended.expect("sshd still waits for a client that has left");
+        session.join().unwrap();
         output
     };
 
