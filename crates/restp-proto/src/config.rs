@@ -1,6 +1,7 @@
 //! What a user sets for a whole endpoint.
 
 use crate::composition::{Composition, ValidComposition};
+use crate::connection::Consent;
 use restp_services::connection_management::{CookieParameters, LocalPorts};
 use siphasher::sip::SipHasher24;
 use std::fmt;
@@ -69,6 +70,9 @@ pub struct EndpointConfig {
     /// What arrives comes from where it says: below there is a seal, which lets no packet through twice and has asked each new
     /// address. Then retransmissions, too, show that a peer has moved; otherwise they may be copies.
     pub addresses_proved: bool,
+    /// Peers may change running flows to less order or less reliability than these were opened with, or than the
+    /// application has last changed them to; otherwise that is refused (docs/adr/0007).
+    pub weaker_services: bool,
 }
 
 impl EndpointConfig {
@@ -85,6 +89,7 @@ impl EndpointConfig {
             max_early: 1_024,
             cookies: CookieParameters::default(),
             addresses_proved: false,
+            weaker_services: false,
         }
     }
 
@@ -98,6 +103,15 @@ impl EndpointConfig {
             acceptance,
         });
         self
+    }
+
+    /// What peers may make of flows of this endpoint.
+    pub(crate) fn consent(&self) -> Consent {
+        if self.weaker_services {
+            Consent::Anything
+        } else {
+            Consent::NothingWeaker
+        }
     }
 
     /// Where the ports of flows opened here begin: elsewhere in each life of a host, whose peers may still know the flows of

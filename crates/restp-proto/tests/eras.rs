@@ -32,7 +32,10 @@ fn services(set: &[(&str, &str)]) -> Composition {
 }
 
 fn between(from: &[(&str, &str)]) -> Pair {
-    let config = || EndpointConfig::new(services(from).check().expect("valid"));
+    let config = || EndpointConfig {
+        weaker_services: true,
+        ..EndpointConfig::new(services(from).check().expect("valid"))
+    };
     Pair::of(
         config(),
         config().listen(common::PORT, restp_proto::Acceptance::Any),

@@ -4,6 +4,7 @@
 use super::{Composition, KEYS, Refusal, ValidComposition, accept};
 use crate::wire::Services;
 use restp_base::flow::{Change, ChangeError};
+use restp_services::ordering::Ordering;
 use restp_services::reliability::FecCode;
 
 /// What the set-up settles: how the connection begins, how data become numbered segments and how these are checked, and
@@ -51,6 +52,33 @@ impl Terms {
             services,
             code: composition.reliability.encodes().then_some(composition.fec.code),
         }
+    }
+}
+
+/// What an application relies on, and a peer does not take away unasked. That segments are acknowledged is no part of it: what
+/// repeats always is, and connections stay so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Strength {
+    /// None, partial, full.
+    order: u8,
+    is_full: bool,
+}
+
+impl Strength {
+    pub(crate) fn of(composition: &Composition) -> Self {
+        Strength {
+            order: match composition.ordering {
+                Ordering::Unordered => 0,
+                Ordering::Partial => 1,
+                Ordering::Ordered => 2,
+            },
+            is_full: composition.reliability.is_full(),
+        }
+    }
+
+    /// `to` is as good in each respect.
+    pub(crate) fn is_kept_by(self, to: Strength) -> bool {
+        to.order >= self.order && to.is_full >= self.is_full
     }
 }
 
@@ -194,6 +222,28 @@ mod tests {
                 .iter()
                 .all(|name| KEYS.iter().any(|key| key.name == *name))
         );
+    }
+
+    #[test]
+    fn less_order_or_less_than_full_reliability_is_weaker() {
+        let of = |ordering, reliability| {
+            Strength::of(&with(&[("ordering", ordering), ("reliability", reliability)]))
+        };
+        let orders = ["unordered", "partial", "ordered"];
+        for (i, from) in orders.into_iter().enumerate() {
+            for (j, to) in orders.into_iter().enumerate() {
+                assert_eq!(
+                    of(from, "arq").is_kept_by(of(to, "arq")),
+                    j >= i,
+                    "{from} to {to}"
+                );
+            }
+        }
+        let from = of("partial", "arq");
+        assert!(from.is_kept_by(of("partial", "harq")));
+        assert!(!from.is_kept_by(of("partial", "partial")));
+        assert!(!from.is_kept_by(of("ordered", "partial+fec")));
+        assert!(of("partial", "partial").is_kept_by(from));
     }
 
     /// Whatever two compositions are, going there and back takes the same.

@@ -34,7 +34,7 @@ mod documentation;
 mod every;
 
 pub use change::change;
-pub(crate) use change::{Terms, agreed_key, under};
+pub(crate) use change::{Strength, Terms, agreed_key, under};
 pub use key_table::KEYS;
 pub use keys::{Key, SetError};
 pub use needs::{Arrival, Bandwidth, NEEDS, NeedError, Needs, Order};

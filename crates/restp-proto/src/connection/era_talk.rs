@@ -1,9 +1,9 @@
 //! How two ends come to another era (docs/adr/0007): propose, accept or refuse, confirm; and what the turn means for what is
 //! sent and received.
 
-use super::eras::{Boundaries, Era, Next, Talk};
+use super::eras::{Boundaries, Consent, Era, Next, Talk};
 use super::{Connection, pdu_builder as pdu};
-use crate::composition::{Terms, ValidComposition, agreed_key, under};
+use crate::composition::{Strength, Terms, ValidComposition, agreed_key, under};
 use crate::wire::{EraMessage, EraVerb, Header};
 use restp_base::flow::{Change, ChangeError};
 use restp_base::machine::Datagram;
@@ -22,9 +22,9 @@ impl Connection {
         has_set_up && self.subflow.is_none() && self.composition.reliability.repeats()
     }
 
-    /// What the peer proposes is refused from now on.
-    pub(crate) fn keep_services(&mut self) {
-        self.eras.kept = true;
+    /// What the peer may propose from now on.
+    pub(crate) fn consent_to(&mut self, consent: Consent) {
+        self.eras.consent = consent;
     }
 
     /// An era is being agreed on, or not over yet.
@@ -156,13 +156,15 @@ impl Connection {
 
     /// What this end makes of the terms, if they are ones.
     fn acceptable(&self, terms: Terms) -> Option<ValidComposition> {
-        if self.eras.kept {
-            return None;
-        }
         let composition = under(terms, &self.composition).ok()?;
+        let is_consented = match self.eras.consent {
+            Consent::Nothing => false,
+            Consent::NothingWeaker => self.eras.relied_on.is_kept_by(Strength::of(&composition)),
+            Consent::Anything => true,
+        };
         let takes = |change| matches!(change, Change::Agreed | Change::Nothing | Change::Local);
         let same = Terms::of(&composition, self.services) == terms;
-        (same && crate::composition::change(&self.composition, &composition).is_ok_and(takes))
+        (is_consented && same && crate::composition::change(&self.composition, &composition).is_ok_and(takes))
             .then_some(composition)
     }
 
@@ -181,6 +183,7 @@ impl Connection {
                     return;
                 };
                 let (next, boundaries) = (Next::clone(next), Boundaries { own: *own, peer });
+                self.eras.relied_on = Strength::of(&next.composition);
                 self.turn(now, next, boundaries, Why::Application);
                 self.eras.say(confirmed);
             }

@@ -2,7 +2,7 @@
 //! those that the two ends talk about. Values only: what an era means for sender and receiver is in `era_talk`.
 
 use super::fec::is_encoded;
-use crate::composition::{Terms, ValidComposition};
+use crate::composition::{Strength, Terms, ValidComposition};
 use crate::wire::{EraMessage, Flags, Header};
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -40,6 +40,17 @@ pub(super) enum Talk {
     Accepted(Box<Next>, Boundaries),
 }
 
+/// Which proposals of the peer are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// None.
+    Nothing,
+    /// Those that leave what the application relies on.
+    NothingWeaker,
+    /// Every valid one.
+    Anything,
+}
+
 /// How a packet stands to the eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -54,8 +65,10 @@ pub(super) enum Place {
 pub(super) struct Eras {
     /// Both ends have said that they know eras.
     pub(super) understood: bool,
-    /// What the peer proposes is refused.
-    pub(super) kept: bool,
+    /// What the peer may propose.
+    pub(super) consent: Consent,
+    /// What the application has opened the connection with, or last changed it to.
+    pub(super) relied_on: Strength,
     pub(super) current: Era,
     /// The one before it, and where it ends.
     pub(super) before: Option<Box<(Era, Boundaries)>>,
@@ -85,11 +98,12 @@ impl Era {
 }
 
 impl Eras {
-    /// There is one, that of the set-up.
-    pub(super) fn new(terms: Terms) -> Self {
+    /// There is one, that of the set-up, which opened the connection with `composition`.
+    pub(super) fn new(terms: Terms, composition: &ValidComposition) -> Self {
         Eras {
             understood: false,
-            kept: false,
+            consent: Consent::NothingWeaker,
+            relied_on: Strength::of(composition),
             current: Era { number: 0, terms },
             before: None,
             talk: Talk::Nothing,

@@ -35,6 +35,7 @@ use crate::composition::{Composition, Terms, ValidComposition};
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
 use change::Changes;
+pub(crate) use eras::Consent;
 use eras::Eras;
 use liveness::Liveness;
 use restp_base::flow::FlowStats;
@@ -189,7 +190,7 @@ impl Connection {
         let first = sequence::ORIGIN + u64::from(isn) + 1;
         let mut connection = Connection {
             services,
-            eras: Eras::new(Terms::at_first(&composition, services)),
+            eras: Eras::new(Terms::at_first(&composition, services), &composition),
             ports,
             state,
             address,

@@ -52,7 +52,8 @@ impl Flow for Endpoint {
         let isn = self.initial_number(now, path, ports);
         let composition = self.composition.clone();
         let cookie = self.cache.find(now, path.remote, port);
-        let connection = Connection::open(now, composition, self.services, path, ports, isn, cookie);
+        let mut connection = Connection::open(now, composition, self.services, path, ports, isn, cookie);
+        connection.consent_to(self.config.consent());
         let index = self.table.insert(
             Some(Key {
                 ports,

@@ -7,7 +7,7 @@ use super::table::Key;
 use crate::association::Association;
 use crate::composition::{ValidComposition, accept};
 use crate::config::Acceptance;
-use crate::connection::{Connection, Packet, Ports};
+use crate::connection::{Connection, Consent, Packet, Ports};
 use crate::wire::{ErrorControl, Fec, Flags, Header, MpJoin, MpSetup, Services, Setup};
 use restp_base::machine::{Datagram, Ecn, PathAddress};
 use restp_base::time::Time;
@@ -92,9 +92,12 @@ impl Endpoint {
             .listeners
             .iter()
             .filter(|listener| listener.port == port);
-        if offered.any(|listener| listener.acceptance == Acceptance::Exact) {
-            connection.keep_services();
-        }
+        let is_exact = offered.any(|listener| listener.acceptance == Acceptance::Exact);
+        connection.consent_to(if is_exact {
+            Consent::Nothing
+        } else {
+            self.config.consent()
+        });
         let with_data = early && !packet.payload.is_empty();
         if with_data || packet.header.services.setup == Setup::Connectionless {
             connection.handle(now, packet);

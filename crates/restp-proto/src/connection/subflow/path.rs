@@ -36,7 +36,10 @@ impl Connection {
         self.exchange = None;
         self.sender.retransmit_all(); // data beside the SYN was not taken
         self.services = self.services.on_one_path();
-        self.eras = Eras::new(Terms::at_first(&self.composition, self.services));
+        self.eras = Eras::new(
+            Terms::at_first(&self.composition, self.services),
+            &self.composition,
+        );
         if let Some(window) = header.window {
             self.sender.grant_afresh(self.sender.first(), window.into());
             self.sender.bind_credit(true);

@@ -1,0 +1,88 @@
+//! Eras (docs/adr/0007-eras.md): what a peer, or what the network has kept of it, cannot do to the services of an end.
+
+mod common;
+
+use common::{Pair, composition};
+use restp_base::flow::{Change, Flow, FlowId};
+use restp_base::observe::Why;
+use restp_base::time::Duration;
+use restp_proto::{Acceptance, Composition, EndpointConfig};
+
+type Set = [(&'static str, &'static str)];
+
+fn services(set: &Set) -> Composition {
+    let base = [("framing", "fixed"), ("mtu-discovery", "off")];
+    composition("default", &[&base, set].concat())
+}
+
+/// A connection that was opened with `from`, and which ends may be made weaker.
+fn connected(from: &Set, weaker: [bool; 2]) -> (Pair, [FlowId; 2]) {
+    let config = |weaker_services| EndpointConfig {
+        weaker_services,
+        ..EndpointConfig::new(services(from).check().expect("valid"))
+    };
+    let [opener, acceptor] = weaker.map(config);
+    let mut pair = Pair::of(opener, acceptor.listen(common::PORT, Acceptance::Any));
+    let flows = pair.connect();
+    (pair, [flows.0, flows.1])
+}
+
+/// `side` asks for the services of `to`, and is answered.
+fn propose(pair: &mut Pair, flows: [FlowId; 2], side: usize, to: &Set) {
+    let now = pair.now;
+    let change = pair.ends[side].recompose(now, flows[side], services(to));
+    assert_eq!(change, Ok(Change::Agreed));
+    pair.run_for(Duration::from_secs(1));
+}
+
+fn service<T>(pair: &Pair, flows: [FlowId; 2], side: usize, of: impl Fn(&Composition) -> T) -> T {
+    of(pair.ends[side].composition(flows[side]).expect("it runs"))
+}
+
+#[test]
+fn a_peer_weakens_nothing_unless_that_is_allowed() {
+    let weaker: [&Set; 2] = [
+        &[("ordering", "unordered")],
+        &[("ordering", "partial"), ("reliability", "partial")],
+    ];
+    for to in weaker {
+        for (proposer, allowed) in [(0, false), (0, true), (1, false), (1, true)] {
+            let mut may = [false; 2];
+            may[1 - proposer] = allowed;
+            let (mut pair, flows) = connected(&[], may);
+            propose(&mut pair, flows, proposer, to);
+            let expected = services(if allowed { to } else { &[] });
+            for side in 0..2 {
+                let now = service(&pair, flows, side, |of| (of.ordering, of.reliability));
+                assert_eq!(
+                    now,
+                    (expected.ordering, expected.reliability),
+                    "{to:?}, side {side}"
+                );
+            }
+            let mut told = Vec::new();
+            let now = pair.now;
+            pair.ends[proposer].take_changes(now, flows[proposer], &mut told);
+            let refused = told.iter().any(|changed| changed.why == Why::Refused);
+            assert_eq!(refused, !allowed, "{told:?}");
+        }
+    }
+}
+
+/// Stronger services need no leave. What the application has asked for last is what it relies on.
+#[test]
+fn a_peer_may_strengthen_and_not_take_back_what_was_asked_for() {
+    let unordered: &Set = &[("ordering", "unordered")];
+    for side in 0..2 {
+        let (mut pair, flows) = connected(unordered, [false; 2]);
+        let is_ordered = |pair: &Pair| {
+            [0, 1].map(|side| service(pair, flows, side, |of| of.ordering) != services(unordered).ordering)
+        };
+        propose(&mut pair, flows, side, &[]);
+        assert_eq!(is_ordered(&pair), [true; 2], "side {side} has asked for more");
+        propose(&mut pair, flows, 1 - side, unordered);
+        assert_eq!(is_ordered(&pair), [true; 2], "the other has asked for less");
+        propose(&mut pair, flows, side, unordered);
+        assert_eq!(is_ordered(&pair), [false; 2], "which side {side} may take back");
+    }
+}
