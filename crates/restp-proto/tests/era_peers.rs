@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{Pair, composition};
+use common::{Pair, Verdict, composition};
 use restp_base::flow::{Change, Flow, FlowId};
 use restp_base::observe::Why;
 use restp_base::time::Duration;
+use restp_proto::wire::{EraMessage, EraVerb};
 use restp_proto::{Acceptance, Composition, EndpointConfig};
 
 type Set = [(&'static str, &'static str)];
@@ -85,4 +86,53 @@ fn a_peer_may_strengthen_and_not_take_back_what_was_asked_for() {
         propose(&mut pair, flows, side, unordered);
         assert_eq!(is_ordered(&pair), [false; 2], "which side {side} may take back");
     }
+}
+
+/// A bare packet of the era before looks like one of the next if that has the same services: it does not say that its sender knows
+/// the boundaries.
+#[test]
+fn a_late_acknowledgement_of_the_era_before_turns_nobody() {
+    let (mut pair, flows) = connected(&[], [false; 2]);
+    let mut held = 0;
+    pair.rule = Box::new(move |seen| {
+        let is_bare = seen.from == 0 && seen.payload.is_empty();
+        held += u32::from(is_bare);
+        if is_bare && held == 1 {
+            Verdict::Late(Duration::from_secs(4))
+        } else {
+            Verdict::Pass
+        }
+    });
+    pair.write(1, flows[1], b"acknowledged late");
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(
+        pair.log
+            .iter()
+            .filter(|seen| seen.verdict != Verdict::Pass)
+            .count(),
+        1
+    );
+    let other: &Set = &[("ack", "positive+snack")];
+    propose(&mut pair, flows, 0, other);
+    let of = |set| services(set).ack.detail;
+    assert_eq!(service(&pair, flows, 1, |of| of.ack.detail), of(other));
+    pair.rule = Box::new(|seen| {
+        let is_accept = EraMessage::parse(&seen.payload)
+            .is_some_and(|message| matches!(message.verb, EraVerb::Accept { .. }));
+        if seen.from == 1 && seen.header.about_eras && is_accept {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    propose(&mut pair, flows, 0, &[]);
+    pair.run_for(Duration::from_secs(3)); // the acknowledgement arrives
+    let both = [0, 1].map(|side| service(&pair, flows, side, |of| of.ack.detail));
+    assert_eq!(both, [of(other); 2], "nobody has heard that it was accepted");
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.write(1, flows[1], b"goes on");
+    pair.run_for(Duration::from_secs(60));
+    let both = [0, 1].map(|side| service(&pair, flows, side, |of| of.ack.detail));
+    assert_eq!(both, [of(&[]); 2]);
+    assert_eq!(pair.read_all(0, flows[0]), ["acknowledged late", "goes on"]);
 }

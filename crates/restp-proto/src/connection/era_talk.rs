@@ -114,6 +114,8 @@ impl Connection {
         {
             return self.eras.say(answer(message, own));
         }
+        // Who proposes an era knows both boundaries of the one before it.
+        self.turn_to(now, message.era.wrapping_sub(1));
         let is_ours = matches!(self.eras.talk, Talk::Proposed(..)) && self.opened_here;
         let turning = self.eras.is_turning(self.sender.first(), self.receiver.next());
         let is_next = message.era == self.eras.current.number.wrapping_add(1);

@@ -54,9 +54,9 @@ pub(crate) enum Consent {
 /// How a packet stands to the eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Of one that both ends know to hold.
+    /// Of one that may hold, and it shows nothing else.
     Known,
-    /// The first of the next: its sender has heard that it was accepted.
+    /// A numbered one of the next: its sender has heard that it was accepted.
     Next,
 }
 
@@ -136,7 +136,12 @@ impl Eras {
             && is_from(boundaries.peer)
             && next.era.has(header)
         {
-            return Some(Place::Next);
+            // Without a number it may as well be a late one of the era before, whose bit and services can be those of the next.
+            return Some(if number.is_some() {
+                Place::Next
+            } else {
+                Place::Known
+            });
         }
         let (known, is_current) = match self.before.as_deref() {
             Some((era, boundaries)) => (
