@@ -136,3 +136,33 @@ fn a_late_acknowledgement_of_the_era_before_turns_nobody() {
     assert_eq!(both, [of(&[]); 2]);
     assert_eq!(pair.read_all(0, flows[0]), ["acknowledged late", "goes on"]);
 }
+
+/// A boundary lies ahead of what was written so far, and nothing more is written: neither the next change nor the end waits.
+#[test]
+fn an_era_ends_though_nothing_more_is_written() {
+    for side in 0..2 {
+        let (mut pair, flows) = connected(&[], [true; 2]);
+        for writer in [0, 1] {
+            for _ in 0..3 {
+                pair.write(writer, flows[writer], b"short");
+            }
+        }
+        let now = pair.now;
+        for to in [&[("ack", "positive+snack")][..], &[("ordering", "unordered")]] {
+            let change = pair.ends[side].recompose(now, flows[side], services(to));
+            assert_eq!(change, Ok(Change::Agreed));
+        }
+        pair.run_for(Duration::from_secs(5));
+        let unordered = services(&[("ordering", "unordered")]).ordering;
+        let both = [0, 1].map(|side| service(&pair, flows, side, |of| of.ordering));
+        assert_eq!(both, [unordered; 2], "the second change");
+        for side in [0, 1] {
+            assert_eq!(pair.read_all(side, flows[side]), ["short"; 3]);
+            pair.ends[side].finish(pair.now, flows[side]);
+        }
+        pair.run_for(Duration::from_secs(5));
+        for side in [0, 1] {
+            assert_eq!(pair.closed(side), Some(&restp_base::flow::CloseReason::Finished));
+        }
+    }
+}

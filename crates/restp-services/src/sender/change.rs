@@ -75,13 +75,12 @@ impl Sender {
         self.held_from.is_some_and(|number| self.board.next() >= number)
     }
 
-    /// So many segments leave in about two round trips, as far as what leaves now tells; none if nothing does.
+    /// So many segments leave in about two round trips, as far as what leaves now tells, and no more than what is written fills for
+    /// certain: nobody knows whether the application writes again.
     pub fn lead(&self) -> u64 {
         let outstanding = self.board.next() - self.board.first();
-        if outstanding == 0 && self.queue.is_empty() {
-            return 0;
-        }
-        (2 * outstanding + MOST_SOON).min(MOST_LEAD)
+        let written = self.queue.bytes() as u64 / u64::from(self.parameters.segment_bytes.max(1));
+        (2 * outstanding + MOST_SOON).min(written).min(MOST_LEAD)
     }
 
     /// Nobody will tell the controller that the losses of this episode are repaired.
