@@ -171,3 +171,36 @@ fn when_one_of_two_producers_dies_the_other_is_asked() {
     assert!(net.read[2] == content(BYTES));
     assert!(net.count(|seen| seen.is_data() && seen.from == 1) > 0);
 }
+
+/// Two flows publish the same content under the same name: there is one object, and its end is that of both.
+#[test]
+fn every_flow_that_serves_an_object_ends_with_its_nexus() {
+    let mut net = Net::new(&itp(&[]), 3);
+    for consumer in [1, 2] {
+        let flow = net.write(0, consumer, &content(5000));
+        net.hosts[0]
+            .publish(net.now, flow, Bytes::from_static(b"D"))
+            .expect("it was being written");
+    }
+    net.run_for(Duration::from_secs(130));
+    let is_end = |event: &&Event| matches!(event, Event::Closed(_, CloseReason::Finished));
+    let ended = net.events[0].iter().filter(is_end).count();
+    assert_eq!((net.hosts[0].published(), ended), (0, 2));
+}
+
+#[test]
+fn an_object_that_is_aborted_ends_for_every_flow_that_serves_it() {
+    let mut net = Net::new(&itp(&[]), 3);
+    let flows = [1, 2].map(|consumer| {
+        let flow = net.write(0, consumer, &content(5000));
+        net.hosts[0]
+            .publish(net.now, flow, Bytes::from_static(b"D"))
+            .expect("it was being written");
+        flow
+    });
+    net.hosts[0].abort(net.now, flows[1]);
+    net.run_for(ms(1));
+    let first = Event::Closed(flows[0], CloseReason::Finished);
+    assert!(net.events[0].contains(&first), "{:?}", net.events[0]);
+    assert_eq!(net.hosts[0].published(), 0);
+}

@@ -215,6 +215,17 @@ impl Itp {
         Some(datagram)
     }
 
+    /// The object is served no more, which ends every flow it was written to.
+    fn unpublish(&mut self, object: u64) {
+        self.publications.remove(&object);
+        for (id, conversation) in &mut self.flows {
+            if matches!(conversation.role, Role::Serving { object: served, .. } if served == object) {
+                conversation.role = Role::Over;
+                self.events.push_back(Event::Closed(*id, CloseReason::Finished));
+            }
+        }
+    }
+
     fn on_deadline(&mut self, now: Time) {
         let ends = |publication: &Publication| publication.ends_at() <= now;
         let over: Vec<u64> = self
@@ -224,12 +235,7 @@ impl Itp {
             .map(|(object, _)| *object)
             .collect();
         for object in over {
-            if let Some((_, id)) = self.publications.remove(&object)
-                && let Some(conversation) = self.flows.get_mut(&id)
-            {
-                conversation.role = Role::Over;
-                self.events.push_back(Event::Closed(id, CloseReason::Finished));
-            }
+            self.unpublish(object);
         }
         let due: Vec<FlowId> = self.flows.keys().copied().collect();
         for id in due {
@@ -373,7 +379,10 @@ impl Flow for Itp {
     fn abort(&mut self, now: Time, id: FlowId) {
         if self.flows.contains_key(&id) {
             self.release(now, id);
-            self.publications.retain(|_, (_, flow)| *flow != id);
+            let mut served = self.publications.iter().filter(|(_, (_, flow))| *flow == id);
+            if let Some(object) = served.next().map(|(object, _)| *object) {
+                self.unpublish(object);
+            }
             self.events.push_back(Event::Closed(id, CloseReason::Aborted));
         }
     }
