@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Datagram, Head, Input, Machine};
 use restp_base::time::{Duration, Time};
-use restp_rivals::itp::wire::{Header, Kind, Pointer};
+use restp_rivals::itp::manifest::{self, Core, Naming, Trailer};
+use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
 use restp_rivals::udp::wire::Header as UdpHeader;
 
 /// The datagram with another last byte, and a check sum that is right.
@@ -82,6 +83,61 @@ fn data_for_what_was_not_asked_is_counted_and_nothing_else() {
     let after = net.stats(1);
     assert_eq!(after.rejected_packets - before.rejected_packets, 3);
     assert_eq!(after.received_packets, before.received_packets);
+    net.run_for(Duration::from_secs(5));
+    assert!(net.read[1] == content(100_000));
+}
+
+#[test]
+fn a_manifest_under_the_number_of_another_object_is_dropped() {
+    let mut net = Net::new(&itp(&[]), 2);
+    let core = Core {
+        naming: Naming::Sequence,
+        level: 0,
+        length: 1000,
+        chunk_bytes: 500,
+        count: 2,
+        name: Bytes::from_static(b"D"),
+        digests: Vec::new(),
+    };
+    let body = [core.emit(), Trailer::default().emit()].concat();
+    let right = manifest::object_id(&core.emit());
+    for (object, held) in [(right ^ 1, 0), (right, 1)] {
+        let header = Header {
+            kind: Kind::Manifest { request: 0 },
+            flags: 0,
+            pointer: Pointer {
+                object,
+                ..Pointer::default()
+            },
+        };
+        net.hosts[1].handle(net.now, Input::Datagram(&mut whole(&header, &body, 49_152)));
+        assert_eq!((net.hosts[1].held(), net.hosts[1].dropped_datagrams()), (held, 1));
+    }
+}
+
+#[test]
+fn a_busy_producer_and_a_refusal_of_what_was_not_asked_end_nothing() {
+    let mut net = Net::new(&itp(&[]), 2);
+    net.send(0, 1, &content(100_000));
+    net.run_for(ms(100));
+    let asked = net.log.iter().rfind(|seen| seen.is_interest()).expect("it asks");
+    let open = asked.header.pointer;
+    let other = Pointer {
+        sequence: open.sequence + 1000,
+        ..open
+    };
+    for (code, pointer) in [(Refusal::Busy, open), (Refusal::NoNexus, other)] {
+        let kind = Kind::Nack {
+            code,
+            retry_after_ms: 0,
+        };
+        let header = Header {
+            kind,
+            flags: 0,
+            pointer,
+        };
+        net.hosts[1].handle(net.now, Input::Datagram(&mut whole(&header, &[], 49_152)));
+    }
     net.run_for(Duration::from_secs(5));
     assert!(net.read[1] == content(100_000));
 }
