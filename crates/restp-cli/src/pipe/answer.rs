@@ -54,7 +54,7 @@ impl Answer {
         out
     }
 
-    /// Reads one; none: the connection is over, or what came is no answer. Sentences of a peer are for eyes: control characters
+    /// Reads one; none: the connection is over, or what came is no answer. What a peer says is shown to people: control characters
     /// do not reach the terminal.
     pub async fn read(inlet: &mut Inlet<'_>) -> Option<Self> {
         let [kind, n1, n0] = inlet.array().await?;

@@ -215,7 +215,7 @@ impl Answer {
         Ok((kind, usize::from(length)))
     }
 
-    /// Reads the body. Sentences of a peer are for eyes: control characters do not reach the terminal.
+    /// Reads the body. What a peer says is shown to people: control characters do not reach the terminal.
     ///
     /// # Errors
     /// When the kind is none, or its body is not as long as it must be.

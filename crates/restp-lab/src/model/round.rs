@@ -13,7 +13,7 @@ const DOUBLINGS: u32 = 6;
 /// Reports that the sender takes for a loss.
 const REPORTS: u32 = 3;
 /// A late packet that is not repeated has come by itself as if the sender had waited for this many.
-const PATIENCE: u32 = 5;
+const REPORTS_UNTIL_LATE: u32 = 5;
 /// Free share of the buffer below which AMFR waits for three reports, and for four (SMT §3.5).
 const CRITICAL: f64 = 0.45;
 const SUBSTANTIAL: f64 = 0.80;
@@ -232,7 +232,7 @@ impl Rules {
     fn reports(&self, free: u32) -> u32 {
         let share = f64::from(free) / f64::from(self.parameters.buffer);
         match self.scheme {
-            Scheme::Cmt => PATIENCE,
+            Scheme::Cmt => REPORTS_UNTIL_LATE,
             Scheme::Mfr => REPORTS,
             Scheme::Amfr if share < CRITICAL => 3,
             Scheme::Amfr if share < SUBSTANTIAL => 4,
