@@ -25,16 +25,21 @@ pub fn execute(arguments: &Model, output: Output) -> Result<(), Failure> {
     let parameters = parameters(arguments)?;
     let drawn = arguments.draw.as_deref().map(seconds).transpose()?;
     let chances = match &arguments.missing[..] {
-        [] => (0..=9).map(|percent| f64::from(percent) / 100.0).collect(),
+        [] => (0..=9)
+            .map(|percent| f64::from(percent) / 100.0)
+            .collect::<Vec<_>>(),
         given => given.to_vec(),
     };
+    let point = |missing| Parameters {
+        missing,
+        ..parameters
+    };
+    let points: Vec<Parameters> = chances.into_iter().map(point).collect();
+    for point in &points {
+        point.check().map_err(Failure::input)?;
+    }
     output.text("scheme  missing  throughput     window  round     back-off")?;
-    for missing in chances {
-        let parameters = Parameters {
-            missing,
-            ..parameters
-        };
-        parameters.check().map_err(Failure::input)?;
+    for parameters in points {
         for scheme in Scheme::ALL {
             let measures = match drawn {
                 None => exact(scheme, parameters).map_err(Failure::operation)?,
@@ -44,7 +49,7 @@ pub fn execute(arguments: &Model, output: Output) -> Result<(), Failure> {
             };
             let row = Row {
                 scheme,
-                missing_chance: missing,
+                missing_chance: parameters.missing,
                 measures,
             };
             output.result(&row, line)?;
