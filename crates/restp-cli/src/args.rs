@@ -5,7 +5,7 @@ mod rule;
 
 use links::{FORWARD, PIPE, SERVE};
 pub use links::{Forward, HostArgs, LinkArgs, Pipe, Serve};
-pub use rule::{Listen, Rule, bare};
+pub use rule::{Listen, Rule};
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;

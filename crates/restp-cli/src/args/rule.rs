@@ -78,7 +78,7 @@ impl FromStr for Rule {
 }
 
 /// `host` without the brackets of IPv6.
-pub fn bare(host: &str) -> &str {
+fn bare(host: &str) -> &str {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     inner.unwrap_or(host)
 }

@@ -4,7 +4,7 @@ use super::client;
 use crate::args::Pipe;
 use crate::failure::Failure;
 use crate::interrupt::hangup;
-use crate::pipe::Operation;
+use crate::pipe::{Operation, Place};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,10 +15,13 @@ use tokio::io::AsyncWrite;
 /// # Errors
 /// Exit code 2 for what can be said before, 1 when the connection breaks or is refused.
 pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
+    let target = match &arguments.to {
+        None => String::new(), // the first that the server allows
+        Some(word) => target(word).map_err(|why| Failure::input(format!("--to {why}")))?,
+    };
     let server = (&arguments.server[..], &arguments.timeout[..]);
     let interrupted = Err(Failure::operation("interrupted"));
     client::run_over(&arguments.link, server, interrupted, async |client| {
-        let target = arguments.to.clone().unwrap_or_default();
         let carrier = client.open(Operation::Connect(target)).await?;
         let hangup = hangup()?; // ssh ends its ProxyCommand with it: nothing to complain of, but the far end has to know
         let joined = tokio::select! {
@@ -27,6 +30,15 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
         };
         joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
     })
+}
+
+/// The place to connect to that `word` names.
+fn target(word: &str) -> Result<String, String> {
+    let place: Place = word.parse()?;
+    match place.is_listener() {
+        true => Err(format!("{word:?} is a place to listen at; write tcp:HOST:PORT")),
+        false => Ok(place.to_string()),
+    }
 }
 
 /// Standard output, which its reader sees end when the peer has finished, and not only with this program.

@@ -120,9 +120,8 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{:?}: write tcp:HOST:PORT or listen:ADDRESS:PORT, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
-                 place of HOST or PORT for every one",
-                text.escape_debug().to_string()
+                "{text:?}: write tcp:HOST:PORT or listen:ADDRESS:PORT, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
+                 place of HOST or PORT for every one"
             )
         };
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -277,6 +276,8 @@ mod tests {
             let why = name.parse::<Pattern>().expect_err(name);
             assert!(why.contains("tcp:HOST:PORT"), "{why}");
         }
+        let why = "tcp:a\n:1".parse::<Pattern>().expect_err("no place");
+        assert!(why.starts_with(r#""tcp:a\n:1": write"#), "quoted once: {why}");
         assert!("tcp:*:1".parse::<Place>().is_err() && "tcp:a:*".parse::<Place>().is_err());
         assert!(AllowList::is_place("tcp:") && !AllowList::is_place("key.pub"));
     }

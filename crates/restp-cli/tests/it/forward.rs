@@ -306,6 +306,54 @@ fn further_connections_wait_for_room() {
     assert!(waiting.join().unwrap() == content(1000));
 }
 
+/// Listeners that nobody connects to leave the room to those of others.
+#[test]
+fn idle_listeners_take_no_room() {
+    let target = target(echo);
+    let server = serve(&[&tcp(target), "listen:127.0.0.1:0"], &[]);
+    let rule = rule("0", target);
+    let rules = ["-L", &rule, "-L", &rule, "-R", &rule];
+    let forward = forward(
+        &server.ticket,
+        &[&rules[..], &["--max-connections", "1"]].concat(),
+    );
+    for listen in forward.listens.iter().rev() {
+        let stream = TcpStream::connect(listen).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert!(exchange(stream, content(1000)) == content(1000), "{listen}");
+    }
+}
+
+/// A free port is another one when the server starts again.
+#[test]
+fn the_port_of_a_remote_listener_that_stands_again_is_told() {
+    let target = target(echo);
+    let server = serve(&["listen:127.0.0.1:0"], &[]);
+    let Forward { mut running, .. } = forward(&server.ticket, &["-R", &rule("0", target)]);
+    let Server {
+        running: first,
+        address,
+        ..
+    } = server;
+    drop(first);
+    let _again = serve_at(&address, &["listen:127.0.0.1:0"], &[]);
+    let told = running.overhear("listens again");
+    let port: u16 = told.trim_end().rsplit(':').next().unwrap().parse().unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    assert!(exchange(stream, content(1000)) == content(1000));
+}
+
+#[test]
+fn targets_are_told_as_places() {
+    let server = serve(&["tcp:[::1]:2", "listen:127.0.0.1:0"], &[]);
+    let words = ["forward", "--json", &server.ticket];
+    let mut running = Running::start(&[&words[..], &["-L", "0:[::1]:2", "-R", "0:[::1]:2"]].concat());
+    let ready = running.json();
+    for told in ready["forwards"].as_array().unwrap() {
+        assert_eq!(told["target"], "tcp:[::1]:2", "{told}");
+    }
+}
+
 /// One that was killed leaves its listener to the next one with the same key; one that runs is told.
 #[test]
 fn who_comes_again_with_the_same_key_takes_the_listener_over() {
@@ -353,6 +401,10 @@ fn what_cannot_be_forwarded_is_said_at_once() {
         2,
         &["192.0.2.1:0", "address of this host"],
     );
+    says(&forward(&["-R", "0:a b:2"]), 2, &["-R", "\"a b\"", "no host"]);
+    // Nobody has to be reached to say so.
+    let local = ["forward", "127.0.0.1:1", "--timeout", "1", "-L", "0:127.0.0.1:1"];
+    says(&restp(&[&local[..], &["-R", "80"]].concat()), 2, &["where to?"]);
     assert!(forward(&["-L", "x"]).stderr.contains("[BIND:]PORT:HOST:HOSTPORT"));
     says(&restp(&["serve", "--allow", "tcp:22"]), 2, &["tcp:HOST:PORT"]);
 }

@@ -128,6 +128,18 @@ fn what_is_not_allowed_is_refused() {
         1,
         &["127.0.0.1:1", "not allowed"],
     );
+    // Nobody has to be reached to say so.
+    for (to, way_out) in [
+        ("22", "tcp:HOST:PORT"),
+        ("tcp:*:22", "one place"),
+        ("listen:a:22", "tcp:HOST:PORT"),
+    ] {
+        says(
+            &pipe(&["127.0.0.1:1", "--timeout", "1", "--to", to]),
+            2,
+            &["--to", way_out],
+        );
+    }
     says(&pipe(&[&server.address]), 1, &["who have its ticket"]);
     says(&restp(&["serve"]), 2, &["--allow tcp:127.0.0.1:22"]);
     says(&restp(&["serve", "--allow", "tcp:22"]), 2, &["tcp:HOST:PORT"]);

@@ -64,8 +64,9 @@ impl Local {
     /// Forwards who connects, for ever.
     pub async fn run(self, client: &Arc<Client>, room: &Room) -> Failure {
         loop {
-            let room = room.enter().await;
+            // In this order: a listener that nobody connects to takes no room.
             let stream = accept(&self.listener, &self.address).await;
+            let room = room.enter().await;
             let operation = Operation::Connect(self.target.clone());
             let (at_work, name) = (client.clone(), self.address.clone());
             client.spawn(async move {

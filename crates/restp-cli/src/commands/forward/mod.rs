@@ -9,7 +9,7 @@ use crate::args::Forward;
 use crate::failure::Failure;
 use crate::output::Output;
 use local::Local;
-use remote::Remote;
+use remote::{Remote, Wanted};
 use room::Room;
 use serde::Serialize;
 use std::future::poll_fn;
@@ -26,6 +26,8 @@ pub fn execute(arguments: &Forward, output: Output) -> Result<(), Failure> {
             "name what to forward, such as -L 8080:127.0.0.1:80; restp forward --help shows more",
         ));
     }
+    let wanted = arguments.remote.iter().map(Wanted::of);
+    let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
     let server = (&arguments.server[..], &arguments.timeout[..]);
     let room = Room::of(arguments.max_connections.get());
     client::run_over(&arguments.link, server, Ok(()), async |client| {
@@ -37,8 +39,8 @@ pub fn execute(arguments: &Forward, output: Output) -> Result<(), Failure> {
             local.check(client).await?;
         }
         let mut remotes = Vec::new();
-        for rule in &arguments.remote {
-            remotes.push(Remote::open(client, rule).await?);
+        for listener in wanted {
+            remotes.push(listener.open(client).await?);
         }
         let forwards = locals
             .iter()

@@ -4,7 +4,7 @@ use super::super::carrier::{Carrier, OpenError};
 use super::super::client::Client;
 use super::Told;
 use super::room::Room;
-use crate::args::{Rule, bare};
+use crate::args::Rule;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Operation, Place, SUPERSEDED, Token};
@@ -15,48 +15,58 @@ use tokio::net::TcpStream;
 /// Until a server that was lost is asked again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A listener at the server, and where it leads.
-pub struct Remote {
+/// Where the server is to listen, and where that leads.
+pub struct Wanted {
     place: Place,
-    /// Over which its connections are announced.
-    control: Carrier,
-    /// A host without brackets, and a port.
-    target: (String, u16),
+    target: Place,
 }
 
-impl Remote {
-    /// Has the server listen.
+/// A listener at the server.
+pub struct Remote {
+    wanted: Wanted,
+    /// Over which its connections are announced.
+    control: Carrier,
+}
+
+impl Wanted {
+    /// What `rule` asks for.
     ///
     /// # Errors
-    /// When the rule says no place or no target, or the server refuses.
-    pub async fn open(client: &Client, rule: &Rule) -> Result<Self, Failure> {
+    /// When it says no place or no target.
+    pub fn of(rule: &Rule) -> Result<Self, Failure> {
         let Some((host, port)) = &rule.target else {
             return Err(Failure::input(
                 "-R: where to? write [BIND:]PORT:HOST:HOSTPORT, such as 8080:127.0.0.1:80",
             ));
         };
-        let place = Place::listen(&rule.listen.host, rule.listen.port);
-        let wrong = || {
-            Failure::input(format!(
-                "-R: {:?} is no host; write a name or an address",
-                rule.listen.host
-            ))
-        };
-        let place = place.ok_or_else(wrong)?;
-        let control = client.open(Operation::Listen(place.to_string())).await?;
-        Ok(Remote {
-            place,
-            control,
-            target: (bare(host).to_owned(), *port),
+        let wrong =
+            |host: &str| Failure::input(format!("-R: {host:?} is no host; write a name or an address"));
+        let bind = &rule.listen.host;
+        Ok(Wanted {
+            place: Place::listen(bind, rule.listen.port).ok_or_else(|| wrong(bind))?,
+            target: Place::tcp(host, *port).ok_or_else(|| wrong(host))?,
         })
     }
 
+    /// Has the server listen.
+    ///
+    /// # Errors
+    /// When it is not reached, or refuses.
+    pub async fn open(self, client: &Client) -> Result<Remote, Failure> {
+        let control = client.open(Operation::Listen(self.place.to_string())).await?;
+        Ok(Remote {
+            wanted: self,
+            control,
+        })
+    }
+}
+
+impl Remote {
     pub fn told(&self) -> Told {
-        let (host, port) = &self.target;
         Told {
             kind: "remote",
             listen: self.control.said().to_owned(),
-            target: format!("{host}:{port}"),
+            target: self.wanted.target.to_string(),
         }
     }
 
@@ -68,18 +78,26 @@ impl Remote {
                 if token == SUPERSEDED {
                     return Failure::operation(format!(
                         "{}: another `restp forward` with this key has it now; let one of them use another port",
-                        self.place
+                        self.wanted.place
                     ));
                 }
                 let room = room.enter().await;
-                let (at_work, target) = (client.clone(), self.target.clone());
+                let (at_work, target) = (client.clone(), self.wanted.target.clone());
                 client.spawn(async move {
                     forward(&at_work, token, target).await;
                     drop(room);
                 });
             }
-            note(format!("{}: the server was lost; asking it again", self.place));
+            note(format!(
+                "{}: the server was lost; asking it again",
+                self.wanted.place
+            ));
             self.control = self.ask_again(client).await;
+            note(format!(
+                "{}: listens again at {}",
+                self.wanted.place,
+                self.control.said()
+            ));
         }
     }
 
@@ -87,11 +105,11 @@ impl Remote {
         loop {
             match client
                 .carriers()
-                .open(Operation::Listen(self.place.to_string()))
+                .open(Operation::Listen(self.wanted.place.to_string()))
                 .await
             {
                 Ok(control) => return control,
-                Err(error @ OpenError::Refused(_)) => note(format!("{}: {error}", self.place)),
+                Err(error @ OpenError::Refused(_)) => note(format!("{}: {error}", self.wanted.place)),
                 Err(OpenError::Unreached(_)) => {}
             }
             tokio::time::sleep(RETRY).await;
@@ -100,7 +118,8 @@ impl Remote {
 }
 
 /// Carries the connection announced by `token` to `target`. It is taken in any case: where there is no target it ends with RST there.
-async fn forward(client: &Client, token: Token, (host, port): (String, u16)) {
+async fn forward(client: &Client, token: Token, target: Place) {
+    let (host, port) = target.host_and_port();
     let (taken, stream) = tokio::join!(
         client.carriers().open(Operation::Take(token)),
         TcpStream::connect((&host[..], port))
@@ -108,10 +127,10 @@ async fn forward(client: &Client, token: Token, (host, port): (String, u16)) {
     match (taken, stream) {
         (Ok(carrier), Ok(stream)) => {
             if let Err(broken) = carrier.join_tcp(stream).await {
-                note(format!("{host}:{port}: a connection broke: {broken}"));
+                note(format!("{target}: a connection broke: {broken}"));
             }
         }
-        (Err(error), _) => note(format!("{host}:{port}: {error}")),
-        (_, Err(error)) => note(format!("{host}:{port}: {error}")),
+        (Err(error), _) => note(format!("{target}: {error}")),
+        (_, Err(error)) => note(format!("{target}: {error}")),
     }
 }
