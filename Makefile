@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test bench bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -19,7 +19,7 @@ demo: ## a transfer over links that break, in one command
 	./demo/run.sh
 
 # Cargo comes last: its closing lines are the verdict.
-test: lint proof python-test ## everything that must hold before a change is taken
+test: lint proof python-test spelling ## everything that must hold before a change is taken
 	cargo test --locked --workspace
 
 test-long: fuzz-smoke ## what takes longer, or measures and wants a machine of its own
@@ -45,6 +45,11 @@ proof: ## no datagram makes a parser panic: the linker shows it, and that it wou
 
 python-test: ## tests of the Python package, in an environment of its own (.venv)
 	./python/test.sh
+
+spelling: python-test ## spelling of code and documentation, by codespell; names and words of the field in .codespellrc
+	if [ -x .venv/bin/codespell ]; then \
+	  git ls-files '*.rs' '*.md' '*.py' '*.pyi' '*.sh' '*.toml' Makefile | xargs .venv/bin/codespell && echo "spelling: ok"; \
+	else echo "SKIPPED: spelling is not checked without the Python environment"; fi
 
 python-requirements: ## lock what those tests need, from python/requirements.in
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header \

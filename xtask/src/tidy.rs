@@ -33,6 +33,18 @@ const FOREIGN: [&str; 12] = [
     "todo:",
 ];
 
+/// Words of an older dialect, in lower case, each with the field's word for it (RFC 6675, 8684, 9000, 9293).
+const DIALECT: [(&str, &str); 8] = [
+    ("deaf_knocker", "pending_session"),
+    ("knocker", "new peer"),
+    ("newcomer", "new peer"),
+    ("on_asked", "on_probe_sent"),
+    ("passoffice", "TokenIssuer"),
+    ("patience", "timeout"),
+    ("see_off", "report"),
+    ("whence", "origin"),
+];
+
 /// Files that may hold `unsafe`, each with what forces it. Inside, `#[allow(unsafe_code, reason = "…")]` says why.
 const MAY_BE_UNSAFE: [(&str, &str); 1] = [(
     "proofs/src/main.rs",
@@ -106,13 +118,19 @@ fn words(path: &str, text: &str) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     let found = lines.flat_map(|(index, line)| {
         let line = line.to_lowercase();
-        FOREIGN
+        let foreign = FOREIGN
             .iter()
-            .filter(move |word| has_word(&line, word))
-            .map(move |word| (index + 1, word))
+            .filter(|word| has_word(&line, word))
+            .map(|word| format!("{word:?} does not belong into the project"));
+        let dialect = DIALECT
+            .iter()
+            .filter(|(word, _)| has_word(&line, word))
+            .map(|(word, better)| format!("{word:?}: the field says {better:?}"));
+        let messages: Vec<_> = foreign.chain(dialect).collect();
+        messages.into_iter().map(move |message| (index + 1, message))
     });
     found
-        .map(|(line, word)| Finding::error(path, line, format!("{word:?} does not belong into the project")))
+        .map(|(line, message)| Finding::error(path, line, message))
         .collect()
 }
 
@@ -237,7 +255,7 @@ mod tests {
 
     #[test]
     fn foreign_words_are_found_in_any_case_and_own_words_are_not() {
-        for word in FOREIGN {
+        for word in FOREIGN.into_iter().chain(DIALECT.map(|(word, _)| word)) {
             assert_eq!(
                 words("README.md", &format!("see ({}).", word.to_uppercase())).len(),
                 1,

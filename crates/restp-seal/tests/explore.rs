@@ -117,7 +117,7 @@ fn is_within_three_times(passed: &[Passed], token_proves: bool) -> bool {
 }
 
 /// Somebody else knocks, and ends the handshake unless `half`.
-fn newcomer(world: &mut Both, number: u8, half: bool) {
+fn new_peer(world: &mut Both, number: u8, half: bool) {
     let from = PathAddress {
         local: address(number),
         remote: address(2),
@@ -160,7 +160,7 @@ fn broken_after(world: &mut Both, after: Duration, token_proves: bool) -> Option
     let connections = world.ends.iter().any(|end| end.inner().connections() > 0);
     let amplified = !is_within_three_times(&world.passed, token_proves);
     world.now += after;
-    newcomer(world, 3, false);
+    new_peer(world, 3, false);
     let server = &world.ends[1];
     let laws = [
         (!connections, "nothing is left"),
@@ -320,13 +320,13 @@ fn each_law_is_noticed_when_it_is_broken() {
     for (after, law) in [(Duration::ZERO, too_early), (FORGOTTEN, None)] {
         let mut half = cold(true);
         half.settle();
-        newcomer(&mut half, 4, true);
+        new_peer(&mut half, 4, true);
         half.settle();
         assert_eq!(broken_after(&mut half, after, false), law);
     }
     // A connection of his is there as long as it is tried.
     let mut left = cold(true);
     left.settle();
-    newcomer(&mut left, 4, true);
+    new_peer(&mut left, 4, true);
     assert_eq!(broken_after(&mut left, FORGOTTEN, false), Some("nobody waits"));
 }

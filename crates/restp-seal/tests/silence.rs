@@ -7,7 +7,7 @@ use restp_base::flow::{CloseReason, FlowId};
 use restp_base::time::{Duration, Time};
 
 /// Drops what the client sends between two times.
-fn deaf(from: Duration, until: Duration) -> Rule {
+fn silent(from: Duration, until: Duration) -> Rule {
     Box::new(move |seen| {
         let at = seen.at.since(Time::ZERO);
         let lost = seen.from == 0 && (from..until).contains(&at);
@@ -54,7 +54,7 @@ fn a_question_whether_the_peer_is_still_there_is_repeated_when_it_is_lost() {
     let set = [("idle-timeout", "60 s")];
     for lost_for in [10, 200] {
         let mut pair = Pair::new("unrel", &set);
-        pair.rule = deaf(secs(60), secs(60 + lost_for));
+        pair.rule = silent(secs(60), secs(60 + lost_for));
         let flow = pair.open();
         pair.write(0, flow, b"one");
         pair.run_for(secs(2));
@@ -69,7 +69,7 @@ fn a_question_whether_the_peer_is_still_there_is_repeated_when_it_is_lost() {
 fn a_connection_of_a_server_that_has_forgotten_it_ends_although_the_first_question_is_lost() {
     let mut pair = Pair::new("3wh-arq", &[]);
     // A timer that doubles tries after 51 s, and after 102 with the question, which is lost; then after 162.
-    pair.rule = deaf(secs(60), secs(105));
+    pair.rule = silent(secs(60), secs(105));
     let (flow, _) = pair.connect();
     forget(&mut pair, "3wh-arq", &[]);
     pair.write(0, flow, b"for nobody");
@@ -84,7 +84,7 @@ fn datagrams_reach_a_server_that_starts_minutes_after_its_clients() {
         if known {
             pair.know();
         }
-        pair.rule = deaf(Duration::ZERO, secs(200));
+        pair.rule = silent(Duration::ZERO, secs(200));
         let flow = pair.open();
         news(&mut pair, flow, 235);
         let accepted = pair.accepted().expect("asked as long as something is sent");

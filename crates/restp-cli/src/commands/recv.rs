@@ -152,7 +152,7 @@ impl Hall {
                     None => return Err(Failure::operation("the sockets have failed; start again")),
                 },
                 Some(departure) = self.transfers.join_next() => {
-                    if let Some(last) = self.see_off(departure)? {
+                    if let Some(last) = self.report_departure(departure)? {
                         return last;
                     }
                 }
@@ -196,7 +196,7 @@ impl Hall {
     }
 
     /// Reports a transfer. With `--once` the first one that was begun decides how the program ends.
-    fn see_off(
+    fn report_departure(
         &mut self,
         departure: Result<Departure, JoinError>,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
@@ -230,7 +230,7 @@ impl Hall {
     fn interrupted(&mut self) -> Result<(), Failure> {
         // Those that have ended meanwhile are not unfinished.
         while let Some(departure) = self.transfers.try_join_next() {
-            if let Some(last) = self.see_off(departure)? {
+            if let Some(last) = self.report_departure(departure)? {
                 return last;
             }
         }

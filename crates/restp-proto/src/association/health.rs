@@ -22,7 +22,7 @@ impl Association {
                 member.health.on_silence();
                 member.connection.ask(); // one packet that was lost is no failure
                 member.suspicions += 1;
-                self.rescue(ordinal);
+                self.reinject(ordinal);
                 self.shared.tell(ordinal, PathState::Suspect);
             }
             let member = &mut self.shared.paths_mut()[ordinal];
@@ -36,7 +36,7 @@ impl Association {
     }
 
     fn fail(&mut self, now: Time, ordinal: usize) {
-        self.rescue(ordinal);
+        self.reinject(ordinal);
         self.take_back(ordinal);
         let member = &mut self.shared.paths_mut()[ordinal];
         member.connection.probe(now);
@@ -97,7 +97,7 @@ impl Association {
     }
 
     /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
-    fn rescue(&mut self, ordinal: usize) {
+    fn reinject(&mut self, ordinal: usize) {
         if self.shared.paths().works_beside(ordinal) {
             self.salvage(ordinal);
         }
@@ -121,7 +121,7 @@ impl Association {
         for ordinal in 0..self.shared.paths().len() {
             let member = &self.shared.paths()[ordinal];
             if !member.vacant && !member.works() {
-                self.rescue(ordinal);
+                self.reinject(ordinal);
             }
         }
     }

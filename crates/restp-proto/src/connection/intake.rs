@@ -374,7 +374,7 @@ impl Connection {
         };
         if sequence::expand(next, number) < next && self.has_feedback() {
             if let Some(subflow) = &mut self.subflow {
-                subflow.on_asked();
+                subflow.on_data_ack_wanted();
             }
             self.receiver.acknowledgement().on_urgent_once();
         }

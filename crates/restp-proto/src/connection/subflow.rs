@@ -266,7 +266,7 @@ impl Subflow {
     }
 
     /// The peer wants to hear where the association stands, whatever was said before.
-    pub(super) fn on_asked(&mut self) {
+    pub(super) fn on_data_ack_wanted(&mut self) {
         self.told = None;
     }
 

@@ -166,7 +166,7 @@ algorithms! {
     // Variant and parameters            name     Cong: one path, several   steers by  fast recovery  common  controller
 
     /// No congestion control, only a limit on what is in flight (OP-50).
-    None(FlightLimit)                    "none"         0   0  Window   NewReno  -       Unplugged;
+    None(FlightLimit)                    "none"         0   0  Window   NewReno  -       FixedWindow;
     /// RFC 5681 and 6582.
     NewReno(CommonParams)                "newreno"      1   1  Window   NewReno  all     Reno;
     /// Binary increase (Xu, Harfoush, Rhee; INFOCOM 2004).

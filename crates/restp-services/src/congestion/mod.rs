@@ -61,7 +61,7 @@ pub use hybla::{Hybla, HyblaParams};
 pub use hystart::HyStartChoice;
 pub use illinois::Illinois;
 pub use interest_window::{InterestWindow, InterestWindowParams};
-pub use none::{FlightLimit, Unplugged};
+pub use none::{FixedWindow, FlightLimit};
 pub use rate::{FixedRate, RateParams};
 pub use reno::Reno;
 pub use scalable::Scalable;

@@ -5,7 +5,7 @@ use crate::view::PathView;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 
-/// Parameters of [`Unplugged`].
+/// Parameters of [`FixedWindow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightLimit {
     /// Segments that may be in flight, at least 1. Default 100: about 10 Mbit/s over 100 ms with full segments.
@@ -23,17 +23,17 @@ impl Default for FlightLimit {
 /// A constant window. Nothing the network does changes it; where the composition paces, it is spread evenly over a
 /// round trip, because a whole window freed at once by one repair would overflow the next queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Unplugged {
+pub struct FixedWindow {
     limit_segments: u64,
     window_bytes: u64,
     smoothed_rtt: Option<Duration>,
 }
 
-impl Unplugged {
+impl FixedWindow {
     /// A window of as many segments of `segment_bytes` as `limit` says, one at least.
     pub fn new(limit: &FlightLimit, segment_bytes: u64) -> Self {
         let limit_segments = limit.flight_limit_segments.max(1);
-        Unplugged {
+        FixedWindow {
             limit_segments,
             window_bytes: limit_segments.saturating_mul(segment_bytes.max(1)),
             smoothed_rtt: None,
@@ -41,7 +41,7 @@ impl Unplugged {
     }
 }
 
-impl Congestion for Unplugged {
+impl Congestion for FixedWindow {
     /// Only the segment size counts: the limit is in segments, and the size may change with the path.
     fn on(&mut self, _: &CongestionEvent, view: &PathView<'_>) {
         self.window_bytes = self.limit_segments.saturating_mul(view.segment_bytes.max(1));

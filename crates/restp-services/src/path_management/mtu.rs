@@ -104,7 +104,7 @@ impl PathMtu {
     }
 
     /// A question for `bytes` leaves; an answer takes less than `timeout`.
-    pub fn on_asked(&mut self, now: Time, bytes: u32, timeout: Duration) {
+    pub fn on_probe_sent(&mut self, now: Time, bytes: u32, timeout: Duration) {
         let before = self.question.filter(|question| question.bytes == bytes);
         self.question = Some(Question {
             bytes,
@@ -204,7 +204,7 @@ mod tests {
             mtu.on_deadline(now);
             if let Some(bytes) = mtu.question(now) {
                 asked.push(bytes);
-                mtu.on_asked(now, bytes, TIMEOUT);
+                mtu.on_probe_sent(now, bytes, TIMEOUT);
                 if bytes <= carries {
                     now += Duration::from_millis(50);
                     mtu.on_answer(now, bytes);
@@ -292,7 +292,7 @@ mod tests {
         mtu.on_silence(ms(5000), 1101);
         assert_eq!(mtu.question(ms(5000)), Some(BASE_BYTES));
         assert_eq!(mtu.segment_bytes(), 1400, "not yet");
-        mtu.on_asked(ms(5000), BASE_BYTES, TIMEOUT);
+        mtu.on_probe_sent(ms(5000), BASE_BYTES, TIMEOUT);
         assert!(mtu.on_answer(ms(5050), BASE_BYTES));
         assert_eq!(mtu.segment_bytes(), BASE_BYTES);
         search(&mut mtu, 1290, ms(5050));
@@ -316,7 +316,7 @@ mod tests {
             mtu.on_deadline(now);
             if let Some(bytes) = mtu.question(now) {
                 asked += 1;
-                mtu.on_asked(now, bytes, TIMEOUT);
+                mtu.on_probe_sent(now, bytes, TIMEOUT);
             }
         }
         (asked, now)
@@ -327,7 +327,7 @@ mod tests {
         let mut mtu = PathMtu::unknown(1400);
         mtu.start(ms(0));
         assert!(!mtu.on_answer(ms(0), 1400));
-        mtu.on_asked(ms(0), 1250, TIMEOUT);
+        mtu.on_probe_sent(ms(0), 1250, TIMEOUT);
         assert!(!mtu.on_answer(ms(1), 1400));
         assert!(!mtu.on_answer(ms(1), 65_535));
         assert_eq!(mtu.segment_bytes(), BASE_BYTES);

@@ -106,7 +106,7 @@ impl Sender {
     /// A question about the largest packet leaves: `bytes` of a segment, `length` with what the codec added.
     pub fn on_mtu_probe(&mut self, now: Time, bytes: u32, length: u64) {
         let timeout = self.timeout();
-        self.lane.mtu.on_asked(now, bytes, timeout);
+        self.lane.mtu.on_probe_sent(now, bytes, timeout);
         self.pace(now, length);
     }
 

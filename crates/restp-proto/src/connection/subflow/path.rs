@@ -173,7 +173,7 @@ impl Connection {
     /// An acknowledgement leaves with the next turn, because the association has news.
     pub(crate) fn acknowledge_soon(&mut self) {
         if let Some(subflow) = &mut self.subflow {
-            subflow.on_asked();
+            subflow.on_data_ack_wanted();
         }
         self.receiver.acknowledgement().on_urgent_once();
     }
