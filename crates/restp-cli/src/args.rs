@@ -3,7 +3,7 @@
 mod links;
 mod rule;
 
-use links::{FORWARD, PIPE, SERVE};
+use links::{FORWARD, PATHS, PIPE, SERVE};
 pub use links::{Forward, HostArgs, LinkArgs, Pipe, Serve};
 pub use rule::{Listen, Rule};
 
@@ -48,6 +48,9 @@ pub enum Command {
     /// Forward TCP ports to what a host serves, and its ports to this one
     #[command(after_help = FORWARD)]
     Forward(Forward),
+    /// Show the links of this host and which of them are used
+    #[command(after_help = PATHS)]
+    Paths,
     /// Make a key that names this host
     #[command(after_help = KEYGEN)]
     Keygen(Keygen),

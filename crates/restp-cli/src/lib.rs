@@ -11,6 +11,7 @@ pub mod cookies;
 mod failure;
 mod interrupt;
 pub mod keys;
+mod links;
 mod output;
 mod pcapng;
 mod pipe;
@@ -44,6 +45,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Bench(bench) => commands::bench::execute(bench, output),
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
+        Command::Paths => commands::paths::execute(output),
         Command::Keygen(keygen) => commands::keygen::execute(keygen, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
         Command::Report(report) => commands::report::execute(report, output),

@@ -103,6 +103,19 @@ pub struct Pipe {
     pub timeout: String,
 }
 
+pub const PATHS: &str = "\
+Examples:
+  restp paths                                   links of this host: state, addresses, who uses them
+  restp send video.mkv TICKET --use wlan0,wwan0 --paths 1
+                                                over the first of the two that is up
+
+What --use and --paths say may stand in restp/paths.toml, under XDG_CONFIG_HOME or ~/.config. It
+holds where no option speaks; what a command's own table says replaces what stands above:
+  use = [\"wlan0\", \"wwan0\"]
+  paths = 2
+  [forward]
+  use = [\"eth0\"]";
+
 /// How the other host is reached.
 #[derive(Debug, Default, Args)]
 pub struct LinkArgs {
@@ -112,6 +125,17 @@ pub struct LinkArgs {
     /// Address or interface of this host to send from, or "all"; may be repeated [default: as the routing table says]
     #[arg(long, value_name = "ADDR-or-INTERFACE")]
     pub bind: Vec<Local>,
+    /// Links to use, the preferred first, such as wlan0,wwan0 [default: as paths.toml says, see `restp help paths`]
+    #[arg(
+        long = "use",
+        value_name = "LINK,...",
+        value_delimiter = ',',
+        conflicts_with = "bind"
+    )]
+    pub links: Vec<String>,
+    /// Use at most so many links, of those that are up
+    #[arg(long, value_name = "N", conflicts_with = "bind")]
+    pub paths: Option<NonZeroUsize>,
     #[command(flatten)]
     pub composition: CompositionArgs,
     #[command(flatten)]

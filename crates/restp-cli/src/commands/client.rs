@@ -7,6 +7,7 @@ use super::{GOODBYE, dial, run};
 use crate::args::LinkArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::links::{self, Use};
 use crate::pipe::Operation;
 use crate::plan;
 use crate::transfer::{Capability, check_fitness};
@@ -27,14 +28,14 @@ pub struct Client {
 /// # Errors
 /// Exit code 2 for what can be said before, 1 for what happens then.
 pub fn run_over(
-    link: &LinkArgs,
+    (command, link): (Use, &LinkArgs),
     (server, user_timeout): (&str, &str),
     interrupted: Result<(), Failure>,
     work: impl AsyncFnOnce(&Arc<Client>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     run(async {
         let mut interrupt = Interrupt::watch()?;
-        let client = Arc::new(Client::of(link, server, user_timeout)?);
+        let client = Arc::new(Client::of((command, link), server, user_timeout)?);
         let result = tokio::select! {
             result = work(&client) => result,
             failure = client.trust.doubt(client.carriers.endpoint()) => Err(failure),
@@ -52,18 +53,19 @@ pub fn run_over(
 }
 
 impl Client {
-    fn of(link: &LinkArgs, server: &str, user_timeout: &str) -> Result<Self, Failure> {
+    fn of((command, link): (Use, &LinkArgs), server: &str, user_timeout: &str) -> Result<Self, Failure> {
         let user_timeout = plan::timeout(user_timeout)?;
         let to = [Receiver::of(server)?];
         let addresses = dial::addresses(link, &to)?;
-        let several = dial::asks_for_several(link, &to, &addresses);
+        let locals = links::locals(command, link)?;
+        let several = dial::asks_for_several(link, &locals, &to, &addresses);
         let composition = plan::checked(dial::composition(link, several, user_timeout)?)?;
         check_fitness(&composition).map_err(Failure::input)?;
         let all_paths = composition.paths != PathMode::Single;
         let trust = Trust::of(link, &to, &addresses)?;
         let security = dial::security(link, &trust)?;
         let config = EndpointConfig::new(composition);
-        let endpoint = dial::bind(&link.bind, &addresses, config, security)?;
+        let endpoint = dial::bind(&locals, &addresses, config, security)?;
         trust.tell(&endpoint);
         let capability = to[0].ticket.capability().unwrap_or_else(Capability::none);
         Ok(Client {

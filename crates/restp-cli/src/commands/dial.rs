@@ -67,15 +67,20 @@ pub fn composition(
 }
 
 /// Did the user name more than one path?
-pub fn asks_for_several(arguments: &LinkArgs, to: &[Receiver], addresses: &[SocketAddr]) -> bool {
+pub fn asks_for_several(
+    arguments: &LinkArgs,
+    locals: &[Local],
+    to: &[Receiver],
+    addresses: &[SocketAddr],
+) -> bool {
     let interface = |local: &Local| !matches!(local, Local::Address(_));
-    let several_here = arguments.bind.len() > 1 || arguments.bind.iter().any(interface);
+    let several_here = locals.len() > 1 || locals.iter().any(interface);
     let there = if arguments.address.is_empty() {
         to.len() > 1 || to.iter().any(|receiver| receiver.ticket.has_paths())
     } else {
         true
     };
-    several_here || (there || !arguments.bind.is_empty()) && addresses.len() > 1
+    several_here || (there || !locals.is_empty()) && addresses.len() > 1
 }
 
 /// Sealed under this user's key, unless the user wants neither.
@@ -238,9 +243,7 @@ mod tests {
     fn arguments(address: &[&str]) -> LinkArgs {
         LinkArgs {
             address: address.iter().map(|text| (*text).to_owned()).collect(),
-            bind: Vec::new(),
-            seal: Default::default(),
-            composition: Default::default(),
+            ..LinkArgs::default()
         }
     }
 
@@ -301,11 +304,11 @@ mod tests {
             Ticket::of_paths(own).to_string(),
         );
         let asks = |to: &[&str], address: &[&str], bind: &[&str]| {
-            let mut arguments = arguments(address);
-            arguments.bind = bind.iter().map(|word| word.parse().expect("a local")).collect();
+            let arguments = arguments(address);
+            let locals: Vec<Local> = bind.iter().map(|word| word.parse().expect("a local")).collect();
             let to: Vec<_> = to.iter().map(|word| Receiver::of(word).expect("one")).collect();
             let addresses = addresses(&arguments, &to).expect("addresses");
-            asks_for_several(&arguments, &to, &addresses)
+            asks_for_several(&arguments, &locals, &to, &addresses)
         };
         assert!(!asks(&["10.0.0.1:5"], &[], &[]));
         assert!(

@@ -13,6 +13,7 @@ pub mod keygen;
 pub mod manual;
 mod mismatch;
 pub mod model;
+pub mod paths;
 pub mod pipe;
 mod places;
 pub mod profiles;

@@ -4,6 +4,7 @@ use super::client;
 use crate::args::Pipe;
 use crate::failure::Failure;
 use crate::interrupt::hangup;
+use crate::links::Use;
 use crate::pipe::{Operation, Place};
 use std::io;
 use std::pin::Pin;
@@ -21,15 +22,20 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
     };
     let server = (&arguments.server[..], &arguments.timeout[..]);
     let interrupted = Err(Failure::operation("interrupted"));
-    client::run_over(&arguments.link, server, interrupted, async |client| {
-        let carrier = client.open(Operation::Connect(target)).await?;
-        let hangup = hangup()?; // ssh ends its ProxyCommand with it: nothing to complain of, but the far end has to know
-        let joined = tokio::select! {
-            joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,
-            () = hangup => return Err(Failure::silent()),
-        };
-        joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
-    })
+    client::run_over(
+        (Use::Pipe, &arguments.link),
+        server,
+        interrupted,
+        async |client| {
+            let carrier = client.open(Operation::Connect(target)).await?;
+            let hangup = hangup()?; // ssh ends its ProxyCommand with it: nothing to complain of, but the far end has to know
+            let joined = tokio::select! {
+                joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,
+                () = hangup => return Err(Failure::silent()),
+            };
+            joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
+        },
+    )
 }
 
 /// The place to connect to that `word` names.

@@ -7,6 +7,7 @@ use super::{GOODBYE, dial, run};
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::links::{self, Use};
 use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
@@ -31,7 +32,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let user_timeout = plan::timeout(&arguments.timeout)?;
     let Words { paths, to } = Words::of(&arguments.words)?;
     let addresses = dial::addresses(&arguments.link, &to)?;
-    let several = dial::asks_for_several(&arguments.link, &to, &addresses);
+    let locals = links::locals(Use::Send, &arguments.link)?;
+    let several = dial::asks_for_several(&arguments.link, &locals, &to, &addresses);
     let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
@@ -51,7 +53,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
-        let endpoint = Arc::new(dial::bind(&arguments.link.bind, &addresses, config, security)?);
+        let endpoint = Arc::new(dial::bind(&locals, &addresses, config, security)?);
         trust.tell(&endpoint);
         if let Some(traces) = &traces
             && let Some(observer) = traces.observer(&source.manifest().title(), true)

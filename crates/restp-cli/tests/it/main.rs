@@ -8,6 +8,7 @@ mod endings;
 mod folders;
 mod forward;
 mod key_files;
+mod links;
 mod multipath;
 mod multipath_tun;
 mod pipe;

@@ -7,6 +7,7 @@ mod room;
 use super::client;
 use crate::args::Forward;
 use crate::failure::Failure;
+use crate::links::Use;
 use crate::output::Output;
 use local::Local;
 use remote::{Remote, Wanted};
@@ -30,7 +31,7 @@ pub fn execute(arguments: &Forward, output: Output) -> Result<(), Failure> {
     let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
     let server = (&arguments.server[..], &arguments.timeout[..]);
     let room = Room::of(arguments.max_connections.get());
-    client::run_over(&arguments.link, server, Ok(()), async |client| {
+    client::run_over((Use::Forward, &arguments.link), server, Ok(()), async |client| {
         let mut locals = Vec::new();
         for rule in &arguments.local {
             locals.push(Local::bind(rule).await?);

@@ -105,6 +105,9 @@ impl Running {
         if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
             command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
         }
+        if !command.get_envs().any(|(name, _)| name == "XDG_CONFIG_HOME") {
+            command.env("XDG_CONFIG_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/config"));
+        }
         let command = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
@@ -191,6 +194,13 @@ pub fn says(ended: &Ended, code: i32, words: &[&str]) {
     for word in words {
         assert!(error.contains(word), "{word:?} in {error}");
     }
+}
+
+/// Runs to the end, with the configuration in `config`.
+pub fn with_config(config: &Path, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
+    let command = command.args(arguments).env("XDG_CONFIG_HOME", config);
+    Running::spawn(command, Stdio::null()).end()
 }
 
 /// Runs to the end.
