@@ -12,6 +12,7 @@ use restp_base::time::Time;
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::wire;
 use restp_rivals::compositions::rivals;
+use restp_rivals::itp::{Itp, ItpConfig, ItpParameters, wire as itp_wire};
 use restp_rivals::sctp::chunk::Chunk;
 use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters, wire as sctp_wire};
 use restp_rivals::tcp::wire as tcp_wire;
@@ -40,6 +41,8 @@ enum Kind {
     Tcp(Box<TcpParameters>),
     /// SCTP, CMT, or a scheme of SMT.
     Sctp(Box<SctpParameters>),
+    /// ITP or NDN: a receiver asks for each chunk.
+    Itp(Box<ItpParameters>),
     /// Somebody else's engine.
     Witness(Witness),
 }
@@ -67,6 +70,8 @@ pub(crate) struct Numbers {
 const TCP: u8 = 6;
 /// The same of SCTP.
 const SCTP: u8 = 132;
+/// The same of UDP.
+const UDP: u8 = 17;
 /// Source and destination port, length, check sum (RFC 768).
 const UDP_HEADER_BYTES: usize = 8;
 
@@ -125,6 +130,8 @@ impl Transport {
                 let parameters = SctpParameters::simultaneous_from_pairs(scheme, set);
                 Kind::Sctp(Box::new(sctp(parameters, set)?))
             }
+            None if name == "itp" => Kind::Itp(Box::new(itp(ItpParameters::from_pairs(set), set)?)),
+            None if name == "ndn" => Kind::Itp(Box::new(itp(ItpParameters::ndn_from_pairs(set), set)?)),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
@@ -178,19 +185,25 @@ impl Transport {
         match &self.kind {
             Kind::Udp | Kind::Sctp(_) => false,
             Kind::Restp(composition) => composition.framing == Framing::Coalesce,
-            Kind::Tcp(_) | Kind::Witness(_) => true,
+            Kind::Tcp(_) | Kind::Itp(_) | Kind::Witness(_) => true,
         }
     }
 
     /// May a flow use several paths?
     pub(crate) fn takes_several_paths(&self) -> bool {
         match &self.kind {
-            Kind::Udp => false,
+            Kind::Udp | Kind::Itp(_) => false,
             Kind::Tcp(parameters) => parameters.multipath.is_some(),
             Kind::Restp(composition) => composition.paths != PathMode::Single,
             Kind::Sctp(_) => true,
             Kind::Witness(witness) => witness.takes_several_paths(),
         }
+    }
+
+    /// Does the receiver ask for what was published? Then an object is written as a whole before any of it leaves, and what is lost
+    /// and repeated is counted by the receiver.
+    pub(crate) fn is_receiver_driven(&self) -> bool {
+        matches!(self.kind, Kind::Itp(_))
     }
 
     /// May the application choose the path of a message?
@@ -224,6 +237,7 @@ impl Transport {
                 })
             }
             Kind::Sctp(_) => sctp_numbers(datagram),
+            Kind::Itp(_) => itp_numbers(bytes.get(UDP_HEADER_BYTES..)?, rest),
             _ if self.ip_protocol() != TCP => None,
             Kind::Tcp(_) | Kind::Witness(_) => {
                 let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
@@ -240,7 +254,7 @@ impl Transport {
     /// What IPv4 calls it: its number at IANA, and one for experiments (RFC 3692) where it has none.
     pub(crate) fn ip_protocol(&self) -> u8 {
         match &self.kind {
-            Kind::Udp => 17,
+            Kind::Udp | Kind::Itp(_) => UDP,
             Kind::Restp(_) => 253,
             Kind::Tcp(_) => TCP,
             Kind::Sctp(_) => SCTP,
@@ -286,6 +300,16 @@ impl Transport {
                     server: Box::new(Sctp::new(server)),
                 }
             }
+            Kind::Itp(parameters) => {
+                let host = |listen| {
+                    let parameters = (**parameters).clone();
+                    Box::new(Itp::new(ItpConfig { listen, parameters }))
+                };
+                Ends {
+                    client: host(None),
+                    server: host(Some(PORT)),
+                }
+            }
             Kind::Witness(witness) => Ends {
                 client: witness.machine(false),
                 server: witness.machine(true),
@@ -310,6 +334,29 @@ fn sctp(
     set: &[(&str, &str)],
 ) -> Result<SctpParameters, TransportError> {
     parameters.map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// What was made of the pairs of `set`.
+fn itp(
+    parameters: Result<ItpParameters, ParameterError>,
+    set: &[(&str, &str)],
+) -> Result<ItpParameters, TransportError> {
+    parameters.map_err(|error| blaming(set, &error.key, error.message))
+}
+
+/// The chunk of a message with data; of others nothing, because an Interest acknowledges no other.
+fn itp_numbers(message: &[u8], rest: &[u8]) -> Option<Numbers> {
+    let (header, length) = itp_wire::Header::parse(message).ok()?;
+    let is_data = matches!(header.kind, itp_wire::Kind::Data);
+    Some(Numbers {
+        sequence: is_data.then_some(header.pointer.chunk),
+        acknowledgement: None,
+        payload_bytes: if is_data {
+            message.len() - length + rest.len()
+        } else {
+            0
+        },
+    })
 }
 
 /// TSN and cumulative TSN ack of a packet of ours, which carries one chunk.

@@ -28,7 +28,7 @@ pub struct Rival {
 
 /// All rivals that can be run: UDP; a current and a classic TCP for every congestion control that is built; a classic one
 /// for every detail of acknowledgements; an MPTCP for every congestion control; SCTP; a CMT for every policy of
-/// retransmission; and the schemes of SMT.
+/// retransmission; the schemes of SMT; and ITP with its baseline, NDN.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
         name: "udp".into(),
@@ -111,7 +111,22 @@ pub fn rivals() -> Vec<Rival> {
             ..sctp.clone()
         }
     });
-    let several: Vec<_> = cmt.chain(smt).collect();
+    let itp = Rival {
+        name: "itp".into(),
+        wire: "itp over udp",
+        set_up: "none: a manifest names what there is",
+        ack: "none: data answers an Interest",
+        recovery: "receiver_driven",
+        cause: "congestion",
+        window: "interest-window",
+        paths: "single",
+    };
+    let ndn = Rival {
+        name: "ndn".into(),
+        recovery: "receiver_driven, timeouts alone",
+        ..itp.clone()
+    };
+    let several: Vec<_> = cmt.chain(smt).chain([itp, ndn]).collect();
     let several = mptcp.chain(std::iter::once(sctp)).chain(several);
     std::iter::once(udp).chain(tcp).chain(several).collect()
 }

@@ -73,6 +73,19 @@ impl FlowCounts {
         }
     }
 
+    /// Where the receiver asks for what is sent, it is the one that finds losses and repairs them.
+    #[must_use]
+    pub fn driven_by_receiver(mut self) -> Self {
+        if let (Some(sent), Some(received)) = (&mut self.sent, &self.received) {
+            sent.retransmitted_packets = received.retransmitted_packets;
+            sent.lost_packets = received.lost_packets;
+            sent.timed_out_packets = received.timed_out_packets;
+            sent.timeouts = received.timeouts;
+            sent.srtt = received.srtt;
+        }
+        self
+    }
+
     /// What was counted since `earlier`. Estimates stay those of now.
     #[must_use]
     pub fn since(self, earlier: &FlowCounts) -> Self {

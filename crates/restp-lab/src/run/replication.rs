@@ -208,8 +208,9 @@ impl<'a> Replication<'a> {
             let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
             let pinned = flow.pinned.map(|path| attempts[path].path);
             let sender = Sender::new(attempts, pinned, start, &flow.traffic, stream, moments.clone());
-            let watch =
-                (!moments.outages.is_empty()).then(|| Watch::new(moments.outages.clone(), flow.rtt()));
+            // Who would have to be watched is the receiver: it has the window and the timers.
+            let watched = !moments.outages.is_empty() && !flow.transport.is_receiver_driven();
+            let watch = watched.then(|| Watch::new(moments.outages.clone(), flow.rtt()));
             let receiver = Receiver::new(&flow.traffic, moments);
             let (sender, receiver) = (Application::Sender(sender), Application::Receiver(receiver));
             hosts.push(Host::new(
@@ -345,11 +346,15 @@ impl<'a> Replication<'a> {
                 return FlowCounts::default();
             };
             let (ledger, tells) = &self.ledgers[flow];
-            FlowCounts::of(
+            let counts = FlowCounts::of(
                 (sender, stats(2 * flow, sender.flow())),
                 (receiver, stats(2 * flow + 1, receiver.flow())),
                 tells.then(|| ledger.causes()),
-            )
+            );
+            match self.plan.flows[flow].transport.is_receiver_driven() {
+                true => counts.driven_by_receiver(),
+                false => counts,
+            }
         };
         Mark {
             at,

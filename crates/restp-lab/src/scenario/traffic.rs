@@ -9,6 +9,9 @@ use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};
 use toml::Spanned;
 
+/// The most that is published as one object: all of it is in memory from the beginning.
+const LARGEST_OBJECT: u64 = 64 << 20;
+
 /// The most messages of one flow: each leaves its latency in memory until the run ends.
 const MOST_MESSAGES: u64 = 50_000_000;
 
@@ -18,6 +21,13 @@ pub(super) fn traffic(
     duration: Duration,
     transport: &Transport,
 ) -> Result<Traffic, Fault> {
+    let is_object =
+        matches!(raw.get_ref(), RawTraffic::File(file) if file.bytes.get_ref().0 <= LARGEST_OBJECT);
+    if transport.is_receiver_driven() && !is_object {
+        let name = transport.name();
+        let sentence = format!("{name} publishes one object; choose file, of {LARGEST_OBJECT} bytes at most");
+        return Err(Fault::at(raw, sentence));
+    }
     match raw.get_ref() {
         RawTraffic::Bulk(_) => Ok(Traffic::Bulk),
         RawTraffic::File(file) => {

@@ -9,6 +9,7 @@ mod common;
 mod determinism;
 mod fairness;
 mod growth;
+mod itp;
 mod late;
 mod maps;
 mod measure;
