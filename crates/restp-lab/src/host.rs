@@ -5,7 +5,7 @@ use crate::metrics::Watch;
 use crate::traffic::{Receiver, Sender, TrafficError};
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Event, Input, Machine};
-use restp_base::observe::Loss;
+use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use restp_sim::{HostId, World};
 use std::collections::VecDeque;
@@ -23,6 +23,8 @@ pub struct Host {
     pub application: Application,
     /// Who looks at the sender's counters after each step, if somebody does.
     pub watch: Option<Watch>,
+    /// How the services of what it sends have changed.
+    changes: Vec<Changed>,
     notices: VecDeque<Notice>,
 }
 
@@ -61,6 +63,7 @@ impl Host {
             machine,
             application,
             watch,
+            changes: Vec::new(),
             notices: VecDeque::new(),
         }
     }
@@ -82,6 +85,11 @@ impl Host {
             return None;
         };
         sender.flow().filter(|flow| self.machine.take_losses(*flow, into))
+    }
+
+    /// How the services of the flow that it sends have changed so far.
+    pub fn changes(&self) -> &[Changed] {
+        &self.changes
     }
 
     /// A datagram arrived; its path still is the sender's.
@@ -143,11 +151,15 @@ impl Host {
                 }
             }
         }
-        if let Some(watch) = &mut self.watch
-            && let Application::Sender(sender) = &self.application
-            && let Some(stats) = sender.flow().and_then(|flow| self.machine.stats(flow))
+        if let Application::Sender(sender) = &self.application
+            && let Some(flow) = sender.flow()
         {
-            watch.look(now, stats);
+            self.machine.take_changes(now, flow, &mut self.changes);
+            if let Some(watch) = &mut self.watch
+                && let Some(stats) = self.machine.stats(flow)
+            {
+                watch.look(now, stats);
+            }
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
         let own = self.application.next().min(self.next_notice());

@@ -1,9 +1,12 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
-use super::{FlowCounts, LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms};
+use super::{
+    ChangeResult, FlowCounts, LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms,
+};
 use crate::scenario::{FlowPlan, PathPlan};
 use crate::traffic::{Attempt, Receiver, Sender, Traffic};
 use restp_base::flow::{CloseReason, FlowStats, PathStats};
+use restp_base::observe::Changed;
 use restp_base::time::Time;
 use serde::Serialize;
 use std::ops::Range;
@@ -89,6 +92,8 @@ pub struct FlowResult {
     pub stray_timeouts: Option<u64>,
     /// How the flow lived through each outage of its path.
     pub outages: Vec<OutageResult>,
+    /// How the sender's services changed, in the order of time.
+    pub changes: Vec<ChangeResult>,
     /// What each path carried.
     pub paths: Vec<PathResult>,
 }
@@ -131,6 +136,8 @@ pub struct Measured<'a> {
     pub receiver: &'a Receiver,
     /// Who looked at the sender, if somebody did.
     pub watch: Option<&'a Watch>,
+    /// How the sender's services changed.
+    pub changes: &'a [Changed],
     /// What was counted until the measurement began, and until it ended.
     pub counts: [&'a FlowCounts; 2],
     /// From when to when; it may end before the run does.
@@ -147,6 +154,7 @@ impl FlowResult {
             sender,
             receiver,
             watch,
+            changes,
             counts: [before, after],
             ref window,
             end,
@@ -234,6 +242,7 @@ impl FlowResult {
             stray_timeouts: watch.map(|_| rto_events.len() as u64 - in_outages),
             rto_events,
             outages,
+            changes: changes.iter().map(ChangeResult::from).collect(),
             paths: if opened {
                 paths(plan, sender.paths(), [&sent, &received], rate)
             } else {

@@ -1,5 +1,6 @@
 //! What a run is measured by. Names and order of the fields are those of the results on the command line.
 
+mod changes;
 mod counts;
 mod delay;
 mod fairness;
@@ -10,6 +11,7 @@ mod link;
 mod loss_causes;
 mod outage;
 
+pub use changes::ChangeResult;
 pub use counts::FlowCounts;
 pub use delay::{mean_ms, percentile_ms};
 pub use fairness::jain;

@@ -120,3 +120,23 @@ fn most_losses_are_taken_for_what_they_were() {
         "{congestion:?}"
     );
 }
+
+/// Each change begins where the one before it has led; a protocol whose services stay has none.
+#[test]
+fn what_the_controller_finds_is_told_in_the_order_of_time() {
+    let adaptive = run(PATH, &[]);
+    let changes = &adaptive.flows[0].changes;
+    assert!(!changes.is_empty());
+    for change in changes {
+        assert_eq!((change.key, change.why), ("mode", "path"));
+        assert!(change.from != change.to && change.at_s <= adaptive.sim_seconds);
+    }
+    for pair in changes.windows(2) {
+        assert!(
+            pair[0].to == pair[1].from && pair[0].at_s <= pair[1].at_s,
+            "{pair:?}"
+        );
+    }
+    let steady = run(PATH, &[("flow.one.transport", "\"restp:cubic\"")]);
+    assert_eq!(steady.flows[0].changes, []);
+}

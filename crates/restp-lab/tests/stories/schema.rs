@@ -3,7 +3,7 @@
 use crate::common::{runs, with};
 use serde_json::Value;
 
-/// Everything a result can hold is in it: bins, an outage, a timer that ran out in it, a path.
+/// Everything a result can hold is in it: bins, an outage, a timer that ran out in it, a service that changed, a path.
 const FULL: &str = r#"
 id = "full"
 duration = "5 s"
@@ -23,7 +23,7 @@ flows = ["*"]
 name = "a"
 from = "source"
 to = "sink"
-transport = "restp:3wh-arq"
+transport = "restp:default"
 traffic = { bulk = {} }
 bins = "1 s"
 "#;
