@@ -1,8 +1,10 @@
 //! From the name of a transport in a scenario to the machines at both ends of a flow.
 
+mod numbers;
 mod restp;
 mod seal;
 
+pub(crate) use numbers::Numbers;
 pub(crate) use restp::text_of;
 
 use crate::scenario::unknown;
@@ -12,9 +14,8 @@ use restp_base::time::Time;
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::wire;
 use restp_rivals::compositions::rivals;
-use restp_rivals::itp::{Itp, ItpConfig, ItpParameters, wire as itp_wire};
-use restp_rivals::sctp::chunk::Chunk;
-use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters, wire as sctp_wire};
+use restp_rivals::itp::{Itp, ItpConfig, ItpParameters};
+use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters};
 use restp_rivals::tcp::wire as tcp_wire;
 use restp_rivals::tcp::{ParameterError, Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
@@ -53,17 +54,6 @@ pub struct Ends {
     pub client: Box<dyn Machine>,
     /// At the flow's `to`, listening on [`PORT`].
     pub server: Box<dyn Machine>,
-}
-
-/// What a datagram says of the data it carries, in the units of its protocol: segments with ResTP, bytes with TCP, chunks with SCTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers {
-    /// Where its payload begins.
-    pub sequence: Option<u32>,
-    /// What is expected next in the other direction.
-    pub acknowledgement: Option<u32>,
-    /// How much payload there is.
-    pub payload_bytes: usize,
 }
 
 /// Its number at IANA.
@@ -236,8 +226,8 @@ impl Transport {
                     payload_bytes: datagram.len() - length,
                 })
             }
-            Kind::Sctp(_) => sctp_numbers(datagram),
-            Kind::Itp(_) => itp_numbers(bytes.get(UDP_HEADER_BYTES..)?, rest),
+            Kind::Sctp(_) => numbers::of_sctp(datagram),
+            Kind::Itp(_) => numbers::of_itp(bytes.get(UDP_HEADER_BYTES..)?, rest),
             _ if self.ip_protocol() != TCP => None,
             Kind::Tcp(_) | Kind::Witness(_) => {
                 let (header, length) = tcp_wire::Header::parse(bytes, rest, path).ok()?;
@@ -342,38 +332,6 @@ fn itp(
     set: &[(&str, &str)],
 ) -> Result<ItpParameters, TransportError> {
     parameters.map_err(|error| blaming(set, &error.key, error.message))
-}
-
-/// The chunk of a message with data; of others nothing, because an Interest acknowledges no other.
-fn itp_numbers(message: &[u8], rest: &[u8]) -> Option<Numbers> {
-    let (header, length) = itp_wire::Header::parse(message).ok()?;
-    let is_data = matches!(header.kind, itp_wire::Kind::Data);
-    Some(Numbers {
-        sequence: is_data.then_some(header.pointer.chunk),
-        acknowledgement: None,
-        payload_bytes: if is_data {
-            message.len() - length + rest.len()
-        } else {
-            0
-        },
-    })
-}
-
-/// TSN and cumulative TSN ack of a packet of ours, which carries one chunk.
-fn sctp_numbers(datagram: &Datagram) -> Option<Numbers> {
-    let packet = sctp_wire::Packet::parse(&mut datagram.clone()).ok()?;
-    let mut numbers = Numbers::default();
-    for chunk in &packet.chunks {
-        match chunk {
-            Chunk::Data(data) => {
-                numbers.sequence = Some(data.fragment.tsn);
-                numbers.payload_bytes += data.payload.len();
-            }
-            Chunk::Sack(sack) => numbers.acknowledgement = Some(sack.cumulative.wrapping_add(1)),
-            _ => {}
-        }
-    }
-    Some(numbers)
 }
 
 /// The MPTCP with this congestion control, changed by the pairs of `set`.
