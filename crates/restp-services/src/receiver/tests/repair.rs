@@ -122,3 +122,47 @@ fn duplicates_take_no_memory_for_repairs_and_nothing_does_at_the_end() {
     assert_eq!(receiver.memory(), 3);
     assert_eq!(receiver.on_encoded(BASIC, 20, 3, ENCODED), Repair::Malformed);
 }
+
+/// 20 is of the old era and missing, so both eras are here; 21 is rebuilt from 22, which the new era's decoder has (ADR 0007, rule 3).
+#[test]
+fn while_two_eras_are_here_each_repairs_its_own() {
+    let mut receiver = coded(false);
+    receiver.turn_at(
+        21,
+        Ordering::Ordered,
+        None,
+        Some(FecDecoder::new(FecCode::Basic)),
+        true,
+    );
+    arrives(&mut receiver, 22);
+    assert_eq!(
+        receiver.on_encoded(BASIC, 21, 2, b"\x00\x06\x02\x02hi"),
+        Repair::Taken
+    );
+    let rebuilt = (21, Some(Bytes::from_static(b"de")));
+    assert_eq!(receiver.next_rebuilt(), Some(rebuilt));
+    let over_both = receiver.on_encoded(BASIC, 20, 3, ENCODED);
+    assert_eq!(over_both, Repair::Malformed, "nobody encodes over a boundary");
+}
+
+#[test]
+fn when_the_old_era_has_come_the_new_one_is_what_reports() {
+    for old_has_come in [false, true] {
+        let mut receiver = coded(false);
+        receiver.turn_at(
+            21,
+            Ordering::Ordered,
+            None,
+            Some(FecDecoder::new(FecCode::Basic)),
+            true,
+        );
+        if old_has_come {
+            arrives(&mut receiver, 20);
+        }
+        assert_eq!(
+            receiver.on_encoded(BASIC, 21, 2, b"\x00\x06\x02\x02hi"),
+            Repair::Taken
+        );
+        assert_eq!(receiver.beyond_repair(), if old_has_come { 2 } else { 0 });
+    }
+}
