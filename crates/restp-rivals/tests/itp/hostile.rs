@@ -142,6 +142,30 @@ fn a_busy_producer_and_a_refusal_of_what_was_not_asked_end_nothing() {
     assert!(net.read[1] == content(100_000));
 }
 
+/// Whoever sees an Interest could end a retrieval, or drive a consumer away from its producer.
+#[test]
+fn a_refusal_from_anybody_but_the_producer_ends_nothing() {
+    for (port, ends) in [(49_153, false), (49_152, true)] {
+        let mut net = Net::new(&itp(&[]), 2);
+        net.send(0, 1, &content(100_000));
+        net.run_for(ms(100));
+        let asked = net.log.iter().rfind(|seen| seen.is_interest()).expect("it asks");
+        let kind = Kind::Nack {
+            code: Refusal::NoNexus,
+            retry_after_ms: 0,
+        };
+        let header = Header {
+            kind,
+            flags: 0,
+            pointer: asked.header.pointer,
+        };
+        net.hosts[1].handle(net.now, Input::Datagram(&mut whole(&header, &[], port)));
+        net.run_for(Duration::from_secs(5));
+        assert_eq!(net.closed(1) == Some(&CloseReason::Refused), ends, "port {port}");
+        assert_eq!(net.read[1] == content(100_000), !ends, "port {port}");
+    }
+}
+
 /// `header` and `payload` as host 1 would get them from port `port` of host 0.
 fn whole(header: &Header, payload: &[u8], port: u16) -> Datagram {
     let path = Net::path(1, 0);

@@ -30,7 +30,7 @@ impl Itp {
             Kind::Manifest { request } => self.on_manifest(now, peer, request, &message),
             Kind::Interest(_) => self.on_interest(now, path, &message, bytes),
             Kind::Data => self.on_data(now, message, bytes),
-            Kind::Nack { code, .. } => self.on_refusal(now, &message, code),
+            Kind::Nack { code, .. } => self.on_refusal(now, peer, &message, code),
         };
         self.dropped += u64::from(taken.is_none());
     }
@@ -183,15 +183,15 @@ impl Itp {
         Some(())
     }
 
-    /// A producer does not have it, or not for us. One that is busy is asked again when its Interest times out.
-    fn on_refusal(&mut self, now: Time, message: &Message, code: Refusal) -> Option<()> {
+    /// The producer that is asked does not have it, or not for us; nobody else can say so. One that is busy is asked again when its Interest times out.
+    fn on_refusal(&mut self, now: Time, peer: Peer, message: &Message, code: Refusal) -> Option<()> {
         let pointer: &Pointer = &message.header.pointer;
         let id = *self.by_object.get(&(message.destination_port, pointer.object))?;
         let Role::Fetching(fetch) = &mut self.flows.get_mut(&id)?.role else {
             return None;
         };
         let is_manifest = message.header.flags & flags::MANIFEST != 0;
-        if !fetch.consumer.is_refusal_for(pointer, is_manifest) {
+        if fetch.producer() != Some(peer) || !fetch.consumer.is_refusal_for(pointer, is_manifest) {
             return None;
         }
         if code != Refusal::Busy {
