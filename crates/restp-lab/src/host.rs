@@ -2,8 +2,9 @@
 //! over sockets: drain transmissions, drain events, set the timer.
 
 use crate::metrics::Watch;
+use crate::scenario::ChangePlan;
 use crate::traffic::{Receiver, Sender, TrafficError};
-use restp_base::flow::FlowId;
+use restp_base::flow::{ChangeError, FlowId};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
@@ -26,6 +27,7 @@ pub struct Host {
     /// How the services of what it sends have changed.
     changes: Vec<Changed>,
     notices: VecDeque<Notice>,
+    planned: VecDeque<ChangePlan>,
 }
 
 /// The lower layer of a host tells it that one of its addresses works, or no longer does (ResTP §3.4).
@@ -65,6 +67,7 @@ impl Host {
             watch,
             changes: Vec::new(),
             notices: VecDeque::new(),
+            planned: VecDeque::new(),
         }
     }
 
@@ -72,6 +75,12 @@ impl Host {
     pub fn expect(&mut self, notices: impl IntoIterator<Item = Notice>, world: &mut World) {
         self.notices = notices.into_iter().collect();
         world.wake_at(self.id, self.application.next().min(self.next_notice()));
+    }
+
+    /// Its application will ask for these, in the order of time.
+    pub fn plan(&mut self, changes: impl IntoIterator<Item = ChangePlan>, world: &mut World) {
+        self.planned = changes.into_iter().collect();
+        world.wake_at(self.id, self.application.next().min(self.next_of_plan()));
     }
 
     /// Its protocol.
@@ -106,6 +115,9 @@ impl Host {
         while let Some(notice) = self.notices.pop_front_if(|notice| notice.at <= now) {
             let (local, up) = (notice.local, notice.up);
             self.machine.handle(now, Input::PathNotice { local, up });
+        }
+        while let Some(change) = self.planned.pop_front_if(|change| Time::ZERO + change.at <= now) {
+            self.change(now, &change)?;
         }
         if let Application::Sender(sender) = &mut self.application
             && sender.next() <= now
@@ -162,13 +174,40 @@ impl Host {
             }
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
-        let own = self.application.next().min(self.next_notice());
+        let own = self
+            .application
+            .next()
+            .min(self.next_notice())
+            .min(self.next_of_plan());
         world.wake_at(self.id, deadline.min(own));
         Ok(())
     }
 
+    /// Asks for what is planned. A flow that is over has nothing to change.
+    fn change(&mut self, now: Time, change: &ChangePlan) -> Result<(), TrafficError> {
+        let Application::Sender(sender) = &self.application else {
+            return Ok(());
+        };
+        let is_open = sender.is_connected();
+        let asked = match sender.flow() {
+            Some(flow) => self.machine.reconfigure(now, flow, &change.set),
+            None => Err(ChangeError::NotRunning),
+        };
+        match asked {
+            Err(ChangeError::NotRunning) if is_open => Ok(()),
+            Err(error) => Err(TrafficError::Change { at: now, error }),
+            Ok(_) => Ok(()),
+        }
+    }
+
     fn next_notice(&self) -> Time {
         self.notices.front().map_or(Time::MAX, |notice| notice.at)
+    }
+
+    fn next_of_plan(&self) -> Time {
+        self.planned
+            .front()
+            .map_or(Time::MAX, |change| Time::ZERO + change.at)
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Transport {
     kind: Kind,
     /// Its datagrams are sealed.
     sealed: bool,
+    /// Who serves it goes along with changes.
+    follows: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +131,7 @@ impl Transport {
             name: name.into(),
             kind,
             sealed: false,
+            follows: false,
         })
     }
 
@@ -149,6 +152,30 @@ impl Transport {
             return Err(TransportError::whole(message));
         }
         Ok(changed)
+    }
+
+    /// The same after a change of `set` while it runs.
+    ///
+    /// # Errors
+    /// When its services stay, or these are none, or the set-up has settled what differs.
+    pub(crate) fn reconfigured(self, set: &[(String, String)]) -> Result<Self, TransportError> {
+        let Kind::Restp(from) = &self.kind else {
+            let message = format!(
+                "the services of \"{}\" stay; choose a restp transport, or leave change out",
+                self.name
+            );
+            return Err(TransportError::whole(message));
+        };
+        let kind = Kind::Restp(Box::new(restp::changed(from, set)?));
+        Ok(Transport { kind, ..self })
+    }
+
+    /// The same with a server that goes along with whatever the opener changes.
+    pub(crate) fn following(self) -> Self {
+        Transport {
+            follows: true,
+            ..self
+        }
     }
 
     /// The same with its datagrams sealed, as on real networks.
@@ -263,7 +290,7 @@ impl Transport {
                     ..UdpConfig::default()
                 })),
             },
-            Kind::Restp(composition) => restp::ends(composition, path, self.sealed),
+            Kind::Restp(composition) => restp::ends(composition, path, self.sealed, self.follows),
             Kind::Tcp(parameters) => {
                 let client = TcpConfig::new((**parameters).clone());
                 let server = TcpConfig {

@@ -4,9 +4,10 @@ use super::seal::seal;
 use super::{Ends, TransportError};
 use crate::scenario::unknown;
 use crate::traffic::PORT;
+use restp_base::flow::ChangeError;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
-use restp_proto::composition::{Composition, PRESETS, Preset, SetError, ValidComposition};
+use restp_proto::composition::{Composition, PRESETS, Preset, SetError, ValidComposition, change};
 use restp_proto::config::{Acceptance, EndpointConfig};
 use restp_proto::endpoint::Endpoint;
 use restp_services::connection_management::{CookieMint, CookieParameters, KeptCookie};
@@ -41,11 +42,38 @@ pub(super) fn composition(
     composition.check().map_err(TransportError::whole)
 }
 
+/// `from` after a change of `set` while it runs.
+pub(super) fn changed(
+    from: &ValidComposition,
+    set: &[(String, String)],
+) -> Result<ValidComposition, TransportError> {
+    let pairs = set.iter().map(|(key, value)| (&**key, &**value));
+    let to = Composition::from_pairs(Composition::clone(from), pairs).map_err(|error| TransportError {
+        key: Some(key_of(&error)),
+        message: error.to_string(),
+    })?;
+    let to = to.check().map_err(TransportError::whole)?;
+    change(from, &to).map_err(|error| TransportError {
+        key: match &error {
+            ChangeError::Settled { key, .. } => Some((*key).to_owned()),
+            _ => None,
+        },
+        message: error.to_string(),
+    })?;
+    Ok(to)
+}
+
 /// The opener opens flows of `composition` along `path`, the server serves exactly these. Data beside the SYN needs a
-/// cookie from an earlier contact; the opener has one.
-pub(super) fn ends(composition: &ValidComposition, path: PathAddress, sealed: bool) -> Ends {
+/// cookie from an earlier contact; the opener has one. With `follows` the server takes what the opener changes, too.
+pub(super) fn ends(composition: &ValidComposition, path: PathAddress, sealed: bool, follows: bool) -> Ends {
     let client = EndpointConfig::new(composition.clone());
-    let server = client.clone().listen(PORT, Acceptance::Exact);
+    let acceptance = if follows {
+        Acceptance::Any
+    } else {
+        Acceptance::Exact
+    };
+    let mut server = client.clone().listen(PORT, acceptance);
+    server.weaker_services = follows;
     let cookies = server.cookies;
     let (mut client, server) = (Endpoint::new(client), Endpoint::new(server));
     let met = composition.establishment.is_opportunistic();

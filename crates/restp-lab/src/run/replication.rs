@@ -227,6 +227,7 @@ impl<'a> Replication<'a> {
                 None,
                 &mut world,
             ));
+            hosts[from].plan(flow.changes.iter().cloned(), &mut world);
             for (host, notices) in hosts[from..].iter_mut().zip(notices) {
                 host.expect(notices, &mut world);
             }

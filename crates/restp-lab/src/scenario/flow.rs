@@ -1,5 +1,6 @@
 //! One `[[flow]]` table, validated.
 
+use super::change::{ChangePlan, changes};
 use super::error::unknown;
 use super::names::{copies, expand};
 use super::path::{PathPlan, joined, paths};
@@ -42,6 +43,8 @@ pub struct FlowPlan {
     pub pinned: Option<usize>,
     /// Both ends are told at once when a path goes down or comes up again (ResTP §3.4).
     pub notice: bool,
+    /// What its opener changes while it runs, in the order of time.
+    pub changes: Vec<ChangePlan>,
 }
 
 impl FlowPlan {
@@ -88,6 +91,12 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
         .as_ref()
         .map(|written| bins(written, surroundings.duration))
         .transpose()?;
+    let changes = changes(raw, &transport, surroundings.duration)?;
+    let transport = if changes.is_empty() {
+        transport
+    } else {
+        transport.following()
+    };
     copies(&raw.name, raw.count.as_ref())?
         .map(|copy| {
             let node = |written: &Spanned<String>| {
@@ -126,6 +135,7 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
                 paths,
                 pinned,
                 notice: raw.notice,
+                changes: changes.clone(),
             })
         })
         .collect()

@@ -4,6 +4,7 @@
 //! text ─► document (values with their places) ─► sweep: one document per point ─► raw ─► plan
 //! ```
 
+mod change;
 mod document;
 mod error;
 mod flow;
@@ -21,6 +22,7 @@ mod sweep;
 mod tests;
 mod traffic;
 
+pub use change::ChangePlan;
 pub(crate) use error::unknown;
 pub use error::{Place, ScenarioError};
 pub use flow::FlowPlan;

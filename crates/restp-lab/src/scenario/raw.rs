@@ -177,6 +177,16 @@ pub(super) struct RawFlow {
     pub backups: Option<Spanned<u64>>,
     #[serde(default)]
     pub notice: bool,
+    #[serde(default)]
+    pub change: Vec<RawChange>,
+}
+
+/// Other services from a moment on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawChange {
+    pub at: Spanned<Written>,
+    pub set: BTreeMap<String, Spanned<toml::Value>>,
 }
 
 /// The links of each path, in the order of travel.

@@ -19,7 +19,7 @@ pub use voip::voip;
 pub(crate) use web::MOST_BYTES;
 pub use web::{Page, Web};
 
-use restp_base::flow::{FlowId, WriteError};
+use restp_base::flow::{ChangeError, FlowId, WriteError};
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
@@ -58,6 +58,14 @@ pub enum TrafficError {
     /// A message does not fit.
     #[error("the traffic cannot send its messages: {0}")]
     Message(WriteError),
+    /// Its services could not be changed.
+    #[error("its services cannot change at {:.3} s: {error}", .at.as_secs_f64())]
+    Change {
+        /// When.
+        at: Time,
+        /// Why.
+        error: ChangeError,
+    },
     /// The flow could not be opened.
     #[error("the flow cannot be opened: {0}")]
     Open(#[from] restp_base::flow::OpenError),

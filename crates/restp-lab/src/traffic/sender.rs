@@ -117,6 +117,11 @@ impl Sender {
         self.start
     }
 
+    /// It is established, or was.
+    pub fn is_connected(&self) -> bool {
+        self.connected.is_some()
+    }
+
     /// From opening to established, as the application sees it.
     pub fn handshake(&self) -> Option<Duration> {
         Some(self.connected?.since(self.start))

@@ -4,6 +4,7 @@ mod acknowledgements;
 mod adaptive;
 mod air;
 mod causes;
+mod changes;
 mod claims;
 mod common;
 mod determinism;
