@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from restp import _restp
 
@@ -109,6 +109,19 @@ class Connection:
         if (data := await self.recv()) is None:
             raise StopAsyncIteration
         return data
+
+    def reconfigure(self, set: Mapping[str, str]) -> Literal["nothing", "local", "agreed"]:
+        """Change services while the connection runs, on top of those in force.
+
+        Returns ``local`` when this end alone had to change, ``agreed`` when the peer was asked, which takes a round trip or
+        two, and ``nothing`` when they are as asked. Raises ``ValueError`` for what the set-up has settled, is not valid or the
+        peer cannot follow, and ``ConnectionLost`` when the connection is over. Nothing is changed then.
+        """
+        return self._inner.reconfigure(list(set.items()))
+
+    def changes(self) -> list[tuple[str, str, str, str]]:
+        """How services changed since the last call: key, from, to, and who wanted it."""
+        return self._inner.changes()
 
     def finish(self) -> None:
         """No more sends will come. Everything sent before is delivered, then the peer reads the end."""

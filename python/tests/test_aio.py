@@ -223,3 +223,30 @@ def test_the_users_file_is_that_of_the_command_line(tmp_path, monkeypatch):
         assert (tmp_path / "restp" / "known_peers").read_text() == f"127.0.0.1 {endpoint.key}\n"
 
     run(story())
+
+
+def test_services_change_while_a_connection_runs():
+    async def story():
+        async with await restp.listen("127.0.0.1:0") as endpoint:
+            async with await restp.connect(endpoint.addresses, key=endpoint.key) as connection:
+                accepted = await endpoint.accept()
+                await connection.send(b"before")
+                assert await accepted.recv() == b"before"
+                connection.changes()
+                assert connection.reconfigure({"congestion": "newreno"}) == "local"
+                assert connection.reconfigure({"congestion": "newreno"}) == "nothing"
+                told = [(key, to) for key, _, to, _ in connection.changes()]
+                assert ("congestion", "newreno") in told
+                with pytest.raises(ValueError, match="settled"):
+                    connection.reconfigure({"framing": "coalesce"})
+                with pytest.raises(ValueError, match="newreno"):
+                    connection.reconfigure({"congestion": "newrenno"})
+                await connection.send(b"after")
+                assert await accepted.recv() == b"after"
+                connection.finish()
+                assert await accepted.recv() is None
+                await accepted.close()
+            with pytest.raises(restp.ConnectionLost):
+                connection.reconfigure({"congestion": "cubic"})
+
+    run(story())

@@ -1,11 +1,11 @@
 //! One connection for asyncio.
 
-use crate::errors::closed;
+use crate::errors::{closed, impossible};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_async_runtimes::tokio::future_into_py;
-use restp::{CloseReason, PathAddress, PathState, PathStats, SendError};
+use restp::{Change, ChangeError, CloseReason, PathAddress, PathState, PathStats, SendError};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -57,6 +57,26 @@ impl Connection {
     fn recv<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let connection = self.0.clone();
         future_into_py(py, async move { received(&connection).await })
+    }
+
+    /// Changes services while it runs. "nothing": they are as asked; "local": this end has changed them; "agreed": the peer was
+    /// asked, and `changes` tells what became of it.
+    fn reconfigure(&self, set: Vec<(String, String)>) -> PyResult<&'static str> {
+        let pairs = set.iter().map(|(key, value)| (&**key, &**value));
+        match self.0.reconfigure(pairs) {
+            Ok(Change::Nothing) => Ok("nothing"),
+            Ok(Change::Local) => Ok("local"),
+            Ok(Change::Agreed) => Ok("agreed"),
+            Err(error @ ChangeError::NotRunning) => Err(closed(&error.to_string())),
+            Err(error) => Err(impossible(error)),
+        }
+    }
+
+    /// How services changed since the last call: (key, from, to, why).
+    fn changes(&self) -> Vec<(&'static str, String, String, &'static str)> {
+        let told = self.0.take_changes().into_iter();
+        told.map(|change| (change.key, change.from, change.to, change.why.name()))
+            .collect()
     }
 
     /// No more sends will come: everything sent before is delivered, then the peer reads the end.
