@@ -42,12 +42,7 @@ pub struct Kept {
 impl CookieFile {
     /// Below `XDG_CACHE_HOME`, or `.cache` in `HOME`; `None` where neither is an absolute path.
     pub fn of_user() -> Option<CookieFile> {
-        let absolute = |name| {
-            let path = PathBuf::from(std::env::var_os(name)?);
-            path.is_absolute().then_some(path)
-        };
-        let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        let path = cache.join("restp").join("cookies");
+        let path = files::below("XDG_CACHE_HOME", ".cache", "cookies")?;
         Some(CookieFile { path })
     }
 

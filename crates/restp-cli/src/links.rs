@@ -4,11 +4,10 @@
 use crate::args::LinkArgs;
 use crate::failure::Failure;
 use crate::output::note;
-use restp::Local;
+use restp::{Local, files};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -184,12 +183,7 @@ const MAX_BYTES: u64 = 1 << 16;
 impl Policy {
     /// Where it lies: below `XDG_CONFIG_HOME`, or `.config` in `HOME`; `None` where neither is an absolute path.
     pub fn file() -> Option<PathBuf> {
-        let absolute = |name| {
-            let path = PathBuf::from(std::env::var_os(name)?);
-            path.is_absolute().then_some(path)
-        };
-        let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-        Some(folder.join("restp").join("paths.toml"))
+        files::below("XDG_CONFIG_HOME", ".config", "paths.toml")
     }
 
     /// That of this user; one that chooses nothing where there is no file.
@@ -202,17 +196,12 @@ impl Policy {
 
     fn read(path: &Path) -> Result<Self, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", path.display()));
-        match fs::metadata(path) {
+        let bytes = match files::read(path, MAX_BYTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Policy::default()),
-            Err(error) => return Err(wrong(&error)),
-            Ok(metadata) if !metadata.is_file() => return Err(wrong(&"it is no file")),
-            Ok(metadata) if metadata.len() > MAX_BYTES => {
-                return Err(wrong(&"longer than 64 KiB; is it this file?"));
-            }
-            Ok(_) => {}
-        }
-        let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            read => read.map_err(|error| wrong(&error))?,
+        };
+        let text = str::from_utf8(&bytes).map_err(|_| wrong(&"it is no text"))?;
+        toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.unwrap_or_default().matches('\n').count() + 1;
             let rule = "write `use = [\"wlan0\", \"wwan0\"]` and `paths = 2`, for all or in [send], [pipe], [forward]";
@@ -240,51 +229,65 @@ impl Policy {
     }
 }
 
-/// What `command` binds: as its arguments say, or the user's file where they say nothing; empty where the routing table
-/// chooses.
+/// What `command` binds to reach `addresses`: as its arguments say, or the user's file where they say nothing; empty where the
+/// routing table chooses. The file is about links to other hosts, so it says nothing of this one.
 ///
 /// # Errors
-/// When a link that was named is not there, or the file is wrong.
-pub fn locals(command: Use, arguments: &LinkArgs) -> Result<Vec<Local>, Failure> {
+/// When a link that was named is not there, none of them is up, or the file is wrong.
+pub fn locals(command: Use, arguments: &LinkArgs, addresses: &[SocketAddr]) -> Result<Vec<Local>, Failure> {
     if !arguments.bind.is_empty() {
         return Ok(arguments.bind.clone());
     }
-    if arguments.links.is_empty() && arguments.paths.is_none() {
+    let chosen = if arguments.links.is_empty() && arguments.paths.is_none() {
         let choice = Policy::of_user()?.choice(command);
-        if choice == Choice::default() {
+        if choice == Choice::default() || addresses.iter().all(|address| address.ip().is_loopback()) {
             return Ok(Vec::new());
         }
         let chosen = choice.among(&all()?).unwrap_or_default();
         if chosen.is_empty() {
-            note("none of the links that your paths.toml names is up: the routing table chooses");
+            note("no link that your paths.toml allows is up: the routing table chooses");
         }
-        return Ok(chosen.into_iter().map(Local::Interface).collect());
-    }
+        chosen
+    } else {
+        named(arguments)?
+    };
+    Ok(chosen.into_iter().map(Local::Interface).collect())
+}
+
+/// The links that --use and --paths stand for.
+fn named(arguments: &LinkArgs) -> Result<Vec<String>, Failure> {
     let links = all()?;
-    for name in &arguments.links {
-        if !links.iter().any(|link| link.name == *name) {
-            let names: Vec<_> = links.iter().map(|link| &link.name[..]).collect();
-            return Err(Failure::input(format!(
-                "--use {}: no link of this host with an address has that name; there are {} (`restp paths` shows them)",
-                name.escape_debug(),
-                names.join(", ")
-            )));
-        }
+    let names: Vec<_> = links.iter().map(|link| &link.name[..]).collect();
+    if let Some(name) = arguments.links.iter().find(|name| !names.contains(&&name[..])) {
+        return Err(Failure::input(format!(
+            "--use {}: no link of this host with an address has that name; there are {} (`restp paths` shows them)",
+            name.escape_debug(),
+            names.join(", ")
+        )));
     }
+    let wanted = (!arguments.links.is_empty()).then(|| arguments.links.clone());
     let choice = Choice {
-        links: (!arguments.links.is_empty()).then(|| arguments.links.clone()),
+        links: wanted,
         paths: arguments.paths,
     };
     let chosen = choice.among(&links).unwrap_or_default();
     if chosen.is_empty() {
-        return Err(Failure::input("no such link is up; `restp paths` shows them"));
+        let none = match &choice.links {
+            Some(names) => format!("--use {}: none of them is up", names.join(",")),
+            None => "--paths: no link to other hosts is up".to_owned(),
+        };
+        return Err(Failure::input(format!(
+            "{none}; `restp paths` shows the links of this host"
+        )));
     }
-    Ok(chosen.into_iter().map(Local::Interface).collect())
+    Ok(chosen)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::fs;
 
     fn links() -> Vec<Link> {
         let link = |name: &str, state| Link {
@@ -366,12 +369,12 @@ mod tests {
             );
         }
         fs::write(&path, "#".repeat(70_000)).unwrap();
-        assert!(Policy::read(&path).unwrap_err().message().contains("64 KiB"));
+        assert!(Policy::read(&path).unwrap_err().message().contains("65536 bytes"));
         assert!(
             Policy::read(folder.path())
                 .unwrap_err()
                 .message()
-                .contains("no file")
+                .contains("it is a directory")
         );
     }
 

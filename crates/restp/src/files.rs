@@ -11,12 +11,17 @@ use zeroize::Zeroizing;
 /// A file of this user that lasts, below `XDG_DATA_HOME` or `.local/share` in `HOME` (XDG Base Directory Specification); `None`
 /// where neither is an absolute path.
 pub fn of_user(name: &str) -> Option<PathBuf> {
+    below("XDG_DATA_HOME", ".local/share", name)
+}
+
+/// The same below the folder that the environment calls `variable`, or below `default` in `HOME`.
+pub fn below(variable: &str, default: &str, name: &str) -> Option<PathBuf> {
     let absolute = |name| {
         let path = PathBuf::from(std::env::var_os(name)?);
         path.is_absolute().then_some(path)
     };
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("restp").join(name))
+    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(default)))?;
+    Some(folder.join("restp").join(name))
 }
 
 /// Opens a regular file and says what the open one is: between a look at a name and its opening, another file could take

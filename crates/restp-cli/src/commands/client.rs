@@ -57,7 +57,7 @@ impl Client {
         let user_timeout = plan::timeout(user_timeout)?;
         let to = [Receiver::of(server)?];
         let addresses = dial::addresses(link, &to)?;
-        let locals = links::locals(command, link)?;
+        let locals = links::locals(command, link, &addresses)?;
         let several = dial::asks_for_several(link, &locals, &to, &addresses);
         let composition = plan::checked(dial::composition(link, several, user_timeout)?)?;
         check_fitness(&composition).map_err(Failure::input)?;

@@ -32,7 +32,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let user_timeout = plan::timeout(&arguments.timeout)?;
     let Words { paths, to } = Words::of(&arguments.words)?;
     let addresses = dial::addresses(&arguments.link, &to)?;
-    let locals = links::locals(Use::Send, &arguments.link)?;
+    let locals = links::locals(Use::Send, &arguments.link, &addresses)?;
     let several = dial::asks_for_several(&arguments.link, &locals, &to, &addresses);
     let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout)?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
