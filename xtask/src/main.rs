@@ -7,6 +7,7 @@
 //! | `clock` | no clock, global randomness or hash order below the drivers ([`clock`]) |
 //! | `vectors` | every test vector is JSON and some test reads it ([`vectors`]) |
 //! | `cites` | which open points and sections the code cites; for information ([`cites`]) |
+//! | `index` | `docs/README.md` names every page and no other ([`index`]) |
 //! | `licences` | what dependencies ask for, and which come twice, against `deny.toml` ([`licences`]) |
 //! | `supply` | locked dependencies of one registry, one promised compiler ([`supply`]) |
 #![allow(clippy::print_stdout, reason = "a check speaks to whoever started it")]
@@ -14,6 +15,7 @@
 mod cites;
 mod clock;
 mod finding;
+mod index;
 mod layers;
 mod licences;
 mod source;
@@ -31,12 +33,13 @@ use crate::tree::Tree;
 
 type Check = fn(&Tree) -> anyhow::Result<Vec<Finding>>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("layers", layers::check),
     ("tidy", tidy::check),
     ("clock", clock::check),
     ("vectors", vectors::check),
     ("cites", cites::check),
+    ("index", index::check),
     ("licences", licences::check),
     ("supply", supply::check),
 ];
@@ -97,7 +100,7 @@ mod tests {
         let refusal = run(Some("tidyy")).unwrap_err().to_string();
         assert!(
             refusal.contains("tidyy")
-                && refusal.contains("layers, tidy, clock, vectors, cites, licences, supply"),
+                && refusal.contains("layers, tidy, clock, vectors, cites, index, licences, supply"),
             "{refusal}"
         );
         assert!(run(None).is_err());
