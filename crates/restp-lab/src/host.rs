@@ -74,13 +74,13 @@ impl Host {
     /// It will be told so, in the order of time.
     pub fn expect(&mut self, notices: impl IntoIterator<Item = Notice>, world: &mut World) {
         self.notices = notices.into_iter().collect();
-        world.wake_at(self.id, self.application.next().min(self.next_notice()));
+        world.wake_at(self.id, self.next_own());
     }
 
     /// Its application will ask for these, in the order of time.
     pub fn plan(&mut self, changes: impl IntoIterator<Item = ChangePlan>, world: &mut World) {
         self.planned = changes.into_iter().collect();
-        world.wake_at(self.id, self.application.next().min(self.next_of_plan()));
+        world.wake_at(self.id, self.next_own());
     }
 
     /// Its protocol.
@@ -174,12 +174,7 @@ impl Host {
             }
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
-        let own = self
-            .application
-            .next()
-            .min(self.next_notice())
-            .min(self.next_of_plan());
-        world.wake_at(self.id, deadline.min(own));
+        world.wake_at(self.id, deadline.min(self.next_own()));
         Ok(())
     }
 
@@ -200,14 +195,12 @@ impl Host {
         }
     }
 
-    fn next_notice(&self) -> Time {
-        self.notices.front().map_or(Time::MAX, |notice| notice.at)
-    }
-
-    fn next_of_plan(&self) -> Time {
-        self.planned
-            .front()
-            .map_or(Time::MAX, |change| Time::ZERO + change.at)
+    /// When the first of its application, its notices and its plan is due.
+    fn next_own(&self) -> Time {
+        let notice = self.notices.front().map(|notice| notice.at);
+        let planned = self.planned.front().map(|change| Time::ZERO + change.at);
+        let first = notice.into_iter().chain(planned).min();
+        self.application.next().min(first.unwrap_or(Time::MAX))
     }
 }
 

@@ -109,21 +109,26 @@ impl Transport {
                     blaming(set, &key, message)
                 })?)
             }
-            Some(("tcp", congestion)) => Kind::Tcp(Box::new(tcp(congestion, set)?)),
-            Some(("classic-tcp", name)) => Kind::Tcp(Box::new(classic_tcp(name, set)?)),
-            None if name == "mptcp" => Kind::Tcp(Box::new(mptcp(None, set)?)),
-            Some(("mptcp", congestion)) => Kind::Tcp(Box::new(mptcp(Some(congestion), set)?)),
-            None if name == "sctp" => Kind::Sctp(Box::new(sctp(SctpParameters::from_pairs(set), set)?)),
+            Some(("tcp", congestion)) => Kind::Tcp(made(TcpParameters::from_pairs(congestion, set), set)?),
+            Some(("classic-tcp", name)) => {
+                Kind::Tcp(made(TcpParameters::classic_from_pairs(name, set), set)?)
+            }
+            None if name == "mptcp" => Kind::Tcp(made(TcpParameters::of_several_from_pairs(None, set), set)?),
+            Some(("mptcp", congestion)) => Kind::Tcp(made(
+                TcpParameters::of_several_from_pairs(Some(congestion), set),
+                set,
+            )?),
+            None if name == "sctp" => Kind::Sctp(made(SctpParameters::from_pairs(set), set)?),
             Some(("cmt", policy)) => {
                 let parameters = SctpParameters::concurrent_from_pairs(policy, set);
-                Kind::Sctp(Box::new(sctp(parameters, set)?))
+                Kind::Sctp(made(parameters, set)?)
             }
             Some(("smt", scheme)) => {
                 let parameters = SctpParameters::simultaneous_from_pairs(scheme, set);
-                Kind::Sctp(Box::new(sctp(parameters, set)?))
+                Kind::Sctp(made(parameters, set)?)
             }
-            None if name == "itp" => Kind::Itp(Box::new(itp(ItpParameters::from_pairs(set), set)?)),
-            None if name == "ndn" => Kind::Itp(Box::new(itp(ItpParameters::ndn_from_pairs(set), set)?)),
+            None if name == "itp" => Kind::Itp(made(ItpParameters::from_pairs(set), set)?),
+            None if name == "ndn" => Kind::Itp(made(ItpParameters::ndn_from_pairs(set), set)?),
             Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
@@ -335,36 +340,10 @@ impl Transport {
     }
 }
 
-/// The TCP of published studies called `name`, changed by the pairs of `set`.
-fn classic_tcp(name: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
-    TcpParameters::classic_from_pairs(name, set).map_err(|error| blaming(set, &error.key, error.message))
-}
-
-/// The current TCP with this congestion control, changed by the pairs of `set`.
-fn tcp(congestion: &str, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
-    TcpParameters::from_pairs(congestion, set).map_err(|error| blaming(set, &error.key, error.message))
-}
-
 /// What was made of the pairs of `set`.
-fn sctp(
-    parameters: Result<SctpParameters, ParameterError>,
-    set: &[(&str, &str)],
-) -> Result<SctpParameters, TransportError> {
-    parameters.map_err(|error| blaming(set, &error.key, error.message))
-}
-
-/// What was made of the pairs of `set`.
-fn itp(
-    parameters: Result<ItpParameters, ParameterError>,
-    set: &[(&str, &str)],
-) -> Result<ItpParameters, TransportError> {
-    parameters.map_err(|error| blaming(set, &error.key, error.message))
-}
-
-/// The MPTCP with this congestion control, changed by the pairs of `set`.
-fn mptcp(congestion: Option<&str>, set: &[(&str, &str)]) -> Result<TcpParameters, TransportError> {
-    TcpParameters::of_several_from_pairs(congestion, set)
-        .map_err(|error| blaming(set, &error.key, error.message))
+fn made<P>(parameters: Result<P, ParameterError>, set: &[(&str, &str)]) -> Result<Box<P>, TransportError> {
+    let blamed = |error: ParameterError| blaming(set, &error.key, error.message);
+    parameters.map(Box::new).map_err(blamed)
 }
 
 /// The error about `key`, as the scenario writes it.

@@ -47,3 +47,32 @@ pub(super) fn of_sctp(datagram: &Datagram) -> Option<Numbers> {
     }
     Some(numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_itp_says_its_chunk_and_an_interest_carries_nothing() {
+        let message = |kind| {
+            let pointer = itp_wire::Pointer {
+                chunk: 7,
+                ..itp_wire::Pointer::default()
+            };
+            let header = itp_wire::Header {
+                kind,
+                flags: 0,
+                pointer,
+            };
+            of_itp(&header.emit(), b"a chunk")
+        };
+        let data = Numbers {
+            sequence: Some(7),
+            acknowledgement: None,
+            payload_bytes: 7,
+        };
+        assert_eq!(message(itp_wire::Kind::Data), Some(data));
+        let request = message(itp_wire::Kind::Request).map(|numbers| numbers.payload_bytes);
+        assert_eq!((request, of_itp(b"no message", b"")), (Some(0), None));
+    }
+}

@@ -15,17 +15,22 @@ pub struct ChangePlan {
     pub set: Vec<(String, String)>,
 }
 
-/// Those of a flow over `transport`, in the order of time. Each is asked for on top of the ones before.
+/// Those of a flow over `transport` that is `opened` at this time at the latest, in the order of time. Each is asked for on top of the ones before.
 pub(super) fn changes(
     raw: &RawFlow,
     transport: &Transport,
-    duration: Duration,
+    (opened, duration): (Duration, Duration),
 ) -> Result<Vec<ChangePlan>, Fault> {
     let mut changes = Vec::new();
     for change in &raw.change {
         let at = read(&change.at, units::duration)?;
         if at >= duration {
             let sentence = "a change at the end of the run or later changes nothing; write an earlier time";
+            return Err(Fault::at(&change.at, sentence));
+        }
+        if at <= opened {
+            let sentence =
+                "the flow is opened then, or later, and only what runs can change; write a later time";
             return Err(Fault::at(&change.at, sentence));
         }
         let mut set = Vec::new();

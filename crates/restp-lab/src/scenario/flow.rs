@@ -91,7 +91,7 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
         .as_ref()
         .map(|written| bins(written, surroundings.duration))
         .transpose()?;
-    let changes = changes(raw, &transport, surroundings.duration)?;
+    let changes = changes(raw, &transport, (start + start_spread, surroundings.duration))?;
     let transport = if changes.is_empty() {
         transport
     } else {

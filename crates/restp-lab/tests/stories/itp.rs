@@ -41,6 +41,8 @@ fn is_whole(run: &RunResult, what: &str) {
         "{what}, seed {}: {flow:?}",
         run.seed
     );
+    // Its sender has no timers that an outage could be judged by.
+    assert!(flow.outages.is_empty() && flow.stray_timeouts.is_none(), "{what}");
     assert!(
         flow.completion_s.is_some() && !flow.aborted,
         "{what}, seed {}",
