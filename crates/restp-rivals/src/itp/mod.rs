@@ -11,7 +11,9 @@
 //! | [`manifest`] | what an object consists of; the tree of manifests |
 //! | [`parameters`] | what a user sets, by key |
 //! | `publication` | a producer's object: its chunks, its manifests, its answers (the manifest control block) |
-//! | `consumer` | one retrieval: what is held, what is asked next (the Interest control block) |
+//! | `consumer` | one retrieval: who is asked for what (the Interest control block) |
+//! | `holding` | what is held of an object, and what is asked for next |
+//! | `lane` | the Interests to one producer |
 //! | [`content_store`] | chunks by name, the least recently used forgotten first |
 //! | [`cache`] | a box between consumers and producers that answers from its store |
 //! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, which is producer and consumer |
@@ -24,7 +26,9 @@
 pub mod cache;
 mod consumer;
 pub mod content_store;
+mod holding;
 pub mod host;
+mod lane;
 pub mod manifest;
 pub mod parameters;
 mod publication;

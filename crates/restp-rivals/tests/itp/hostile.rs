@@ -4,7 +4,7 @@ use crate::network::{Net, content, itp, ms, once};
 use bytes::Bytes;
 use proptest::prelude::*;
 use restp_base::flow::CloseReason;
-use restp_base::machine::{Datagram, Head, Input, Machine};
+use restp_base::machine::{Datagram, Head, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_rivals::itp::manifest::{self, Core, Naming, Trailer};
 use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
@@ -168,7 +168,11 @@ fn a_refusal_from_anybody_but_the_producer_ends_nothing() {
 
 /// `header` and `payload` as host 1 would get them from port `port` of host 0.
 fn whole(header: &Header, payload: &[u8], port: u16) -> Datagram {
-    let path = Net::path(1, 0);
+    whole_on(Net::path(1, 0), header, payload, port)
+}
+
+/// The same on another path.
+pub fn whole_on(path: PathAddress, header: &Header, payload: &[u8], port: u16) -> Datagram {
     let message = [&header.emit()[..], payload].concat();
     let udp = UdpHeader::of(port, crate::network::PORT, &message, path);
     Datagram {

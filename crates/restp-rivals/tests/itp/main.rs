@@ -2,5 +2,6 @@
 
 mod hostile;
 mod network;
+mod several;
 mod sources;
 mod transfer;

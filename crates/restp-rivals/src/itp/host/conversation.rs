@@ -8,9 +8,8 @@ use restp_base::flow::FlowStats;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::HandshakeParameters;
-use std::collections::VecDeque;
 
-/// Most producers that a consumer remembers for one object.
+/// Most producers that are asked for one object.
 const MOST_PRODUCERS: usize = 16;
 
 /// Bytes of the headers of an answer, of which a refusal has four more.
@@ -48,11 +47,12 @@ pub(super) enum Role {
     Over,
 }
 
-/// A retrieval and whom to ask, the first of them now.
+/// A retrieval and whom it asks.
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub consumer: Consumer,
-    pub producers: VecDeque<Peer>,
+    /// One for each lane of the consumer, in the same order.
+    producers: Vec<Peer>,
     /// Its application has said that it wants nothing more.
     pub finished: bool,
 }
@@ -129,26 +129,38 @@ impl Announcement {
 }
 
 impl Fetch {
-    /// Another producer has the same object.
-    pub fn add_producer(&mut self, peer: Peer) {
+    /// From nobody yet.
+    pub fn new(consumer: Consumer) -> Self {
+        Fetch {
+            consumer,
+            producers: Vec::new(),
+            finished: false,
+        }
+    }
+
+    /// Somebody has the object, and is asked from now on.
+    pub fn add_producer(&mut self, now: Time, peer: Peer) {
         if self.producers.len() < MOST_PRODUCERS && !self.producers.contains(&peer) {
-            self.producers.push_back(peer);
+            self.producers.push(peer);
+            self.consumer.add_lane(now);
         }
     }
 
-    /// Whom to ask now.
-    pub fn producer(&self) -> Option<Peer> {
-        self.producers.front().copied()
+    /// Who is asked on `lane`.
+    pub fn producer(&self, lane: usize) -> Peer {
+        self.producers[lane]
     }
 
-    /// The producer that was asked is of no use. False when there is no other.
-    pub fn turn(&mut self, now: Time) -> bool {
-        self.producers.pop_front();
-        if self.producers.is_empty() {
-            return false;
-        }
-        self.consumer.turn(now);
-        true
+    /// The lane on which `peer` is asked, if it is.
+    pub fn lane_of(&self, peer: Peer) -> Option<usize> {
+        self.producers.iter().position(|producer| *producer == peer)
+    }
+
+    /// The producer of `lane` is of no use. False when there is no other.
+    pub fn remove_producer(&mut self, lane: usize) -> bool {
+        self.producers.remove(lane);
+        self.consumer.remove_lane(lane);
+        !self.producers.is_empty()
     }
 }
 

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::{Datagram, Event, PathAddress};
 use restp_base::time::Time;
-use std::collections::VecDeque;
 
 impl Itp {
     pub(super) fn receive(&mut self, now: Time, datagram: &mut Datagram) {
@@ -29,8 +28,8 @@ impl Itp {
             Kind::Request => self.on_request(now, peer, message),
             Kind::Manifest { request } => self.on_manifest(now, peer, request, &message),
             Kind::Interest(_) => self.on_interest(now, path, &message, bytes),
-            Kind::Data => self.on_data(now, message, bytes),
-            Kind::Nack { code, .. } => self.on_refusal(now, peer, &message, code),
+            Kind::Data => self.on_data(now, peer, message, bytes),
+            Kind::Nack { code, .. } => self.on_refusal(peer, &message, code),
         };
         self.dropped += u64::from(taken.is_none());
     }
@@ -70,7 +69,7 @@ impl Itp {
         if let Some(id) = self.by_object.get(&key) {
             // It is known. Somebody else may have the same object.
             if let Role::Fetching(fetch) = &mut self.flows.get_mut(id)?.role {
-                fetch.add_producer(peer);
+                fetch.add_producer(now, peer);
             }
             return Some(());
         }
@@ -82,20 +81,17 @@ impl Itp {
         if known.is_none() && !may_open {
             return None;
         }
-        let consumer = Consumer::new(now, &self.config.parameters, object, core).ok()?;
+        let consumer = Consumer::new(&self.config.parameters, object, &core).ok()?;
         let is_complete = consumer.is_complete();
-        let mut fetch = Fetch {
-            consumer,
-            producers: VecDeque::from([peer]),
-            finished: false,
-        };
+        let mut fetch = Fetch::new(consumer);
+        fetch.add_producer(now, peer);
         for locator in trailer.locators {
             let path = PathAddress {
                 remote: std::net::SocketAddr::new(locator.ip(), peer.path.remote.port()),
                 ..peer.path
             };
             let port = locator.port();
-            fetch.add_producer(Peer { path, port });
+            fetch.add_producer(now, Peer { path, port });
         }
         let id = match known {
             Some(id) => {
@@ -160,15 +156,22 @@ impl Itp {
         Some(())
     }
 
-    fn on_data(&mut self, now: Time, message: Message, bytes: u64) -> Option<()> {
+    /// Only those that are asked are listened to.
+    fn on_data(&mut self, now: Time, peer: Peer, message: Message, bytes: u64) -> Option<()> {
         let key = (message.destination_port, message.header.pointer.object);
         let id = *self.by_object.get(&key)?;
         let conversation = self.flows.get_mut(&id)?;
         let Role::Fetching(fetch) = &mut conversation.role else {
             return None;
         };
+        let Some(lane) = fetch.lane_of(peer) else {
+            conversation.stats.rejected_packets += 1;
+            return None;
+        };
         conversation.stats.received_bytes += bytes;
-        let arrival = fetch.consumer.on_data(now, &message.header, message.payload);
+        let arrival = fetch
+            .consumer
+            .on_data(now, lane, &message.header, message.payload);
         let is_complete = fetch.consumer.is_complete();
         match arrival {
             Arrival::Readable => self.events.push_back(Event::Readable(id)),
@@ -178,37 +181,39 @@ impl Itp {
                 conversation.stats.rejected_packets += 1;
                 return None;
             }
-            Arrival::Untrusted => self.turn(now, id, CloseReason::Reset),
+            Arrival::Untrusted => self.give_up(id, lane, CloseReason::Reset),
         }
         Some(())
     }
 
-    /// The producer that is asked does not have it, or not for us; nobody else can say so. One that is busy is asked again when its Interest times out.
-    fn on_refusal(&mut self, now: Time, peer: Peer, message: &Message, code: Refusal) -> Option<()> {
+    /// A producer that is asked does not have it, or not for us; nobody else can say so. One that is busy is asked again when its
+    /// Interest times out.
+    fn on_refusal(&mut self, peer: Peer, message: &Message, code: Refusal) -> Option<()> {
         let pointer: &Pointer = &message.header.pointer;
         let id = *self.by_object.get(&(message.destination_port, pointer.object))?;
         let Role::Fetching(fetch) = &mut self.flows.get_mut(&id)?.role else {
             return None;
         };
         let is_manifest = message.header.flags & flags::MANIFEST != 0;
-        if fetch.producer() != Some(peer) || !fetch.consumer.is_refusal_for(pointer, is_manifest) {
+        let lane = fetch.lane_of(peer)?;
+        if !fetch.consumer.is_refusal_for(lane, pointer, is_manifest) {
             return None;
         }
         if code != Refusal::Busy {
-            self.turn(now, id, CloseReason::Refused);
+            self.give_up(id, lane, CloseReason::Refused);
         }
         Some(())
     }
 
-    /// The producer that is asked is of no use: the next one is, or the retrieval is over for this reason.
-    pub(super) fn turn(&mut self, now: Time, id: FlowId, reason: CloseReason) {
+    /// The producer of `lane` is of no use: the others are asked, or the retrieval is over for this reason.
+    pub(super) fn give_up(&mut self, id: FlowId, lane: usize, reason: CloseReason) {
         let Some(conversation) = self.flows.get_mut(&id) else {
             return;
         };
         let Role::Fetching(fetch) = &mut conversation.role else {
             return;
         };
-        if !fetch.turn(now) {
+        if !fetch.remove_producer(lane) {
             conversation.stats = fetch.consumer.stats();
             conversation.role = Role::Over;
             self.events.push_back(Event::Closed(id, reason));

@@ -202,9 +202,8 @@ impl Itp {
                 (header, payload, conversation.peer)
             }
             Role::Fetching(fetch) => {
-                let peer = fetch.producer()?;
-                let (header, payload) = fetch.consumer.poll(now)?;
-                (header, payload, peer)
+                let (lane, header, payload) = fetch.consumer.poll(now)?;
+                (header, payload, fetch.producer(lane))
             }
             Role::Writing { .. } | Role::Over => return None,
         };
@@ -256,8 +255,18 @@ impl Itp {
                     .push_back(Event::Closed(id, CloseReason::TimedOut(waited)));
             }
             Role::Fetching(fetch) => {
-                if let Some(silence) = fetch.consumer.on_deadline(now) {
-                    self.turn(now, id, CloseReason::TimedOut(silence));
+                // From the last to the first: those before one that is given up keep their places.
+                let mut given_up = Vec::new();
+                for lane in (0..fetch.consumer.lanes()).rev() {
+                    given_up.extend(
+                        fetch
+                            .consumer
+                            .on_deadline(now, lane)
+                            .map(|silence| (lane, silence)),
+                    );
+                }
+                for (lane, silence) in given_up {
+                    self.give_up(id, lane, CloseReason::TimedOut(silence));
                 }
             }
             _ => {}

@@ -1,0 +1,128 @@
+//! What is asked of one producer: its Interests, and what is known of the way to it. Rules (a) and (b), window and timers are the
+//! sender's; here its numbers are turned into items and back.
+
+use super::holding::{Holding, Item};
+use super::parameters::ItpParameters;
+use bytes::Bytes;
+use restp_base::machine::Wakeup;
+use restp_base::time::{Duration, Time};
+use restp_services::sender::{Answer, Sender, TimeoutOutcome, Transmission};
+use std::collections::VecDeque;
+
+/// Answers in a row that contain something else than they should before a producer is asked no more.
+const MOST_BAD: u32 = 8;
+
+/// Interests to one producer.
+#[derive(Debug)]
+pub(super) struct Lane {
+    sender: Sender,
+    /// What each number of the sender's record asks for.
+    asked: VecDeque<Item>,
+    /// The number of the first of them.
+    first_asked: u64,
+    bad_in_a_row: u32,
+    /// A timer has expired, and nothing was answered since.
+    is_silent: bool,
+}
+
+impl Lane {
+    /// To a producer of whom nothing is known. Its Interests are numbered from `first` on.
+    pub fn new(now: Time, parameters: &ItpParameters, first: u64, chunk_bytes: u32) -> Self {
+        Lane {
+            sender: parameters.sender(now, first, chunk_bytes),
+            asked: VecDeque::new(),
+            first_asked: first,
+            bad_in_a_row: 0,
+            is_silent: false,
+        }
+    }
+
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+    pub fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+    pub fn deadline(&self) -> Option<(Time, Wakeup)> {
+        self.sender.deadline()
+    }
+
+    /// The number of the Interest for `item` that leaves now, if one may. It weighs as much as the chunk that it asks for.
+    pub fn ask(&mut self, now: Time, item: Item, weight: &Bytes) -> Option<u64> {
+        if !self.sender.may_leave(now, weight.len() as u64) || !self.sender.write(now, weight.clone()) {
+            return None;
+        }
+        let Some(Transmission::Segment(segment)) = self.sender.next(now, false) else {
+            return None;
+        };
+        self.asked.push_back(item);
+        segment.number
+    }
+
+    /// The number of the Interest that data for `item` answers, while it is remembered: what is too old for that is still good for
+    /// its chunk. None when no such Interest ever left.
+    pub fn answered(&self, item: Item, sequence: u32, was_asked: bool) -> Option<Option<u64>> {
+        let next = self.sender.next_number();
+        let behind = u64::from((next as u32).wrapping_sub(sequence));
+        let number = next.checked_sub(behind).filter(|number| *number < next)?;
+        match number.checked_sub(self.first_asked) {
+            Some(index) => (self.asked.get(index as usize) == Some(&item)).then_some(Some(number)),
+            None => was_asked.then_some(None),
+        }
+    }
+
+    /// The same where data does not say what it answers (NDN): it is taken to be the last Interest for `item`.
+    pub fn last_for(&self, item: Item) -> Option<u64> {
+        let index = self.asked.iter().rposition(|asked| *asked == item)?;
+        Some(self.first_asked + index as u64)
+    }
+
+    /// The producer has answered the Interest of this number.
+    pub fn on_answer(&mut self, now: Time, number: Option<u64>, is_sample: bool) -> Answer {
+        let answer = number.map_or(Answer::Unknown, |number| {
+            self.sender.on_answer(now, number, is_sample)
+        });
+        self.is_silent &= answer == Answer::Unknown;
+        answer
+    }
+
+    /// It was what it should be, or not. False when that was not so too often.
+    pub fn trusts(&mut self, is_good: bool) -> bool {
+        self.bad_in_a_row = if is_good { 0 } else { self.bad_in_a_row + 1 };
+        self.bad_in_a_row < MOST_BAD
+    }
+
+    /// Time has passed. How long the producer has not answered, when it is given up.
+    pub fn on_deadline(&mut self, now: Time) -> Option<Duration> {
+        match self.sender.on_deadline(now) {
+            TimeoutOutcome::GivesUp(silence) => Some(silence),
+            TimeoutOutcome::Lost => {
+                self.is_silent = true;
+                None
+            }
+            TimeoutOutcome::Nothing => None,
+        }
+    }
+
+    /// What the sender has taken for lost is asked for again, of whomever, and what was answered is forgotten.
+    pub fn settle(&mut self, holding: &mut Holding) {
+        while let Some(number) = self.sender.take_lost() {
+            let index = number.saturating_sub(self.first_asked) as usize;
+            if let Some(item) = self.asked.get(index) {
+                holding.on_lost(*item);
+            }
+        }
+        while self.first_asked < self.sender.first() && self.asked.pop_front().is_some() {
+            self.first_asked += 1;
+        }
+    }
+
+    /// Nothing more is asked of this producer: what is open is asked of others.
+    pub fn end(&self, holding: &mut Holding) {
+        self.asked.iter().for_each(|item| holding.on_lost(*item));
+    }
+
+    pub fn memory(&self) -> u64 {
+        (self.asked.capacity() * size_of::<Item>() + self.sender.memory()) as u64
+    }
+}
