@@ -47,7 +47,7 @@ pub enum Command {
     /// Connect standard input and output to what a host serves
     #[command(after_help = PIPE)]
     Pipe(Pipe),
-    /// Forward TCP ports to what a host serves, and its ports to this one
+    /// Forward TCP and UDP ports to what a host serves, and its ports to this one
     #[command(after_help = FORWARD)]
     Forward(Forward),
     /// Show the links of this host and which of them are used

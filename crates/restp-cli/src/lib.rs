@@ -8,6 +8,7 @@ mod address;
 mod args;
 mod commands;
 pub mod cookies;
+mod datagrams;
 mod failure;
 mod interrupt;
 pub mod keys;
@@ -18,6 +19,8 @@ mod pipe;
 mod plan;
 mod progress;
 mod qlog;
+mod socks;
+mod toml_file;
 pub mod transfer;
 
 use args::{Arguments, Command};

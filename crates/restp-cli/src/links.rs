@@ -4,11 +4,11 @@
 use crate::args::LinkArgs;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::toml_file::TomlFile;
 use restp::{Local, files};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -177,9 +177,6 @@ pub struct Policy {
     forward: Option<Choice>,
 }
 
-/// Longest file that is read.
-const MAX_BYTES: u64 = 1 << 16;
-
 impl Policy {
     /// Where it lies: below `XDG_CONFIG_HOME`, or `.config` in `HOME`; `None` where neither is an absolute path.
     pub fn file() -> Option<PathBuf> {
@@ -195,18 +192,12 @@ impl Policy {
     }
 
     fn read(path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", path.display()));
-        let bytes = match files::read(path, MAX_BYTES) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Policy::default()),
-            read => read.map_err(|error| wrong(&error))?,
-        };
-        let text = str::from_utf8(&bytes).map_err(|_| wrong(&"it is no text"))?;
-        toml::from_str(text).map_err(|error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.unwrap_or_default().matches('\n').count() + 1;
-            let rule = "write `use = [\"wlan0\", \"wwan0\"]` and `paths = 2`, for all or in [send], [pipe], [forward]";
-            wrong(&format!("line {line}: {}; {rule}", error.message()))
-        })
+        let rule =
+            "write `use = [\"wlan0\", \"wwan0\"]` and `paths = 2`, for all or in [send], [pipe], [forward]";
+        match TomlFile::read(path)? {
+            Some(file) => file.parse(rule),
+            None => Ok(Policy::default()),
+        }
     }
 
     /// What holds for `command`: its own table where there is one.

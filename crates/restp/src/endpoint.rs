@@ -2,7 +2,7 @@
 
 use crate::connection::{ConnectError, Connection};
 use crate::driver::Driver;
-use crate::locals::{self, Local, Locals, makes_sense};
+use crate::locals::{self, Local, Locals, Present, makes_sense};
 use crate::netlink::Changes;
 use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
@@ -96,12 +96,30 @@ impl Endpoint {
     ///
     /// # Errors
     /// Those of [`Endpoint::bind_locals`].
-    pub fn bind_with(locals: &[Local], mut config: EndpointConfig, security: Security) -> io::Result<Self> {
+    pub fn bind_with(locals: &[Local], config: EndpointConfig, security: Security) -> io::Result<Self> {
+        let (transport, gate) = Self::transport(config, security)?;
+        Self::on_locals(transport, locals, gate)
+    }
+
+    /// The same over UDP sockets that are bound already, such as those that a service manager hands to a program that it starts.
+    ///
+    /// # Errors
+    /// When there is none, one is not of UDP, or there is no tokio runtime with I/O and time around.
+    pub fn on_sockets(
+        sockets: Vec<std::net::UdpSocket>,
+        config: EndpointConfig,
+        security: Security,
+    ) -> io::Result<Self> {
+        let (transport, gate) = Self::transport(config, security)?;
+        Self::start(transport, gate, |present| Locals::adopt(sockets, present))
+    }
+
+    fn transport(mut config: EndpointConfig, security: Security) -> io::Result<(Transport, Option<Gate>)> {
         config.initial_numbers = InitialNumbers::Keyed(*random()?);
         config.cookies.key = *random()?;
         let transport = Transport::new(config, security)?;
         let gate = transport.seal().map(|sealed| sealed.gate().clone());
-        Self::on_locals(transport, locals, gate)
+        Ok((transport, gate))
     }
 
     /// This host's name; `None` without a seal.
@@ -165,11 +183,19 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     }
 
     fn on_locals(machine: M, wanted: &[Local], gate: Option<Gate>) -> io::Result<Self> {
+        Self::start(machine, gate, |present| Locals::bind(wanted, present))
+    }
+
+    fn start(
+        machine: M,
+        gate: Option<Gate>,
+        bind: impl FnOnce(&[Present]) -> io::Result<Locals>,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         // Subscribed before the first look, so that nothing falls between.
         let changes = Changes::subscribe();
         let present = locals::present().unwrap_or_default();
-        let shared = Shared::new(machine, Locals::bind(wanted, &present)?);
+        let shared = Shared::new(machine, bind(&present)?);
         runtime.spawn(Driver::new(shared.clone(), gate));
         match changes {
             Ok(changes) => drop(runtime.spawn(watch::follow(shared.clone(), changes))),

@@ -92,6 +92,8 @@ pub(crate) fn present() -> io::Result<Vec<Present>> {
 struct Place {
     local: SocketAddr,
     device: Option<String>,
+    /// Somebody else bound it, and may hold it as well: it cannot be bound anew.
+    given: bool,
     /// None while the address is away.
     socket: Option<Arc<Socket>>,
     /// Whether it was usable at the last look; none while it has never been listed, as most of 127.0.0.0/8.
@@ -145,11 +147,40 @@ impl Locals {
                 }
             }
         }
-        if locals.places.is_empty() {
+        locals.some()
+    }
+
+    /// Takes sockets that somebody else has bound.
+    ///
+    /// # Errors
+    /// When there is none, or one cannot be used.
+    pub(crate) fn adopt(sockets: Vec<std::net::UdpSocket>, present: &[Present]) -> io::Result<Self> {
+        let mut locals = Locals {
+            wanted: Vec::new(),
+            places: Vec::new(),
+            seen: usable(present),
+            lost: BTreeSet::new(),
+        };
+        for socket in sockets {
+            let socket = Socket::adopt(socket.into())?;
+            let local = socket.local();
+            locals.places.push(Place {
+                local,
+                device: None,
+                given: true,
+                usable: locals.seen.get(&local.ip()).copied(),
+                socket: Some(Arc::new(socket)),
+            });
+        }
+        locals.some()
+    }
+
+    fn some(self) -> io::Result<Self> {
+        if self.places.is_empty() {
             let rule = "an endpoint needs at least one local address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, rule));
         }
-        Ok(locals)
+        Ok(self)
     }
 
     fn open(
@@ -163,6 +194,7 @@ impl Locals {
         self.places.push(Place {
             local,
             device,
+            given: false,
             usable: usable(present).get(&local.ip()).copied(),
             socket: Some(Arc::new(socket)),
         });
@@ -234,7 +266,9 @@ impl Place {
         if listed.is_none() && self.usable.is_none() {
             return;
         }
-        if listed.is_none() {
+        if self.given {
+            // It stays bound, and works again once the address is back.
+        } else if listed.is_none() {
             self.socket = None; // bound to an address, or a device, that may come back as another one
         } else if self.socket.is_none() {
             let reopened = Socket::bind(self.local, self.device.as_deref());
@@ -377,5 +411,18 @@ mod tests {
         let why = none.expect_err("it has no address").to_string();
         assert!(why.contains("test1") && why.contains("ip address"), "{why}");
         assert!(Locals::bind(&[], &[]).is_err());
+        assert!(Locals::adopt(Vec::new(), &[]).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_somebody_else_bound_stays_bound_while_its_address_is_away() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let local = socket.local_addr().expect("bound");
+        let here = listed(&[("127.0.0.1", true)]);
+        let mut locals = Locals::adopt(vec![socket], &here).expect("a socket");
+        let away = locals.update(&listed(&[]));
+        assert_eq!(away.notices, [(local, false)]);
+        assert_eq!(locals.sockets().len(), 1);
+        assert_eq!(locals.update(&here).notices, [(local, true)]);
     }
 }

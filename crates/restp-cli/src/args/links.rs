@@ -1,10 +1,11 @@
 //! What commands share that reach another host or are reached, pipes and forwards.
 
-use super::rule::Rule;
+use super::rule::{Listen, Rule};
 use super::{CompositionArgs, SealArgs};
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// How this host is reached, and by whom.
 #[derive(Debug, Default, Args)]
@@ -18,7 +19,7 @@ pub struct HostArgs {
     #[command(flatten)]
     pub seal: SealArgs,
     /// Serve only those with this public key, or those in this file, one a line, with the ticket or without; of `serve` also: what they
-    /// may reach, as tcp:HOST:PORT or listen:ADDRESS:PORT; may be repeated [default: who has the ticket]
+    /// may reach, as tcp:HOST:PORT, udp:HOST:PORT, listen:ADDRESS:PORT or listen-udp:ADDRESS:PORT; may be repeated [default: who has the ticket]
     #[arg(long, value_name = "KEY-or-FILE")]
     pub allow: Vec<String>,
     /// Serve everybody who reaches this host, with the ticket or without
@@ -33,6 +34,11 @@ Examples:
                                                 for who has this key (`restp keygen --show` prints one's own)
   restp serve --allow 'tcp:*:443' --allow 'listen:127.0.0.1:*'
                                                 every host's port 443, and ports here that lead to who connects
+  restp serve --config /etc/restp/serve.toml    as a file says:
+    listen = [\"0.0.0.0:7070\", \"[::]:7070\"]
+    allow = [\"tcp:127.0.0.1:22\", \"udp:127.0.0.1:53\"]
+    keys = [\"authorized_keys\"]                  # or the ticket is asked for
+    timeout = \"10m\"
 
 At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and so scp, rsync and git.";
 
@@ -40,12 +46,15 @@ At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and 
 pub struct Serve {
     #[command(flatten)]
     pub host: HostArgs,
-    /// Connections at once; once half of them are taken no client gets more than an eighth
-    #[arg(long, value_name = "N", default_value = "512")]
-    pub max_connections: NonZeroUsize,
-    /// Give a peer up after this long without an answer: 30, 5m, 1h
-    #[arg(long, value_name = "TIME", default_value = "10m")]
-    pub timeout: String,
+    /// File of what options say: listen, allow, keys, key, open, timeout, max-connections, profile, set; options stand on top of it
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    /// Connections at once; once half of them are taken no client gets more than an eighth [default: 512]
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<NonZeroUsize>,
+    /// Give a peer up after this long without an answer: 30, 5m, 1h [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
 }
 
 pub const FORWARD: &str = "\
@@ -54,8 +63,12 @@ Examples:
   restp forward TICKET -L 5432:db.internal:5432 and of one that it reaches
   restp forward TICKET -L 2222                  port 2222 here is the first target that `restp serve` allows
   restp forward TICKET -R 8080:127.0.0.1:3000   port 8080 there is port 3000 here
+  restp forward TICKET --socks 1080             a SOCKS proxy here: browsers reach what the other host reaches
+  restp forward TICKET --udp 5004:127.0.0.1:5004 --deadline 250ms
+                                                live media: repaired in time, or dropped
 
-`restp serve` says what is allowed: --allow tcp:HOST:PORT for -L, --allow listen:127.0.0.1:PORT for -R. Connections bear
+`restp serve` says what is allowed: --allow tcp:HOST:PORT for -L and --socks ('tcp:*:443': every host's port 443),
+--allow listen:127.0.0.1:PORT for -R, udp:HOST:PORT for --udp, listen-udp:127.0.0.1:PORT for --udp-remote. Connections bear
 outages and changes of address for as long as --timeout says.";
 
 #[derive(Debug, Args)]
@@ -70,6 +83,19 @@ pub struct Forward {
     /// Listen there, and connect from here to HOST:HOSTPORT; may be repeated
     #[arg(short = 'R', long, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
     pub remote: Vec<Rule>,
+    /// Be a SOCKS proxy here, at 127.0.0.1 unless BIND says otherwise: who connects says where to go from the server, which looks names up;
+    /// may be repeated
+    #[arg(long, value_name = "[BIND:]PORT")]
+    pub socks: Vec<Listen>,
+    /// Take datagrams of UDP here, at 127.0.0.1 unless BIND says otherwise, and send them from there to HOST:HOSTPORT; may be repeated
+    #[arg(long, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    pub udp: Vec<Rule>,
+    /// Take datagrams of UDP there, and send them from here to HOST:HOSTPORT; may be repeated
+    #[arg(long, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    pub udp_remote: Vec<Rule>,
+    /// How long datagrams are of use: what is lost is repaired within it, what would come later is dropped [default: each is sent once]
+    #[arg(long, value_name = "TIME")]
+    pub deadline: Option<String>,
     /// TCP connections at once; further ones wait
     #[arg(long, value_name = "N", default_value = "256")]
     pub max_connections: NonZeroUsize,

@@ -2,8 +2,9 @@
 //! all of them share the sealed session with the server, so only the first costs a handshake.
 
 use super::dial::{self, Attempt};
+use crate::datagrams::{Message, Open, Operation as DatagramOperation, deadline_of};
 use crate::failure::Failure;
-use crate::pipe::{self, Answer, Broken, Operation, Refusal, Request, SERVICE_PORT};
+use crate::pipe::{self, Answer, Broken, Operation, Place, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use bytes::Bytes;
 use restp::{Connection, Endpoint};
@@ -13,13 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Head start of the address that answered before over the others: longer than a round trip on Earth takes, lost packets included.
 const HEAD_START_OF_KNOWN: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Until a request for datagrams is said again at first: longer than most round trips; then twice as long each time.
+const FIRST_WAIT: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// Until it is given up: longer than the server itself takes for it.
+const ANSWER_TIME: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Where carriers come from.
 pub struct Carriers {
     endpoint: Arc<Endpoint>,
+    /// Of the service.
+    port: u16,
     /// The one that answered last comes first.
     addresses: Mutex<Vec<SocketAddr>>,
     all_paths: bool,
@@ -45,9 +55,9 @@ impl From<OpenError> for Failure {
 }
 
 impl Carriers {
-    /// From the server at `addresses`, to which `capability` is shown.
+    /// From the service `port` of the server at `addresses`, to which `capability` is shown.
     pub fn new(
-        endpoint: Endpoint,
+        (endpoint, port): (Endpoint, u16),
         addresses: Vec<SocketAddr>,
         all_paths: bool,
         user_timeout: Duration,
@@ -55,6 +65,7 @@ impl Carriers {
     ) -> Self {
         Carriers {
             endpoint: Arc::new(endpoint),
+            port,
             addresses: Mutex::new(addresses),
             all_paths,
             user_timeout,
@@ -78,7 +89,7 @@ impl Carriers {
     /// When nobody answers there, or somebody else.
     pub async fn meet(&self) -> Result<Connection, Failure> {
         let addresses = self.addresses();
-        let places = (&addresses[..], SERVICE_PORT);
+        let places = (&addresses[..], self.port);
         let connection = dial::connect(&self.endpoint, places, self.all_paths, self.user_timeout).await?;
         self.remember(&connection);
         Ok(connection)
@@ -89,17 +100,22 @@ impl Carriers {
     /// # Errors
     /// When it is not reached within the user timeout, or refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
+        let connection = self.reach().await?;
+        self.ask(connection, operation).await
+    }
+
+    async fn reach(&self) -> Result<Connection, OpenError> {
         let addresses = self.addresses();
         let attempt = if self.all_paths {
             Attempt::AllPaths
         } else {
             Attempt::Each(HEAD_START_OF_KNOWN)
         };
-        let places = (&addresses[..], SERVICE_PORT);
+        let places = (&addresses[..], self.port);
         let connection = dial::reach(&self.endpoint, places, attempt, self.user_timeout).await;
         let connection = connection.map_err(|failure| OpenError::Unreached(failure.message().into()))?;
         self.remember(&connection);
-        self.ask(connection, operation).await
+        Ok(connection)
     }
 
     /// Asks for `operation` over `connection`.
@@ -134,6 +150,63 @@ impl Carriers {
         }
     }
 
+    /// A connection for datagrams of `operation` at `place`, and where the server listens.
+    ///
+    /// # Errors
+    /// As [`Carriers::open`].
+    pub async fn open_datagrams(
+        &self,
+        operation: DatagramOperation,
+        place: &Place,
+    ) -> Result<(Connection, String), OpenError> {
+        let connection = self.reach().await?;
+        self.ask_datagrams(connection, operation, place).await
+    }
+
+    /// The same over `connection`. The request is repeated until it is answered: messages may be lost.
+    ///
+    /// # Errors
+    /// When the server leaves, does not answer or refuses.
+    pub async fn ask_datagrams(
+        &self,
+        connection: Connection,
+        operation: DatagramOperation,
+        place: &Place,
+    ) -> Result<(Connection, String), OpenError> {
+        let composition = connection.composition();
+        let open = Message::Open(Open {
+            capability: self.capability.clone(),
+            deadline: composition.and_then(|composition| deadline_of(&composition)),
+            operation,
+            place: place.to_string(),
+        });
+        let answered = async {
+            let mut wait = FIRST_WAIT;
+            loop {
+                let _ = connection.send(open.encode()).await;
+                match timeout(wait, answer(&connection)).await {
+                    Ok(answer) => return answer,
+                    Err(_) => wait *= 2,
+                }
+            }
+        };
+        match timeout(ANSWER_TIME, answered).await {
+            Ok(Some(Answer::Accepted(said))) => Ok((connection, said)),
+            Ok(Some(Answer::Refused(refusal))) => {
+                connection.finish();
+                Err(OpenError::Refused(refusal))
+            }
+            Ok(None) => {
+                connection.abort();
+                let reason = connection.closed().await;
+                Err(OpenError::Unreached(format!("the server: {reason}")))
+            }
+            Err(_) => Err(OpenError::Unreached(
+                "the server did not answer what was asked for".into(),
+            )),
+        }
+    }
+
     fn addresses(&self) -> Vec<SocketAddr> {
         let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.clone()
@@ -143,6 +216,15 @@ impl Carriers {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let remote = connection.path().map(|path| path.remote);
         addresses.sort_by_key(|address| Some(*address) != remote);
+    }
+}
+
+/// The next answer; none: the connection is over.
+async fn answer(connection: &Connection) -> Option<Answer> {
+    loop {
+        if let Some(Message::Answer(answer)) = Message::decode(&connection.recv().await?) {
+            return Some(answer);
+        }
     }
 }
 

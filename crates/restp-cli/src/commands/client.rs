@@ -3,15 +3,17 @@
 use super::carrier::{Carrier, Carriers};
 use super::trust::Trust;
 use super::words::Receiver;
-use super::{GOODBYE, dial, run};
+use super::{GOODBYE, bear, dial, run};
 use crate::args::LinkArgs;
+use crate::datagrams;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
-use crate::pipe::Operation;
+use crate::pipe::{self, Operation};
 use crate::plan;
 use crate::transfer::{Capability, check_fitness};
-use restp::{EndpointConfig, PathMode};
+use restp::{Composition, Connection, EndpointConfig, PathMode};
+use restp_base::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,44 +25,90 @@ pub struct Client {
     tasks: Mutex<JoinSet<()>>,
 }
 
+/// What goes to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Bytes of TCP connections.
+    Streams,
+    /// Datagrams, which are of use for so long.
+    Datagrams(Option<Duration>),
+}
+
 /// Runs `work` over what `link` says leads to `server`, until it ends or the user interrupts it, which is `interrupted`.
 ///
 /// # Errors
 /// Exit code 2 for what can be said before, 1 for what happens then.
 pub fn run_over(
-    (command, link): (Use, &LinkArgs),
-    (server, user_timeout): (&str, &str),
+    way: (Use, &LinkArgs),
+    server: (&str, &str),
     interrupted: Result<(), Failure>,
     work: impl AsyncFnOnce(&Arc<Client>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    run_all(&[Traffic::Streams], way, server, interrupted, async |clients| {
+        work(&clients[0]).await
+    })
+}
+
+/// The same with a client for each kind of traffic, in this order.
+///
+/// # Errors
+/// As [`run_over`].
+pub fn run_all(
+    traffic: &[Traffic],
+    (command, link): (Use, &LinkArgs),
+    (server, user_timeout): (&str, &str),
+    interrupted: Result<(), Failure>,
+    work: impl AsyncFnOnce(&[Arc<Client>]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     run(async {
         let mut interrupt = Interrupt::watch()?;
-        let client = Arc::new(Client::of((command, link), server, user_timeout)?);
+        let client =
+            |traffic: &Traffic| Client::of(*traffic, (command, link), server, user_timeout).map(Arc::new);
+        let clients: Vec<Arc<Client>> = traffic.iter().map(client).collect::<Result<_, _>>()?;
+        let Some(first) = clients.first() else {
+            return Ok(());
+        };
         let result = tokio::select! {
-            result = work(&client) => result,
-            failure = client.trust.doubt(client.carriers.endpoint()) => Err(failure),
+            result = work(&clients) => result,
+            failure = first.trust.doubt(first.carriers.endpoint()) => Err(failure),
             () = interrupt.wait() => interrupted,
         };
-        let result = result.map_err(|failure| {
-            client
-                .trust
-                .explain(client.carriers.endpoint())
-                .unwrap_or(failure)
-        });
-        Client::close(client).await;
+        let explained = |failure| first.trust.explain(first.carriers.endpoint()).unwrap_or(failure);
+        let result = result.map_err(explained);
+        for client in clients {
+            Client::close(client).await;
+        }
         result
     })
 }
 
 impl Client {
-    fn of((command, link): (Use, &LinkArgs), server: &str, user_timeout: &str) -> Result<Self, Failure> {
+    fn of(
+        traffic: Traffic,
+        (command, link): (Use, &LinkArgs),
+        server: &str,
+        user_timeout: &str,
+    ) -> Result<Self, Failure> {
         let user_timeout = plan::timeout(user_timeout)?;
         let to = [Receiver::of(server)?];
         let addresses = dial::addresses(link, &to)?;
         let locals = links::locals(command, link, &addresses)?;
         let several = dial::asks_for_several(link, &locals, &to, &addresses);
-        let composition = plan::checked(dial::composition(link, several, user_timeout)?)?;
-        check_fitness(&composition).map_err(Failure::input)?;
+        let (composition, port) = match traffic {
+            Traffic::Streams => {
+                let composition = dial::composition(link, several, user_timeout)?;
+                check_fitness(&composition).map_err(Failure::input)?;
+                (composition, pipe::SERVICE_PORT)
+            }
+            Traffic::Datagrams(deadline) => {
+                let composition = datagrams::composition(deadline).map_err(Failure::operation)?;
+                let tune = |composition: &mut Composition| bear(composition, user_timeout);
+                let composition = plan::composition(composition, &link.composition, tune)?;
+                datagrams::check_fitness(&composition).map_err(Failure::input)?;
+                (composition, datagrams::SERVICE_PORT)
+            }
+        };
+        let composition = plan::checked(composition)?;
         let all_paths = composition.paths != PathMode::Single;
         let trust = Trust::of(link, &to, &addresses)?;
         let security = dial::security(link, &trust)?;
@@ -70,9 +118,19 @@ impl Client {
         let capability = to[0].ticket.capability().unwrap_or_else(Capability::none);
         Ok(Client {
             trust,
-            carriers: Carriers::new(endpoint, addresses, all_paths, user_timeout, capability),
+            carriers: Carriers::new((endpoint, port), addresses, all_paths, user_timeout, capability),
             tasks: Mutex::default(),
         })
+    }
+
+    /// A connection, with words on whom it tries to reach and who was met.
+    ///
+    /// # Errors
+    /// When nobody answers there, or somebody else.
+    pub async fn meet(&self) -> Result<Connection, Failure> {
+        let connection = self.carriers.meet().await?;
+        self.trust.report();
+        Ok(connection)
     }
 
     /// A carrier, with words on whom it tries to reach and who was met.
@@ -80,8 +138,7 @@ impl Client {
     /// # Errors
     /// When nobody answers there, or somebody else, or the server refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, Failure> {
-        let connection = self.carriers.meet().await?;
-        self.trust.report();
+        let connection = self.meet().await?;
         Ok(self.carriers.ask(connection, operation).await?)
     }
 

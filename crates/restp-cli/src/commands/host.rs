@@ -1,6 +1,6 @@
 //! What a host needs that others come to: sockets, keys, and a ticket.
 
-use super::warn_of_plain;
+use super::{activation, warn_of_plain};
 use crate::address::{self, DEFAULT_PORT};
 use crate::args::HostArgs;
 use crate::failure::Failure;
@@ -76,6 +76,16 @@ pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> 
             }
         })
     };
+    let given = activation::sockets()?;
+    if !given.is_empty() {
+        if !listen.is_empty() {
+            return Err(Failure::input(
+                "--listen, or listen in the file of --config, but a service manager has bound the sockets; leave one of both out",
+            ));
+        }
+        return Endpoint::on_sockets(given, config.clone(), security.clone())
+            .map_err(|error| Failure::operation(format!("sockets of the service manager: {error}")));
+    }
     if listen.is_empty() {
         let at = |port| {
             [

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod activation;
 pub mod bench;
 mod carrier;
 pub mod chaos;

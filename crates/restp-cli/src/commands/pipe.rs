@@ -41,9 +41,11 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
 /// The place to connect to that `word` names.
 fn target(word: &str) -> Result<String, String> {
     let place: Place = word.parse()?;
-    match place.is_listener() {
-        true => Err(format!("{word:?} is a place to listen at; write tcp:HOST:PORT")),
-        false => Ok(place.to_string()),
+    match place.is_tcp() {
+        true => Ok(place.to_string()),
+        false => Err(format!(
+            "{word:?} is no place that a pipe leads to; write tcp:HOST:PORT"
+        )),
     }
 }
 

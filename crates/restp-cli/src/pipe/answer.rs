@@ -54,15 +54,26 @@ impl Answer {
         out
     }
 
-    /// Reads one; none: the connection is over, or what came is no answer. What a peer says is shown to people: control characters
-    /// do not reach the terminal.
+    /// Reads one; none: the connection is over, or what came is no answer.
     pub async fn read(inlet: &mut Inlet<'_>) -> Option<Self> {
         let [kind, n1, n0] = inlet.array().await?;
         let length = usize::from(u16::from_be_bytes([n1, n0]));
         if length > MAX_TEXT_BYTES {
             return None;
         }
-        let text = printable(&inlet.bytes(length).await?);
+        Self::of(kind, &inlet.bytes(length).await?)
+    }
+
+    /// The one that is all of `bytes`.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let ([kind, n1, n0], text) = bytes.split_first_chunk()?;
+        let whole = text.len() <= MAX_TEXT_BYTES && text.len() == usize::from(u16::from_be_bytes([*n1, *n0]));
+        whole.then(|| Self::of(*kind, text))?
+    }
+
+    /// What a peer says is shown to people: control characters do not reach the terminal.
+    fn of(kind: u8, text: &[u8]) -> Option<Self> {
+        let text = printable(text);
         let reason = match kind {
             ACCEPTED => return Some(Answer::Accepted(text)),
             2 => Reason::NotAllowed,

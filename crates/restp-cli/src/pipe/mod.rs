@@ -11,7 +11,7 @@ mod join;
 mod place;
 mod request;
 
-pub use answer::{Answer, Refusal};
+pub use answer::{Answer, Reason, Refusal};
 pub use join::{Broken, join, join_tcp, reset};
 pub use place::{AllowList, Place};
 pub use request::{Operation, Request, Token};

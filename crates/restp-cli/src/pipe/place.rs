@@ -11,10 +11,19 @@ enum Scheme {
     Tcp,
     /// To listen there.
     Listen,
+    /// To send datagrams to it.
+    Udp,
+    /// To take datagrams there.
+    ListenUdp,
 }
 
 /// Schemes by their names.
-const SCHEMES: [(&str, Scheme); 2] = [("tcp", Scheme::Tcp), ("listen", Scheme::Listen)];
+const SCHEMES: [(&str, Scheme); 4] = [
+    ("tcp", Scheme::Tcp),
+    ("listen", Scheme::Listen),
+    ("udp", Scheme::Udp),
+    ("listen-udp", Scheme::ListenUdp),
+];
 
 /// Stands for every host, or every port.
 const ANY: &str = "*";
@@ -50,6 +59,9 @@ impl Host {
 }
 
 impl Place {
+    /// Stands for every target of TCP: who may connect to none need not begin.
+    pub const ANY_TCP: &str = "tcp:*:*";
+
     /// Where a TCP connection goes to.
     pub fn tcp(host: &str, port: u16) -> Option<Self> {
         Self::of(Scheme::Tcp, host, port)
@@ -58,6 +70,16 @@ impl Place {
     /// Where to listen.
     pub fn listen(host: &str, port: u16) -> Option<Self> {
         Self::of(Scheme::Listen, host, port)
+    }
+
+    /// Where datagrams go to.
+    pub fn udp(host: &str, port: u16) -> Option<Self> {
+        Self::of(Scheme::Udp, host, port)
+    }
+
+    /// Where to take datagrams.
+    pub fn listen_udp(host: &str, port: u16) -> Option<Self> {
+        Self::of(Scheme::ListenUdp, host, port)
     }
 
     fn of(scheme: Scheme, host: &str, port: u16) -> Option<Self> {
@@ -74,9 +96,24 @@ impl Place {
         (host, self.port)
     }
 
+    /// Is it one to connect to?
+    pub fn is_tcp(&self) -> bool {
+        self.scheme == Scheme::Tcp
+    }
+
     /// Is it one to listen at?
     pub fn is_listener(&self) -> bool {
         self.scheme == Scheme::Listen
+    }
+
+    /// Is it one to send datagrams to?
+    pub fn is_udp(&self) -> bool {
+        self.scheme == Scheme::Udp
+    }
+
+    /// Is it one to take datagrams at?
+    pub fn is_udp_listener(&self) -> bool {
+        self.scheme == Scheme::ListenUdp
     }
 }
 
@@ -120,7 +157,7 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text:?}: write tcp:HOST:PORT or listen:ADDRESS:PORT, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
+                "{text:?}: write tcp:HOST:PORT, listen:ADDRESS:PORT, udp:HOST:PORT or listen-udp:ADDRESS:PORT, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
                  place of HOST or PORT for every one"
             )
         };
@@ -180,6 +217,11 @@ impl AllowList {
         Ok(AllowList(patterns.collect::<Result<_, _>>()?))
     }
 
+    /// Those of `more` as well.
+    pub fn extend(&mut self, more: AllowList) {
+        self.0.extend(more.0);
+    }
+
     /// May `place` be reached?
     pub fn allows(&self, place: &Place) -> bool {
         self.0.iter().any(|pattern| {
@@ -187,6 +229,15 @@ impl AllowList {
                 && pattern.host.as_ref().is_none_or(|host| *host == place.host)
                 && pattern.port.is_none_or(|port| port == place.port)
         })
+    }
+
+    /// May anything be reached that `word`, places of one kind with `*` for host and port, stands for? Nothing: it is no such word.
+    pub fn allows_some(&self, word: &str) -> Option<bool> {
+        let of = SCHEMES
+            .iter()
+            .find(|(name, _)| word.strip_prefix(name) == Some(":*:*"));
+        let (_, scheme) = of?;
+        Some(self.0.iter().any(|pattern| pattern.scheme == *scheme))
     }
 
     /// The first single place to connect to, for who names none.
@@ -279,6 +330,9 @@ mod tests {
         let why = "tcp:a\n:1".parse::<Pattern>().expect_err("no place");
         assert!(why.starts_with(r#""tcp:a\n:1": write"#), "quoted once: {why}");
         assert!("tcp:*:1".parse::<Place>().is_err() && "tcp:a:*".parse::<Place>().is_err());
+        assert_eq!(list(&["tcp:a:1"]).allows_some(Place::ANY_TCP), Some(true));
+        assert_eq!(list(&["listen:a:1"]).allows_some(Place::ANY_TCP), Some(false));
+        assert_eq!(list(&["tcp:*:*"]).allows_some("tcp:*:1"), None);
         assert!(AllowList::is_place("tcp:") && !AllowList::is_place("key.pub"));
     }
 }

@@ -15,5 +15,8 @@ mod pipe;
 mod qlog;
 mod resume;
 mod seal;
+mod serve;
+mod socks;
 mod streams;
 mod transfer;
+mod udp;

@@ -96,6 +96,25 @@ impl Socket {
         #[cfg(not(target_os = "linux"))]
         let _ = device;
         raw.bind(&address.into())?;
+        Self::of(raw)
+    }
+
+    /// Takes a socket that somebody else has bound, with the buffers it has.
+    ///
+    /// # Errors
+    /// When it is none of UDP, or outside of a runtime with I/O.
+    pub(crate) fn adopt(raw: socket2::Socket) -> io::Result<Self> {
+        if raw.r#type()? != socket2::Type::DGRAM {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a socket of UDP is needed",
+            ));
+        }
+        raw.set_nonblocking(true)?;
+        Self::of(raw)
+    }
+
+    fn of(raw: socket2::Socket) -> io::Result<Self> {
         let state = UdpSocketState::new((&raw).into())?;
         let io = tokio::net::UdpSocket::from_std(raw.into())?;
         let local = io.local_addr()?;

@@ -1,8 +1,8 @@
 //! `-L`: who connects here goes to a target at the server.
 
 use super::super::client::Client;
-use super::Told;
 use super::room::Room;
+use super::{Kind, Told};
 use crate::args::{Listen, Rule};
 use crate::failure::Failure;
 use crate::output::note;
@@ -43,7 +43,7 @@ impl Local {
 
     pub fn told(&self) -> Told {
         Told {
-            kind: "local",
+            kind: Kind::Local,
             listen: self.address.clone(),
             target: match &self.target[..] {
                 "" => "the first target that is allowed".into(),

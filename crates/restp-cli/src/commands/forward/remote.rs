@@ -2,18 +2,14 @@
 
 use super::super::carrier::{Carrier, OpenError};
 use super::super::client::Client;
-use super::Told;
 use super::room::Room;
+use super::{Kind, RETRY, Told};
 use crate::args::Rule;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Operation, Place, SUPERSEDED, Token};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpStream;
-
-/// Until a server that was lost is asked again.
-const RETRY: Duration = Duration::from_secs(2);
 
 /// Where the server is to listen, and where that leads.
 pub struct Wanted {
@@ -64,7 +60,7 @@ impl Wanted {
 impl Remote {
     pub fn told(&self) -> Told {
         Told {
-            kind: "remote",
+            kind: Kind::Remote,
             listen: self.control.said().to_owned(),
             target: self.wanted.target.to_string(),
         }

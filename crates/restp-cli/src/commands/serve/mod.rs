@@ -1,7 +1,12 @@
 //! `restp serve`: programs of this host for who may reach them.
 
+mod datagrams;
 mod listeners;
 mod service;
+mod settings;
+mod sockets;
+
+pub use datagrams::resolve;
 
 use super::places::{Places, Visitor};
 use super::{GOODBYE, bear, host, run};
@@ -9,12 +14,13 @@ use crate::args::Serve;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, note};
-use crate::pipe::{AllowList, SERVICE_PORT};
+use crate::pipe::SERVICE_PORT;
 use crate::plan;
 use crate::transfer::check_fitness;
 use restp::{Acceptance, Composition, EndpointConfig};
 use serde::Serialize;
 use service::Service;
+use settings::{Settings, settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -25,26 +31,25 @@ use tokio::time::timeout;
 /// # Errors
 /// Exit code 2 when it could not begin, 1 when its sockets fail.
 pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
-    let user_timeout = plan::timeout(&arguments.timeout)?;
-    let words = arguments.host.allow.iter().cloned();
-    let (places, keys): (Vec<_>, Vec<_>) = words.partition(|word| AllowList::is_place(word));
-    if places.is_empty() {
-        return Err(Failure::input(
-            "name what may be reached, such as --allow tcp:127.0.0.1:22",
-        ));
-    }
-    let allowed = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
+    let Settings {
+        host: arguments,
+        allowed,
+        keys,
+        max_connections,
+        user_timeout,
+    } = settings(arguments)?;
     let tune = |composition: &mut Composition| bear(composition, user_timeout);
-    let composition = plan::composition(Composition::default(), &arguments.host.composition, tune)?;
+    let composition = plan::composition(Composition::default(), &arguments.composition, tune)?;
     let composition = plan::checked(composition)?;
     check_fitness(&composition).map_err(Failure::input)?;
-    let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
-    let (security, capability) = host::security(&arguments.host, &keys)?;
+    let mut config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
+    config.listeners.push(datagrams::listener(user_timeout)?);
+    let (security, capability) = host::security(&arguments, &keys)?;
     let targets = allowed.words();
     let service = Arc::new(Service::new(allowed, capability.clone()));
     run(async {
         let mut interrupt = Interrupt::watch()?;
-        let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
+        let endpoint = host::bind(&arguments.listen, &config, &security)?;
         let ticket = host::ticket(&endpoint, capability);
         note(format!(
             "serving {}; at the other host: ssh -o ProxyCommand=\"restp pipe {ticket}\" user@host",
@@ -56,7 +61,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             targets,
         };
         output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
-        let (mut places, mut pipes) = (Places::at_most(arguments.max_connections.get()), JoinSet::new());
+        let (mut places, mut pipes) = (Places::at_most(max_connections), JoinSet::new());
         let result = loop {
             tokio::select! {
                 connection = endpoint.accept() => match connection {

@@ -2,17 +2,19 @@
 
 use super::super::GOODBYE;
 use super::listeners::Listeners;
+use super::sockets::Sockets;
+use crate::datagrams::check_fitness;
 use crate::output::note;
 use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use restp::Connection;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 /// Who connects asks for something within this time, and a target answers within it.
-const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(30);
 
 /// What this host offers.
 pub struct Service {
@@ -20,6 +22,7 @@ pub struct Service {
     /// What who connects must show.
     capability: Option<Capability>,
     listeners: Listeners,
+    sockets: Sockets,
 }
 
 impl Service {
@@ -29,11 +32,16 @@ impl Service {
             allowed,
             capability,
             listeners: Listeners::default(),
+            sockets: Sockets::default(),
         }
     }
 
     /// Serves one connection until it is over.
     pub async fn serve(&self, connection: &Connection) {
+        let composition = connection.composition();
+        if composition.is_some_and(|composition| check_fitness(&composition).is_ok()) {
+            return self.serve_datagrams(connection).await;
+        }
         let mut inlet = Inlet::new(connection);
         if let Err(refusal) = self.run(connection, &mut inlet).await {
             note(format!("refused: {refusal}"));
@@ -49,24 +57,20 @@ impl Service {
             capability,
             operation,
         } = request.map_err(Refusal::other)?;
-        if self
-            .capability
-            .as_ref()
-            .is_some_and(|wanted| capability != *wanted)
-        {
-            return Err(Refusal::other(
-                "the server takes those who have its ticket; use the whole word after \"ticket:\"",
-            ));
-        }
+        self.admit(&capability)?;
         match operation {
             Operation::Check(name) => {
-                self.place(&name)?;
+                match self.allowed.allows_some(&name) {
+                    Some(true) => {}
+                    Some(false) => return Err(Refusal::not_allowed(&name)),
+                    None => drop(self.place(&name)?),
+                }
                 say(connection, Answer::Accepted(String::new())).await;
                 end(connection).await;
             }
             Operation::Connect(name) => {
                 let place = self.place(&name)?;
-                if place.is_listener() {
+                if !place.is_tcp() {
                     return Err(Refusal::not_allowed(&name));
                 }
                 let stream = connect(&place).await;
@@ -92,8 +96,23 @@ impl Service {
         Ok(())
     }
 
+    /// Lets in who shows what he must.
+    pub fn admit(&self, capability: &Capability) -> Result<(), Refusal> {
+        match &self.capability {
+            Some(wanted) if capability != wanted => Err(Refusal::other(
+                "the server takes those who have its ticket; use the whole word after \"ticket:\"",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// UDP sockets that were asked for.
+    pub fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
     /// The place of this name, if it is allowed.
-    fn place(&self, name: &str) -> Result<Place, Refusal> {
+    pub fn place(&self, name: &str) -> Result<Place, Refusal> {
         if name.is_empty() {
             let first = self.allowed.first();
             return first.ok_or_else(|| Refusal::other("name a target: no single one is allowed there"));
@@ -108,7 +127,14 @@ impl Service {
 }
 
 async fn connect(place: &Place) -> io::Result<TcpStream> {
-    match timeout(SOON, TcpStream::connect(place.host_and_port())).await {
+    let (host, port) = place.host_and_port();
+    let connecting = async {
+        let found = lookup_host((&host[..], port)).await;
+        // No name of a host: whoever asked is told that there is no way to it.
+        let found = found.map_err(|error| io::Error::new(ErrorKind::NotFound, error))?;
+        TcpStream::connect(&found.collect::<Vec<_>>()[..]).await
+    };
+    match timeout(SOON, connecting).await {
         Ok(connected) => connected,
         Err(_) => Err(ErrorKind::TimedOut.into()),
     }
@@ -127,7 +153,7 @@ async fn say(connection: &Connection, answer: Answer) {
 }
 
 /// Everything has been said: waits a moment that it arrives.
-async fn end(connection: &Connection) {
+pub async fn end(connection: &Connection) {
     connection.finish();
     let heard = async {
         while connection.recv().await.is_some() {}

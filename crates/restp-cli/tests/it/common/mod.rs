@@ -7,6 +7,8 @@
     reason = "every test file uses a part of it; tests may wait and measure real time"
 )]
 
+pub mod programs;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -80,6 +82,17 @@ impl Running {
                 .args(arguments)
                 .env("XDG_DATA_HOME", data),
             Stdio::null(),
+        )
+    }
+
+    /// By the command `through`, whose standard input is `stdin`.
+    pub fn start_through(through: &[&str], stdin: std::os::fd::OwnedFd, arguments: &[&str]) -> Running {
+        Self::spawn(
+            Command::new(through[0])
+                .args(&through[1..])
+                .arg(env!("CARGO_BIN_EXE_restp"))
+                .args(arguments),
+            stdin.into(),
         )
     }
 

@@ -1,0 +1,250 @@
+//! What `restp serve` is to do: as the file of `--config` says, and the command line on top of it.
+
+use crate::args::{CompositionArgs, HostArgs, SealArgs, Serve};
+use crate::failure::Failure;
+use crate::keys;
+use crate::pipe::AllowList;
+use crate::plan;
+use crate::toml_file::TomlFile;
+use restp::PublicKey;
+use restp_base::time::Duration;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Connections at once where nobody says otherwise.
+const MAX_CONNECTIONS: usize = 512;
+
+/// How long a peer may be silent where nobody says otherwise.
+const TIMEOUT: &str = "10m";
+
+const RULE: &str = "`restp help serve` shows a file, and docs/forward.md every key of it";
+
+/// What is to be done.
+pub struct Settings {
+    pub host: HostArgs,
+    pub allowed: AllowList,
+    /// Keys, and files of them.
+    pub keys: Vec<String>,
+    pub max_connections: usize,
+    pub user_timeout: Duration,
+}
+
+/// The file as written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Written {
+    listen: Vec<String>,
+    allow: Vec<Spanned<String>>,
+    keys: Vec<Spanned<String>>,
+    open: bool,
+    key: Option<PathBuf>,
+    timeout: Option<Spanned<String>>,
+    max_connections: Option<NonZeroUsize>,
+    profile: Option<String>,
+    set: BTreeMap<String, String>,
+}
+
+/// What the arguments and their file say.
+///
+/// # Errors
+/// With the line, when the file says what cannot be; when there is none; when nothing may be reached.
+pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
+    let mut settings = match &arguments.config {
+        Some(path) => read(path)?,
+        None => Settings::of_nothing()?,
+    };
+    let HostArgs {
+        listen,
+        composition,
+        seal,
+        allow,
+        open,
+    } = &arguments.host;
+    let (places, keys): (Vec<_>, Vec<_>) = allow.iter().cloned().partition(|word| AllowList::is_place(word));
+    let places = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
+    settings.allowed.extend(places);
+    settings.keys.extend(keys);
+    if settings.allowed.words().is_empty() {
+        return Err(Failure::input(
+            "name what may be reached, such as --allow tcp:127.0.0.1:22, or allow = [\"tcp:127.0.0.1:22\"] in the file of --config",
+        ));
+    }
+    let host = &mut settings.host;
+    if !listen.is_empty() {
+        host.listen.clone_from(listen);
+    }
+    host.open |= open;
+    host.seal.plain = seal.plain;
+    if seal.key.is_some() {
+        host.seal.key.clone_from(&seal.key);
+    }
+    if composition.profile.is_some() {
+        host.composition.profile.clone_from(&composition.profile);
+    }
+    host.composition.set.extend_from_slice(&composition.set);
+    if let Some(most) = arguments.max_connections {
+        settings.max_connections = most.get();
+    }
+    if let Some(text) = &arguments.timeout {
+        settings.user_timeout = plan::timeout(text)?;
+    }
+    Ok(settings)
+}
+
+impl Settings {
+    fn of_nothing() -> Result<Self, Failure> {
+        Ok(Settings {
+            host: HostArgs::default(),
+            allowed: AllowList::default(),
+            keys: Vec::new(),
+            max_connections: MAX_CONNECTIONS,
+            user_timeout: plan::timeout(TIMEOUT)?,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Settings, Failure> {
+    let file = TomlFile::read(path)?;
+    let file =
+        file.ok_or_else(|| Failure::input(format!("--config {}: no such file; {RULE}", path.display())))?;
+    let written: Written = file.parse(RULE)?;
+    let mut settings = Settings::of_nothing()?;
+    for place in &written.allow {
+        let one = AllowList::of(&[place.get_ref().clone()]);
+        let one = one.map_err(|why| {
+            let hint = "; keys stand in `keys`";
+            file.wrong(&place.span(), format!("allow: {why}{hint}"))
+        })?;
+        settings.allowed.extend(one);
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for word in &written.keys {
+        // A file is looked for beside this one.
+        let name = match word.get_ref().parse::<PublicKey>() {
+            Ok(_) => word.get_ref().clone(),
+            Err(_) => folder.join(word.get_ref()).display().to_string(),
+        };
+        let listed = keys::listed(std::slice::from_ref(&name));
+        listed.map_err(|failure| {
+            let why = failure.message().trim_start_matches("--allow ");
+            file.wrong(&word.span(), format!("keys: {why}"))
+        })?;
+        settings.keys.push(name);
+    }
+    if let Some(text) = &written.timeout {
+        let time = plan::timeout(text.get_ref());
+        settings.user_timeout = time.map_err(|failure| {
+            let why = failure.message().trim_start_matches("--timeout ");
+            file.wrong(&text.span(), format!("timeout: {why}"))
+        })?;
+    }
+    if let Some(most) = written.max_connections {
+        settings.max_connections = most.get();
+    }
+    settings.host = HostArgs {
+        listen: written.listen,
+        composition: CompositionArgs {
+            profile: written.profile,
+            set: written
+                .set
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+        },
+        seal: SealArgs {
+            key: written.key.map(|key| folder.join(key)),
+            plain: false,
+        },
+        allow: Vec::new(),
+        open: written.open,
+    };
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+
+    fn of(text: &str, words: &[&str]) -> Result<Settings, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("serve.toml");
+        std::fs::write(&path, text).expect("written");
+        let config = ["restp", "serve", "--config", path.to_str().expect("a name")];
+        let arguments = Arguments::try_parse_from(config.iter().chain(words)).expect("arguments");
+        let Command::Serve(arguments) = arguments.command else {
+            panic!("serve");
+        };
+        settings(&arguments).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn the_command_line_stands_on_top_of_the_file() {
+        let text = "listen = [\"127.0.0.1:7000\"]\nallow = [\"tcp:a:1\"]\ntimeout = \"1m\"\nmax-connections = 9\n\
+                    key = \"own.key\"\nset = { congestion = \"newreno\" }\n";
+        let settings = of(text, &[]).expect("settings");
+        assert_eq!(settings.host.listen, ["127.0.0.1:7000"]);
+        assert_eq!(settings.allowed.words(), ["tcp:a:1"]);
+        assert_eq!(
+            (settings.user_timeout, settings.max_connections),
+            (Duration::from_secs(60), 9)
+        );
+        assert_eq!(settings.host.composition.set, ["congestion=newreno"]);
+        assert!(
+            settings.host.seal.key.is_some_and(|key| key.is_absolute()),
+            "beside the file"
+        );
+        let words = [
+            "--listen",
+            "0",
+            "--allow",
+            "udp:b:2",
+            "--timeout",
+            "2m",
+            "--max-connections",
+            "7",
+        ];
+        let settings = of(text, &words).expect("settings");
+        assert_eq!(settings.host.listen, ["0"]);
+        assert_eq!(settings.allowed.words(), ["tcp:a:1", "udp:b:2"]);
+        assert_eq!(
+            (settings.user_timeout, settings.max_connections),
+            (Duration::from_secs(120), 7)
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_line_key_and_way_out() {
+        for (text, words) in [
+            (
+                "\nalow = []",
+                &["serve.toml: line 2", "`alow`", "`allow`", "restp help serve"][..],
+            ),
+            (
+                "allow = [\"tcp:a:1\",\n\"tcp:a\"]",
+                &["line 2", "allow: \"tcp:a\"", "tcp:HOST:PORT"],
+            ),
+            (
+                "allow = [\"tcp:a:1\"]\n\ntimeout = \"soon\"",
+                &["line 3", "timeout: "],
+            ),
+            (
+                "allow = [\"tcp:a:1\"]\nkeys = [\"nowhere\"]",
+                &["line 2", "keys: ", "neither a key nor a file"],
+            ),
+            ("max-connections = 0", &["line 1", "nonzero"]),
+            ("allow = \"tcp:a:1\"", &["line 1", "sequence"]),
+            ("allow = [", &["line 1"]),
+            ("listen = [\"0\"]", &["--allow tcp:127.0.0.1:22", "--config"]),
+        ] {
+            let why = of(text, &[]).err().unwrap_or_else(|| panic!("{text}"));
+            for word in words {
+                assert!(why.contains(word), "{word}: {why}");
+            }
+        }
+    }
+}

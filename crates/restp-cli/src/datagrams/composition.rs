@@ -1,0 +1,84 @@
+//! What carries datagrams: messages that stay whole, and are not waited for longer than they are of use.
+
+use restp::{Composition, Preset};
+use restp_base::time::Duration;
+
+/// Services that decide it, and the choices that do.
+const NEEDS: [(&str, &[&str]); 3] = [
+    ("connection", &["three-way", "opportunistic", "fast-open"]),
+    ("framing", &["fixed"]),
+    ("ordering", &["unordered", "partial"]),
+];
+
+/// As the composition for datagrams that are of use until `deadline`: preset `video`; without one each is sent once, in no order,
+/// under BBR, which takes losses that nobody repairs for no congestion.
+///
+/// # Errors
+/// Never, as long as the preset exists.
+pub fn composition(deadline: Option<Duration>) -> Result<Composition, String> {
+    if let Some(deadline) = deadline {
+        let preset = Preset::named("video").ok_or("no preset video")?;
+        let mut composition = preset.composition();
+        composition.hold.deadline = Some(deadline);
+        return Ok(composition);
+    }
+    let set = [
+        ("framing", "fixed"),
+        ("ordering", "unordered"),
+        ("reliability", "unreliable"),
+        ("loss", "congestion"),
+        ("congestion", "bbr"),
+    ];
+    Composition::from_pairs(Composition::default(), set).map_err(|error| error.to_string())
+}
+
+/// How long what `composition` carries is of use.
+pub fn deadline_of(composition: &Composition) -> Option<Duration> {
+    composition
+        .reliability
+        .repeats()
+        .then_some(composition.hold.deadline)?
+}
+
+/// Checks that `composition` carries datagrams.
+///
+/// # Errors
+/// When it does not: the services at fault, and what to choose instead.
+pub fn check_fitness(composition: &Composition) -> Result<(), String> {
+    let services = composition.services();
+    let fault = |(service, fit): &(&str, &[&str])| {
+        let chosen = services.iter().find(|(name, ..)| name == service);
+        let choice = chosen.map_or("nothing", |(_, choice, _)| choice);
+        let wrong = format!(
+            "{service} = {choice} carries no datagrams; choose {service} = {}, or --profile video",
+            fit[0]
+        );
+        (!fit.contains(&choice)).then_some(wrong)
+    };
+    match NEEDS.iter().find_map(fault) {
+        Some(wrong) => Err(wrong),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_valid_and_carry_datagrams() {
+        for deadline in [None, Some(Duration::from_millis(100))] {
+            let composition = composition(deadline).expect("one");
+            assert_eq!(check_fitness(&composition), Ok(()));
+            assert_eq!(deadline_of(&composition), deadline);
+            let valid = composition.check().expect("valid");
+            assert_eq!(valid.warnings().len(), 0, "{:?}", valid.warnings());
+            assert!(valid.payload_bytes() >= 1398, "SRT's datagrams stay whole");
+        }
+        let why = check_fitness(&Composition::default()).expect_err("a stream");
+        assert!(
+            why.contains("framing = coalesce") && why.contains("--profile video"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! Datagrams of UDP over one ResTP connection: one message each, as unreliable as they were, or of use until a deadline
+//! (docs/protocol/datagrams.md).
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `message` | what is said, and datagrams that take several messages |
+//! | `composition` | what carries it |
+//! | `outlet` | what waits to be sent, as long as it is of use |
+//! | `flows` | flows by number, bounded, until they are idle |
+//! | `listening`, `connecting` | the end with the clients, the end with the target |
+
+mod composition;
+mod connecting;
+mod flows;
+mod listening;
+mod message;
+mod outlet;
+
+pub use composition::{check_fitness, composition, deadline_of};
+pub use connecting::connecting;
+pub use listening::listening;
+pub use message::{Message, Open, Operation};
+
+/// ResTP port at which `restp serve` takes datagrams.
+pub const SERVICE_PORT: u16 = 7072;

@@ -1,0 +1,154 @@
+//! What waits to be sent over a connection. A datagram that cannot leave while it is of use is dropped here: behind a bottleneck
+//! only what is in time is worth its place.
+
+use super::message::Message;
+use super::{check_fitness, deadline_of};
+use crate::output::note;
+use crate::pipe::Answer;
+use bytes::Bytes;
+use restp::{Connection, SendError};
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How long a datagram without a deadline waits: what the queue of a router holds (RFC 8290 §4.1 reckons with 100 ms).
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Most bytes that wait: 100 ms at 80 Mbit/s.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+
+/// How often idle flows are looked for.
+pub const SWEEP: Duration = Duration::from_secs(10);
+
+/// How often it is said that datagrams are dropped.
+const TELL: Duration = Duration::from_secs(30);
+
+/// Until one looks again whether the connection has sent what it holds.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// What waits for one connection.
+pub struct Outlet {
+    waiting: VecDeque<(Instant, Bytes)>,
+    bytes: usize,
+    /// How long what waits may wait here.
+    wait: Duration,
+    /// Most bytes of a message.
+    limit: usize,
+    /// Of the next datagram that takes several messages.
+    number: u8,
+    dropped: u64,
+    told: Option<Instant>,
+}
+
+impl Outlet {
+    /// For `connection`, which is established.
+    ///
+    /// # Errors
+    /// When its composition carries no datagrams.
+    pub fn of(connection: &Connection) -> Result<Self, String> {
+        let composition = connection.composition().ok_or("the connection is over")?;
+        check_fitness(&composition)?;
+        let deadline = deadline_of(&composition).map(|deadline| Duration::from_nanos(deadline.as_nanos()));
+        Ok(Outlet {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            // The other half is for the way and for repairs.
+            wait: deadline.map_or(WAIT, |deadline| deadline / 2),
+            limit: composition.payload_bytes(),
+            number: 0,
+            dropped: 0,
+            told: None,
+        })
+    }
+
+    /// Takes a datagram of `flow`. When there is no room it is dropped, as a router would.
+    pub fn push(&mut self, flow: u16, datagram: &[u8]) {
+        self.number = self.number.wrapping_add(1);
+        let messages = Message::of_datagram(flow, datagram, self.number, self.limit);
+        let bytes: usize = messages.iter().map(Bytes::len).sum();
+        if messages.is_empty() || self.bytes + bytes > MAX_WAITING_BYTES {
+            self.drop_one();
+            return;
+        }
+        let until = Instant::now() + self.wait;
+        self.bytes += bytes;
+        self.waiting
+            .extend(messages.into_iter().map(|message| (until, message)));
+    }
+
+    /// Answers a request again.
+    pub fn answer(&mut self, answer: Option<&Answer>) {
+        if let Some(answer) = answer {
+            self.say(Message::Answer(answer.clone()));
+        }
+    }
+
+    /// Says that `flow` is over.
+    pub fn end(&mut self, flow: u16) {
+        self.say(Message::End { flow });
+    }
+
+    fn say(&mut self, message: Message) {
+        let message = message.encode();
+        if self.bytes + message.len() <= MAX_WAITING_BYTES {
+            self.bytes += message.len();
+            self.waiting.push_back((Instant::now() + self.wait, message));
+        }
+    }
+
+    /// One message less. Whoever sends more than the path carries is told so, now and then.
+    fn drop_one(&mut self) {
+        self.dropped += 1;
+        let now = Instant::now();
+        if self.told.is_none_or(|told| now - told >= TELL) {
+            self.told = Some(now);
+            note(format!(
+                "{} datagrams were dropped so far: more come than this path carries in time; send less, or use more paths",
+                self.dropped
+            ));
+        }
+    }
+
+    /// Sends what waits, for ever. Can be dropped and called again at any time.
+    pub async fn run(&mut self, connection: &Connection) {
+        loop {
+            let Some((until, message)) = self.waiting.front().cloned() else {
+                return std::future::pending().await;
+            };
+            if until <= Instant::now() {
+                self.pop();
+                self.drop_one();
+            } else if self.holds_enough(connection) {
+                sleep(LOOK).await;
+            } else {
+                match timeout_at(until, connection.send(message)).await {
+                    // It is too late for it: dropped in the next turn.
+                    Err(_) => {}
+                    Ok(Ok(()) | Err(SendError::Rejected(_))) => self.pop(),
+                    Ok(Err(_)) => return std::future::pending().await,
+                }
+            }
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some((_, message)) = self.waiting.pop_front() {
+            self.bytes -= message.len();
+        }
+    }
+
+    /// Does the connection hold more that it has not sent than leaves within a quarter of the time? There nothing is dropped
+    /// for its age. A few segments always have room.
+    fn holds_enough(&self, connection: &Connection) -> bool {
+        let stats = connection.stats();
+        let (Some(rtt), window) = (stats.srtt, stats.congestion_window_bytes) else {
+            return false;
+        };
+        let unsent = stats
+            .memory_bytes
+            .saturating_sub(stats.in_flight_segments * self.limit as u64);
+        let rtt_ns = rtt.as_nanos().max(1);
+        let a_quarter = u128::from(window) * (self.wait.as_nanos() / 2) / u128::from(rtt_ns);
+        u128::from(unsent) > a_quarter.max(8 * self.limit as u128)
+    }
+}

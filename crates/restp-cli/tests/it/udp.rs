@@ -1,0 +1,216 @@
+//! Datagrams of UDP through `restp forward` and `restp serve`, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::programs::{Forward, Server, forward, rule, serve, serve_at};
+use crate::common::{FOR_EVER, Running, content, emulate, restp, says, wait_until};
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread::spawn;
+use std::time::Duration;
+
+/// A target that sends back what comes, and the addresses it came from.
+fn echo() -> (SocketAddr, Arc<Mutex<BTreeSet<SocketAddr>>>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let from_whom = seen.clone();
+    spawn(move || {
+        let mut buffer = [0; 65_536];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            from_whom.lock().unwrap().insert(from);
+            let _ = socket.send_to(&buffer[..length], from);
+        }
+    });
+    (address, seen)
+}
+
+fn client(to: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+/// Sends `datagram` until it comes back: datagrams may be lost, also here.
+fn exchange(client: &UdpSocket, datagram: &[u8]) {
+    let mut buffer = [0; 65_536];
+    wait_until("it comes back", || {
+        let _ = client.send(datagram);
+        match client.recv(&mut buffer) {
+            Ok(length) => buffer[..length] == *datagram,
+            Err(_) => false,
+        }
+    });
+}
+
+fn udp(target: SocketAddr) -> String {
+    format!("udp:{target}")
+}
+
+#[test]
+fn each_client_gets_its_own_answers_whatever_their_size() {
+    let (target, seen) = echo();
+    let server = serve(&[&udp(target), "listen-udp:127.0.0.1:0"], &[]);
+    let back = rule("0", target);
+    for options in [&[][..], &["--deadline", "250ms"]] {
+        let words = [&["--udp", &back, "--udp-remote", &back][..], options].concat();
+        let forward = forward(&server.ticket, &words);
+        for listens in &forward.listens {
+            seen.lock().unwrap().clear();
+            let clients: Vec<_> = (0..3).map(|_| client(*listens)).collect();
+            for size in [0, 1, 1316, 1332, 1472, 20_000] {
+                for (number, client) in (0_u8..).zip(&clients) {
+                    let mut datagram = content(size);
+                    datagram.push(number);
+                    exchange(client, &datagram);
+                }
+            }
+            exchange(&clients[0], &[]);
+            assert_eq!(seen.lock().unwrap().len(), 3, "a socket for each client");
+        }
+    }
+}
+
+/// A path that loses every twentieth packet: with a deadline everything is repaired, without one nothing is.
+#[test]
+fn losses_are_repaired_while_there_is_time_and_only_then() {
+    const DATAGRAMS: u16 = 400;
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let place = udp(target.local_addr().unwrap());
+    let server = serve(&[&place], &FOR_EVER);
+    let rule = rule("0", target.local_addr().unwrap());
+    let arrived = |options: &[&str]| {
+        let line = emulate(
+            &server.address,
+            "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\nloss = { rate = 0.05, direction = \"both\" }\n",
+        );
+        let words = ["--address", &line.address, "--udp", &rule];
+        let forward = forward(&server.ticket, &[&words[..], options, &FOR_EVER].concat());
+        let client = client(forward.listens[0]);
+        let mut numbers = BTreeSet::new();
+        let mut buffer = [0; 2000];
+        for number in 0..DATAGRAMS {
+            let datagram = [&number.to_be_bytes()[..], &[0; 1314]].concat();
+            client.send(&datagram).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        while numbers.len() < usize::from(DATAGRAMS)
+            && let Ok(length) = target.recv(&mut buffer)
+        {
+            assert_eq!(length, 1316);
+            assert!(numbers.insert(u16::from_be_bytes([buffer[0], buffer[1]])), "once");
+        }
+        numbers.len()
+    };
+    // The last ones of a burst have nothing behind them that shows their loss soon; they have time.
+    assert_eq!(arrived(&["--deadline", "60 s"]), usize::from(DATAGRAMS));
+    let without = arrived(&[]);
+    assert!((1..usize::from(DATAGRAMS)).contains(&without), "{without}");
+}
+
+#[test]
+fn a_server_that_starts_again_is_asked_again() {
+    let (target, _) = echo();
+    let places = [&udp(target)[..], "listen-udp:127.0.0.1:*"];
+    let server = serve(&places, &[]);
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let (local, remote) = (rule("0", target), rule(&port.to_string(), target));
+    let forward = forward(&server.ticket, &["--udp", &local, "--udp-remote", &remote]);
+    let clients: Vec<_> = forward.listens.iter().map(|listens| client(*listens)).collect();
+    clients.iter().for_each(|client| exchange(client, b"before"));
+    let Server { running, address, .. } = server;
+    drop(running);
+    let _again = serve_at(&address, &places, &[]);
+    clients.iter().for_each(|client| exchange(client, b"after"));
+}
+
+#[test]
+fn who_comes_again_with_the_same_key_takes_the_socket_over() {
+    let (target, _) = echo();
+    let server = serve(&["listen-udp:127.0.0.1:*"], &[]);
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let remote = rule(&port.to_string(), target);
+    let words = ["--udp-remote", &remote, "--deadline", "1 s"];
+    let first = forward(&server.ticket, &words);
+    let second = forward(&server.ticket, &words);
+    says(
+        &first.running.end(),
+        1,
+        &["another `restp forward`", "another port"],
+    );
+    exchange(&client(second.listens[0]), b"hello");
+    let other = tempfile::tempdir().unwrap();
+    let refused = Running::start_keeping(
+        other.path(),
+        &["forward", &server.ticket, "--udp-remote", &remote],
+    );
+    says(&refused.end(), 1, &["the server refused", "in use"]);
+}
+
+/// TCP and UDP at once, each with the services it needs.
+#[test]
+fn streams_and_datagrams_go_side_by_side() {
+    let (target, _) = echo();
+    let tcp = crate::common::programs::target(crate::common::programs::echo);
+    let server = serve(&[&udp(target), &format!("tcp:{tcp}")], &[]);
+    let (one, other) = (rule("0", tcp), rule("0", target));
+    let Forward {
+        listens,
+        running: _running,
+    } = forward(&server.ticket, &["-L", &one, "--udp", &other]);
+    exchange(&client(listens[1]), b"hello");
+    let stream = std::net::TcpStream::connect(listens[0]).unwrap();
+    assert!(crate::common::programs::exchange(stream, content(1000)) == content(1000));
+}
+
+#[test]
+fn what_cannot_be_carried_is_said_at_once() {
+    let server = serve(&["udp:127.0.0.1:1", "tcp:127.0.0.1:1", "udp:a.invalid:1"], &[]);
+    let forward = |words: &[&str]| restp(&[&["forward", &server.ticket], words].concat());
+    let refused = ["refused", "--allow udp:127.0.0.1:2"];
+    says(&forward(&["--udp", "0:127.0.0.1:2"]), 1, &refused);
+    says(
+        &forward(&["--udp", "0:a.invalid:1"]),
+        1,
+        &["refused", "udp:a.invalid:1"],
+    );
+    says(
+        &forward(&["--udp-remote", "0:127.0.0.1:2"]),
+        1,
+        &["--allow listen-udp:127.0.0.1:0"],
+    );
+    says(
+        &forward(&["--udp", "80"]),
+        2,
+        &["--udp: where to?", "[BIND:]PORT:HOST:HOSTPORT"],
+    );
+    says(
+        &forward(&["-L", "0", "--deadline", "1s"]),
+        2,
+        &["--deadline", "--udp 5000"],
+    );
+    for deadline in ["0", "2 h"] {
+        let words = ["--udp", "0:127.0.0.1:1", "--deadline", deadline];
+        says(&forward(&words), 2, &["5 ms to 60 s"]);
+    }
+    let both = ["-L", "0", "--udp", "0:127.0.0.1:1", "--profile", "voice"];
+    says(&forward(&both), 2, &["--profile", "for each"]);
+    let stream = ["--udp", "0:127.0.0.1:1", "--profile", "default"];
+    says(&forward(&stream), 2, &["framing = coalesce", "--profile video"]);
+    says(
+        &forward(&["--udp", "192.0.2.1:0:127.0.0.1:1"]),
+        2,
+        &["192.0.2.1:0", "address of this host"],
+    );
+}
