@@ -1,9 +1,9 @@
 //! One retrieval (ITP §IV; the Interest control block): what an answer means, and who is asked for what. Each producer is a lane of
 //! its own, with its own window, round trip and timers; all of them serve one list of what is missing (ITP §III.A: several sources).
 
-use super::holding::{Holding, Item, Taken};
+use super::holding::{Delivery, Holding, Item, Taken};
 use super::lane::Lane;
-use super::manifest::{Core, ManifestError, Naming};
+use super::manifest::{Core, Digest, ManifestError, Naming};
 use super::parameters::ItpParameters;
 use super::wire::{Header, Kind, Pointer, flags};
 use bytes::Bytes;
@@ -17,11 +17,15 @@ use restp_services::sender::Answer;
 pub(super) enum Arrival {
     /// Something new for the reader.
     Readable,
-    /// Something new, or nothing.
+    /// Something new.
     Taken,
+    /// Nothing new.
+    Duplicate,
     /// It breaks a rule.
     Rejected,
-    /// It does not contain what it should, and the producer has done that too often.
+    /// It does not contain what it should.
+    Refused,
+    /// Nor did much else of this producer.
     Untrusted,
 }
 
@@ -34,7 +38,7 @@ pub(super) struct Consumer {
     /// What an Interest weighs in the window: a chunk.
     weight: Bytes,
     /// The producers that are asked.
-    lanes: Vec<Lane>,
+    lanes: Vec<Lane<Item>>,
     /// The lane that has the next turn.
     turn: usize,
     /// Where a new lane's numbers begin: beyond those of lanes that have ended, so that what answers them is not taken for its own.
@@ -48,9 +52,14 @@ impl Consumer {
     ///
     /// # Errors
     /// When `core` is no root.
-    pub fn new(parameters: &ItpParameters, object: u64, core: &Core) -> Result<Self, ManifestError> {
+    pub fn new(
+        parameters: &ItpParameters,
+        object: u64,
+        core: &Core,
+        delivery: Delivery,
+    ) -> Result<Self, ManifestError> {
         Ok(Consumer {
-            holding: Holding::new(core)?,
+            holding: Holding::new(core, parameters.buffer_chunks, delivery)?,
             parameters: parameters.clone(),
             object,
             weight: vec![0; core.chunk_bytes as usize].into(),
@@ -89,6 +98,35 @@ impl Consumer {
         Some(chunk)
     }
 
+    /// The next that has come and was not recalled, where the order does not matter.
+    pub fn take_arrived(&mut self) -> Option<(Item, Bytes)> {
+        let (item, payload) = self.holding.take_arrived()?;
+        if let Item::Chunk(_) = item {
+            self.stats.delivered_bytes += payload.len() as u64;
+            self.stats.delivered_messages += 1;
+        }
+        Some((item, payload))
+    }
+
+    /// What its reader has from before need not be asked for: `of` says what it has of an item that should have this digest. Looks at
+    /// `most` of what would be asked for next. True when it stopped there, and not at something that is missing.
+    pub fn recall(&mut self, most: usize, mut of: impl FnMut(Item, &Digest) -> Option<Bytes>) -> bool {
+        for _ in 0..most {
+            let Some(item) = self.holding.next_fresh() else {
+                return false;
+            };
+            let there = self.holding.digest(item).and_then(|digest| of(item, digest));
+            let Some(payload) = there.filter(|payload| self.holding.fits(item, payload)) else {
+                return false;
+            };
+            self.holding.on_asked(item);
+            if self.holding.take(item, payload, false) == Taken::Impossible {
+                return false;
+            }
+        }
+        true
+    }
+
     /// One more producer is asked from now on, of whose path nothing is known. It has the last lane.
     pub fn add_lane(&mut self, now: Time) {
         let chunk_bytes = self.holding.chunk_bytes();
@@ -99,7 +137,7 @@ impl Consumer {
     /// A producer is asked no more. What was asked of it is asked of the others.
     pub fn remove_lane(&mut self, lane: usize) {
         let lane = self.lanes.remove(lane);
-        lane.end(&mut self.holding);
+        lane.end(|item| self.holding.on_lost(item));
         self.first = self.first.max(lane.sender().next_number());
         add_counters(&mut self.stats, &lane);
     }
@@ -111,7 +149,7 @@ impl Consumer {
         }
         let lane = &mut self.lanes[lane];
         let silence = lane.on_deadline(now);
-        lane.settle(&mut self.holding);
+        lane.settle(|item| self.holding.on_lost(item));
         silence
     }
 
@@ -126,7 +164,11 @@ impl Consumer {
             .holding
             .next(open + self.holding.buffered() < self.parameters.buffer_chunks)?;
         let count = self.lanes.len();
+        let all_have_bad = self.lanes.iter().all(|lane| lane.has_bad(item));
         for lane in (0..count).map(|step| (self.turn + step) % count) {
+            if self.lanes[lane].has_bad(item) && !all_have_bad {
+                continue;
+            }
             if let Some(number) = self.lanes[lane].ask(now, item, &self.weight) {
                 self.turn = (lane + 1) % count;
                 let again = self.on_asked(lane, item);
@@ -188,7 +230,7 @@ impl Consumer {
         let is_good = self.holding.fits(item, &payload);
         let is_sample = !self.parameters.is_ndn || !self.holding.was_repeated(item);
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
-        let is_trusted = self.lanes[lane].trusts(is_good);
+        let is_trusted = self.lanes[lane].trusts(item, is_good);
         let arrival = if is_good {
             self.take(item, payload)
         } else {
@@ -198,18 +240,18 @@ impl Consumer {
                 self.holding.on_lost(item);
             }
             if is_trusted {
-                Arrival::Taken
+                Arrival::Refused
             } else {
                 Arrival::Untrusted
             }
         };
-        self.lanes[lane].settle(&mut self.holding);
+        self.lanes[lane].settle(|item| self.holding.on_lost(item));
         arrival
     }
 
     fn take(&mut self, item: Item, payload: Bytes) -> Arrival {
         let bytes = payload.len() as u64;
-        let taken = self.holding.take(item, payload);
+        let taken = self.holding.take(item, payload, true);
         match taken {
             Taken::Duplicate => self.stats.duplicate_packets += 1,
             Taken::New | Taken::Readable if matches!(item, Item::Chunk(_)) => {
@@ -219,7 +261,8 @@ impl Consumer {
         }
         match taken {
             Taken::Readable => Arrival::Readable,
-            Taken::New | Taken::Duplicate => Arrival::Taken,
+            Taken::New => Arrival::Taken,
+            Taken::Duplicate => Arrival::Duplicate,
             Taken::Impossible => Arrival::Untrusted,
         }
     }
@@ -233,10 +276,29 @@ impl Consumer {
         self.lanes[lane].answered(item, sequence, was_asked)
     }
 
+    /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left.
+    pub fn on_other_answer(&mut self, now: Time, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
+        let item = item_of(pointer, is_manifest);
+        let Some(number) = self.answered(lane, item, pointer.sequence) else {
+            return false;
+        };
+        if self.lanes[lane].on_answer(now, number, true) == Answer::Awaited {
+            self.holding.on_lost(item);
+        }
+        self.lanes[lane].settle(|item| self.holding.on_lost(item));
+        true
+    }
+
     /// A refusal came for an Interest that is open on `lane`.
     pub fn is_refusal_for(&self, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
         let item = item_of(pointer, is_manifest);
         self.answered(lane, item, pointer.sequence).is_some() && !self.holding.holds(item)
+    }
+
+    /// What is known of the path to the producer of `lane`: its round trip, and its window in bytes.
+    pub fn path(&self, lane: usize) -> (Option<Duration>, u64) {
+        let sender = self.lanes[lane].sender();
+        (sender.smoothed_rtt(), sender.window_bytes())
     }
 
     /// Counters, the sums of windows and of what is open, and the estimates of the first producer. A window is that of the data
@@ -266,7 +328,7 @@ fn item_of(pointer: &Pointer, is_manifest: bool) -> Item {
     }
 }
 
-fn add_counters(stats: &mut FlowStats, lane: &Lane) {
+fn add_counters(stats: &mut FlowStats, lane: &Lane<Item>) {
     let counters = lane.sender().counters();
     stats.lost_packets += counters.lost_packets;
     stats.timed_out_packets += counters.timed_out_packets;

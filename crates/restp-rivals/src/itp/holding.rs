@@ -1,23 +1,32 @@
 //! What a consumer holds of an object, and what is asked for next (ITP §IV: the status of the consumer buffer). It knows nothing of
 //! producers: whoever answers, a chunk is held or missing.
 //!
-//! With digests the manifests below the root are asked for first, from the top down, and each is checked against the digest and the
-//! shape that its place demands before anything of it is used.
+//! With digests a manifest is asked for before the chunks below it, from the top down, and no further ahead of them than a window
+//! reaches: what is kept does not grow with the object. Each is checked against the digest and the shape that its place demands before
+//! anything of it is used.
 
-use super::manifest::{self, Core, Digest, ManifestError, Naming, Shape};
-use super::publication::covered;
+use super::manifest::{self, Core, Digest, ManifestError, Naming, Shape, covered};
 use super::wire::Snapshot;
 use bytes::Bytes;
 use restp_base::ranges::Ranges;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What an Interest is for: a manifest below the root, or a chunk; in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Item {
+pub enum Item {
     /// By its position.
     Manifest(u64),
     /// By its number.
     Chunk(u64),
+}
+
+/// How what is held is handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Chunks, in their order.
+    InOrder,
+    /// Chunks and manifests as they come, each with its place.
+    AsHeld,
 }
 
 /// What has become of a payload that fits its item.
@@ -42,33 +51,40 @@ pub(super) struct Holding {
     repeats: BTreeSet<Item>,
     /// Asked for more than once, and not held.
     repeated: BTreeSet<Item>,
-    /// Never asked for before, the lowest.
-    fresh: Item,
+    /// Never asked for before: the lowest chunk, and the lowest manifest of each level below the root.
+    fresh_chunk: u64,
+    fresh_manifests: Vec<u64>,
+    /// Manifests are asked for while the first chunk below them is less than this beyond `fresh_chunk`.
+    ahead: u64,
+    delivery: Delivery,
     /// Of items not held whose digests are known.
     digests: BTreeMap<Item, Digest>,
     manifests: Ranges,
     chunks: Ranges,
     /// The consumer buffer: held and not read.
     buffer: BTreeMap<u64, Bytes>,
+    /// The same where the order does not matter.
+    arrived: VecDeque<(Item, Bytes)>,
     /// Chunks that were read.
     read: u64,
 }
 
 impl Holding {
-    /// Nothing, of the object whose root manifest is `core`.
+    /// Nothing, of the object whose root manifest is `core`. Up to `window` chunks are asked for at a time.
     ///
     /// # Errors
     /// When `core` is no root.
-    pub fn new(core: &Core) -> Result<Self, ManifestError> {
+    pub fn new(core: &Core, window: u64, delivery: Delivery) -> Result<Self, ManifestError> {
         let shape = core.shape()?;
         let mut holding = Holding {
             repeats: BTreeSet::new(),
             repeated: BTreeSet::new(),
-            fresh: if shape.inner() > 0 {
-                Item::Manifest(0)
-            } else {
-                Item::Chunk(0)
-            },
+            fresh_chunk: 0,
+            fresh_manifests: vec![0; usize::from(shape.root_level())],
+            // A manifest is there when the window gets to what is below it.
+            ahead: window.saturating_mul(2),
+            delivery,
+            arrived: VecDeque::new(),
             digests: BTreeMap::new(),
             manifests: Ranges::new(),
             chunks: Ranges::new(),
@@ -103,7 +119,12 @@ impl Holding {
     }
     /// Chunks that are held and not read.
     pub fn buffered(&self) -> u64 {
-        self.buffer.len() as u64
+        (self.buffer.len() + self.arrived.len()) as u64
+    }
+
+    /// The next that has come, where the order does not matter.
+    pub fn take_arrived(&mut self) -> Option<(Item, Bytes)> {
+        self.arrived.pop_front()
     }
 
     /// The next bytes of the object, in order.
@@ -124,12 +145,31 @@ impl Holding {
         if let Some(lost) = self.repeats.first() {
             return Some(*lost);
         }
-        let exists = match self.fresh {
-            Item::Manifest(_) => true,
-            Item::Chunk(chunk) => chunk < self.shape.chunks,
-        };
-        let is_named = self.core.naming == Naming::Sequence || self.digests.contains_key(&self.fresh);
-        (exists && has_room && is_named).then_some(self.fresh)
+        self.next_fresh().filter(|_| has_room)
+    }
+
+    /// The next that was never asked for.
+    pub fn next_fresh(&self) -> Option<Item> {
+        let chunk = Item::Chunk(self.fresh_chunk);
+        let exists = self.fresh_chunk < self.shape.chunks;
+        let is_named = self.core.naming == Naming::Sequence || self.digests.contains_key(&chunk);
+        self.next_manifest()
+            .or_else(|| (exists && is_named).then_some(chunk))
+    }
+
+    /// From the top down, those that are named and whose chunks are asked for soon.
+    fn next_manifest(&self) -> Option<Item> {
+        let reach = self.fresh_chunk.saturating_add(self.ahead);
+        for (level, &index) in self.fresh_manifests.iter().enumerate().rev() {
+            let level = level as u8;
+            if index < self.shape.manifests(level) && self.shape.chunks_below(level, index).start < reach {
+                let item = Item::Manifest(self.shape.position(level, index));
+                if self.digests.contains_key(&item) {
+                    return Some(item);
+                }
+            }
+        }
+        None
     }
 
     /// `item`, which was the next, is asked for. Was it before?
@@ -137,8 +177,16 @@ impl Holding {
         let again = self.repeats.remove(&item);
         if again {
             self.repeated.insert(item);
-        } else {
-            self.fresh = self.after(item);
+            return again;
+        }
+        match item {
+            Item::Chunk(number) => self.fresh_chunk = number + 1,
+            Item::Manifest(position) => {
+                let (level, index) = self.shape.place(position);
+                if let Some(fresh) = self.fresh_manifests.get_mut(usize::from(level)) {
+                    *fresh = index + 1;
+                }
+            }
         }
         again
     }
@@ -151,7 +199,14 @@ impl Holding {
     }
 
     pub fn was_asked(&self, item: Item) -> bool {
-        item < self.fresh
+        match item {
+            Item::Chunk(number) => number < self.fresh_chunk,
+            Item::Manifest(position) if position < self.shape.inner() => {
+                let (level, index) = self.shape.place(position);
+                (self.fresh_manifests.get(usize::from(level))).is_some_and(|fresh| index < *fresh)
+            }
+            Item::Manifest(_) => false,
+        }
     }
     /// It was asked for more than once, so that data alone does not tell which Interest it answers.
     pub fn was_repeated(&self, item: Item) -> bool {
@@ -182,23 +237,18 @@ impl Holding {
             }
     }
 
-    /// Takes what `item` is known to be.
-    pub fn take(&mut self, item: Item, payload: Bytes) -> Taken {
+    /// Takes what `item` is known to be. `is_new`: it is handed on, because its reader does not have it.
+    pub fn take(&mut self, item: Item, payload: Bytes, is_new: bool) -> Taken {
         self.repeats.remove(&item);
         if self.holds(item) {
             return Taken::Duplicate;
         }
         self.repeated.remove(&item);
         self.digests.remove(&item);
-        match item {
+        let taken = match item {
             Item::Chunk(number) => {
                 self.chunks.insert(number..number + 1);
-                self.buffer.insert(number, payload);
-                if number == self.read {
-                    Taken::Readable
-                } else {
-                    Taken::New
-                }
+                Taken::New
             }
             Item::Manifest(position) => {
                 self.manifests.insert(position..position + 1);
@@ -208,15 +258,18 @@ impl Holding {
                 self.learn(level, index, &core.digests);
                 Taken::New
             }
+        };
+        match (self.delivery, item) {
+            (Delivery::AsHeld, _) if is_new => self.arrived.push_back((item, payload)),
+            (Delivery::InOrder, Item::Chunk(number)) => {
+                self.buffer.insert(number, payload);
+                if number == self.read {
+                    return Taken::Readable;
+                }
+            }
+            _ => {}
         }
-    }
-
-    fn after(&self, item: Item) -> Item {
-        match item {
-            Item::Manifest(position) if position + 1 < self.shape.inner() => Item::Manifest(position + 1),
-            Item::Manifest(_) => Item::Chunk(0),
-            Item::Chunk(number) => Item::Chunk(number + 1),
-        }
+        taken
     }
 
     fn bytes_of(&self, chunk: u64) -> u64 {
@@ -250,7 +303,8 @@ impl Holding {
     }
 
     pub fn memory(&self) -> u64 {
-        let buffered: usize = self.buffer.values().map(Bytes::len).sum();
+        let arrived = self.arrived.iter().map(|(_, payload)| payload.len());
+        let buffered: usize = self.buffer.values().map(Bytes::len).chain(arrived).sum();
         let digests = self.digests.len() * (size_of::<Item>() + size_of::<Digest>());
         let sets = (self.repeats.len() + self.repeated.len()) * size_of::<Item>();
         (buffered + digests + sets + self.chunks.memory() + self.manifests.memory()) as u64

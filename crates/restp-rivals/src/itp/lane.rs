@@ -1,31 +1,34 @@
 //! What is asked of one producer: its Interests, and what is known of the way to it. Rules (a) and (b), window and timers are the
 //! sender's; here its numbers are turned into items and back.
 
-use super::holding::{Holding, Item};
 use super::parameters::ItpParameters;
 use bytes::Bytes;
 use restp_base::machine::Wakeup;
 use restp_base::time::{Duration, Time};
 use restp_services::sender::{Answer, Sender, TimeoutOutcome, Transmission};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Answers in a row that contain something else than they should before a producer is asked no more.
 const MOST_BAD: u32 = 8;
+/// And in all: who has so many is not asked for what is left either.
+const MOST_BAD_IN_ALL: usize = 64;
 
-/// Interests to one producer.
+/// Interests to one producer, for items of this type.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Lane<I> {
     sender: Sender,
     /// What each number of the sender's record asks for.
-    asked: VecDeque<Item>,
+    asked: VecDeque<I>,
     /// The number of the first of them.
     first_asked: u64,
     bad_in_a_row: u32,
+    /// Of these it has something else.
+    bad: BTreeSet<I>,
     /// A timer has expired, and nothing was answered since.
     is_silent: bool,
 }
 
-impl Lane {
+impl<I: Copy + Ord> Lane<I> {
     /// To a producer of whom nothing is known. Its Interests are numbered from `first` on.
     pub fn new(now: Time, parameters: &ItpParameters, first: u64, chunk_bytes: u32) -> Self {
         Lane {
@@ -33,6 +36,7 @@ impl Lane {
             asked: VecDeque::new(),
             first_asked: first,
             bad_in_a_row: 0,
+            bad: BTreeSet::new(),
             is_silent: false,
         }
     }
@@ -48,7 +52,7 @@ impl Lane {
     }
 
     /// The number of the Interest for `item` that leaves now, if one may. It weighs as much as the chunk that it asks for.
-    pub fn ask(&mut self, now: Time, item: Item, weight: &Bytes) -> Option<u64> {
+    pub fn ask(&mut self, now: Time, item: I, weight: &Bytes) -> Option<u64> {
         if !self.sender.may_leave(now, weight.len() as u64) || !self.sender.write(now, weight.clone()) {
             return None;
         }
@@ -61,7 +65,7 @@ impl Lane {
 
     /// The number of the Interest that data for `item` answers, while it is remembered: what is too old for that is still good for
     /// its chunk. None when no such Interest ever left.
-    pub fn answered(&self, item: Item, sequence: u32, was_asked: bool) -> Option<Option<u64>> {
+    pub fn answered(&self, item: I, sequence: u32, was_asked: bool) -> Option<Option<u64>> {
         let next = self.sender.next_number();
         let behind = u64::from((next as u32).wrapping_sub(sequence));
         let number = next.checked_sub(behind).filter(|number| *number < next)?;
@@ -72,7 +76,7 @@ impl Lane {
     }
 
     /// The same where data does not say what it answers (NDN): it is taken to be the last Interest for `item`.
-    pub fn last_for(&self, item: Item) -> Option<u64> {
+    pub fn last_for(&self, item: I) -> Option<u64> {
         let index = self.asked.iter().rposition(|asked| *asked == item)?;
         Some(self.first_asked + index as u64)
     }
@@ -86,10 +90,20 @@ impl Lane {
         answer
     }
 
-    /// It was what it should be, or not. False when that was not so too often.
-    pub fn trusts(&mut self, is_good: bool) -> bool {
-        self.bad_in_a_row = if is_good { 0 } else { self.bad_in_a_row + 1 };
-        self.bad_in_a_row < MOST_BAD
+    /// `item` was what it should be, or not. False when that was not so too often.
+    pub fn trusts(&mut self, item: I, is_good: bool) -> bool {
+        if is_good {
+            self.bad_in_a_row = 0;
+            return true;
+        }
+        self.bad.insert(item);
+        self.bad_in_a_row += 1;
+        self.bad_in_a_row < MOST_BAD && self.bad.len() < MOST_BAD_IN_ALL
+    }
+
+    /// What it has of `item` is not what it should be.
+    pub fn has_bad(&self, item: I) -> bool {
+        self.bad.contains(&item)
     }
 
     /// Time has passed. How long the producer has not answered, when it is given up.
@@ -105,11 +119,11 @@ impl Lane {
     }
 
     /// What the sender has taken for lost is asked for again, of whomever, and what was answered is forgotten.
-    pub fn settle(&mut self, holding: &mut Holding) {
+    pub fn settle(&mut self, mut on_lost: impl FnMut(I)) {
         while let Some(number) = self.sender.take_lost() {
             let index = number.saturating_sub(self.first_asked) as usize;
             if let Some(item) = self.asked.get(index) {
-                holding.on_lost(*item);
+                on_lost(*item);
             }
         }
         while self.first_asked < self.sender.first() && self.asked.pop_front().is_some() {
@@ -118,11 +132,11 @@ impl Lane {
     }
 
     /// Nothing more is asked of this producer: what is open is asked of others.
-    pub fn end(&self, holding: &mut Holding) {
-        self.asked.iter().for_each(|item| holding.on_lost(*item));
+    pub fn end(&self, on_lost: impl FnMut(I)) {
+        self.asked.iter().copied().for_each(on_lost);
     }
 
     pub fn memory(&self) -> u64 {
-        (self.asked.capacity() * size_of::<Item>() + self.sender.memory()) as u64
+        (self.asked.capacity() * size_of::<I>() + self.sender.memory()) as u64
     }
 }

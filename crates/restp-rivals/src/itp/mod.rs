@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`wire`] | the header |
 //! | [`manifest`] | what an object consists of; the tree of manifests |
+//! | [`trust`] | who vouches for an object |
 //! | [`parameters`] | what a user sets, by key |
 //! | `publication` | a producer's object: its chunks, its manifests, its answers (the manifest control block) |
 //! | `consumer` | one retrieval: who is asked for what (the Interest control block) |
@@ -32,6 +33,7 @@ mod lane;
 pub mod manifest;
 pub mod parameters;
 mod publication;
+pub mod trust;
 pub mod wire;
 
 pub use cache::Cache;

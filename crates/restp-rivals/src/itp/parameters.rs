@@ -5,7 +5,7 @@ use super::manifest::{LARGEST_CHUNK, Naming};
 use crate::tcp::parameters::{ParameterError, dashed, error, named};
 use restp_base::time::{Duration, Time};
 use restp_base::units;
-use restp_services::congestion::{CongestionChoice, InterestWindowParams};
+use restp_services::congestion::{AdaptiveParams, CongestionChoice, InterestWindowParams};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::{Differentiation, LossHandling};
@@ -28,6 +28,9 @@ pub struct ItpParameters {
     pub overtaking: Option<Overtaking>,
     /// What timeouts cost.
     pub window: InterestWindowParams,
+    /// The window is that of ResTP's default, which asks for the cause of each loss (`docs/services/adaptation.md`), instead of ITP's.
+    /// Its Interests are spread in time.
+    pub adapts: bool,
     /// Timers of Interests: 200 ms to 60 s, 1 s at first, eight in a row (ITP OP-9).
     pub rto: RtoParameters,
     /// Repetition of requests and of manifests that nobody asked for: 1 s, doubling, six in all (ITP OP-7).
@@ -37,7 +40,8 @@ pub struct ItpParameters {
 }
 
 /// Keys of ITP.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
+    "congestion",
     "segment",
     "naming",
     "receive-buffer",
@@ -67,6 +71,7 @@ impl Default for ItpParameters {
             buffer_chunks: 8192,
             overtaking: Some(Overtaking { deviations: 0 }),
             window: InterestWindowParams::default(),
+            adapts: false,
             rto: RtoParameters {
                 attempts: 8,
                 ..RtoParameters::default()
@@ -139,6 +144,7 @@ impl ItpParameters {
                 ));
             }
             "overtaking" => self.overtaking = named(key, value, &OVERTAKING)?,
+            "congestion" => self.adapts = named(key, value, &[("interest-window", false), ("adaptive", true)])?,
             "on-timeout" => {
                 self.window.halves_on_timeout = named(key, value, &[("halve", true), ("collapse", false)])?;
             }
@@ -193,20 +199,29 @@ impl ItpParameters {
             retransmits: false, // under the same number
             has_feedback: true,
             pointer_only: false,
-            paces: false,
+            paces: self.adapts,
             reduces_in_proportion: false,
             differentiation: Differentiation::Split,
             probes_tail: false,
             thins_acks: false,
             repairs_cost: false,
             limits_outstanding: false,
-            loss_handling: LossHandling::Congestion,
+            loss_handling: if self.adapts {
+                LossHandling::Adaptive
+            } else {
+                LossHandling::Congestion
+            },
             credit: CreditUnit::Segments,
             window_probes: WindowProbes::Steady,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
         };
-        let controller = CongestionChoice::InterestWindow(self.window).build(chunk_bytes.into());
+        let congestion = if self.adapts {
+            CongestionChoice::Adaptive(AdaptiveParams)
+        } else {
+            CongestionChoice::InterestWindow(self.window)
+        };
+        let controller = congestion.build(chunk_bytes.into());
         let recovery = Recovery::ReceiverDriven(ReceiverDriven::new(self.overtaking));
         let mut sender = Sender::new(now, first, first, parameters, recovery, controller, self.rto);
         sender.bind_credit(false);

@@ -1,7 +1,7 @@
 //! A producer's object (ITP §III.A: manifest, pointer to the data, nexus timeout): the same for every consumer, and nothing in it
 //! about any of them.
 
-use super::manifest::{self, Core, Digest, ManifestError, Naming, Shape, Trailer};
+use super::manifest::{self, Core, ManifestError, Naming, Shape, Trailer, TreeBuilder};
 use super::wire::{Pointer, Refusal, flags};
 use bytes::{Bytes, BytesMut};
 use restp_base::time::{Duration, Time};
@@ -91,24 +91,14 @@ impl Publication {
     ) -> Result<Self, ManifestError> {
         let chunk_bytes = draft.chunk_bytes as u32;
         let (chunks, length) = draft.finish();
-        let shape = Shape::new(naming, length, chunk_bytes, name.len())?;
-        let root = Core {
-            naming,
-            level: shape.root_level(),
-            length,
-            chunk_bytes,
-            count: shape.chunks as u32,
-            name,
-            digests: Vec::new(),
-        };
         let (core, manifests) = match naming {
-            Naming::Sequence => (root.emit(), Vec::new()),
-            Naming::Hash => tree(&root, &shape, &chunks),
+            Naming::Sequence => (sequence(length, chunk_bytes, name)?, Vec::new()),
+            Naming::Hash => tree(TreeBuilder::new(length, chunk_bytes, name)?, &chunks),
         };
         let timeout = Duration::from_millis(trailer.timeout_ms.into());
         Ok(Publication {
             object: manifest::object_id(&core),
-            body: [core, trailer.emit()].concat().into(),
+            body: [&core[..], &trailer.emit()].concat().into(),
             naming,
             chunks,
             manifests,
@@ -175,38 +165,30 @@ impl Publication {
     }
 }
 
+/// The core of an object whose chunks are named by numbers.
+fn sequence(length: u64, chunk_bytes: u32, name: Bytes) -> Result<Bytes, ManifestError> {
+    let shape = Shape::new(Naming::Sequence, length, chunk_bytes, name.len())?;
+    let core = Core {
+        naming: Naming::Sequence,
+        level: 0,
+        length,
+        chunk_bytes,
+        count: shape.chunks as u32,
+        name,
+        digests: Vec::new(),
+    };
+    Ok(core.emit().into())
+}
+
 /// The core of the root and the manifests below it, from the top down.
-fn tree(root: &Core, shape: &Shape, chunks: &[Bytes]) -> (Vec<u8>, Vec<Bytes>) {
-    let mut digests: Vec<Digest> = chunks.iter().map(|chunk| manifest::digest(chunk)).collect();
-    let mut levels = Vec::new();
-    for level in 0..=shape.root_level() {
-        let cores =
-            (0..shape.manifests(level)).map(|index| below(root, shape, level, index, &digests).emit());
-        let cores: Vec<Bytes> = cores.map(Bytes::from).collect();
-        digests = cores.iter().map(|core| manifest::digest(core)).collect();
-        levels.push(cores);
+fn tree(mut tree: TreeBuilder, chunks: &[Bytes]) -> (Bytes, Vec<Bytes>) {
+    let mut manifests = vec![Bytes::new(); tree.shape().inner() as usize];
+    for chunk in chunks {
+        for (position, manifest) in tree.push(manifest::digest(chunk)) {
+            manifests[position as usize] = manifest;
+        }
     }
-    let core = levels.pop().and_then(|mut root| root.pop()).unwrap_or_default();
-    (core.to_vec(), levels.into_iter().rev().flatten().collect())
-}
-
-/// Manifest `index` of `level`, where `digests` are those of all entries of this level.
-fn below(root: &Core, shape: &Shape, level: u8, index: u64, digests: &[Digest]) -> Core {
-    let entries = shape.entries(level, index);
-    Core {
-        level,
-        length: covered(root, shape, level, index),
-        count: (entries.end - entries.start) as u32,
-        digests: digests[entries.start as usize..entries.end as usize].to_vec(),
-        ..root.clone()
-    }
-}
-
-/// Bytes of the object below manifest `index` of `level`.
-pub(super) fn covered(root: &Core, shape: &Shape, level: u8, index: u64) -> u64 {
-    let chunks = shape.chunks_below(level, index);
-    let chunk = u64::from(root.chunk_bytes);
-    (chunks.end * chunk).min(root.length) - (chunks.start * chunk).min(root.length)
+    (tree.finish().unwrap_or_default(), manifests)
 }
 
 #[cfg(test)]
@@ -222,6 +204,7 @@ mod tests {
         let trailer = Trailer {
             locators: Vec::new(),
             timeout_ms: 1000,
+            signature: None,
         };
         Publication::new(Time::ZERO, draft, naming, Bytes::from_static(b"d"), &trailer).expect("possible")
     }

@@ -62,6 +62,8 @@ pub enum Refusal {
     NoSuchChunk,
     /// Later, perhaps.
     Busy,
+    /// The consumer has to show first that it is where it says it is: by the cookie that comes with this.
+    Unproved,
 }
 
 /// The type of a message, with what belongs to it alone.
@@ -129,7 +131,7 @@ pub enum WireError {
     #[error("a bitmap of {0} words is too long: 32 are the most")]
     Bitmap(usize),
     /// No such reason.
-    #[error("refusal {0} is unknown: write 1 to 4")]
+    #[error("refusal {0} is unknown: write 1 to 5")]
     Refusal(u16),
 }
 
@@ -157,11 +159,12 @@ impl Snapshot {
 }
 
 impl Refusal {
-    const ALL: [Refusal; 4] = [
+    const ALL: [Refusal; 5] = [
         Refusal::NoNexus,
         Refusal::NotAuthorised,
         Refusal::NoSuchChunk,
         Refusal::Busy,
+        Refusal::Unproved,
     ];
 
     fn code(self) -> u16 {
@@ -414,8 +417,8 @@ mod tests {
         assert_eq!(with(0, 0x15), needed);
         let long = bytes("13080700 00000000 00000000 00000000 00000000 00000000 FFFF0000");
         assert_eq!(Header::parse(&long), Err(WireError::Bitmap(0xFFFF)));
-        let unknown = bytes("15000600 00000000 00000000 00000000 00000000 00050000");
-        assert_eq!(Header::parse(&unknown), Err(WireError::Refusal(5)));
+        let unknown = bytes("15000600 00000000 00000000 00000000 00000000 00060000");
+        assert_eq!(Header::parse(&unknown), Err(WireError::Refusal(6)));
     }
 
     fn any_kind() -> impl Strategy<Value = Kind> {

@@ -1,6 +1,7 @@
 //! What becomes of a message, by type (ITP §III.A; ITP 3.4).
 
 use super::super::consumer::{Arrival, Consumer};
+use super::super::holding::Delivery;
 use super::super::manifest::{self, Core, Trailer};
 use super::super::publication::Draft;
 use super::super::wire::{Header, Kind, Pointer, Refusal, flags};
@@ -81,7 +82,7 @@ impl Itp {
         if known.is_none() && !may_open {
             return None;
         }
-        let consumer = Consumer::new(&self.config.parameters, object, &core).ok()?;
+        let consumer = Consumer::new(&self.config.parameters, object, &core, Delivery::InOrder).ok()?;
         let is_complete = consumer.is_complete();
         let mut fetch = Fetch::new(consumer);
         fetch.add_producer(now, peer);
@@ -176,7 +177,7 @@ impl Itp {
         match arrival {
             Arrival::Readable => self.events.push_back(Event::Readable(id)),
             Arrival::Taken if is_complete => self.events.push_back(Event::Readable(id)),
-            Arrival::Taken => {}
+            Arrival::Taken | Arrival::Duplicate | Arrival::Refused => {}
             Arrival::Rejected => {
                 conversation.stats.rejected_packets += 1;
                 return None;

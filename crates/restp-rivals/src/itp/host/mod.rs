@@ -173,6 +173,7 @@ impl Itp {
         let trailer = Trailer {
             locators: vec![SocketAddr::new(host, port)],
             timeout_ms: parameters.nexus_timeout.as_millis() as u32,
+            signature: None,
         };
         let Ok(publication) = Publication::new(now, draft, parameters.naming, name, &trailer) else {
             self.events.push_back(Event::Closed(id, CloseReason::Aborted));

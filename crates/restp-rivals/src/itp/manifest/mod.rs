@@ -6,8 +6,13 @@
 //! before anything is allocated.
 
 mod shape;
+mod tree;
 
 pub use shape::Shape;
+pub use tree::TreeBuilder;
+pub(super) use tree::covered;
+
+use super::trust::{KEY_BYTES, PublisherKey, SIGNATURE_BYTES, Signature};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -24,8 +29,6 @@ const FIXED_BYTES: usize = 24;
 pub const LARGEST_CHUNK: u32 = 65_507 - 20;
 /// Longest name, in bytes.
 pub const LONGEST_NAME: usize = 255;
-/// Most chunks of an object whose chunks are named by digests: 128 MiB of digests.
-pub const MOST_DIGESTS: u64 = 1 << 22;
 /// Most levels of manifests above the lowest.
 pub const HIGHEST_LEVEL: u8 = 8;
 
@@ -58,14 +61,19 @@ pub struct Core {
     pub digests: Vec<Digest>,
 }
 
-/// Where to ask, and for how long.
+/// Where to ask, for how long, and who vouches for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
     /// Producers.
     pub locators: Vec<SocketAddr>,
     /// The nexus ends when nothing was asked for so long.
     pub timeout_ms: u32,
+    /// Of the publisher.
+    pub signature: Option<Signature>,
 }
+
+/// What says that a signature follows the locators (RFC 8032).
+const ED25519: u8 = 1;
 
 /// Why a manifest was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -233,7 +241,8 @@ impl Core {
 impl Trailer {
     /// Its bytes.
     pub fn emit(&self) -> Vec<u8> {
-        let mut bytes = vec![self.locators.len() as u8, 0, 0, 0];
+        let signed = self.signature.map_or(0, |_| ED25519);
+        let mut bytes = vec![self.locators.len() as u8, signed, 0, 0];
         bytes.extend(self.timeout_ms.to_be_bytes());
         for locator in &self.locators {
             let (family, port) = if locator.is_ipv4() {
@@ -247,6 +256,10 @@ impl Trailer {
                 IpAddr::V4(address) => bytes.extend(address.octets()),
                 IpAddr::V6(address) => bytes.extend(address.octets()),
             }
+        }
+        if let Some(signature) = &self.signature {
+            bytes.extend(signature.key.0);
+            bytes.extend(signature.bytes);
         }
         bytes
     }
@@ -283,8 +296,30 @@ impl Trailer {
             rest = after;
         }
         let timeout_ms = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
-        Ok(Trailer { locators, timeout_ms })
+        let signature = match fixed[1] {
+            0 => None,
+            ED25519 => Some(parse_signature(rest).ok_or(short(found - rest.len() + KEY_BYTES + SIGNATURE_BYTES))?),
+            other => {
+                return Err(ManifestError::Value {
+                    field: "the kind of a signature",
+                    value: other.into(),
+                });
+            }
+        };
+        Ok(Trailer {
+            locators,
+            timeout_ms,
+            signature,
+        })
     }
+}
+
+fn parse_signature(bytes: &[u8]) -> Option<Signature> {
+    let (key, rest) = bytes.split_first_chunk::<KEY_BYTES>()?;
+    Some(Signature {
+        key: PublisherKey(*key),
+        bytes: *rest.first_chunk()?,
+    })
 }
 
 /// The digest of `bytes`.
@@ -347,6 +382,7 @@ mod tests {
         let trailer = Trailer {
             locators: vec![SocketAddr::from(([10, 0, 0, 1], 4000))],
             timeout_ms: 120_000,
+            signature: None,
         };
         let bytes = trailer.emit();
         assert_eq!(
@@ -354,6 +390,25 @@ mod tests {
             [0x0100_0000, 0x0001_D4C0, 0x0400_0FA0, 0x0A00_0001]
         );
         assert_eq!(Trailer::parse(&bytes), Ok(trailer));
+    }
+
+    #[test]
+    fn a_signature_follows_the_locators() {
+        let signature = Signature {
+            key: PublisherKey([3; KEY_BYTES]),
+            bytes: [4; SIGNATURE_BYTES],
+        };
+        let trailer = Trailer {
+            locators: vec![SocketAddr::from(([10, 0, 0, 1], 4000))],
+            timeout_ms: 120_000,
+            signature: Some(signature),
+        };
+        let bytes = trailer.emit();
+        assert_eq!(words(&bytes)[..5], [0x0101_0000, 0x0001_D4C0, 0x0400_0FA0, 0x0A00_0001, 0x0303_0303]);
+        assert_eq!(Trailer::parse(&bytes), Ok(trailer));
+        for cut in 16..bytes.len() {
+            assert!(matches!(Trailer::parse(&bytes[..cut]), Err(ManifestError::Short { .. })), "{cut}");
+        }
     }
 
     #[test]
@@ -389,7 +444,7 @@ mod tests {
         };
         assert!(matches!(refused(bomb), ManifestError::Shape { .. }));
         let endless = |core: &mut Core| {
-            (core.naming, core.length) = (Naming::Hash, u64::from(u32::MAX) * 1500);
+            (core.naming, core.length) = (Naming::Hash, (u64::from(u32::MAX) + 1) * 1500);
         };
         assert!(matches!(refused(endless), ManifestError::Value { .. }));
     }

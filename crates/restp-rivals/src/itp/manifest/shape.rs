@@ -2,12 +2,13 @@
 //! name alone.
 
 use super::{
-    DIGEST_BYTES, FIXED_BYTES, HIGHEST_LEVEL, LARGEST_CHUNK, LONGEST_NAME, MOST_DIGESTS, ManifestError,
-    Naming, padded,
+    DIGEST_BYTES, FIXED_BYTES, HIGHEST_LEVEL, LARGEST_CHUNK, LONGEST_NAME, ManifestError, Naming, padded,
 };
 
 /// Bytes of header before a manifest's body.
 const HEADER_BYTES: usize = 28;
+/// Entries that a root leaves out, so that a trailer with a signature fits behind it: 104 bytes of 128.
+const ROOM_FOR_TRAILER: u64 = 4;
 
 /// How the manifests of an object are arranged: how many there are at each level, from the root down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,17 +56,20 @@ impl Shape {
         if fan_out < 2 {
             return value("the chunk size for digests", u64::from(chunk_bytes));
         }
-        if chunks > MOST_DIGESTS {
-            return value("the object length for digests", length);
-        }
         shape.fan_out = fan_out as u64;
-        let mut count = chunks;
+        // Small manifests are for tests: their trailers take a packet of more than a chunk.
+        let of_root = match shape.fan_out.checked_sub(ROOM_FOR_TRAILER) {
+            Some(most) if most >= ROOM_FOR_TRAILER => most,
+            _ => shape.fan_out,
+        };
+        let mut entries = chunks;
         loop {
-            count = count.div_ceil(shape.fan_out).max(1);
+            let count = entries.div_ceil(shape.fan_out).max(1);
             shape.levels.push(count);
-            if count == 1 {
+            if count == 1 && entries <= of_root {
                 break;
             }
+            entries = count;
         }
         if shape.levels.len() > usize::from(HIGHEST_LEVEL) + 1 {
             return value("the object length for such small chunks", length);
@@ -148,6 +152,29 @@ mod tests {
             let (level, index) = shape.place(position);
             assert_eq!(shape.position(level, index), position);
         }
+    }
+
+    #[test]
+    fn a_root_leaves_room_for_a_signature() {
+        let name = 12;
+        for chunks in [39u64, 40, 41, 43, 44, 45, 44 * 40, 44 * 40 + 1, 44 * 44] {
+            let shape = Shape::new(Naming::Hash, chunks * 1460, 1460, name).expect("possible");
+            let root = shape.root_level();
+            let entries = shape.entries(root, 0);
+            let message = HEADER_BYTES + FIXED_BYTES + name + 32 * (entries.end - entries.start) as usize + 104;
+            assert!(message <= 1460, "{chunks}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_largest_object_has_as_many_chunks_as_there_are_numbers() {
+        let most = u64::from(u32::MAX);
+        let shape = Shape::new(Naming::Hash, most * 1452, 1452, 32).expect("possible");
+        assert_eq!((shape.chunks, shape.root_level()), (most, 5));
+        assert!(shape.inner() < most);
+        assert!(Shape::new(Naming::Hash, most * 1452 + 1, 1452, 32).is_err());
+        let small = Shape::new(Naming::Hash, most * 256, 256, 32);
+        assert!(small.is_err(), "more than nine levels");
     }
 
     proptest! {

@@ -1,0 +1,96 @@
+//! The manifests of an object, made from the digests of its chunks as they come: what is kept is one unfinished manifest for each
+//! level, however long the object.
+
+use super::{Core, Digest, ManifestError, Shape, digest};
+use bytes::Bytes;
+
+/// The tree of one object, from the first chunk on.
+#[derive(Debug)]
+pub struct TreeBuilder {
+    root: Core,
+    shape: Shape,
+    /// For each level, how many manifests are finished, and the entries of the next.
+    levels: Vec<(u64, Vec<Digest>)>,
+    finished: Option<Bytes>,
+}
+
+impl TreeBuilder {
+    /// Of an object of `length` bytes called `name`, whose chunks are named by digests.
+    ///
+    /// # Errors
+    /// When no manifest can describe it.
+    pub fn new(length: u64, chunk_bytes: u32, name: Bytes) -> Result<Self, ManifestError> {
+        let shape = Shape::new(super::Naming::Hash, length, chunk_bytes, name.len())?;
+        let root = Core {
+            naming: super::Naming::Hash,
+            level: shape.root_level(),
+            length,
+            chunk_bytes,
+            count: 0,
+            name,
+            digests: Vec::new(),
+        };
+        Ok(TreeBuilder {
+            levels: vec![(0, Vec::new()); usize::from(root.level) + 1],
+            root,
+            shape,
+            finished: None,
+        })
+    }
+
+    /// How its manifests are arranged.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The next chunk has this digest. Returns the manifests below the root that are finished with it, by their positions.
+    pub fn push(&mut self, chunk: Digest) -> Vec<(u64, Bytes)> {
+        let mut finished = Vec::new();
+        let mut entry = chunk;
+        for level in 0..=self.root.level {
+            let (index, entries) = &mut self.levels[usize::from(level)];
+            entries.push(entry);
+            let all = self.shape.entries(level, *index);
+            if (entries.len() as u64) < all.end - all.start {
+                break;
+            }
+            let core: Bytes = self.close(level).into();
+            if level == self.root.level {
+                self.finished = Some(core);
+                break;
+            }
+            entry = digest(&core);
+            let index = self.levels[usize::from(level)].0 - 1;
+            finished.push((self.shape.position(level, index), core));
+        }
+        finished
+    }
+
+    /// The core of the root, when every chunk has come.
+    pub fn finish(mut self) -> Option<Bytes> {
+        match self.shape.chunks {
+            0 => Some(self.close(0).into()),
+            _ => self.finished,
+        }
+    }
+
+    fn close(&mut self, level: u8) -> Vec<u8> {
+        let (index, entries) = &mut self.levels[usize::from(level)];
+        let core = Core {
+            level,
+            length: covered(&self.root, &self.shape, level, *index),
+            count: entries.len() as u32,
+            digests: std::mem::take(entries),
+            ..self.root.clone()
+        };
+        *index += 1;
+        core.emit()
+    }
+}
+
+/// Bytes of the object below manifest `index` of `level`.
+pub(in crate::itp) fn covered(root: &Core, shape: &Shape, level: u8, index: u64) -> u64 {
+    let chunks = shape.chunks_below(level, index);
+    let chunk = u64::from(root.chunk_bytes);
+    (chunks.end * chunk).min(root.length) - (chunks.start * chunk).min(root.length)
+}
