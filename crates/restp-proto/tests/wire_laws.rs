@@ -228,11 +228,13 @@ fn any_services() -> impl Strategy<Value = Services> {
     ]);
     let framing = prop::sample::select(vec![Framing::Fixed, Framing::Coalesce]);
     let code = || prop_oneof![Just(0u8), 0u8..16];
+    let paths = (paths, any::<bool>());
     (order, setup, any::<u8>(), paths, code(), code(), framing).prop_map(
-        |(order, setup, error, paths, congestion, flow_control, framing)| Services {
+        |(order, setup, error, (paths, shared), congestion, flow_control, framing)| Services {
             order,
             setup,
             error: ErrorControl::from_bits(error),
+            shared_numbers: shared && paths != Paths::Single,
             paths,
             congestion,
             flow_control,

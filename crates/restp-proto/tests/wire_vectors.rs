@@ -202,6 +202,7 @@ fn header(meaning: &Value) -> Header {
             Some("spreading") => Paths::Spreading(scheduler),
             Some(other) => panic!("paths {other}"),
         },
+        shared_numbers: meaning["shared_numbers"] == true,
         congestion: word("congestion") as u8,
         flow_control: word("flow_control") as u8,
         framing: if meaning["coalesce"] == true {

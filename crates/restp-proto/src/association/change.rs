@@ -20,17 +20,18 @@ impl Association {
                 "{key} is one for all paths, and stays where there are several; change what is local"
             )));
         }
-        self.below = Arc::new(to.of_each_path());
+        self.below = Arc::new(super::below(&to));
+        if let Some(stream) = &mut self.stream {
+            stream.scheduler.schedule_by(to.scheduling.clone());
+        }
         self.shared
             .sender_mut()
             .schedule_by(to.scheduling.clone(), to.send_buffer_bytes);
         for ordinal in 0..self.shared.paths().len() {
-            let member = &mut self.shared.paths_mut()[ordinal];
-            if !member.vacant {
+            if !self.shared.paths()[ordinal].vacant {
+                let below = ValidComposition::clone(&self.below);
                 // One that is being set up, or has ended, keeps what it has.
-                let _ = member
-                    .connection
-                    .reconfigure(now, ValidComposition::clone(&self.below));
+                let _ = self.with(ordinal, |connection| connection.reconfigure(now, below));
             }
         }
         self.composition = Arc::new(to);
@@ -40,9 +41,8 @@ impl Association {
     /// See [`restp_base::flow::Flow::take_changes`]; those of the first path stand for all that the application wants.
     pub(crate) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
         for ordinal in 0..self.shared.paths().len() {
-            let connection = &mut self.shared.paths_mut()[ordinal].connection;
             let mut of_path = Vec::new();
-            connection.take_changes(now, &mut of_path);
+            self.with(ordinal, |connection| connection.take_changes(now, &mut of_path));
             into.extend(
                 of_path
                     .into_iter()

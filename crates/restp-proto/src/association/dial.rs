@@ -116,7 +116,7 @@ impl Association {
             }
         }
         if let Some(ordinal) = ordinal {
-            self.shared.paths_mut()[ordinal].connection.abort(now);
+            self.with(ordinal, |connection| connection.abort(now));
             self.collect(now, ordinal);
         }
         true
@@ -167,11 +167,20 @@ impl Association {
         let cookie = cookie.filter(|_| !joins); // data waits until the join is verified (OP-36)
         let ordinal = self.vacancy();
         let k = if joins { ordinal as u8 + 1 } else { 1 };
-        let connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
+        let isn = self.number_of_syn(isn);
+        let mut connection = Connection::open(now, below, self.services, dial.address, ports, isn, cookie)
             .into_path(setup, k.clamp(1, MAX_PATHS as u8), self.has_integrity());
+        if joins && !self.give_lane(now, &mut connection) {
+            connection.abort(now); // dialled again when one is free
+        }
         let member = Member::new(connection, backup && joins, Some(dial.line));
         self.shared.paths_mut().put(ordinal, member);
         ordinal
+    }
+
+    /// The number of a SYN: where paths share the numbers, that of the first one.
+    fn number_of_syn(&self, own: u32) -> u32 {
+        self.stream.as_ref().map_or(own, |stream| stream.initial_number)
     }
 
     /// A peer opens an association with its key in MP_CAPABLE.
@@ -244,9 +253,13 @@ impl Association {
             backup,
         };
         let below = self.below.clone();
+        let isn = self.number_of_syn(isn);
         let connection = Connection::accept(now, below, self.services, address, syn, isn, exchange);
         let ordinal = self.vacancy();
-        let path = connection.into_path(setup, syn.header.k, self.has_integrity());
+        let mut path = connection.into_path(setup, syn.header.k, self.has_integrity());
+        if !self.give_lane(now, &mut path) {
+            return None;
+        }
         self.shared
             .paths_mut()
             .put(ordinal, Member::new(path, backup, None));
@@ -271,8 +284,12 @@ impl Association {
             in_flight_segments: 0,
             ..member.stats()
         };
+        let lane = member.connection.lane();
         let vacated = (ordinal, member.connection.address(), member.connection.ports());
         self.shared.counters().add(&past);
+        if let (Some(stream), Some(lane)) = (&mut self.stream, lane) {
+            stream.free_lane(lane);
+        }
         Some(vacated)
     }
 

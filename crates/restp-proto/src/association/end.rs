@@ -8,6 +8,9 @@ impl Association {
     /// No more writes will come.
     pub(crate) fn finish(&mut self) {
         self.shared.finish();
+        if let Some(stream) = &mut self.stream {
+            stream.own().release.finish();
+        }
     }
 
     /// Breaks off on every path.
@@ -15,13 +18,17 @@ impl Association {
         self.break_off(now, CloseReason::Aborted);
     }
 
-    fn break_off(&mut self, now: Time, reason: CloseReason) {
+    pub(super) fn break_off(&mut self, now: Time, reason: CloseReason) {
         self.lines.clear();
         self.shared.break_off(now, reason);
+        self.stop_stream();
     }
 
     pub(crate) fn discard(&mut self) {
         self.shared.discard(false);
+        if let Some(stream) = &mut self.stream {
+            stream.own().receiver.discard(false);
+        }
     }
 
     /// Both directions may be over: each path that answers is released, a silent one is broken off. Where none answers they
@@ -50,7 +57,8 @@ impl Association {
         let racing = self.shared.is_opening() && self.lines.iter().any(|line| line.is_waiting());
         if !self.any(|connection| !connection.is_over()) && !racing {
             self.lines.clear();
-            return self.shared.end(now, reason);
+            self.shared.end(now, reason);
+            return self.stop_stream();
         }
         if !self.shared.is_established() {
             return;

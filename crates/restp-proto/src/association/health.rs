@@ -9,6 +9,9 @@ use restp_services::path_management::Health;
 impl Association {
     /// Time has passed: who is silent for too long, whose timer ran out too often?
     pub(super) fn judge(&mut self, now: Time) {
+        if self.stream.is_some() {
+            return self.judge_lanes(now);
+        }
         for ordinal in 0..self.shared.paths().len() {
             let member = &self.shared.paths()[ordinal];
             let is_due = self.shared.paths().is_due(ordinal, now);
@@ -18,12 +21,7 @@ impl Association {
             let overdue = member.suspect_at().is_some_and(|at| at <= now);
             let timed_out = member.connection.sender().timeouts_in_row() > 0;
             if overdue || timed_out && member.health.verdict() == Health::Good {
-                let member = &mut self.shared.paths_mut()[ordinal];
-                member.health.on_silence();
-                member.connection.ask(); // one packet that was lost is no failure
-                member.suspicions += 1;
-                self.reinject(ordinal);
-                self.shared.tell(ordinal, PathState::Suspect);
+                self.suspect(now, ordinal);
             }
             let member = &mut self.shared.paths_mut()[ordinal];
             if member
@@ -35,21 +33,42 @@ impl Association {
         }
     }
 
-    fn fail(&mut self, now: Time, ordinal: usize) {
+    /// Silence: what the path carries leaves by others, and it is asked, because one packet that was lost is no failure.
+    pub(super) fn suspect(&mut self, now: Time, ordinal: usize) {
+        let member = &mut self.shared.paths_mut()[ordinal];
+        member.health.on_silence();
+        member.suspicions += 1;
+        if self.has_lane(ordinal) {
+            self.with(ordinal, |connection| connection.doubt(now));
+        } else {
+            self.shared.paths_mut()[ordinal].connection.ask();
+        }
+        self.reinject(ordinal);
+        self.shared.tell(ordinal, PathState::Suspect);
+    }
+
+    pub(super) fn fail(&mut self, now: Time, ordinal: usize) {
         self.reinject(ordinal);
         self.take_back(ordinal);
-        let member = &mut self.shared.paths_mut()[ordinal];
-        member.connection.probe(now);
-        member.down_events += 1;
+        self.with(ordinal, |connection| connection.probe(now));
+        self.shared.paths_mut()[ordinal].down_events += 1;
         self.shared.tell(ordinal, PathState::Down);
-        self.shared.acknowledge_soon(); // answers of ours may have gone down with it
+        self.acknowledge_soon(); // answers of ours may have gone down with it
+    }
+
+    /// News leave as an acknowledgement.
+    fn acknowledge_soon(&mut self) {
+        match &mut self.stream {
+            Some(stream) => stream.own().receiver.acknowledgement().on_urgent_once(),
+            None => self.shared.acknowledge_soon(),
+        }
     }
 
     /// The path has been answered since the last look.
     pub(super) fn on_answers(&mut self, _now: Time, ordinal: usize) {
+        let answers = self.with(ordinal, |connection| connection.answers());
         let member = &mut self.shared.paths_mut()[ordinal];
-        let answers = member.connection.answers();
-        let new = answers - std::mem::replace(&mut member.answers, answers);
+        let new = answers.saturating_sub(std::mem::replace(&mut member.answers, answers));
         if (0..new).any(|_| member.health.on_answer()) {
             member.connection.recover();
             self.shared.tell(ordinal, PathState::Up);
@@ -68,7 +87,7 @@ impl Association {
                 member.health.on_down();
                 self.fail(now, ordinal);
             } else {
-                member.connection.on_path_notice(now, up);
+                self.with(ordinal, |connection| connection.on_path_notice(now, up));
             }
         }
         if up {
@@ -98,6 +117,9 @@ impl Association {
 
     /// What the path carries and the peer has not acknowledged is placed again, if another path can take it.
     fn reinject(&mut self, ordinal: usize) {
+        if self.has_lane(ordinal) {
+            return self.yield_lane(ordinal);
+        }
         if self.shared.paths().works_beside(ordinal) {
             self.salvage(ordinal);
         }
@@ -105,6 +127,10 @@ impl Association {
 
     /// The same, whenever a path can take it: this one will not.
     pub(super) fn salvage(&mut self, ordinal: usize) {
+        let lane = self.shared.paths()[ordinal].connection.lane();
+        if let (Some(stream), Some(lane)) = (&mut self.stream, lane) {
+            return stream.close_lane(lane);
+        }
         let half = self.shared.paths()[ordinal].connection.lost_with_both();
         self.shared.reinject(ordinal, half);
         self.take_back(ordinal);
@@ -112,6 +138,9 @@ impl Association {
 
     /// What was given to the path and has not left waits to be placed again.
     fn take_back(&mut self, ordinal: usize) {
+        if self.has_lane(ordinal) {
+            return; // numbers are given when they leave
+        }
         let numbers = self.shared.paths_mut()[ordinal].connection.unassign();
         self.shared.take_back(ordinal, numbers);
     }

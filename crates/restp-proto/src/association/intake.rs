@@ -10,6 +10,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::connection_management::Notice;
 use restp_services::flow_control::FlowControl;
+use std::sync::Arc;
 
 impl Association {
     /// Takes a packet of the path `ordinal`.
@@ -17,6 +18,9 @@ impl Association {
         let member = self.shared.paths_mut().get_mut(ordinal);
         if member.is_none_or(|member| member.vacant) {
             return;
+        }
+        if self.has_lane(ordinal) {
+            return self.handle_lane(now, ordinal, packet);
         }
         let mapping = packet.header.dss.and_then(|dss| dss.mapping);
         if let Some(mapping) = mapping.filter(|_| !packet.payload.is_empty())
@@ -66,17 +70,41 @@ impl Association {
             match notice {
                 Notice::Connected | Notice::Accepted => self.on_path_up(now, ordinal),
                 Notice::Closed(reason) => self.on_path_closed(now, ordinal, reason),
+                notice @ (Notice::Readable | Notice::Writable) if self.shares(ordinal) => {
+                    self.shared.note(notice);
+                }
                 Notice::Readable | Notice::Writable | Notice::Path(..) => {}
             }
         }
     }
 
     fn on_path_up(&mut self, now: Time, ordinal: usize) {
-        if self.shared.establish(now) && self.shared.is_opened_here() {
+        let is_first = self.shared.establish(now);
+        if is_first && self.shares(ordinal) {
+            self.found_stream(now, ordinal);
+        } else if is_first {
+            self.number_per_path();
+        }
+        if is_first && self.shared.is_opened_here() {
             self.end_race(now, ordinal);
         }
+        self.begin_lane(now, ordinal);
         self.shared.tell(ordinal, PathState::Up);
         self.rescue_all();
+    }
+
+    /// Does the path carry numbers of the association?
+    fn shares(&self, ordinal: usize) -> bool {
+        self.shared.paths()[ordinal].connection.shares_numbers()
+    }
+
+    /// The first path does not, whatever was asked for: the peer knows no shared numbers.
+    fn number_per_path(&mut self) {
+        if self.services.shared_numbers {
+            self.services = self.services.numbered_per_path();
+            self.composition = Arc::new(self.composition.numbered_per_path());
+            self.below = Arc::new(self.composition.of_each_path());
+        }
     }
 
     /// A segment of the association.

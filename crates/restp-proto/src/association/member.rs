@@ -24,6 +24,19 @@ pub(super) struct Member {
     pub(super) answers: u64,
     pub(super) suspicions: u64,
     pub(super) down_events: u64,
+    /// Smoothed round trip of its lane, where paths share the numbers.
+    pub(super) lane_rtt: Option<Duration>,
+}
+
+/// When silence makes a path suspect, unless it is heard before.
+pub(super) fn suspect_at(health: &PathHealth, connection: &Connection) -> Option<Time> {
+    let ack_wait = connection.composition().ack.unmeasured_wait();
+    let at = health.suspect_at(
+        connection.unanswered(),
+        connection.sender().smoothed_rtt(),
+        ack_wait,
+    );
+    at.filter(|_| connection.is_established())
 }
 
 impl Member {
@@ -37,6 +50,7 @@ impl Member {
             answers: 0,
             suspicions: 0,
             down_events: 0,
+            lane_rtt: None,
         }
     }
 
@@ -47,18 +61,14 @@ impl Member {
 
     /// When silence makes it suspect, unless it is heard before.
     pub(super) fn suspect_at(&self) -> Option<Time> {
-        let connection = &self.connection;
-        let ack_wait = connection.composition().ack.unmeasured_wait();
-        let at = self.health.suspect_at(
-            connection.unanswered(),
-            connection.sender().smoothed_rtt(),
-            ack_wait,
-        );
-        at.filter(|_| connection.is_established())
+        suspect_at(&self.health, &self.connection)
     }
 
     pub(super) fn stats(&self) -> FlowStats {
         let mut stats = self.connection.stats();
+        if self.connection.lane().is_some() {
+            (stats.congestion_window_bytes, stats.rto) = (0, None); // the stream has them
+        }
         for path in &mut stats.paths {
             (path.suspicions, path.down_events) = (self.suspicions, self.down_events);
         }
@@ -72,6 +82,13 @@ impl Path for Member {
 
     fn sender(&self) -> &Sender {
         self.connection.sender()
+    }
+    fn smoothed_rtt(&self) -> Option<Duration> {
+        if self.connection.lane().is_some() {
+            self.lane_rtt
+        } else {
+            self.connection.sender().smoothed_rtt()
+        }
     }
     fn sender_mut(&mut self) -> &mut Sender {
         self.connection.sender_mut()
@@ -145,7 +162,8 @@ impl Path for Member {
         !self.vacant && self.connection.poll_path(now, shared, out)
     }
     fn deadline(&self, judged: bool) -> Option<(Time, Wakeup)> {
-        if self.vacant {
+        let is_lent = self.connection.lane().is_some() && !self.connection.is_opening();
+        if self.vacant || is_lent {
             return None;
         }
         let suspect_at = judged.then(|| self.suspect_at()).flatten();

@@ -9,18 +9,22 @@
 //! | `end` | how it ends, and what of its paths |
 //! | `intake` | what a packet means for the association |
 //! | `health` | suspicion, failure, return, and data of a path that went silent |
+//! | `stream`, `lanes` | paths that share one space of numbers |
 
 mod change;
 mod dial;
 mod end;
 mod health;
 mod intake;
+mod lanes;
 mod member;
+mod stream;
 
 pub(crate) use dial::Dial;
 
 use dial::Line;
 use member::Member;
+use stream::Stream;
 
 use crate::composition::ValidComposition;
 use crate::connection::{Connection, Setup, granted};
@@ -37,6 +41,7 @@ use restp_services::flow_control::FlowControl;
 use restp_services::multipath::{
     DataReceiver, DataSender, DataSenderParameters, Multipath, Numbering, Reinjection,
 };
+use restp_services::path_management::NumberSpace;
 use std::sync::Arc;
 
 /// One end of an association over several paths.
@@ -52,6 +57,8 @@ pub(crate) struct Association {
     lines: Vec<Line>,
     opened_at: Time,
     shared: Multipath<Member>,
+    /// Where paths share the numbers, once the first one is up.
+    stream: Option<Box<Stream>>,
 }
 
 impl Association {
@@ -79,13 +86,14 @@ impl Association {
         let rx = DataReceiver::of_segments(granted(&composition), advertises, composition.segment_bytes);
         let coupled = composition.congestion.is_coupled();
         Association {
-            below: Arc::new(composition.of_each_path()),
+            below: Arc::new(below(&composition)),
             services,
             local_key: Hidden(local_key),
             port,
             lines: Vec::new(),
             opened_at: now,
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
+            stream: None,
             composition,
         }
     }
@@ -131,7 +139,8 @@ impl Association {
         self.any(Connection::takes_early_data)
     }
     pub(crate) fn wants_turn(&self) -> bool {
-        self.any(Connection::wants_turn)
+        let owes = |stream: &Stream| stream.seen().receiver.ack_timer().is_owed();
+        self.stream.as_deref().is_some_and(owes) || self.any(Connection::wants_turn)
     }
     pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
         let dialled = self.lines.iter().any(|line| line.address.local == local);
@@ -144,6 +153,9 @@ impl Association {
         self.shared.poll_notice()
     }
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        if self.stream.is_some() {
+            return self.poll_stream(now, out);
+        }
         self.shared.poll_transmit(now, out).is_some()
     }
 
@@ -161,12 +173,23 @@ impl Association {
     }
 
     /// Takes data to send, on `path` if the application chose one. See [`restp_base::flow::Flow::write_on`].
-    pub(crate) fn write(&mut self, data: Bytes, path: Option<PathAddress>) -> Result<(), WriteError> {
+    pub(crate) fn write(
+        &mut self,
+        now: Time,
+        data: Bytes,
+        path: Option<PathAddress>,
+    ) -> Result<(), WriteError> {
+        if self.stream.is_some() {
+            return self.write_stream(now, data);
+        }
         self.shared.write(data, path)
     }
 
     /// Takes the next data for the reader.
     pub(crate) fn read(&mut self) -> Read {
+        if self.stream.is_some() {
+            return self.read_stream();
+        }
         self.shared.read()
     }
 
@@ -174,14 +197,25 @@ impl Association {
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
         let dials = self.lines.iter().filter_map(|line| line.deadline()).min();
         let dials = dials.map(|at| (at, Wakeup::Retransmission));
-        dials.into_iter().chain(self.shared.deadline()).min()
+        let stream = self.stream.as_deref().and_then(|stream| {
+            // One that was touched and not polled since has something to do at once.
+            stream.deadline.unwrap_or(Some((Time::ZERO, Wakeup::Pacing)))
+        });
+        dials
+            .into_iter()
+            .chain(self.shared.deadline())
+            .chain(stream)
+            .min()
     }
 
     /// Acts on every deadline that has come.
     pub(crate) fn on_deadline(&mut self, now: Time) {
+        if self.stream.is_some() {
+            self.on_lane_deadlines(now);
+        }
         for ordinal in 0..self.shared.paths().len() {
             let paths = self.shared.paths();
-            if paths.is_due(ordinal, now) && !paths[ordinal].vacant {
+            if paths.is_due(ordinal, now) && !paths[ordinal].vacant && self.stream.is_none() {
                 self.shared.paths_mut().introduce(ordinal);
                 self.shared.paths_mut()[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);
@@ -199,19 +233,42 @@ impl Association {
 
     /// See [`restp_base::flow::Flow::take_losses`].
     pub(crate) fn take_losses(&mut self, into: &mut Vec<Loss>) {
-        self.shared.take_losses(into);
+        let Some(stream) = &mut self.stream else {
+            return self.shared.take_losses(into);
+        };
+        let paths = self.shared.paths();
+        let of = |lane| {
+            paths
+                .iter()
+                .rfind(|member| member.connection.lane() == Some(lane))
+        };
+        // A lane that nobody has any more was that of the path that has ended last.
+        let address = |lane| {
+            of(lane)
+                .or(paths.iter().next())
+                .map(|member| member.connection.address())
+        };
+        let founder = stream.founder;
+        stream
+            .own()
+            .sender
+            .take_losses(|lane| address(lane).unwrap_or(founder), into);
     }
 
     pub(crate) fn stats(&self) -> FlowStats {
         let mut stats = self.shared.stats();
         stats.memory_bytes += (size_of::<Association>() - size_of::<Multipath<Member>>()) as u64;
+        self.count_stream(&mut stats);
         stats
     }
 
-    /// The connection on the path `ordinal`.
-    pub(crate) fn member(&mut self, ordinal: usize) -> Option<&mut Connection> {
-        let member = self.shared.paths_mut().get_mut(ordinal);
-        member.map(|member| &mut member.connection)
+    /// Asks the connection on the path `ordinal`.
+    pub(crate) fn on_member<R>(
+        &mut self,
+        ordinal: usize,
+        ask: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        (ordinal < self.shared.paths().len()).then(|| self.with(ordinal, ask))
     }
 
     fn capable(&self) -> Setup {
@@ -220,5 +277,13 @@ impl Association {
             remote: None,
             hash: restp_services::connection_management::JoinHash::default(),
         }
+    }
+}
+
+/// What each path of an association with `composition` is composed of.
+fn below(composition: &ValidComposition) -> ValidComposition {
+    match composition.numbering {
+        NumberSpace::PerPath => composition.of_each_path(),
+        NumberSpace::Shared => composition.of_all_paths(),
     }
 }

@@ -9,7 +9,7 @@ use restp_services::reliability::FecCode;
 
 /// What the set-up settles: how the connection begins, how data become numbered segments and how these are checked, and
 /// what was negotiated once with the path.
-const SETTLED: [&str; 12] = [
+const SETTLED: [&str; 13] = [
     "connection",
     "framing",
     "flow-control",
@@ -18,6 +18,7 @@ const SETTLED: [&str; 12] = [
     "crc",
     "mapping-crc",
     "paths",
+    "numbering",
     "segment",
     "window",
     "handshake-rto",

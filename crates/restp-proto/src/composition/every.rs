@@ -8,7 +8,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::PathMode;
+use restp_services::path_management::{NumberSpace, PathMode};
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
 use restp_services::scheduling::Scheduling;
@@ -55,6 +55,11 @@ pub(super) fn combinations(congestion: &[&str], mut visit: impl FnMut(&Compositi
                                                 for on in [false, true] {
                                                     (c.ecn, c.pacing, c.crc) = (on, on, on);
                                                     visit(&c);
+                                                    if on && paths != PathMode::Single {
+                                                        c.numbering = NumberSpace::Shared;
+                                                        visit(&c);
+                                                        c.numbering = NumberSpace::PerPath;
+                                                    }
                                                 }
                                             }
                                         }

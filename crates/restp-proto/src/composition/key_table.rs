@@ -6,8 +6,9 @@ use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
     ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SPARING, SWITCH,
-    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_reliability, fec,
-    fec_count, hold, name_of, number, parameter, positive, service, sparing, vegas,
+    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_numbering,
+    choose_reliability, fec, fec_count, grant_blocks, hold, name_of, number, parameter, positive, service,
+    sparing, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -16,7 +17,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::PathMode;
+use restp_services::path_management::{NumberSpace, PathMode};
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering};
 use restp_services::reliability::{FecCode, Reliability};
 use restp_services::scheduling::{Scheduling, Weights};
@@ -92,6 +93,7 @@ pub static KEYS: &[Key] = &[
             read: |c| Some(c.ack.name()),
             write: |c, value| {
                 c.ack = Acknowledgement::from_name(value)?;
+                grant_blocks(c);
                 Some(())
             },
         },
@@ -140,6 +142,15 @@ pub static KEYS: &[Key] = &[
         "paths",
         "ResTP §3.3",
         named!(PathMode::ALL, |c| Some(&mut c.paths)),
+    ),
+    service(
+        "numbering",
+        "project",
+        Access::Choice {
+            choices: || NumberSpace::ALL.map(|(name, _)| name).to_vec(),
+            read: |c| name_of(&NumberSpace::ALL, Some(&mut c.clone().numbering)),
+            write: choose_numbering,
+        },
     ),
     service(
         "scheduling",

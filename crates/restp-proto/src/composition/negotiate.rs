@@ -15,7 +15,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::PathMode;
+use restp_services::path_management::{NumberSpace, PathMode};
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
 use restp_services::scheduling::Scheduling;
@@ -49,6 +49,7 @@ impl Services {
                 // Every other scheduler is local policy: each end chooses for what it sends.
                 (PathMode::Spreading, _) => Paths::Spreading(Scheduler::Undeclared),
             },
+            shared_numbers: c.numbering == NumberSpace::Shared,
             congestion: stated(&c.congestion, code_space(c.paths)),
             flow_control: match c.flow_control {
                 FlowControl::None => 0,
@@ -146,11 +147,18 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         mtu_discovery: local.mtu_discovery && feedback,
         crc: bits.error.has(ErrorControl::CRC),
         fec,
-        mapping_crc: local.mapping_crc && bits.paths != Paths::Single,
+        mapping_crc: local.mapping_crc && bits.paths != Paths::Single && !bits.shared_numbers,
         paths,
+        numbering: if bits.shared_numbers {
+            NumberSpace::Shared
+        } else {
+            NumberSpace::PerPath
+        },
         scheduling: match bits.paths {
             Paths::Single | Paths::HotStandby => None,
-            Paths::Spreading(Scheduler::Undeclared) => Some(undeclared(&local.scheduling)),
+            Paths::Spreading(Scheduler::Undeclared) => {
+                Some(undeclared(&local.scheduling, bits.shared_numbers))
+            }
             Paths::Spreading(Scheduler::RoundRobin) => Some(Scheduling::RoundRobin),
             Paths::Spreading(Scheduler::FastestRtt) => Some(Scheduling::FastestRtt),
         },
@@ -179,10 +187,12 @@ fn stated(congestion: &CongestionChoice, space: CodeSpace) -> u8 {
     congestion.code(space).unwrap_or(CONG_NEW_RENO)
 }
 
-/// What this end schedules by when the peer leaves it open: its own choice, unless a header bit would have named that.
-fn undeclared(local: &Option<Scheduling>) -> Scheduling {
+/// What this end schedules by when the peer leaves it open: its own choice, unless a header bit would have named that, or it needs
+/// copies where each number has one path.
+fn undeclared(local: &Option<Scheduling>, shared_numbers: bool) -> Scheduling {
     match local {
         None | Some(Scheduling::RoundRobin | Scheduling::FastestRtt) => Scheduling::Guard,
+        Some(Scheduling::Redundant) if shared_numbers => Scheduling::Guard,
         Some(other) => other.clone(),
     }
 }
@@ -239,7 +249,11 @@ fn acknowledgement(bits: Services, feedback: bool, local: &Composition) -> Ackno
     };
     Acknowledgement {
         schedule,
-        detail,
+        detail: if bits.shared_numbers && local.numbering == NumberSpace::PerPath {
+            detail.of_many_paths()
+        } else {
+            detail
+        },
         repeat: local.ack.repeat.filter(|_| schedule != Schedule::None),
     }
 }

@@ -15,7 +15,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
-use restp_services::path_management::PathMode;
+use restp_services::path_management::{NumberSpace, PathMode};
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
@@ -272,6 +272,7 @@ fn plain() -> Composition {
         crc: false,
         mapping_crc: false,
         paths: PathMode::Single,
+        numbering: NumberSpace::PerPath,
         scheduling: None,
         segment_bytes: 1400,
         fec: FecParameters::default(),

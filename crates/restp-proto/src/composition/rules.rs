@@ -12,6 +12,7 @@ use restp_services::ack::Schedule;
 use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::FlowControl;
+use restp_services::path_management::NumberSpace;
 use std::fmt;
 
 /// How bad it is.
@@ -67,6 +68,9 @@ fn delayed(c: &Composition) -> bool {
 }
 fn connectionless(c: &Composition) -> bool {
     c.establishment == Establishment::Connectionless
+}
+fn shares_numbers(c: &Composition) -> bool {
+    c.numbering == NumberSpace::Shared
 }
 /// There is one rule of a name.
 impl PartialEq for Rule {

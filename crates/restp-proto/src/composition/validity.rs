@@ -7,7 +7,7 @@ use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::LONGEST_ACK_DELAY;
+use restp_services::path_management::{LONGEST_ACK_DELAY, NumberSpace};
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
@@ -122,12 +122,34 @@ impl ValidComposition {
         below.composition.ordering = Ordering::Unordered;
         below.composition.framing = Framing::Fixed;
         below.composition.flow_control = FlowControl::None;
-        if let Schedule::Positive(positive) = &mut below.composition.ack.schedule {
-            // Silence is judged after 30 ms: a lone packet is answered well before.
-            positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
-            below.composition.rto.margin = positive.delay * 2;
-        }
+        below.answer_soon();
         below
+    }
+
+    /// The same for paths that share the numbers. Most arrivals are out of order then, and hurry nobody (DAC of CMT §2.5).
+    pub(crate) fn of_all_paths(&self) -> Self {
+        let mut all = self.clone();
+        all.answer_soon();
+        if let Schedule::Positive(positive) = &mut all.composition.ack.schedule {
+            positive.delays_reordered = true;
+        }
+        all
+    }
+
+    /// Silence of one of several paths is judged after 30 ms: a lone packet is answered well before.
+    fn answer_soon(&mut self) {
+        if let Schedule::Positive(positive) = &mut self.composition.ack.schedule {
+            positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
+            positive.delays_reordered = false;
+            self.composition.rto.margin = positive.delay * 2;
+        }
+    }
+
+    /// The same for a peer that does not share numbers.
+    pub(crate) fn numbered_per_path(&self) -> Self {
+        let mut changed = self.clone();
+        changed.composition.numbering = NumberSpace::PerPath;
+        changed
     }
 
     /// The same with other attempts for set-up packets.

@@ -7,6 +7,7 @@ use restp_base::time::Time;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
+use restp_services::sender::Sender;
 
 impl Connection {
     /// Takes data to send. See [`restp_base::flow::Flow::write`].
@@ -14,21 +15,11 @@ impl Connection {
         if self.release.is_wanted() || self.state.is_over() {
             return Err(WriteError::Closed);
         }
-        let limit = self.composition.payload_bytes();
-        if !self.sender.fits(&data, limit) {
-            return Err(WriteError::TooLarge {
-                size: data.len(),
-                limit,
-            });
-        }
-        if data.is_empty() && self.composition.framing == Framing::Fixed && self.services_are_numbered() {
-            return Err(WriteError::Empty);
-        }
-        if self.sender.write(now, data) {
-            Ok(())
-        } else {
-            Err(WriteError::Blocked)
-        }
+        let takes = WriteTo {
+            limit: self.composition.payload_bytes(),
+            empty: self.composition.framing != Framing::Fixed || !self.services_are_numbered(),
+        };
+        write(&mut self.sender, now, data, takes)
     }
 
     /// Takes the next data for the reader.
@@ -61,5 +52,33 @@ impl Connection {
     /// The application has lost interest: what is unread is dropped.
     pub(crate) fn discard(&mut self) {
         self.receiver.discard(false);
+    }
+}
+
+/// What a flow takes: messages of so many bytes, and empty ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteTo {
+    pub(crate) limit: usize,
+    pub(crate) empty: bool,
+}
+
+/// Gives `data` to the sender.
+pub(crate) fn write(
+    sender: &mut Sender,
+    now: Time,
+    data: Bytes,
+    WriteTo { limit, empty }: WriteTo,
+) -> Result<(), WriteError> {
+    let size = data.len();
+    if !sender.fits(&data, limit) {
+        return Err(WriteError::TooLarge { size, limit });
+    }
+    if data.is_empty() && !empty {
+        return Err(WriteError::Empty);
+    }
+    if sender.write(now, data) {
+        Ok(())
+    } else {
+        Err(WriteError::Blocked)
     }
 }

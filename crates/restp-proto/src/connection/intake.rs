@@ -46,7 +46,8 @@ impl Connection {
         self.counters.received_packets += 1;
         self.counters.received_bytes += packet.bytes as u64;
         let header = packet.header;
-        if !self.belongs(header, !packet.payload.is_empty()) && !self.declines_paths(header) {
+        let declines = self.declines_paths(header) || self.declines_sharing(header);
+        if !self.belongs(header, !packet.payload.is_empty()) && !declines {
             self.counters.rejected_packets += 1;
             if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
                 self.on_other_request(now, header);
@@ -101,6 +102,9 @@ impl Connection {
             }
             Some(Answer::Accepted) | None => {}
         }
+        if self.declines_sharing(header) {
+            self.number_per_path();
+        }
         self.liveness.on_heard(now);
         self.learn_peer_number(&packet);
         self.ecn.agreed =
@@ -136,7 +140,7 @@ impl Connection {
         }
         if let Some(window) = header.window {
             self.advertised = window;
-            if self.subflow.is_none() {
+            if self.numbers_data() {
                 // Early data that is not retransmitted may have been forgotten before anything was acknowledged.
                 let first = self.sender.first();
                 let asked = header
@@ -206,7 +210,7 @@ impl Connection {
         let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
         self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
-            self.receiver.acknowledgement().on_urgent_once(); // until it hears us the initiator repeats its proof (OP-22)
+            self.answer_here(); // until it hears us the initiator repeats its proof (OP-22)
         }
         self.on_established(now, packet)
     }
@@ -271,7 +275,11 @@ impl Connection {
         if syn && (asks || self.exchange.is_none()) {
             // A late repeat: the peer does not know yet that we know. Or it has started again, and refuses what this says,
             // whatever its number is (RFC 9293 §3.10.7.4).
-            self.receiver.acknowledgement().on_urgent();
+            if self.lane().is_some() {
+                self.answer_here();
+            } else {
+                self.receiver.acknowledgement().on_urgent();
+            }
             return Said::default();
         }
         let place = self.eras.place(header, !payload.is_empty(), self.receiver.next());
@@ -330,18 +338,17 @@ impl Connection {
         report.lost = self.reported_loss(header, report.cumulative);
         // Each SYN-ACK is acknowledged; that repeats nothing said of data.
         let of_answer = report.cumulative == self.origin && self.unconfirmed_answers > 0;
+        let echoes_mark = self.ecn.agreed && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN);
+        let has_lane = self.lane().is_some();
         let peer = PeerReport {
             report: &report,
-            grant: header
-                .window
-                .filter(|_| self.subflow.is_none())
-                .map(|window| Grant {
-                    at: report.cumulative,
-                    units: window.into(),
-                }),
+            grant: header.window.filter(|_| self.numbers_data()).map(|window| Grant {
+                at: report.cumulative,
+                units: window.into(),
+            }),
             is_bare_repeat: self.repeats_news(header, bare) && !of_answer,
             echoed_rtt: None,
-            echoes_mark: self.ecn.agreed && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
+            echoes_mark: echoes_mark && !has_lane,
             repaired: header.repaired,
         };
         if self.sender.on_feedback(now, &peer).is_err() {
@@ -349,8 +356,11 @@ impl Connection {
             return false;
         }
         self.unconfirmed_answers -= u32::from(of_answer);
+        if echoes_mark && has_lane {
+            self.sender.on_lane_mark(now); // marks are echoed by the path that they came by
+        }
         let first = self.sender.first();
-        if let Some(subflow) = &mut self.subflow {
+        if let Some(subflow) = self.subflow.as_mut().filter(|subflow| !subflow.shares) {
             subflow.mapping.release_below(first);
         }
         self.release.acknowledged(first);
@@ -359,7 +369,7 @@ impl Connection {
 
     /// A bare packet that says what the last one said beside its pointer: the window, and the pointer of an association.
     fn repeats_news(&mut self, header: &Header, bare: bool) -> bool {
-        if let Some(subflow) = &mut self.subflow {
+        if let Some(subflow) = self.subflow.as_mut().filter(|subflow| !subflow.shares) {
             return bare && subflow.is_repeated(header);
         }
         let advertised = header.window.unwrap_or(self.advertised);
@@ -376,7 +386,7 @@ impl Connection {
             if let Some(subflow) = &mut self.subflow {
                 subflow.on_data_ack_wanted();
             }
-            self.receiver.acknowledgement().on_urgent_once();
+            self.answer_here();
         }
     }
 
@@ -399,7 +409,7 @@ impl Connection {
             self.address = address;
         }
         if credible && proved {
-            self.receiver.acknowledgement().on_urgent_once();
+            self.answer_here();
         }
         credible
     }

@@ -24,10 +24,11 @@ mod stats;
 mod subflow;
 mod timers;
 
+pub(crate) use application::{WriteTo, write};
 pub(crate) use intake::{Packet, kept};
 pub(crate) use receive::granted;
 pub(crate) use restp_services::connection_management::Ports;
-pub(crate) use subflow::{MAX_PATHS, Said, Setup, asks_for_integrity, hash_of};
+pub(crate) use subflow::{MAX_PATHS, Said, Setup, Stream, Turn, asks_for_integrity, hash_of};
 
 use state::State;
 

@@ -5,11 +5,11 @@ use crate::composition::{Composition, ValidComposition};
 use crate::wire::Services;
 use restp_base::time::Time;
 use restp_services::ack::Detail;
-use restp_services::congestion::CongestionChoice;
+use restp_services::congestion::{CongestionChoice, Controller};
 use restp_services::flow_control::FlowControl;
 use restp_services::loss_handling::{Differentiation, Finding};
 use restp_services::path_management::RetransmitTarget;
-use restp_services::recovery::{Recovery, RecoveryChoice};
+use restp_services::recovery::{Recovery, RecoveryChoice, RtoParameters};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
 
 /// Whether segments have numbers: where the header says so, and wherever they may have to leave again.
@@ -20,24 +20,41 @@ pub(super) fn is_numbered(composition: &Composition, services: Services) -> bool
 /// The sender whose first segment has the number `first`.
 pub(super) fn sender(now: Time, composition: &ValidComposition, services: Services, first: u64) -> Sender {
     let parameters = parameters(composition, services);
-    let episodes_cost = composition
-        .loss_handling
-        .reaction(Finding::Feedback)
-        .reduce_window;
-    let recovery = Recovery::new(
-        composition.recovery,
-        composition.congestion.fast_recovery(),
-        episodes_cost,
-        acknowledgement::evidence(composition),
-    );
-    let controller = composition.congestion.build(u64::from(composition.segment_bytes));
-    let rto = composition.rto.allowing(composition.ack.unmeasured_wait());
+    let LaneParts {
+        recovery,
+        controller,
+        rto,
+    } = lane_parts(composition);
     let mut sender = Sender::new(now, first, first, parameters, recovery, controller, rto);
     sender.bind_credit(composition.flow_control != FlowControl::None);
     if composition.mtu_discovery && parameters.numbered && parameters.has_feedback {
         sender.discover_mtu();
     }
     sender
+}
+
+/// What a composition asks of each path of a sender.
+pub(crate) struct LaneParts {
+    pub(crate) recovery: Recovery,
+    pub(crate) controller: Controller,
+    pub(crate) rto: RtoParameters,
+}
+
+pub(super) fn lane_parts(composition: &ValidComposition) -> LaneParts {
+    let episodes_cost = composition
+        .loss_handling
+        .reaction(Finding::Feedback)
+        .reduce_window;
+    LaneParts {
+        recovery: Recovery::new(
+            composition.recovery,
+            composition.congestion.fast_recovery(),
+            episodes_cost,
+            acknowledgement::evidence(composition),
+        ),
+        controller: composition.congestion.build(u64::from(composition.segment_bytes)),
+        rto: composition.rto.allowing(composition.ack.unmeasured_wait()),
+    }
 }
 
 /// The parts that a change of composition replaces.

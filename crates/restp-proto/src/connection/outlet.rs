@@ -20,7 +20,8 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
             poll_opening(c, now, due, out)
         }
         State::TimeWait { .. } => {
-            c.receiver.ack_timer().is_due(now) && pdu::acknowledgement(c, out, c.sender.next_number())
+            let due = c.lane_turn().acknowledges && c.receiver.ack_timer().is_due(now);
+            due && pdu::acknowledgement(c, out, c.sender.next_number())
         }
         State::Resetting { .. } => c.take_reset(now) && pdu::reset(c, out),
         State::Closed => false,
@@ -60,19 +61,26 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
         return c.send_era_message(message, out);
     }
     c.turn_encoder();
-    if let Some(transmission) = c.sender.next(now, c.release.must_send_fin()) {
+    let turn = c.lane_turn();
+    let fin = c.release.must_send_fin();
+    if let Some(transmission) = c.sender.next_of(now, turn.share, fin) {
         return match transmission {
             Transmission::Segment(segment) => c.send_segment(now, segment, out),
             Transmission::Encoded(encoded) => c.send_encoded(now, encoded, out),
             Transmission::MtuProbe(bytes) => c.send_mtu_probe(now, bytes, out),
         };
     }
-    if c.receiver.ack_timer().is_due(now) {
+    if turn.acknowledges && c.receiver.ack_timer().is_due(now) {
         return pdu::acknowledgement(c, out, c.sender.next_number());
     }
     if !c.sender.is_in_outage() && c.liveness.take_due(now) {
-        // One below what the peer expects: it has to answer (RFC 9293 §3.8.4).
-        return pdu::acknowledgement(c, out, c.sender.next_number() - 1);
+        // One below what the peer expects: it has to answer (RFC 9293 §3.8.4). Of numbers that paths share others may be out.
+        let expected = if c.lane().is_some() {
+            c.sender.first()
+        } else {
+            c.sender.next_number()
+        };
+        return pdu::acknowledgement(c, out, expected - 1);
     }
     false
 }
@@ -101,7 +109,7 @@ impl Connection {
         if !is_new {
             return pdu::segment(self, out, number, payload, ack_ratio, Ecn::NotEct);
         }
-        if let Some(subflow) = &mut self.subflow {
+        if let Some(subflow) = self.subflow.as_mut().filter(|subflow| !subflow.shares) {
             subflow.on_numbered(payload.is_some());
         }
         if payload.is_none() {

@@ -197,12 +197,16 @@ fn announce_vector(header: &mut Header) {
 /// Adds the FEC word and the window, counts the packet and writes it.
 fn finish(c: &mut Connection, out: &mut Datagram, header: &mut Header, payload: Bytes, ecn: Ecn) -> bool {
     header.fec = header.fec.or_else(|| c.fec_word(header));
-    if let Some(subflow) = &mut c.subflow {
+    let shares = c.numbers_data();
+    if let Some(subflow) = c.subflow.as_mut().filter(|_| !shares) {
         let carried = header.sequence.filter(|_| !payload.is_empty());
         let number = carried.map(|number| sequence::expand(c.sender.next_number(), number));
         subflow.fill(header, number, &payload, payload.is_empty());
     } else if c.services.flow_control != 0 {
         header.window = Some(c.receiver.advertise());
+    }
+    if let Some(subflow) = c.subflow.as_ref().filter(|_| shares) {
+        subflow.fill_shared(header);
     }
     announce_vector(header);
     let is_probe = header.probe;

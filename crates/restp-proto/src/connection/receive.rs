@@ -82,7 +82,7 @@ impl Connection {
             self.release.fin_received(fin);
             ended = true;
         }
-        if self.subflow.is_none() {
+        if self.numbers_data() {
             self.tell_reader(ended); // else the association does
         }
     }

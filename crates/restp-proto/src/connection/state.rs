@@ -74,13 +74,17 @@ impl Connection {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
-        let of_syn = acknowledged.is_none_or(|number| number == sequence::truncate(self.origin));
+        let has_lane = self.lane().is_some();
+        let of_syn = has_lane || acknowledged.is_none_or(|number| number == sequence::truncate(self.origin));
         let took = now.since(self.counters.opened_at);
         let repeated = handshake.is_repeated();
         let rtt = (of_syn && bare && !repeated).then_some(took);
         self.counters.handshake = Some(took);
         self.state = State::Established;
-        self.sender.establish(now, rtt, repeated);
+        match self.subflow.as_mut().filter(|_| has_lane) {
+            Some(subflow) => subflow.set_up_rtt = rtt, // the numbers are not its own
+            None => self.sender.establish(now, rtt, repeated),
+        }
         self.announce();
     }
 
@@ -93,7 +97,7 @@ impl Connection {
     }
 
     /// Both directions may be over: linger or close.
-    pub(super) fn conclude(&mut self, now: Time) {
+    pub(crate) fn conclude(&mut self, now: Time) {
         if self.state == State::Established && self.release.is_complete() {
             // The peer may have got our FIN by repair, and with it no acknowledgement of its own.
             let repaired = self.has_feedback() && self.sender.encoder().is_some();
@@ -114,8 +118,10 @@ impl Connection {
         if self.announced || self.subflow.is_some() {
             self.notices.push_back(Notice::Closed(reason));
         }
-        self.sender.stop();
-        self.receiver.stop();
+        if self.lane().is_none() {
+            self.sender.stop();
+            self.receiver.stop();
+        }
     }
 
     /// It ends without another word: the application has been told, or never heard of it.
@@ -161,7 +167,7 @@ impl Connection {
         if !handshake.expire(now) {
             let waited = now.since(self.counters.opened_at);
             self.end(CloseReason::TimedOut(waited), State::Closed);
-        } else if runs_out {
+        } else if runs_out && self.lane().is_none() {
             self.sender.on_set_up_timeout(); // set-up packet and data leave again together (ResTP §3.5.5)
         }
     }

@@ -2,15 +2,20 @@
 //! own numbers stand for those of the association, data comes from there and goes there, and the window it advertises
 //! is the shared one (OP-55).
 
+mod lane;
 mod path;
+
+pub(crate) use lane::{Stream, Turn};
 
 use crate::wire::codes::{CAPABLE_HMAC_SHA1, CAPABLE_HMAC_SHA256, CAPABLE_INTEGRITY};
 use crate::wire::{self, Dss, Flags, Header, MpCapable, MpJoin, MpSetup};
 use bytes::Bytes;
 use restp_base::sequence;
+use restp_base::time::Duration;
 use restp_services::connection_management::{JoinHash, Key, Keys, Nonce};
 use restp_services::multipath::Shared;
 use restp_services::path_management::Mapping;
+use restp_services::recovery::LaneId;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -83,6 +88,15 @@ pub(crate) struct Subflow {
     pub(super) failed: bool,
     /// Window and pointer last heard, to tell news from a duplicate.
     heard: (Option<u16>, Option<u32>),
+    /// The numbers of its packets are those of the association: nothing is mapped.
+    pub(super) shares: bool,
+    /// As one of several paths that share them: its lane, and what it may do in this turn.
+    pub(super) lane: Option<LaneId>,
+    pub(super) turn: Turn,
+    /// What its set-up measured, until it is told.
+    pub(super) set_up_rtt: Option<Duration>,
+    /// It is silent, and asked once per timeout.
+    pub(super) suspect: bool,
 }
 
 impl Said {
@@ -120,6 +134,11 @@ impl Subflow {
             integrity,
             failed: false,
             heard: (None, None),
+            shares: false,
+            lane: None,
+            turn: Turn::default(),
+            set_up_rtt: None,
+            suspect: false,
         }
     }
 
@@ -161,7 +180,10 @@ impl Subflow {
 
     /// Multipath fields of a SYN or SYN-ACK.
     pub(super) fn set_up(&self, header: &mut Header, answer: bool) {
-        (header.k, header.window) = (self.k, self.window);
+        header.k = self.k;
+        if !self.shares {
+            header.window = self.window;
+        }
         header.mp = Some(match &self.setup {
             Setup::Capable { local, hash, .. } => MpSetup::Capable(MpCapable {
                 flags: self.asks()
@@ -223,6 +245,15 @@ impl Subflow {
             } => Some(MpSetup::Join(MpJoin::Ack {
                 hmac: keys.prove(*local, (*remote)?),
             })),
+        }
+    }
+
+    /// The same where paths share the numbers: the packet's own say all.
+    pub(super) fn fill_shared(&self, header: &mut Header) {
+        header.k = self.k;
+        let acknowledges = header.flags.has(Flags::ACK) && !header.flags.has(Flags::SYN);
+        if self.confirms && acknowledges && !header.flags.has(Flags::RST) {
+            header.mp = self.confirmation();
         }
     }
 
@@ -318,6 +349,9 @@ impl Subflow {
     /// What a packet of an established path says. None when its mapping contradicts it.
     pub(super) fn hear(&mut self, header: &Header, payload: &Bytes) -> Option<Said> {
         self.confirms &= header.flags.has(Flags::SYN);
+        if self.shares {
+            return Some(Said::default());
+        }
         let dss = header.dss.unwrap_or_default();
         let mut data = None;
         if !payload.is_empty() {

@@ -26,6 +26,18 @@ impl Connection {
         }
     }
 
+    /// The same for one of several paths that share the numbers, without what is due for all of them.
+    pub(crate) fn lane_deadline(&self) -> Option<(Time, Wakeup)> {
+        if self.state != State::Established {
+            return self.deadline();
+        }
+        Earliest::of(None)
+            .or(self.keepalive_deadline(), Wakeup::Probe)
+            .or(self.silence_deadline(), Wakeup::Expiry)
+            .or(self.progress_deadline(), Wakeup::Expiry)
+            .deadline()
+    }
+
     fn established_deadline(&self) -> Option<(Time, Wakeup)> {
         let acknowledgement = self.receiver.ack_timer().deadline();
         Earliest::of(self.sender.deadline())
@@ -52,7 +64,9 @@ impl Connection {
         if self.state != State::Established {
             return;
         }
-        if let TimeoutOutcome::GivesUp(waited) = self.sender.on_deadline(now) {
+        if self.lane().is_none()
+            && let TimeoutOutcome::GivesUp(waited) = self.sender.on_deadline(now)
+        {
             return self.end(CloseReason::TimedOut(waited), State::resetting(now));
         }
         self.eras.on_deadline(now, self.sender.timeout());
@@ -93,7 +107,7 @@ impl Connection {
     /// It works again, as far as anybody knows.
     pub(crate) fn recover(&mut self) {
         if let Some(subflow) = &mut self.subflow {
-            subflow.failed = false;
+            (subflow.failed, subflow.suspect) = (false, false);
             self.liveness.wait_for_silence();
         }
     }
@@ -105,7 +119,11 @@ impl Connection {
             self.liveness.ask_at(now + self.keepalive_interval());
         }
         if self.state == State::Established && !self.sender.is_in_outage() {
-            self.sender.probe_only(now);
+            if self.lane().is_some() {
+                self.sender.probe_lane_only(now);
+            } else {
+                self.sender.probe_only(now);
+            }
         }
     }
 
@@ -141,7 +159,7 @@ impl Connection {
     /// would keep each other alive.
     fn keepalive_deadline(&self) -> Option<Time> {
         let may_be_lost = !self.composition.reliability.repeats() && self.release.local_fin().is_some();
-        if !self.has_feedback() || !self.sender.is_drained() || may_be_lost {
+        if !self.has_feedback() || !self.sender.is_quiet() || may_be_lost {
             return None;
         }
         Some(self.liveness.deadline(self.keepalive_interval()))
@@ -149,7 +167,7 @@ impl Connection {
 
     fn keepalive_interval(&self) -> Duration {
         let longest = match &self.subflow {
-            Some(subflow) if subflow.failed => self.sender.timeout(),
+            Some(subflow) if subflow.failed || subflow.suspect => self.sender.timeout(),
             Some(_) => STANDBY_INTERVAL,
             None => KEEPALIVE_INTERVAL,
         };
@@ -161,7 +179,7 @@ impl Connection {
     /// asked as long as it is idle itself.
     fn silence_deadline(&self) -> Option<Time> {
         let only_sends = !self.has_feedback() && self.release.local_fin().is_none();
-        if !self.sender.is_drained() || (only_sends && self.opened_here) {
+        if !self.sender.is_quiet() || (only_sends && self.opened_here) {
             return None;
         }
         let active_at = if only_sends {

@@ -80,13 +80,13 @@ impl Session {
     pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
         match self {
             Session::One(connection) => connection.write(now, data),
-            Session::Several(association) => association.write(data, None),
+            Session::Several(association) => association.write(now, data, None),
         }
     }
     pub(super) fn write_on(&mut self, now: Time, data: Bytes, path: PathAddress) -> Result<(), WriteError> {
         match self {
             Session::One(connection) => connection.write(now, data), // it has no other
-            Session::Several(association) => association.write(data, Some(path)),
+            Session::Several(association) => association.write(now, data, Some(path)),
         }
     }
     pub(super) fn read(&mut self) -> Read {
@@ -137,11 +137,11 @@ impl Session {
             Session::Several(association) => Some(association),
         }
     }
-    /// The connection on the path `ordinal`.
-    pub(super) fn path(&mut self, ordinal: usize) -> Option<&mut Connection> {
+    /// Asks the connection on the path `ordinal`.
+    pub(super) fn on_path<R>(&mut self, ordinal: usize, ask: impl FnOnce(&mut Connection) -> R) -> Option<R> {
         match self {
-            Session::One(connection) => Some(connection),
-            Session::Several(association) => association.member(ordinal),
+            Session::One(connection) => Some(ask(connection)),
+            Session::Several(association) => association.on_member(ordinal, ask),
         }
     }
 
@@ -178,12 +178,12 @@ impl Session {
     }
     /// The packet is of an earlier connection that the peer still holds at the ports of this path.
     pub(super) fn finds_half_open(&mut self, ordinal: usize, header: &Header) -> bool {
-        self.path(ordinal)
-            .is_some_and(|path| path.finds_half_open(header))
+        self.on_path(ordinal, |path| path.finds_half_open(header))
+            .unwrap_or(false)
     }
     /// The cookie its peer has given for the next time.
     pub(super) fn take_cookie(&mut self, ordinal: usize) -> Option<Cookie> {
-        self.path(ordinal)?.take_cookie()
+        self.on_path(ordinal, Connection::take_cookie)?
     }
     pub(super) fn is_on(&self, local: SocketAddr) -> bool {
         each!(self, inner => inner.is_on(local))

@@ -175,10 +175,10 @@ impl Endpoint {
         let Some(session) = self.table.at(index) else {
             return false;
         };
-        let Some(path_of) = session.path(ordinal_index) else {
+        let proved = self.config.addresses_proved;
+        let Some(moved) = session.on_path(ordinal_index, |of| of.moves_to(path, packet, proved)) else {
             return false;
         };
-        let moved = path_of.moves_to(path, packet, self.config.addresses_proved);
         if moved {
             self.stats.rebound += 1;
             self.table.remove_key(index, &old);
@@ -201,11 +201,10 @@ impl Endpoint {
     fn only_between(&mut self, ports: Ports, packet: &Packet<'_>) -> Option<(Key, u32, u8)> {
         let between: Vec<_> = self.table.between(ports).take(MOST_BETWEEN).collect();
         let mut fitting = between.into_iter().filter(|(_, index, ordinal)| {
-            let path = self
-                .table
-                .at(*index)
-                .and_then(|session| session.path((*ordinal).into()));
-            path.is_some_and(|path| path.trails(packet))
+            let session = self.table.at(*index);
+            let trails =
+                session.and_then(|session| session.on_path((*ordinal).into(), |path| path.trails(packet)));
+            trails.unwrap_or(false)
         });
         fitting.next().filter(|_| fitting.next().is_none())
     }

@@ -10,7 +10,8 @@
 //! Of the reserved bits of byte 7 all are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
 //! for a ratio of acknowledgements (RFC 5690): 0 for the receiver's own, n for one per 2^(n+1) segments; three count the
 //! segments that were rebuilt from encoded packets, modulo 8 (RFC 9265 §4); the highest says the era, and the lowest of Flow that
-//! the payload is about eras (docs/adr/0007).
+//! the payload is about eras (docs/adr/0007). Flow's other reserved bit says, where MP? = 1, that all paths share one space of numbers;
+//! it is a service bit, and no other one may be left out by the answer to a SYN.
 //!
 //! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
 //! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1
@@ -34,6 +35,8 @@ pub struct Services {
     pub error: ErrorControl,
     /// P and Sched.
     pub paths: Paths,
+    /// All paths share one space of numbers; only where there are several.
+    pub shared_numbers: bool,
     /// Cong, 0..=15; code space by path mode (`codes::CONG_*`).
     pub congestion: u8,
     /// FC, 0..=15 (`codes::FC_WINDOW`).
@@ -55,6 +58,7 @@ impl Services {
             setup,
             error,
             paths,
+            shared_numbers,
             congestion,
             flow_control,
             framing,
@@ -62,7 +66,7 @@ impl Services {
         error.without(varying) == other.error.without(varying)
             && (order, setup) == (other.order, other.setup)
             && (congestion, flow_control) == (other.congestion, other.flow_control)
-            && (paths, framing) == (other.paths, other.framing)
+            && (paths, shared_numbers, framing) == (other.paths, other.shared_numbers, other.framing)
     }
     /// SEQ: some service needs packet numbers even where ARQ is off (OP-14).
     #[inline]
@@ -82,7 +86,15 @@ impl Services {
     pub fn on_one_path(self) -> Self {
         Services {
             paths: Paths::Single,
+            shared_numbers: false,
             setup: Setup::ThreeWay,
+            ..self
+        }
+    }
+    /// What a request for shared numbers falls back to where the peer knows none: each path has its own.
+    pub fn numbered_per_path(self) -> Self {
+        Services {
+            shared_numbers: false,
             ..self
         }
     }
@@ -223,6 +235,7 @@ pub(super) fn parse(head: &[u8], pdu_len: usize) -> Result<(Base, Shape), ParseE
         order,
         setup,
         error: ErrorControl::from_bits(b3),
+        shared_numbers: b2 & FLOW_SHARED != 0 && paths != Paths::Single,
         paths,
         congestion: b4 & 0x0F,
         flow_control: b5 >> 4,
@@ -277,6 +290,13 @@ pub(super) fn check(header: &Header) -> Result<(), EmitError> {
         return forbid("k", *k, "between 1 and 15 paths");
     }
     if !services.multipath() {
+        if services.shared_numbers {
+            return forbid(
+                "SHN",
+                1,
+                "a single-path connection has one space of numbers anyway",
+            );
+        }
         if *k != 1 {
             return forbid("k", *k, "a single-path connection has 1");
         }
@@ -324,12 +344,13 @@ pub(super) fn emit(header: &Header, words: usize, out: &mut Writer<'_>) {
         0
     };
     let about_eras = if header.about_eras { FLOW_ERA } else { 0 };
+    let shared = if services.shared_numbers { FLOW_SHARED } else { 0 };
     let [s1, s0] = header.source.to_be_bytes();
     let [d1, d0] = header.destination.to_be_bytes();
     out.put(&[
         VERSION << 4 | words as u8 & 0x0F,
         header.flags.bits(),
-        order | setup | cookie_exchange | about_eras,
+        order | setup | cookie_exchange | shared | about_eras,
         services.error.bits(),
         paths | services.congestion,
         services.flow_control << 4 | header.k,

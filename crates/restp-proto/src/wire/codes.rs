@@ -32,6 +32,10 @@ pub const FLOW_CXF: u8 = 0x04;
 /// knows them.
 pub const FLOW_ERA: u8 = 0x01;
 
+/// Byte 2, the other reserved bit of Flow: all paths share one space of numbers, and no packet has a mapping. Beside the SYN it
+/// asks for that; a peer that ignores it answers without it, and then each path has numbers of its own.
+pub const FLOW_SHARED: u8 = 0x02;
+
 /// Byte 4, P: multipath.
 pub const P_MP: u8 = 0x80;
 /// Byte 4, P: spreading, as opposed to hot-standby.

@@ -206,6 +206,7 @@ fn services(list: &mut List<'_>, header: &Header) {
         (codes::FLOW_CON, "CON"),
         (codes::FLOW_OPT, "OPT"),
         (codes::FLOW_CXF, "CXF"),
+        (codes::FLOW_SHARED, "SHN"),
         (codes::FLOW_ERA, "ERA"),
     ];
     let names = bits
@@ -217,7 +218,12 @@ fn services(list: &mut List<'_>, header: &Header) {
         codes::Setup::ThreeWay => "three-way",
         codes::Setup::Opportunistic => "opportunistic",
     };
-    list.add("Flow", 6, format!("{}: {scheme}", named(names)));
+    let numbers = if services.shared_numbers {
+        ", numbers shared by all paths"
+    } else {
+        ""
+    };
+    list.add("Flow", 6, format!("{}: {scheme}{numbers}", named(names)));
     list.add(
         "Error",
         8,

@@ -46,6 +46,19 @@ pub enum Detail {
     Snack,
 }
 
+impl Detail {
+    /// The same where several paths share the numbers: what a slower path still carries makes each number of a faster one a
+    /// block of its own.
+    pub fn of_many_paths(self) -> Self {
+        match self {
+            Detail::Sack { max_blocks } => Detail::Sack {
+                max_blocks: max_blocks.max(Acknowledgement::MANY_BLOCKS),
+            },
+            other => other,
+        }
+    }
+}
+
 /// Acknowledgement technique: a schedule, a level of detail, and the option to repeat the last ACK when idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
@@ -60,6 +73,8 @@ pub struct Acknowledgement {
 impl Acknowledgement {
     /// Default cap on SACK blocks (ResTP §18).
     pub const SACK_BLOCKS: u8 = 4;
+    /// The same where several paths share the numbers: as many as fit an acknowledgement on every path.
+    pub const MANY_BLOCKS: u8 = 32;
 
     /// The module unplugged.
     pub const NONE: Acknowledgement = Acknowledgement {

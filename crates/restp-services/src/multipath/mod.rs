@@ -8,14 +8,17 @@
 //! | [`Multipath`] | how far has the connection come, who sends next, when to come back? | here |
 //! | [`DataSender`] | which path takes what, what is given to another one, when is a shut window probed, how do the data end? | `sender/` |
 //! | [`DataReceiver`] | what becomes of data of any path, and how much more may come? | `receiver` |
+//! | [`LaneScheduler`] | which path takes the next data, where all share one space of numbers and one sender? | `lanes` |
 //! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey` |
 
 mod known;
+mod lanes;
 mod paths;
 mod receiver;
 mod sender;
 mod survey;
 
+pub use lanes::{LanePath, LaneScheduler};
 pub use paths::Paths;
 pub use receiver::DataReceiver;
 pub use sender::{DataSender, DataSenderParameters, Numbering, Reinjection};
@@ -42,6 +45,10 @@ pub trait Path {
 
     /// The sender of its own numbers.
     fn sender(&self) -> &Sender;
+    /// Smoothed round-trip time.
+    fn smoothed_rtt(&self) -> Option<Duration> {
+        self.sender().smoothed_rtt()
+    }
     /// The same, to be told.
     fn sender_mut(&mut self) -> &mut Sender;
     /// Where it runs.
@@ -275,8 +282,18 @@ impl<P: Path> Multipath<P> {
     /// The peer knows no further paths: its only one goes on by itself, with what was written so far, and `true` where no
     /// more will be.
     pub fn take_single(&mut self, ordinal: usize) -> (P, crate::framing::SendQueue, bool) {
-        let written = self.tx.take_queue();
-        (self.paths.take(ordinal), written, self.release.is_wanted())
+        let (written, ends) = self.take_written();
+        (self.paths.take(ordinal), written, ends)
+    }
+
+    /// What was written so far, and `true` where no more will be: somebody else sends it.
+    pub fn take_written(&mut self) -> (crate::framing::SendQueue, bool) {
+        (self.tx.take_queue(), self.release.is_wanted())
+    }
+
+    /// Tells the application.
+    pub fn note(&mut self, notice: Notice) {
+        self.notices.push_back(notice);
     }
 
     /// What the path carries and the peer has not acknowledged is given to another one, whenever one can take it.
@@ -478,7 +495,7 @@ impl<P: Path> Multipath<P> {
         total.delivered_messages = self.counters.delivered_messages;
         let best = self.paths.best().map(|best| &self.paths[best]);
         total.path = best.map(P::address);
-        total.srtt = best.and_then(|best| best.sender().smoothed_rtt());
+        total.srtt = best.and_then(P::smoothed_rtt);
         total.memory_bytes += (size_of::<Self>() + self.tx.memory() + self.rx.memory()) as u64;
         total
     }

@@ -224,6 +224,16 @@ impl<P: Path> Paths<P> {
         *self[ordinal].sender_mut().siblings() = siblings;
     }
 
+    /// The ordinals of the paths that data may use: those of the least rank.
+    pub fn usable(&self) -> SmallVec<[usize; 8]> {
+        let rank = |path: &P| path.rank(false);
+        let best = self.list.iter().filter_map(rank).min();
+        let all = self.list.iter().enumerate();
+        all.filter(|(_, path)| best.is_some() && rank(path) == best)
+            .map(|(ordinal, _)| ordinal)
+            .collect()
+    }
+
     /// Every path that a segment of `bytes` may use, with room for it or without.
     pub(super) fn candidates(
         &mut self,

@@ -22,7 +22,7 @@ impl Standing {
         Some(Standing {
             health,
             is_backup,
-            smoothed_rtt: path.sender().smoothed_rtt(),
+            smoothed_rtt: path.smoothed_rtt(),
         })
     }
     /// Nobody doubts it.

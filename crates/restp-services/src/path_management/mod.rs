@@ -30,6 +30,24 @@ pub enum PathMode {
     Spreading,
 }
 
+/// What the numbers of segments count where there are several paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NumberSpace {
+    /// Each path numbers what it carries, and a mapping says what of the connection that is (ResTP §3.1.13).
+    #[default]
+    PerPath,
+    /// All paths share the numbers of the connection, as those of SCTP do (Iyengar, Amer and Stewart 2006).
+    Shared,
+}
+
+impl NumberSpace {
+    /// Both with their names in compositions.
+    pub const ALL: [(&'static str, NumberSpace); 2] = [
+        ("per-path", NumberSpace::PerPath),
+        ("shared", NumberSpace::Shared),
+    ];
+}
+
 impl PathMode {
     /// Every mode with its name in compositions.
     pub const ALL: [(&'static str, PathMode); 4] = [

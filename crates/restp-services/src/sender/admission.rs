@@ -230,7 +230,10 @@ impl Sender {
             return in_flight_bytes < self.lane.controller.window_bytes();
         }
         let segment = u64::from(self.lane.mtu.segment_bytes());
-        let starves = self.queue.is_empty() || self.holds_new() || !self.has_credit(self.next_bytes());
+        let starves = self.lane.gate.is_passed_over()
+            || self.queue.is_empty()
+            || self.holds_new()
+            || !self.has_credit(self.next_bytes());
         in_flight_bytes + segment <= self.lane.controller.window_bytes()
             && self.board.lost() == 0
             && starves

@@ -110,6 +110,13 @@ impl Sender {
         self.lane.gate.is_cautious()
     }
 
+    /// The same of the lane in hand, where what it carried leaves by others.
+    pub fn probe_lane_only(&mut self, now: Time) {
+        if !self.lane.outage.state.is_active() {
+            self.take_for_dead(now);
+        }
+    }
+
     /// The path is taken for dead. From now on only probes leave, until something is answered; they do not back off.
     pub fn probe_only(&mut self, now: Time) {
         if !self.lane.outage.state.is_active() {

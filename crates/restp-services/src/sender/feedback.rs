@@ -344,7 +344,9 @@ impl Sender {
         if feedback.is_progress() {
             self.lane.mtu.on_progress(now);
             self.progress.at = now;
-            self.progress.reports += u64::from(!self.lane.outage.state.is_unprobed());
+            let is_answer = !self.lane.outage.state.is_unprobed();
+            self.progress.reports += u64::from(is_answer);
+            self.lane.reports += u64::from(is_answer);
             self.lane.gate.on_progress();
         }
         if quiet {
@@ -382,7 +384,7 @@ impl Sender {
     }
 
     /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
-    fn on_mark(&mut self, now: Time, outstanding: u64) {
+    pub(super) fn on_mark(&mut self, now: Time, outstanding: u64) {
         if !self.lane.marks.reacts(self.board.first(), self.board.next()) {
             return;
         }

@@ -18,6 +18,8 @@ pub(super) struct Gate {
     unused: bool,
     /// A scheduler above has data that it would place here, were there room.
     has_backlog: bool,
+    /// Such a scheduler leaves it out although it has room.
+    passed_over: bool,
     /// Bytes in flight up to which segments may leave before the next report.
     burst_edge: Option<u64>,
 }
@@ -74,6 +76,12 @@ impl Gate {
     }
     pub(super) fn set_backlog(&mut self, has_backlog: bool) {
         self.has_backlog = has_backlog;
+    }
+    pub(super) fn set_passed_over(&mut self, passed_over: bool) {
+        self.passed_over = passed_over;
+    }
+    pub(super) fn is_passed_over(&self) -> bool {
+        self.passed_over
     }
     pub(super) fn has_backlog(&self) -> bool {
         self.has_backlog

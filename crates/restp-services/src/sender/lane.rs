@@ -54,6 +54,8 @@ pub(super) struct Lane {
     pub(super) failed_at: Option<Time>,
     /// Everything that left here was acknowledged, and nothing has left since.
     pub(super) idle_since: Option<Time>,
+    /// Reports with news of what left here.
+    pub(super) reports: u64,
     /// Segments declared lost here.
     pub(super) lost_packets: u64,
     /// Times that losses cut the window, timeouts apart.
@@ -93,6 +95,7 @@ impl Lane {
             answered_at: now,
             failed_at: None,
             idle_since: None,
+            reports: 0,
             lost_packets: 0,
             cuts: 0,
             active: true,

@@ -7,6 +7,7 @@ use super::lane::Lane;
 use crate::congestion::{Congestion, Controller};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LaneId, Recovery, RtoParameters};
+use crate::view::Sibling;
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
 
@@ -27,6 +28,39 @@ impl Sender {
         Some(id)
     }
 
+    /// The lane `id`, whose path has ended, is that of a new path of which nothing is known yet.
+    pub fn renew_lane(
+        &mut self,
+        now: Time,
+        id: LaneId,
+        recovery: Recovery,
+        controller: Controller,
+        rto: RtoParameters,
+    ) {
+        let mtu = PathMtu::known(self.parameters.segment_bytes);
+        let lane = Lane::new(now, rto, controller, mtu, recovery).judging(self.parameters.loss_handling);
+        *self.lane_at_mut(id) = lane;
+    }
+
+    /// The path of the lane in hand is up; `rtt` is what its set-up measured.
+    pub fn begin_lane(&mut self, now: Time, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.lane.rtt.sample(rtt);
+        }
+        (self.lane.answered_at, self.lane.active) = (now, true);
+        self.lane.mtu.start(now);
+    }
+
+    /// What the lane in hand carries is late: it leaves again by others, and costs no window, because nobody knows yet what became
+    /// of it. Returns how many segments that are.
+    pub fn yield_lane(&mut self) -> u64 {
+        let late = self.board.mark_all_late();
+        self.lane.rto.stop();
+        self.lane.gate.stop_pacing();
+        self.lane.tail.disarm();
+        late
+    }
+
     /// Asks for the lane `id`: what may leave by it, what is known of it, what became of it. The lane that was in hand is so
     /// again afterwards, so a question may hold others.
     pub fn on<R>(&mut self, id: LaneId, ask: impl FnOnce(&mut Sender) -> R) -> R {
@@ -37,7 +71,8 @@ impl Sender {
         answer
     }
 
-    fn take_in_hand(&mut self, id: LaneId) {
+    /// From now on every door speaks of the lane `id`: for an owner that lends the sender to the path of that lane.
+    pub fn take_in_hand(&mut self, id: LaneId) {
         self.swap_with(self.board.in_hand());
         self.swap_with(id);
         self.board.take_in_hand(id);
@@ -58,6 +93,39 @@ impl Sender {
     /// The lane in hand loses so many packets of a million, as the user says.
     pub fn expect_losses(&mut self, per_million: u32) {
         self.lane.losses_per_million = per_million;
+    }
+
+    /// The lane in hand could carry more, and what carries data is chosen above: it is not its window that limits it.
+    pub fn pass_over(&mut self, passed_over: bool) {
+        self.lane.gate.set_passed_over(passed_over);
+    }
+
+    /// Does the lane in hand take `bytes` of new data now?
+    pub fn takes_new(&mut self, now: Time, bytes: u64) -> bool {
+        !self.lane.outage.state.is_active() && self.keeps_flight_limit(bytes) && self.has_room(now, bytes)
+    }
+
+    /// Payload bytes of the segment that would leave by the lane in hand next, where new data or the `fin` waits and the peer takes
+    /// it.
+    pub fn next_new_bytes(&self, fin: bool) -> Option<u64> {
+        let waits = (fin || !self.queue.is_empty()) && !self.holds_new();
+        let bytes = self.next_bytes();
+        (waits && self.has_credit(bytes)).then_some(bytes)
+    }
+
+    /// The network has marked something that left by the lane in hand (RFC 3168 §6.1.2).
+    pub fn on_lane_mark(&mut self, now: Time) {
+        self.on_mark(now, self.board.in_flight_bytes());
+    }
+
+    /// Nothing that left by the lane in hand waits for an answer.
+    pub fn is_quiet(&self) -> bool {
+        self.board.is_quiet()
+    }
+
+    /// Reports with news of the lane in hand so far.
+    pub fn lane_reports(&self) -> u64 {
+        self.lane.reports
     }
 
     /// Something that was asked on the lane in hand was answered within `rtt`: it lives (RFC 9260 §8.3).
@@ -113,6 +181,11 @@ impl Sender {
     /// Segments believed to be in the network, by whichever lane.
     pub fn total_in_flight(&self) -> u64 {
         self.lanes().map(|id| self.board.lane(id).in_flight()).sum()
+    }
+
+    /// What others may know of the lane `id`.
+    pub fn sibling_of(&self, id: LaneId) -> Option<Sibling> {
+        self.lane_at(id).as_sibling()
     }
 
     fn lane_at(&self, id: LaneId) -> &Lane {

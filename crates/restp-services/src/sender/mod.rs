@@ -44,7 +44,7 @@ pub use counters::SenderCounters;
 pub use feedback::{Grant, PeerReport};
 pub use probing::WindowProbes;
 pub use timeout::TimeoutOutcome;
-pub use transmission::{Segment, Transmission};
+pub use transmission::{LaneShare, Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::framing::{Framing, SendQueue};

@@ -146,7 +146,7 @@ impl Sender {
         self.lane.failed_at = Some(now);
         let progress = self.progress.at;
         let has_failed = |lane: &Lane| lane.failed_at.is_some_and(|at| at > progress);
-        let dead = |lane: &Lane| lane.outage.state.is_active() || has_failed(lane);
+        let dead = |lane: &Lane| !lane.active || lane.outage.state.is_active() || has_failed(lane);
         if self.others.iter().all(dead) {
             return TimeoutOutcome::GivesUp(now.since(self.progress.at));
         }

@@ -34,6 +34,18 @@ pub enum Transmission {
     MtuProbe(u32),
 }
 
+/// What of the shared numbers leaves by a lane, questions to its path apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LaneShare {
+    /// Nothing.
+    Nothing,
+    /// What was lost, or is late, by whichever lane.
+    Repairs,
+    /// New data as well.
+    #[default]
+    All,
+}
+
 /// After so many the smallest window is reached from any.
 const MOST_IDLE_TIMEOUTS: u64 = 64;
 
@@ -54,6 +66,23 @@ impl Sender {
             .next_tail_probe(now, fin)
             .or_else(|| self.next_in_flow(now, fin))
             .or_else(|| self.next_window_probe(now, fin));
+        segment.map(Transmission::Segment)
+    }
+
+    /// The same where others may carry it as well: what leaves by the lane in hand of its `share`.
+    pub fn next_of(&mut self, now: Time, share: LaneShare, fin: bool) -> Option<Transmission> {
+        if share == LaneShare::All {
+            return self.next(now, fin);
+        }
+        self.lane.gate.stop_pacing();
+        if let Some(bytes) = self.lane.mtu.question(now) {
+            return Some(Transmission::MtuProbe(bytes));
+        }
+        if self.lane.outage.state.is_active() {
+            return self.next_outage_probe().map(Transmission::Segment);
+        }
+        let repairs = share == LaneShare::Repairs;
+        let segment = repairs.then(|| self.next_retransmission(now)).flatten();
         segment.map(Transmission::Segment)
     }
 

@@ -8,6 +8,7 @@ use restp_services::congestion::{
     WestwoodPlusFilter,
 };
 use restp_services::ordering::HoldParameters;
+use restp_services::path_management::NumberSpace;
 use restp_services::reliability::{FecParameters, Reliability};
 
 pub(super) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -120,6 +121,19 @@ pub(super) fn choose_reliability(c: &mut Composition, value: &str) -> Option<()>
         c.fec.code = c.reliability.default_code();
     }
     Some(())
+}
+
+pub(super) fn choose_numbering(c: &mut Composition, value: &str) -> Option<()> {
+    choose(&NumberSpace::ALL, Some(&mut c.numbering), value)?;
+    grant_blocks(c);
+    Some(())
+}
+
+/// Where paths share the numbers an acknowledgement has many blocks.
+pub(super) fn grant_blocks(c: &mut Composition) {
+    if c.numbering == NumberSpace::Shared {
+        c.ack.detail = c.ack.detail.of_many_paths();
+    }
 }
 
 pub(super) const fn fec_count(

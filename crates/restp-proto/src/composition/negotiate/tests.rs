@@ -168,6 +168,7 @@ fn presets_have_the_bits_of_section_17() {
             setup,
             error,
             paths,
+            shared_numbers: false,
             congestion,
             flow_control,
             framing,
@@ -393,14 +394,17 @@ fn fast_open_is_the_openers_own_policy_and_has_no_bits() {
 
 fn for_all_bits(mut visit: impl FnMut(Services)) {
     use Scheduler::*;
+    let spread = Paths::Spreading(Undeclared);
     for order in [Order::Unordered, Order::Partial, Order::Full] {
         for setup in [Setup::Connectionless, Setup::ThreeWay, Setup::Opportunistic] {
-            for paths in [
-                Paths::Single,
-                Paths::HotStandby,
-                Paths::Spreading(Undeclared),
-                Paths::Spreading(RoundRobin),
-                Paths::Spreading(FastestRtt),
+            for (paths, shared_numbers) in [
+                (Paths::Single, false),
+                (Paths::HotStandby, false),
+                (spread, false),
+                (Paths::HotStandby, true),
+                (spread, true),
+                (Paths::Spreading(RoundRobin), false),
+                (Paths::Spreading(FastestRtt), true),
             ] {
                 for (congestion, flow_control) in
                     [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (9, 2), (16, 1)]
@@ -412,6 +416,7 @@ fn for_all_bits(mut visit: impl FnMut(Services)) {
                                 setup,
                                 error,
                                 paths,
+                                shared_numbers,
                                 congestion,
                                 flow_control,
                                 framing,

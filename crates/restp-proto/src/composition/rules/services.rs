@@ -1,14 +1,16 @@
 //! Which services do not go together (ResTP §12.2, §14), and what a connectionless flow cannot have.
 
-use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, windowed};
+use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, shares_numbers, windowed};
 use restp_services::ack::{Acknowledgement, Detail};
 use restp_services::congestion::CongestionChoice;
+use restp_services::connection_management::Establishment;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::reliability::Reliability;
+use restp_services::scheduling::Scheduling;
 
 pub(super) static RULES: &[Rule] = &[
     // What an acknowledgement is made of (ResTP §12.2).
@@ -250,6 +252,61 @@ pub(super) static RULES: &[Rule] = &[
         reason: "on one path no connection number is mapped",
         instead: &[("crc", "on"), ("mapping-crc", "off")],
         broken: |c| c.mapping_crc && c.paths == PathMode::Single,
+    },
+    // Numbers that paths share.
+    Rule {
+        id: "sharing-needs-paths",
+        verdict: Verdict::Impossible,
+        source: "project",
+        about: &["paths", "numbering"],
+        reason: "one path has one space of numbers, and nobody to share it with",
+        instead: &[("numbering", "per-path")],
+        broken: |c| shares_numbers(c) && c.paths == PathMode::Single,
+    },
+    Rule {
+        id: "sharing-needs-three-way",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["connection", "numbering"],
+        reason: "only the answer to the SYN says whether the peer knows shared numbers, so no data may leave before it",
+        instead: &[("connection", "three-way")],
+        broken: |c| shares_numbers(c) && c.establishment != Establishment::ThreeWay,
+    },
+    Rule {
+        id: "sharing-needs-blocks",
+        verdict: Verdict::Forbidden,
+        source: "Iyengar and others 2006",
+        about: &["ack", "numbering"],
+        reason: "a pointer waits for the slowest path, and only blocks tell what has arrived on the others",
+        instead: &[("ack", "positive+sack"), ("recovery", "pipe")],
+        broken: |c| shares_numbers(c) && !matches!(c.ack.detail, Detail::Sack { .. }),
+    },
+    Rule {
+        id: "sharing-needs-pipe",
+        verdict: Verdict::Forbidden,
+        source: "Iyengar and others 2006",
+        about: &["recovery", "numbering"],
+        reason: "a path is judged by what it delivered itself, and only the pipe rule asks which path carried what",
+        instead: &[("recovery", "pipe")],
+        broken: |c| shares_numbers(c) && c.recovery != RecoveryChoice::Pipe,
+    },
+    Rule {
+        id: "sharing-has-no-mapping",
+        verdict: Verdict::Impossible,
+        source: "project",
+        about: &["mapping-crc", "numbering"],
+        reason: "where paths share the numbers nothing is mapped, so nothing carries the code of a mapping",
+        instead: &[("crc", "on"), ("mapping-crc", "off")],
+        broken: |c| shares_numbers(c) && c.mapping_crc,
+    },
+    Rule {
+        id: "sharing-carries-once",
+        verdict: Verdict::Impossible,
+        source: "project",
+        about: &["scheduling", "numbering"],
+        reason: "a number that paths share is outstanding on one of them, so no path carries a copy of all",
+        instead: &[("numbering", "per-path")],
+        broken: |c| shares_numbers(c) && c.scheduling == Some(Scheduling::Redundant),
     },
     // Cause of losses, marks and pacing (ResTP §15).
     Rule {

@@ -24,9 +24,13 @@ impl Connection {
     /// Makes this connection a path of an association; with `integrity` its mappings carry a CRC-32.
     pub(crate) fn into_path(mut self, setup: Setup, k: u8, integrity: bool) -> Self {
         let first = self.sender.first();
-        self.sender.bind_credit(false); // the shared window binds
         self.eras.understood = false;
-        self.subflow = Some(Box::new(Subflow::new(setup, first, k, integrity)));
+        let mut subflow = Subflow::new(setup, first, k, integrity);
+        subflow.shares = self.services.shared_numbers;
+        if !subflow.shares {
+            self.sender.bind_credit(false); // the shared window binds
+        }
+        self.subflow = Some(Box::new(subflow));
         self
     }
 
@@ -111,12 +115,12 @@ impl Connection {
     }
     /// Feedback with news, and answers to keep-alives, so far.
     pub(crate) fn answers(&self) -> u64 {
-        self.liveness.answers() + self.sender.reports()
+        self.liveness.answers() + self.sender.lane_reports()
     }
     /// Takes a packet of this path. Returns what it said to the association, and what it brought.
     pub(crate) fn handle_path(&mut self, now: Time, packet: Packet<'_>) -> (Said, Arrived) {
         let said = self.handle(now, packet);
-        if self.subflow.is_none() {
+        if self.numbers_data() {
             return (said, Arrived::new()); // its reader takes it
         }
         (said, self.receiver.drain().collect())

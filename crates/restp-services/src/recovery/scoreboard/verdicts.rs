@@ -58,6 +58,18 @@ impl Scoreboard {
         is_open
     }
 
+    /// Takes everything for late that left by the lane in hand and is not known to have arrived; returns how many segments that are.
+    pub fn mark_all_late(&mut self) -> u64 {
+        self.doubt(&(self.first..self.next()));
+        let before = self.lane(self.in_hand).in_flight();
+        for number in self.head()..self.next() {
+            if self.lane_of(number) == Some(self.in_hand) {
+                self.mark_late(number);
+            }
+        }
+        before
+    }
+
     /// `number` waits to leave again because it is late.
     pub fn is_late(&self, number: u64) -> bool {
         self.late.covering(number).is_some()

@@ -345,6 +345,51 @@ pub(in super::super) const OWN: &[Row] = &[
         &["hybla-paced"],
     ),
     (
+        "one path whose numbers are shared",
+        "cubic",
+        &[("numbering", "shared")],
+        &["sharing-needs-paths"],
+    ),
+    (
+        "shared numbers beside the SYN",
+        "multipath",
+        &[("numbering", "shared"), ("connection", "opportunistic")],
+        &["sharing-needs-three-way"],
+    ),
+    (
+        "shared numbers, and a pointer alone",
+        "multipath",
+        &[
+            ("numbering", "shared"),
+            ("ack", "positive"),
+            ("ack-thinning", "off"),
+            ("recovery", "duplicate-ack"),
+        ],
+        &["sharing-needs-blocks", "sharing-needs-pipe"],
+    ),
+    (
+        "the code of a mapping, and no mapping",
+        "multipath",
+        &[("numbering", "shared"), ("mapping-crc", "on")],
+        &["sharing-has-no-mapping"],
+    ),
+    (
+        "a number on every path",
+        "multipath",
+        &[("numbering", "shared"), ("scheduling", "redundant")],
+        &["sharing-carries-once"],
+    ),
+    (
+        "shared numbers, idle spares",
+        "multipath",
+        &[
+            ("numbering", "shared"),
+            ("paths", "hot-standby"),
+            ("scheduling", "none"),
+        ],
+        &[],
+    ),
+    (
         "a stream out of order",
         "3wh-arq",
         &[("ordering", "unordered")],

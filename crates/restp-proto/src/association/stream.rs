@@ -1,0 +1,360 @@
+//! Paths that share the numbers of the association: one stream, lent to whichever path is asked (`numbering = shared`). Set-up,
+//! joins, liveness and removal are those of any path; what is different is here and in `lanes`.
+
+use super::{Association, Member};
+use crate::connection::{Connection, Stream as Lent, Turn, WriteTo, write};
+use bytes::Bytes;
+use restp_base::flow::{FlowStats, Read, WriteError};
+use restp_base::machine::{Datagram, PathAddress, Wakeup};
+use restp_base::time::{Duration, Time};
+use restp_services::flow_control::FlowControl;
+use restp_services::framing::Framing;
+use restp_services::multipath::{LanePath, LaneScheduler, Path};
+use restp_services::recovery::LaneId;
+use restp_services::sender::LaneShare;
+use smallvec::SmallVec;
+
+/// Nothing can be sent: since when, and when the best path asks whether that is still so (OP-25, OP-50).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShutWindow {
+    pub(super) since: Time,
+    pub(super) ask_at: Time,
+}
+
+/// What the paths of an association share, and who has which lane of it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    lent: Lent,
+    pub(super) scheduler: LaneScheduler,
+    /// What every SYN of the association says of its numbers.
+    pub(super) initial_number: u32,
+    /// Where the path runs, or ran, that was up first.
+    pub(super) founder: PathAddress,
+    /// Lanes of paths that have ended.
+    free: Vec<LaneId>,
+    /// The path that numbers came by last.
+    pub(super) latest: usize,
+    /// The peer's window is shut, and nothing is outstanding.
+    pub(super) shut: Option<ShutWindow>,
+    /// The earliest deadline; none where something may have moved it.
+    pub(super) deadline: Option<Option<(Time, Wakeup)>>,
+}
+
+impl Stream {
+    /// Asks a path that has the lane `id`.
+    fn lend<R>(
+        &mut self,
+        id: LaneId,
+        connection: &mut Connection,
+        ask: impl FnOnce(&mut Connection) -> R,
+    ) -> R {
+        self.deadline = None;
+        self.lent.sender.take_in_hand(id);
+        connection.exchange_stream(&mut self.lent);
+        let answer = ask(connection);
+        connection.exchange_stream(&mut self.lent);
+        answer
+    }
+
+    /// What is lent, in the hands of the association itself.
+    pub(super) fn own(&mut self) -> &mut Lent {
+        self.deadline = None;
+        &mut self.lent
+    }
+    pub(super) fn seen(&self) -> &Lent {
+        &self.lent
+    }
+
+    /// A lane for one more path.
+    fn open_lane(&mut self, now: Time, connection: &mut Connection) -> bool {
+        let parts = connection.lane_parts();
+        self.deadline = None;
+        let sender = &mut self.lent.sender;
+        let lane = match self.free.pop() {
+            Some(lane) => {
+                sender.renew_lane(now, lane, parts.recovery, parts.controller, parts.rto);
+                Some(lane)
+            }
+            None => sender.open_lane(now, parts.recovery, parts.controller, parts.rto),
+        };
+        if let Some(lane) = lane {
+            sender.on(lane, |lane| lane.set_active(false)); // until it is up
+            connection.take_lane(lane);
+        }
+        lane.is_some()
+    }
+
+    /// The path of the lane is gone: what it carried leaves by others.
+    pub(super) fn close_lane(&mut self, lane: LaneId) {
+        self.own().sender.on(lane, |sender| {
+            sender.yield_lane();
+            sender.set_active(false);
+        });
+    }
+
+    /// Nobody has the lane any more.
+    pub(super) fn free_lane(&mut self, lane: LaneId) {
+        self.close_lane(lane);
+        self.free.push(lane);
+    }
+}
+
+impl Association {
+    /// Asks the connection of the path `ordinal`, which has the stream in hand meanwhile, if it has a part in one.
+    pub(super) fn with<R>(&mut self, ordinal: usize, ask: impl FnOnce(&mut Connection) -> R) -> R {
+        let connection = &mut self.shared.paths_mut()[ordinal].connection;
+        match (&mut self.stream, connection.lane()) {
+            (Some(stream), Some(lane)) if !connection.is_opening() => stream.lend(lane, connection, ask),
+            _ => ask(connection),
+        }
+    }
+
+    /// The same for a packet, which may complete the set-up and bring numbers.
+    pub(super) fn with_packet<R>(&mut self, ordinal: usize, ask: impl FnOnce(&mut Connection) -> R) -> R {
+        let connection = &mut self.shared.paths_mut()[ordinal].connection;
+        match (&mut self.stream, connection.lane()) {
+            (Some(stream), Some(lane)) if !connection.awaits_answer() => stream.lend(lane, connection, ask),
+            _ => ask(connection),
+        }
+    }
+
+    /// The first path is up, and the peer shares its numbers: what it has sent and received is the stream.
+    pub(super) fn found_stream(&mut self, now: Time, ordinal: usize) {
+        let (written, ends) = self.shared.take_written();
+        let connection = &mut self.shared.paths_mut()[ordinal].connection;
+        let initial_number = connection.initial_number();
+        let lent = connection.found_stream(now, written, ends);
+        let composition = &self.composition;
+        let scheduler = LaneScheduler::new(
+            composition.paths,
+            composition.scheduling.clone(),
+            lent.sender.first(),
+            composition.segment_bytes,
+        );
+        self.stream = Some(Box::new(Stream {
+            lent,
+            scheduler,
+            initial_number,
+            founder: self.shared.paths()[ordinal].connection.address(),
+            free: Vec::new(),
+            latest: ordinal,
+            shut: None,
+            deadline: None,
+        }));
+    }
+
+    /// A further path has part in the stream. False: there is none, or no lane is left.
+    pub(super) fn give_lane(&mut self, now: Time, connection: &mut Connection) -> bool {
+        match &mut self.stream {
+            Some(stream) => stream.open_lane(now, connection),
+            None => true,
+        }
+    }
+
+    /// The path's set-up is complete: its lane begins.
+    pub(super) fn begin_lane(&mut self, now: Time, ordinal: usize) {
+        if self.shared.paths()[ordinal].connection.lane().is_some() {
+            self.with(ordinal, |connection| {
+                let rtt = connection.take_set_up_rtt();
+                connection.sender_mut().begin_lane(now, rtt);
+            });
+            self.learn_rtts();
+        }
+    }
+
+    /// Writes the next packet into `out`; false when there is none now.
+    pub(super) fn poll_stream(&mut self, now: Time, out: &mut Datagram) -> bool {
+        let usable = self.usable();
+        let others = (0..self.shared.paths().len()).filter(|ordinal| !usable.contains(ordinal));
+        let order: SmallVec<[usize; 8]> = usable.iter().copied().chain(others).collect();
+        for ordinal in order {
+            let share = if usable.contains(&ordinal) {
+                LaneShare::Repairs
+            } else {
+                LaneShare::Nothing
+            };
+            if self.poll_lane(now, ordinal, share, false, out) {
+                return true;
+            }
+        }
+        if !self.shared.is_over()
+            && let Some(ordinal) = self.next_for_new(now, &usable)
+            && self.poll_lane(now, ordinal, LaneShare::All, false, out)
+        {
+            return true;
+        }
+        let due = |stream: &Stream| stream.lent.receiver.ack_timer().is_due(now);
+        if self.stream.as_deref().is_some_and(due)
+            && let Some(ordinal) = self.ack_path()
+            && self.poll_lane(now, ordinal, LaneShare::Nothing, true, out)
+        {
+            return true;
+        }
+        if let Some(ordinal) = self.ask_window(now)
+            && self.poll_lane(now, ordinal, LaneShare::Nothing, false, out)
+        {
+            return true;
+        }
+        self.keep_deadline();
+        false
+    }
+
+    /// A shut window is asked for once per timeout, without data, because data that the peer does not take would be missing.
+    fn ask_window(&mut self, now: Time) -> Option<usize> {
+        let best = self.shared.paths().best()?;
+        let stream = self.stream.as_mut()?;
+        if self.shared.is_over() || !stream.scheduler.is_shut(&stream.lent.sender) {
+            stream.shut = None;
+            return None;
+        }
+        let wait = self.with(best, |connection| connection.sender().timeout());
+        let stream = self.stream.as_mut()?;
+        let shut = stream.shut.get_or_insert(ShutWindow {
+            since: now,
+            ask_at: now + wait,
+        });
+        let due = shut.ask_at <= now;
+        if due {
+            shut.ask_at = now + wait;
+            self.with(best, |connection| connection.ask());
+        }
+        due.then_some(best)
+    }
+
+    /// The peer takes nothing, and has not for so long that it is given up.
+    pub(super) fn stalled_too_long(&self, now: Time) -> Option<Duration> {
+        let since = self.stream.as_ref()?.shut?.since;
+        (since + self.composition.stall_timeout() <= now).then(|| now.since(since))
+    }
+
+    /// Paths that numbers may use, the fastest first.
+    fn usable(&self) -> SmallVec<[usize; 8]> {
+        let mut usable = self.shared.paths().usable();
+        usable.retain(|ordinal| {
+            let connection = &self.shared.paths()[*ordinal].connection;
+            connection.lane().is_some() && connection.is_established()
+        });
+        usable.sort_by_key(|ordinal| self.shared.paths()[*ordinal].smoothed_rtt());
+        usable
+    }
+
+    /// The path by which new data leaves now.
+    fn next_for_new(&mut self, now: Time, usable: &[usize]) -> Option<usize> {
+        let mut lanes = self.lanes_of(usable);
+        lanes.sort_by_key(|path| path.ordinal);
+        let stream = self.stream.as_mut()?;
+        let fin = stream.lent.release.must_send_fin();
+        stream.deadline = None;
+        stream.scheduler.choose(now, &mut stream.lent.sender, &lanes, fin)
+    }
+
+    fn lanes_of(&self, ordinals: &[usize]) -> SmallVec<[LanePath; 8]> {
+        let paths = self.shared.paths();
+        let lanes = ordinals.iter().filter_map(|ordinal| {
+            Some(LanePath {
+                ordinal: *ordinal,
+                lane: paths[*ordinal].connection.lane()?,
+                share: paths[*ordinal].share(*ordinal),
+            })
+        });
+        lanes.collect()
+    }
+
+    /// Acknowledgements return by the path that numbers came by last, while that works (CMT §3), or else by the best one.
+    pub(super) fn ack_path(&self) -> Option<usize> {
+        let latest = self.stream.as_ref()?.latest;
+        let paths = self.shared.paths();
+        let may = |member: &Member| {
+            let connection = &member.connection;
+            !member.vacant
+                && connection.lane().is_some()
+                && !connection.is_opening()
+                && !connection.is_closed()
+        };
+        let works =
+            |ordinal: usize| may(&paths[ordinal]) && (paths[ordinal].works() || self.shared.is_over());
+        let latest = (latest < paths.len() && works(latest)).then_some(latest);
+        let best = || paths.best().filter(|best| may(&paths[*best]));
+        latest.or_else(best).or_else(|| paths.iter().position(may))
+    }
+
+    fn poll_lane(
+        &mut self,
+        now: Time,
+        ordinal: usize,
+        share: LaneShare,
+        acknowledges: bool,
+        out: &mut Datagram,
+    ) -> bool {
+        let up = self.shared.shared().paths;
+        let member = &self.shared.paths()[ordinal];
+        if member.vacant || member.connection.is_closed() {
+            return false;
+        }
+        let sent = self.with(ordinal, |connection| {
+            if !connection.is_opening() {
+                connection.set_turn(Turn { share, acknowledges }, up);
+            }
+            connection.poll_transmit(now, out)
+        });
+        if sent {
+            self.collect(now, ordinal);
+        }
+        sent
+    }
+
+    /// Takes data to send, where paths share the numbers.
+    pub(super) fn write_stream(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        let takes = WriteTo {
+            limit: self.composition.payload_bytes(),
+            empty: self.composition.framing != Framing::Fixed,
+        };
+        let over = self.shared.is_over();
+        match &mut self.stream {
+            Some(stream) if !over && !stream.lent.release.is_wanted() => {
+                write(&mut stream.own().sender, now, data, takes)
+            }
+            _ => Err(WriteError::Closed),
+        }
+    }
+
+    /// Takes the next data for the reader, likewise.
+    pub(super) fn read_stream(&mut self) -> Read {
+        let over = self.shared.is_over();
+        let offers = self.composition.flow_control != FlowControl::None && !over;
+        let Some(stream) = &mut self.stream else {
+            return Read::End;
+        };
+        let lent = stream.own();
+        lent.receiver.read(over || lent.release.remote_finished(), offers)
+    }
+
+    /// Adds what the stream counted.
+    pub(super) fn count_stream(&self, stats: &mut FlowStats) {
+        let Some(stream) = &self.stream else { return };
+        let Lent { sender, receiver, .. } = &stream.lent;
+        let sent = sender.counters();
+        stats.sent_payload_bytes += sent.sent_payload_bytes;
+        stats.retransmitted_packets += sent.retransmitted_packets;
+        stats.repeated_payload_bytes += sent.retransmitted_payload_bytes;
+        stats.lost_packets += sent.lost_packets;
+        stats.timed_out_packets += sent.timed_out_packets;
+        stats.timeouts += sent.timeouts;
+        (stats.delivered_bytes, stats.delivered_messages) = receiver.delivered();
+        stats.congestion_window_bytes = sender.total_window_bytes();
+        stats.in_flight_segments = sender.total_in_flight();
+        stats.memory_bytes += (size_of::<Stream>() + sender.memory() + receiver.memory()) as u64;
+        for member in self.shared.paths().iter().filter(|member| !member.vacant) {
+            let connection = &member.connection;
+            let (Some(lane), address) = (connection.lane(), connection.address()) else {
+                continue;
+            };
+            let mut paths = stats.paths.iter_mut();
+            if let Some(path) = paths.find(|path| path.path == address) {
+                path.lost_packets = sender.lost_on(lane);
+                path.window_cuts = sender.cuts_on(lane);
+                path.srtt = sender.smoothed_rtt_of(lane);
+            }
+        }
+    }
+}

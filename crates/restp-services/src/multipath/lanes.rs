@@ -1,0 +1,123 @@
+//! Which path takes the next new data, where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
+//! lost leaves again by any lane with room, so that here is only what a scheduler decides.
+
+use crate::path_management::PathMode;
+use crate::recovery::LaneId;
+use crate::scheduling::{Candidate, Queue, Schedule, Scheduler, Scheduling};
+use crate::sender::Sender;
+use restp_base::time::{Duration, Time};
+use smallvec::SmallVec;
+
+/// A path that data may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanePath {
+    /// Its ordinal.
+    pub ordinal: usize,
+    /// Its lane.
+    pub lane: LaneId,
+    /// Its place in the list of configured shares.
+    pub share: usize,
+}
+
+/// The scheduler of lanes.
+#[derive(Debug)]
+pub struct LaneScheduler {
+    mode: PathMode,
+    scheduling: Option<Scheduling>,
+    scheduler: Scheduler,
+    /// The first number of all.
+    first: u64,
+    /// Payload bytes of a full segment.
+    segment_bytes: u32,
+    /// The window was shut at the last look although data waits, and how often it came to that.
+    stalled: bool,
+    stalls: u64,
+}
+
+impl LaneScheduler {
+    /// Round trip that is assumed of a path before it was measured.
+    const UNMEASURED_RTT: Duration = Duration::from_millis(100);
+
+    /// For numbers from `first` on.
+    pub fn new(mode: PathMode, scheduling: Option<Scheduling>, first: u64, segment_bytes: u32) -> Self {
+        LaneScheduler {
+            mode,
+            scheduler: Scheduler::new(mode, scheduling.as_ref()),
+            scheduling,
+            first,
+            segment_bytes,
+            stalled: false,
+            stalls: 0,
+        }
+    }
+
+    /// From now on paths are chosen by `scheduling`.
+    pub fn schedule_by(&mut self, scheduling: Option<Scheduling>) {
+        if scheduling != self.scheduling {
+            self.scheduler = Scheduler::new(self.mode, scheduling.as_ref());
+            self.scheduling = scheduling;
+        }
+    }
+
+    /// The ordinal of the path by which new data, or the `fin`, leaves now.
+    pub fn choose(&mut self, now: Time, sender: &mut Sender, paths: &[LanePath], fin: bool) -> Option<usize> {
+        let first = paths.first()?;
+        let waits = fin || !sender.has_nothing_queued();
+        let Some(bytes) = sender.on(first.lane, |lane| lane.next_new_bytes(fin)) else {
+            self.stalls += u64::from(waits && !self.stalled);
+            self.stalled = waits;
+            return None;
+        };
+        self.stalled = false;
+        let candidates = self.candidates(now, sender, paths, bytes);
+        let queue = self.queue(now, sender, bytes);
+        let chosen = self.scheduler.choose(&candidates, &queue).first().copied();
+        for (path, candidate) in paths.iter().zip(&candidates) {
+            // A path that gets nothing although it has room is not limited by its window.
+            let passed_over = chosen.is_none() && candidate.has_room;
+            sender.on(path.lane, |lane| lane.pass_over(passed_over));
+        }
+        chosen
+    }
+
+    /// The peer's window is shut although something waits, and nothing is outstanding whose acknowledgement could open it.
+    pub fn is_shut(&self, sender: &Sender) -> bool {
+        self.stalled && sender.is_drained()
+    }
+
+    fn candidates(
+        &self,
+        now: Time,
+        sender: &mut Sender,
+        paths: &[LanePath],
+        bytes: u64,
+    ) -> SmallVec<[Candidate; 8]> {
+        let weight = |share| {
+            self.scheduling
+                .as_ref()
+                .map_or(1, |scheduling| scheduling.weight(share))
+        };
+        let candidate = |path: &LanePath| {
+            sender.on(path.lane, |lane| {
+                let has_room = lane.takes_new(now, bytes);
+                lane.candidate(path.ordinal, weight(path.share), has_room, Self::UNMEASURED_RTT)
+            })
+        };
+        paths.iter().map(candidate).collect()
+    }
+
+    fn queue(&self, now: Time, sender: &Sender, bytes: u64) -> Queue {
+        let (first, next) = (sender.first(), sender.next_number());
+        Queue {
+            segment_bytes: bytes,
+            queued_bytes: sender.queued_bytes() as u64,
+            window_segments: sender
+                .binding_edge()
+                .map_or(u64::MAX / 2, |edge| edge.saturating_sub(next)),
+            outstanding_segments: next - first,
+            acknowledged_bytes: (first - self.first) * u64::from(self.segment_bytes),
+            stalls: self.stalls,
+            now,
+        }
+    }
+}
