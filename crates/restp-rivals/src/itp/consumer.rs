@@ -240,15 +240,22 @@ impl Consumer {
         (header, payload)
     }
 
-    /// Data has come from the producer of `lane`.
-    pub fn on_data(&mut self, now: Time, lane: usize, header: &Header, payload: Bytes) -> Arrival {
+    /// Data has come from the producer of `lane`. `tells_path`: its round trip is one of the path that the others take.
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        lane: usize,
+        header: &Header,
+        payload: Bytes,
+        tells_path: bool,
+    ) -> Arrival {
         let item = item_of(&header.pointer, header.flags & flags::MANIFEST != 0);
         let Some(interest) = self.answered(lane, item, header.pointer.sequence) else {
             return Arrival::Rejected;
         };
         self.stats.received_packets += 1;
         let is_good = self.holding.fits(item, &payload);
-        let is_sample = !self.parameters.is_ndn || !self.holding.was_repeated(item);
+        let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_repeated(item));
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
         let is_trusted = self.lanes[lane].trusts(item, is_good);
         let arrival = if is_good {

@@ -1,7 +1,6 @@
 //! One object, from one source or several.
 
 use super::network::*;
-use restp_base::flow::Flow;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 use restp_rivals::itp::node::{Complaint, Item};
@@ -98,7 +97,6 @@ fn losses_by_chance_do_not_empty_the_window() {
     net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
     assert!(net.is_complete(0, flow));
     let rate = Rate::of(data.len() as u64, net.now.since(restp_base::time::Time::ZERO)).as_bps();
-    eprintln!("{:.1} Mbit/s", rate as f64 / 1e6);
     // Chunks of 1000 bytes cost 48 of headers and 35 of manifests: 92 Mbit/s are there.
     assert!(rate > 80_000_000, "{rate}");
 }
@@ -115,7 +113,6 @@ fn two_sources_give_what_both_links_carry() {
     net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
     assert_eq!(net.bytes(0, flow).len(), data.len());
     let rate = Rate::of(data.len() as u64, net.now.since(restp_base::time::Time::ZERO)).as_bps();
-    eprintln!("{rate} {:?} {:?}", net.nodes[0].sources(flow), net.nodes[0].stats(flow));
     assert!(rate > 80_000_000, "{rate}");
     let sent = net.data_from(1) + net.data_from(2);
     let needed = 60_000 + 2148;

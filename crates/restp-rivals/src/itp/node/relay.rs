@@ -159,7 +159,7 @@ impl Relay {
         }
         if let Some(payload) = self.store.get(pointer.object, item, &digest) {
             self.counters.hits += 1;
-            return Some(self.answer(&waiter, payload));
+            return Some(self.answer(&waiter, payload, flags::CACHE));
         }
         if self.upstreams.is_empty() {
             return Some(refuse(&waiter, Refusal::NoNexus));
@@ -210,11 +210,12 @@ impl Relay {
         None
     }
 
-    fn answer(&mut self, waiter: &Waiter, payload: Bytes) -> Datagram {
+    /// `held`: the flag that says whether the store had it.
+    fn answer(&mut self, waiter: &Waiter, payload: Bytes, held: u8) -> Datagram {
         self.counters.served_bytes += payload.len() as u64;
         let header = Header {
             kind: Kind::Data,
-            flags: waiter.flags | flags::HASH | flags::CACHE,
+            flags: waiter.flags | flags::HASH | held,
             pointer: waiter.pointer,
         };
         message::datagram(waiter.path, &header, payload)
@@ -271,7 +272,7 @@ impl Relay {
         let answers = pending
             .waiters
             .iter()
-            .map(|waiter| self.answer(waiter, payload.clone()));
+            .map(|waiter| self.answer(waiter, payload.clone(), 0));
         Some(answers.collect())
     }
 
@@ -399,7 +400,9 @@ impl Relay {
             }
             return Some(self.upstreams[index].interest(object, item, &digest, number));
         }
-        self.upstreams.iter_mut().for_each(|upstream| upstream.lane.rest(now));
+        self.upstreams
+            .iter_mut()
+            .for_each(|upstream| upstream.lane.rest(now));
         None
     }
 

@@ -22,6 +22,10 @@ const MOST_SOURCES: usize = 16;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Items of before that are looked at in one turn: a millisecond of reading and hashing.
 const RECALLED_AT_ONCE: usize = 512;
+/// After so many answers from its store a cache is taken to have what follows.
+const HELD_IN_A_ROW: u32 = 64;
+/// How long what is known of the way through a cache is kept at least.
+const RENEWAL: Duration = Duration::from_secs(1);
 /// Answers in a row that ask for a proof, and nothing else: more than a window of them.
 const MOST_UNPROVED: u32 = 20_000;
 
@@ -93,9 +97,42 @@ struct Source {
     bytes: u64,
     refused: u64,
     complaint: Option<Complaint>,
+    /// Of a cache: answers in a row from its store, and whether others had to be asked for before those.
+    held: u32,
+    forwards: bool,
+    renewed_at: Option<Time>,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trip {
+    /// As far as the others.
+    Usual,
+    /// A cache had it, and had to ask for the others.
+    Shorter,
+    /// A cache had to ask for it, and had all before.
+    Longer,
 }
 
 impl Source {
+    /// Where a cache has a chunk and where it asks for it are two paths. Round trips of one say nothing of the queue of the other.
+    fn trip(&mut self, now: Time, header: &Header) -> Trip {
+        if header.flags & flags::CACHE != 0 {
+            self.held = self.held.saturating_add(1);
+            self.forwards &= self.held < HELD_IN_A_ROW;
+            return if self.forwards { Trip::Shorter } else { Trip::Usual };
+        }
+        let had_all = std::mem::take(&mut self.held) > 0 && !std::mem::replace(&mut self.forwards, true);
+        let is_rare = self.renewed_at.is_none_or(|at| now.since(at) > RENEWAL);
+        match had_all && is_rare {
+            true => {
+                self.renewed_at = Some(now);
+                Trip::Longer
+            }
+            false => Trip::Usual,
+        }
+    }
+
     /// It is asked for the root again, later.
     fn retire(&mut self, now: Time, complaint: Complaint) {
         self.complaint = Some(complaint);
@@ -206,6 +243,9 @@ impl Retrieval {
             bytes: 0,
             refused: 0,
             complaint: None,
+            held: 0,
+            forwards: false,
+            renewed_at: None,
         });
         true
     }
@@ -339,8 +379,10 @@ impl Retrieval {
     pub fn on_data(&mut self, now: Time, remote: SocketAddr, header: &Header, payload: Bytes) -> Option<()> {
         let lane = self.lane_at(remote)?;
         let bytes = payload.len() as u64;
-        let arrival = self.consumer.as_mut()?.on_data(now, lane, header, payload);
         let source = &mut self.sources[self.lanes[lane]];
+        let trip = source.trip(now, header);
+        let consumer = self.consumer.as_mut()?;
+        let arrival = consumer.on_data(now, lane, header, payload, trip != Trip::Shorter);
         match arrival {
             Arrival::Readable | Arrival::Taken => {
                 source.bytes += bytes;
@@ -354,6 +396,10 @@ impl Retrieval {
                 self.sources[index].give_up(Complaint::Lies);
             }
             Arrival::Rejected => return None,
+        }
+        if trip == Trip::Longer && arrival != Arrival::Untrusted {
+            let index = self.close_lane(lane);
+            self.open_lane(now, index);
         }
         Some(())
     }
