@@ -70,6 +70,11 @@ impl Consumer {
         })
     }
 
+    /// Before the first lane: where the numbers of Interests begin, which nobody else should know.
+    pub fn number_from(&mut self, first: u64) {
+        self.first = first;
+    }
+
     /// Everything is held.
     pub fn is_complete(&self) -> bool {
         self.holding.is_complete()
@@ -108,23 +113,35 @@ impl Consumer {
         Some((item, payload))
     }
 
+    /// Something has come and was not taken.
+    pub fn has_arrived(&self) -> bool {
+        self.holding.buffered() > 0
+    }
+
     /// What its reader has from before need not be asked for: `of` says what it has of an item that should have this digest. Looks at
-    /// `most` of what would be asked for next. True when it stopped there, and not at something that is missing.
-    pub fn recall(&mut self, most: usize, mut of: impl FnMut(Item, &Digest) -> Option<Bytes>) -> bool {
+    /// `most` of what would be asked for next.
+    ///
+    /// # Errors
+    /// The item where it stopped, because the reader does not have it (`missing`: so much is known) or there is none.
+    pub fn recall(
+        &mut self,
+        most: usize,
+        missing: Option<Item>,
+        mut of: impl FnMut(Item, &Digest) -> Option<Bytes>,
+    ) -> Result<(), Option<Item>> {
         for _ in 0..most {
-            let Some(item) = self.holding.next_fresh() else {
-                return false;
-            };
-            let there = self.holding.digest(item).and_then(|digest| of(item, digest));
-            let Some(payload) = there.filter(|payload| self.holding.fits(item, payload)) else {
-                return false;
-            };
+            let item = self.holding.next_fresh().ok_or(None)?;
+            let known = self.holding.digest(item).filter(|_| missing != Some(item));
+            let kept = known.and_then(|digest| of(item, digest));
+            let kept = kept.filter(|kept| self.holding.fits(item, kept));
+            let kept = kept.ok_or(Some(item))?;
             self.holding.on_asked(item);
-            if self.holding.take(item, payload, false) == Taken::Impossible {
-                return false;
+            let taken = self.holding.take(item, kept, false);
+            if taken == Taken::Impossible {
+                return Err(Some(item));
             }
         }
-        true
+        Ok(())
     }
 
     /// One more producer is asked from now on, of whose path nothing is known. It has the last lane.
@@ -160,13 +177,16 @@ impl Consumer {
         }
         // Flow control: what is open and what waits for its reader have room (ITP §V, the limit of the consumer buffer).
         let open: u64 = self.lanes.iter().map(|lane| lane.sender().in_flight()).sum();
-        let item = self
-            .holding
-            .next(open + self.holding.buffered() < self.parameters.buffer_chunks)?;
+        let has_room = open + self.holding.buffered() < self.parameters.buffer_chunks;
+        let Some(item) = self.holding.next(has_room) else {
+            self.lanes.iter_mut().for_each(|lane| lane.rest(now));
+            return None;
+        };
         let count = self.lanes.len();
         let all_have_bad = self.lanes.iter().all(|lane| lane.has_bad(item));
         for lane in (0..count).map(|step| (self.turn + step) % count) {
             if self.lanes[lane].has_bad(item) && !all_have_bad {
+                self.lanes[lane].rest(now);
                 continue;
             }
             if let Some(number) = self.lanes[lane].ask(now, item, &self.weight) {
@@ -220,15 +240,22 @@ impl Consumer {
         (header, payload)
     }
 
-    /// Data has come from the producer of `lane`.
-    pub fn on_data(&mut self, now: Time, lane: usize, header: &Header, payload: Bytes) -> Arrival {
+    /// Data has come from the producer of `lane`. `tells_path`: its round trip is one of the path that the others take.
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        lane: usize,
+        header: &Header,
+        payload: Bytes,
+        tells_path: bool,
+    ) -> Arrival {
         let item = item_of(&header.pointer, header.flags & flags::MANIFEST != 0);
         let Some(interest) = self.answered(lane, item, header.pointer.sequence) else {
             return Arrival::Rejected;
         };
         self.stats.received_packets += 1;
         let is_good = self.holding.fits(item, &payload);
-        let is_sample = !self.parameters.is_ndn || !self.holding.was_repeated(item);
+        let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_repeated(item));
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
         let is_trusted = self.lanes[lane].trusts(item, is_good);
         let arrival = if is_good {

@@ -26,6 +26,8 @@ pub(super) struct Lane<I> {
     bad: BTreeSet<I>,
     /// A timer has expired, and nothing was answered since.
     is_silent: bool,
+    /// Then one Interest at a time asks whether somebody is there again: the window stays as it was.
+    probes: bool,
 }
 
 impl<I: Copy + Ord> Lane<I> {
@@ -38,6 +40,7 @@ impl<I: Copy + Ord> Lane<I> {
             bad_in_a_row: 0,
             bad: BTreeSet::new(),
             is_silent: false,
+            probes: parameters.adapts,
         }
     }
 
@@ -53,7 +56,13 @@ impl<I: Copy + Ord> Lane<I> {
 
     /// The number of the Interest for `item` that leaves now, if one may. It weighs as much as the chunk that it asks for.
     pub fn ask(&mut self, now: Time, item: I, weight: &Bytes) -> Option<u64> {
+        if self.probes && self.is_silent && self.sender.in_flight() > 0 {
+            self.rest(now);
+            return None;
+        }
         if !self.sender.may_leave(now, weight.len() as u64) || !self.sender.write(now, weight.clone()) {
+            // There is more than its window takes.
+            self.sender.set_backlog(self.probes);
             return None;
         }
         let Some(Transmission::Segment(segment)) = self.sender.next(now, false) else {
@@ -61,6 +70,16 @@ impl<I: Copy + Ord> Lane<I> {
         };
         self.asked.push_back(item);
         segment.number
+    }
+
+    /// There is nothing to ask this producer now: what it does not use of its window says nothing of the path, and no timer waits to
+    /// send more.
+    pub fn rest(&mut self, now: Time) {
+        if self.probes {
+            self.sender.set_backlog(false);
+            let nothing = self.sender.next(now, false);
+            debug_assert!(nothing.is_none(), "nothing is written: {nothing:?}");
+        }
     }
 
     /// The number of the Interest that data for `item` answers, while it is remembered: what is too old for that is still good for
@@ -73,6 +92,15 @@ impl<I: Copy + Ord> Lane<I> {
             Some(index) => (self.asked.get(index as usize) == Some(&item)).then_some(Some(number)),
             None => was_asked.then_some(None),
         }
+    }
+
+    /// The number of the Interest with this sequence number, and what it asked for, while it is remembered.
+    pub fn asked_as(&self, sequence: u32) -> Option<(u64, I)> {
+        let next = self.sender.next_number();
+        let behind = u64::from((next as u32).wrapping_sub(sequence));
+        let number = next.checked_sub(behind).filter(|number| *number < next)?;
+        let index = number.checked_sub(self.first_asked)?;
+        Some((number, *self.asked.get(index as usize)?))
     }
 
     /// The same where data does not say what it answers (NDN): it is taken to be the last Interest for `item`.

@@ -17,6 +17,7 @@
 //! | `lane` | the Interests to one producer |
 //! | [`content_store`] | chunks by name, the least recently used forgotten first |
 //! | [`cache`] | a box between consumers and producers that answers from its store |
+//! | [`node`] | the machine of a host on real networks: it publishes, fetches and caches |
 //! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, which is producer and consumer |
 //!
 //! A flow is a dialogue of two objects at most: who opens it writes one, or asks for one with a request; the other end reads it. The
@@ -31,6 +32,7 @@ mod holding;
 pub mod host;
 mod lane;
 pub mod manifest;
+pub mod node;
 pub mod parameters;
 mod publication;
 pub mod trust;

@@ -144,7 +144,9 @@ impl ItpParameters {
                 ));
             }
             "overtaking" => self.overtaking = named(key, value, &OVERTAKING)?,
-            "congestion" => self.adapts = named(key, value, &[("interest-window", false), ("adaptive", true)])?,
+            "congestion" => {
+                self.adapts = named(key, value, &[("interest-window", false), ("adaptive", true)])?
+            }
             "on-timeout" => {
                 self.window.halves_on_timeout = named(key, value, &[("halve", true), ("collapse", false)])?;
             }

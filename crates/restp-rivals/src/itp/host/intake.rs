@@ -172,7 +172,7 @@ impl Itp {
         conversation.stats.received_bytes += bytes;
         let arrival = fetch
             .consumer
-            .on_data(now, lane, &message.header, message.payload);
+            .on_data(now, lane, &message.header, message.payload, true);
         let is_complete = fetch.consumer.is_complete();
         match arrival {
             Arrival::Readable => self.events.push_back(Event::Readable(id)),

@@ -298,7 +298,9 @@ impl Trailer {
         let timeout_ms = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
         let signature = match fixed[1] {
             0 => None,
-            ED25519 => Some(parse_signature(rest).ok_or(short(found - rest.len() + KEY_BYTES + SIGNATURE_BYTES))?),
+            ED25519 => {
+                Some(parse_signature(rest).ok_or(short(found - rest.len() + KEY_BYTES + SIGNATURE_BYTES))?)
+            }
             other => {
                 return Err(ManifestError::Value {
                     field: "the kind of a signature",
@@ -404,10 +406,16 @@ mod tests {
             signature: Some(signature),
         };
         let bytes = trailer.emit();
-        assert_eq!(words(&bytes)[..5], [0x0101_0000, 0x0001_D4C0, 0x0400_0FA0, 0x0A00_0001, 0x0303_0303]);
+        assert_eq!(
+            words(&bytes)[..5],
+            [0x0101_0000, 0x0001_D4C0, 0x0400_0FA0, 0x0A00_0001, 0x0303_0303]
+        );
         assert_eq!(Trailer::parse(&bytes), Ok(trailer));
         for cut in 16..bytes.len() {
-            assert!(matches!(Trailer::parse(&bytes[..cut]), Err(ManifestError::Short { .. })), "{cut}");
+            assert!(
+                matches!(Trailer::parse(&bytes[..cut]), Err(ManifestError::Short { .. })),
+                "{cut}"
+            );
         }
     }
 

@@ -161,7 +161,8 @@ mod tests {
             let shape = Shape::new(Naming::Hash, chunks * 1460, 1460, name).expect("possible");
             let root = shape.root_level();
             let entries = shape.entries(root, 0);
-            let message = HEADER_BYTES + FIXED_BYTES + name + 32 * (entries.end - entries.start) as usize + 104;
+            let message =
+                HEADER_BYTES + FIXED_BYTES + name + 32 * (entries.end - entries.start) as usize + 104;
             assert!(message <= 1460, "{chunks}: {message}");
         }
     }

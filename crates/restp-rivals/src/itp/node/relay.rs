@@ -1,0 +1,430 @@
+//! A cache between consumers and producers. What it holds it answers; of what it does not hold it asks once, however many wait, and
+//! gives all of them what comes. It judges losses on its own side of the path, as a consumer does, and knows no object: the digest in
+//! an Interest says what the answer must be, so nobody has to trust the cache, nor the cache those that it asks.
+
+use super::guard::Cookie;
+use super::message::{self, Wanted};
+use super::shelf;
+use super::upstream::{Roots, Upstream, UpstreamReport};
+use crate::itp::holding::Item;
+use crate::itp::manifest::Digest;
+use crate::itp::parameters::ItpParameters;
+use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
+use bytes::Bytes;
+use restp_base::machine::{Datagram, Earliest, PathAddress, Wakeup};
+use restp_base::time::{Duration, Time};
+use restp_services::sender::Answer;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Chunks that are waited for at once; who asks for more asks again.
+const MOST_PENDING: usize = 16_384;
+/// Consumers that wait for one chunk, and for all.
+const MOST_WAITERS: usize = 1024;
+const MOST_WAITERS_IN_ALL: usize = 65_536;
+/// What no consumer has asked for during so long is asked for no more: their timers come round within 60 s.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// What an Interest weighs where nobody knows how large the chunk is: a packet.
+const WEIGHT: u32 = 1452;
+
+/// Where chunks are kept. Names are where chunks lie in their objects: neighbours are asked for together.
+pub trait Store: fmt::Debug + Send {
+    /// The chunk with this digest, if it is there.
+    fn get(&mut self, object: u64, item: Item, digest: &Digest) -> Option<Bytes>;
+    /// Keeps a chunk that has this digest.
+    fn put(&mut self, object: u64, item: Item, digest: &Digest, payload: &Bytes);
+    /// A root manifest with its signature, as a Manifest Message carries it.
+    fn root(&mut self, wanted: &Wanted) -> Option<Bytes>;
+    /// Keeps one.
+    fn put_root(&mut self, wanted: &Wanted, body: &Bytes);
+}
+
+/// What a cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayCounters {
+    /// Interests answered from the store.
+    pub hits: u64,
+    /// Interests for something that somebody had asked for already.
+    pub joined: u64,
+    /// Interests for which a producer was asked.
+    pub misses: u64,
+    /// Interests turned away, because too much is waited for.
+    pub busy: u64,
+    /// Bytes of chunks that came from above, and that consumers got.
+    pub fetched_bytes: u64,
+    /// The same.
+    pub served_bytes: u64,
+}
+
+/// A consumer that waits, and for what in his words.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    path: PathAddress,
+    pointer: Pointer,
+    flags: u8,
+}
+
+#[derive(Debug)]
+struct Pending {
+    object: u64,
+    item: Item,
+    waiters: SmallVec<[Waiter; 1]>,
+    /// A producer has been asked, and may answer.
+    is_open: bool,
+    asked_at: Time,
+    /// Those above that have something else, or nothing.
+    without: SmallVec<[usize; 2]>,
+}
+
+/// The cache of a node.
+#[derive(Debug)]
+pub(super) struct Relay {
+    store: Box<dyn Store>,
+    weight: Bytes,
+    upstreams: Vec<Upstream>,
+    turn: usize,
+    pending: BTreeMap<Digest, Pending>,
+    waiting: usize,
+    /// Of what is pending, not asked for now.
+    queue: VecDeque<Digest>,
+    roots: Roots,
+    counters: RelayCounters,
+}
+
+impl Relay {
+    /// Over `store`, asking those at `upstreams`.
+    pub fn new(
+        now: Time,
+        parameters: &ItpParameters,
+        store: Box<dyn Store>,
+        upstreams: &[PathAddress],
+        first: u64,
+    ) -> Self {
+        Relay {
+            store,
+            weight: vec![0; WEIGHT as usize].into(),
+            upstreams: (upstreams.iter())
+                .map(|path| Upstream::new(now, *path, parameters, first, WEIGHT))
+                .collect(),
+            turn: 0,
+            pending: BTreeMap::new(),
+            waiting: 0,
+            queue: VecDeque::new(),
+            roots: Roots::default(),
+            counters: RelayCounters::default(),
+        }
+    }
+
+    pub fn counters(&self) -> RelayCounters {
+        self.counters
+    }
+    pub fn reports(&self) -> Vec<UpstreamReport> {
+        self.upstreams.iter().map(Upstream::report).collect()
+    }
+
+    /// A consumer, who has proved where he is, asks for a chunk. What he gets at once.
+    pub fn on_interest(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        header: &Header,
+        digest: Digest,
+    ) -> Option<Datagram> {
+        let pointer = header.pointer;
+        let kind = header.flags & flags::MANIFEST;
+        let item = match kind {
+            0 => Item::Chunk(pointer.chunk.into()),
+            _ => Item::Manifest(pointer.chunk.into()),
+        };
+        let waiter = Waiter {
+            path,
+            pointer,
+            flags: kind,
+        };
+        if let Some(pending) = self.pending.get_mut(&digest) {
+            self.counters.joined += 1;
+            pending.asked_at = now;
+            let same = |known: &Waiter| known.path == path && known.pointer.object == pointer.object;
+            match pending.waiters.iter().position(same) {
+                Some(known) => pending.waiters[known] = waiter,
+                None if pending.waiters.len() < MOST_WAITERS && self.waiting < MOST_WAITERS_IN_ALL => {
+                    pending.waiters.push(waiter);
+                    self.waiting += 1;
+                }
+                None => {}
+            }
+            return None;
+        }
+        if let Some(payload) = self.store.get(pointer.object, item, &digest) {
+            self.counters.hits += 1;
+            return Some(self.answer(&waiter, payload, flags::CACHE));
+        }
+        if self.upstreams.is_empty() {
+            return Some(refuse(&waiter, Refusal::NoNexus));
+        }
+        if self.pending.len() >= MOST_PENDING || self.waiting >= MOST_WAITERS_IN_ALL {
+            self.counters.busy += 1;
+            return Some(refuse(&waiter, Refusal::Busy));
+        }
+        self.counters.misses += 1;
+        self.waiting += 1;
+        self.queue.push_back(digest);
+        let pending = Pending {
+            object: pointer.object,
+            item,
+            waiters: SmallVec::from_elem(waiter, 1),
+            is_open: false,
+            asked_at: now,
+            without: SmallVec::new(),
+        };
+        self.pending.insert(digest, pending);
+        None
+    }
+
+    /// A consumer, who has proved where he is, asks for a root.
+    pub fn on_request(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        header: &Header,
+        wanted: Wanted,
+        number: u64,
+    ) -> Option<Datagram> {
+        if let Some(body) = self.store.root(&wanted) {
+            return Some(super::manifest_message(path, header.pointer, body));
+        }
+        if self.upstreams.is_empty() || !self.roots.on_request(now, path, header.pointer, wanted, number) {
+            let code = if self.upstreams.is_empty() {
+                Refusal::NoNexus
+            } else {
+                Refusal::Busy
+            };
+            return Some(message::datagram(
+                path,
+                &message::refusal(header.pointer, 0, code),
+                Bytes::new(),
+            ));
+        }
+        None
+    }
+
+    /// `held`: the flag that says whether the store had it.
+    fn answer(&mut self, waiter: &Waiter, payload: Bytes, held: u8) -> Datagram {
+        self.counters.served_bytes += payload.len() as u64;
+        let header = Header {
+            kind: Kind::Data,
+            flags: waiter.flags | flags::HASH | held,
+            pointer: waiter.pointer,
+        };
+        message::datagram(waiter.path, &header, payload)
+    }
+
+    /// A message of one of those above. None when it is none that was waited for; else what leaves to consumers.
+    pub fn on_answer(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        header: &Header,
+        payload: Bytes,
+    ) -> Option<Vec<Datagram>> {
+        let index = self
+            .upstreams
+            .iter()
+            .position(|upstream| upstream.path.remote == remote)?;
+        match header.kind {
+            Kind::Manifest { request } => {
+                let (wanted, waiters) =
+                    self.roots
+                        .on_manifest(request, index, &payload, &mut self.upstreams)?;
+                self.store.put_root(&wanted, &payload);
+                let answer = |(path, pointer)| super::manifest_message(path, pointer, payload.clone());
+                Some(waiters.into_iter().map(answer).collect())
+            }
+            Kind::Data => self.on_data(now, index, header, payload),
+            Kind::Nack { code, .. } => self.on_refusal(now, index, header, code, payload.first_chunk()),
+            Kind::Request | Kind::Interest(_) => None,
+        }
+    }
+
+    fn on_data(&mut self, now: Time, index: usize, header: &Header, payload: Bytes) -> Option<Vec<Datagram>> {
+        let upstream = &mut self.upstreams[index];
+        let (number, digest) = upstream.lane.asked_as(header.pointer.sequence)?;
+        let is_awaited = upstream.lane.on_answer(now, Some(number), true) == Answer::Awaited;
+        let is_good = shelf::is_what(&digest, &payload);
+        upstream.on_payload(payload.len(), is_good);
+        self.settle(index);
+        if !is_good {
+            // Whoever asks can name a digest that nothing has, so nobody is given up for this.
+            return Some(if is_awaited {
+                self.without(index, digest)
+            } else {
+                Vec::new()
+            });
+        }
+        let Some(pending) = self.pending.remove(&digest) else {
+            return Some(Vec::new());
+        };
+        self.waiting -= pending.waiters.len();
+        self.counters.fetched_bytes += payload.len() as u64;
+        self.store.put(pending.object, pending.item, &digest, &payload);
+        let answers = pending
+            .waiters
+            .iter()
+            .map(|waiter| self.answer(waiter, payload.clone(), 0));
+        Some(answers.collect())
+    }
+
+    /// Upstream `index` does not have what has this digest: others are asked, or those who wait are told.
+    fn without(&mut self, index: usize, digest: Digest) -> Vec<Datagram> {
+        let count = self.upstreams.len();
+        let Some(pending) = self.pending.get_mut(&digest) else {
+            return Vec::new();
+        };
+        pending.without.push(index);
+        if (0..count).any(|upstream| !pending.without.contains(&upstream)) {
+            if std::mem::take(&mut pending.is_open) {
+                self.queue.push_front(digest);
+            }
+            return Vec::new();
+        }
+        let waiters = self
+            .pending
+            .remove(&digest)
+            .map(|pending| pending.waiters)
+            .unwrap_or_default();
+        self.waiting -= waiters.len();
+        waiters
+            .iter()
+            .map(|waiter| refuse(waiter, Refusal::NoNexus))
+            .collect()
+    }
+
+    fn on_refusal(
+        &mut self,
+        now: Time,
+        index: usize,
+        header: &Header,
+        code: Refusal,
+        cookie: Option<&Cookie>,
+    ) -> Option<Vec<Datagram>> {
+        if let Some(cookie) = cookie.filter(|_| code == Refusal::Unproved) {
+            self.upstreams[index].cookie = Some(*cookie);
+        }
+        if let Some(told) =
+            self.roots
+                .on_refusal(now, index, header.pointer.object, code, self.upstreams.len())
+        {
+            let refuse =
+                |(path, pointer)| message::datagram(path, &message::refusal(pointer, 0, code), Bytes::new());
+            return Some(told.into_iter().map(refuse).collect());
+        }
+        if code == Refusal::Busy {
+            return Some(Vec::new());
+        }
+        let (number, digest) = self.upstreams[index].lane.asked_as(header.pointer.sequence)?;
+        let answer = self.upstreams[index].lane.on_answer(now, Some(number), true);
+        self.settle(index);
+        if answer != Answer::Awaited {
+            return Some(Vec::new());
+        }
+        if code != Refusal::Unproved {
+            return Some(self.without(index, digest));
+        }
+        self.again(digest);
+        Some(Vec::new())
+    }
+
+    /// Asks for `digest` once more, before what was never asked for.
+    fn again(&mut self, digest: Digest) {
+        if let Some(pending) = self.pending.get_mut(&digest)
+            && std::mem::take(&mut pending.is_open)
+        {
+            self.queue.push_front(digest);
+        }
+    }
+
+    fn settle(&mut self, index: usize) {
+        let mut lost = Vec::new();
+        self.upstreams[index].lane.settle(|digest| lost.push(digest));
+        lost.into_iter().rev().for_each(|digest| self.again(digest));
+    }
+
+    pub fn on_deadline(&mut self, now: Time) {
+        for index in 0..self.upstreams.len() {
+            self.upstreams[index].lane.on_deadline(now);
+            self.settle(index);
+        }
+    }
+
+    /// What leaves next: a request for a root, or an Interest.
+    pub fn poll(&mut self, now: Time) -> Option<Datagram> {
+        if let Some((index, wanted, pointer)) = self.roots.poll(now, self.upstreams.len()) {
+            let upstream = &self.upstreams[index];
+            let header = Header {
+                kind: Kind::Request,
+                flags: flags::HASH,
+                pointer,
+            };
+            let payload = wanted.emit(upstream.cookie.as_ref());
+            return Some(message::datagram(upstream.path, &header, payload));
+        }
+        while let Some(&digest) = self.queue.front() {
+            let Some(pending) = self.pending.get_mut(&digest).filter(|pending| !pending.is_open) else {
+                self.queue.pop_front();
+                continue;
+            };
+            if now.since(pending.asked_at) > FORGOTTEN {
+                self.waiting -= pending.waiters.len();
+                self.pending.remove(&digest);
+                continue;
+            }
+            let count = self.upstreams.len();
+            let mut turns = (0..count).map(|step| (self.turn + step) % count);
+            let (index, number) = turns.find_map(|index| {
+                let lane = &mut self.upstreams[index].lane;
+                if pending.without.contains(&index) {
+                    lane.rest(now);
+                    return None;
+                }
+                Some((index, lane.ask(now, digest, &self.weight)?))
+            })?;
+            let (object, item) = (pending.object, pending.item);
+            self.turn = (index + 1) % count;
+            // Whoever does not answer is probed, and must not keep what others have.
+            let is_silent = |index: usize| self.upstreams[index].lane.is_silent();
+            pending.is_open = !is_silent(index) || (0..count).all(is_silent);
+            if pending.is_open {
+                self.queue.pop_front();
+            }
+            return Some(self.upstreams[index].interest(object, item, &digest, number));
+        }
+        self.upstreams
+            .iter_mut()
+            .for_each(|upstream| upstream.lane.rest(now));
+        None
+    }
+
+    pub fn deadline(&self) -> Option<(Time, Wakeup)> {
+        let mut earliest = Earliest::NONE;
+        for (at, why) in self
+            .upstreams
+            .iter()
+            .filter_map(|upstream| upstream.lane.deadline())
+        {
+            earliest = earliest.or(Some(at), why);
+        }
+        earliest
+            .or(self.roots.deadline(), Wakeup::Retransmission)
+            .deadline()
+    }
+}
+
+fn refuse(waiter: &Waiter, code: Refusal) -> Datagram {
+    message::datagram(
+        waiter.path,
+        &message::refusal(waiter.pointer, waiter.flags, code),
+        Bytes::new(),
+    )
+}

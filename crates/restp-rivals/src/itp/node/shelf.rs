@@ -1,0 +1,119 @@
+//! What a host publishes: objects by their IDs, the same for every consumer. Where the bytes are is not its business: somebody above
+//! reads them when they are asked for.
+
+use super::message::Wanted;
+use crate::itp::manifest::{self, Core, Digest, ManifestError, Shape, Trailer};
+use crate::itp::trust::{PublisherKey, Signature};
+use crate::itp::wire::{Pointer, Refusal, flags};
+use bytes::Bytes;
+use std::fmt;
+
+/// Where the bytes of an object are.
+pub trait Source: fmt::Debug + Send {
+    /// Chunk `number`. `None`: it cannot be read any more, or has changed.
+    fn chunk(&mut self, number: u64) -> Option<Bytes>;
+    /// The manifest below the root at `position`.
+    fn manifest(&mut self, position: u64) -> Option<Bytes>;
+}
+
+/// An object that is published.
+#[derive(Debug)]
+pub struct Published {
+    wanted: Wanted,
+    body: Bytes,
+    shape: Shape,
+    source: Box<dyn Source>,
+}
+
+impl Published {
+    /// The object whose root has this core, with its publisher's signature.
+    ///
+    /// # Errors
+    /// When `core` is no root.
+    pub fn new(core: &Bytes, signature: Signature, source: Box<dyn Source>) -> Result<Self, ManifestError> {
+        let (parsed, _) = Core::parse(core)?;
+        let trailer = Trailer {
+            signature: Some(signature),
+            ..Trailer::default()
+        };
+        Ok(Published {
+            wanted: Wanted {
+                root: manifest::digest(core),
+                publisher: signature.key,
+            },
+            body: [&core[..], &trailer.emit()].concat().into(),
+            shape: parsed.shape()?,
+            source,
+        })
+    }
+
+    /// What a ticket says of it.
+    pub fn wanted(&self) -> Wanted {
+        self.wanted
+    }
+
+    /// The root manifest as a Manifest Message carries it.
+    pub(super) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
+    /// What answers an Interest: flags and payload.
+    pub(super) fn answer(&mut self, asked: Pointer, asked_flags: u8) -> Result<(u8, Bytes), Refusal> {
+        let is_manifest = asked_flags & flags::MANIFEST;
+        let number = u64::from(asked.chunk);
+        let found = match is_manifest {
+            0 if number < self.shape.chunks => self.source.chunk(number),
+            0 => return Err(Refusal::NoSuchChunk),
+            _ if number < self.shape.inner() => self.source.manifest(number),
+            _ => return Err(Refusal::NoSuchChunk),
+        };
+        let payload = found.ok_or(Refusal::NoNexus)?;
+        let is_last = is_manifest == 0 && number + 1 == self.shape.chunks;
+        let last = if is_last { flags::LAST } else { 0 };
+        Ok((is_manifest | flags::HASH | last, payload))
+    }
+}
+
+/// A root manifest as a Manifest Message carries it, checked: that its digest and its publisher are those that are wanted.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_root(body: &[u8], wanted: &Wanted) -> Result<Core, RootError> {
+    let (core, length) = Core::parse(body)?;
+    if manifest::digest(&body[..length]) != wanted.root {
+        return Err(RootError::Another);
+    }
+    core.shape()?;
+    let signature = Trailer::parse(&body[length..])?.signature;
+    let signature = signature.ok_or(RootError::Unsigned)?;
+    match signature.vouches(&wanted.publisher, &wanted.root) {
+        true => Ok(core),
+        false if signature.key == wanted.publisher => Err(RootError::Forged),
+        false => Err(RootError::Publisher(signature.key)),
+    }
+}
+
+/// Why a root manifest is not the one that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RootError {
+    /// It is none.
+    #[error("{0}")]
+    Manifest(#[from] ManifestError),
+    /// It is of something else.
+    #[error("it is that of another object")]
+    Another,
+    /// Nobody vouches for it.
+    #[error("it is not signed")]
+    Unsigned,
+    /// It is signed by somebody else.
+    #[error("it is signed by somebody else than the publisher in the ticket")]
+    Publisher(PublisherKey),
+    /// Its signature is none.
+    #[error("its signature is not that of the publisher")]
+    Forged,
+}
+
+/// The digest of what answers an Interest is the one that was asked for.
+pub(super) fn is_what(digest: &Digest, payload: &[u8]) -> bool {
+    manifest::digest(payload) == *digest
+}

@@ -1,0 +1,204 @@
+//! Those whom a cache asks, and the roots that it asks them for.
+
+use super::guard::Cookie;
+use super::message::{self, Wanted};
+use super::shelf;
+use crate::itp::holding::Item;
+use crate::itp::lane::Lane;
+use crate::itp::manifest::Digest;
+use crate::itp::parameters::ItpParameters;
+use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
+use restp_base::machine::{Datagram, PathAddress};
+use restp_base::time::{Duration, Time};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Roots that are waited for at once, and consumers that wait for one.
+const MOST_ROOTS: usize = 1024;
+const MOST_WAITERS: usize = 1024;
+/// How long one of those above has for a root before the next is asked, and how often that comes round in all.
+const WAIT: Duration = Duration::from_secs(1);
+const MOST_ATTEMPTS: u32 = 60;
+
+/// One of those above.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    pub path: PathAddress,
+    pub cookie: Option<Cookie>,
+    pub lane: Lane<Digest>,
+    bytes: u64,
+    refused: u64,
+}
+
+/// What there is to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpstreamReport {
+    /// Where it is.
+    pub remote: SocketAddr,
+    /// Bytes of payloads that were what was asked for.
+    pub bytes: u64,
+    /// Payloads that were something else.
+    pub refused: u64,
+    /// Its round trip.
+    pub srtt: Option<Duration>,
+}
+
+impl Upstream {
+    pub fn new(now: Time, path: PathAddress, parameters: &ItpParameters, first: u64, weight: u32) -> Self {
+        Upstream {
+            path,
+            cookie: None,
+            lane: Lane::new(now, parameters, first, weight),
+            bytes: 0,
+            refused: 0,
+        }
+    }
+
+    pub fn report(&self) -> UpstreamReport {
+        UpstreamReport {
+            remote: self.path.remote,
+            bytes: self.bytes,
+            refused: self.refused,
+            srtt: self.lane.sender().smoothed_rtt(),
+        }
+    }
+
+    pub fn on_payload(&mut self, bytes: usize, is_good: bool) {
+        self.refused += u64::from(!is_good);
+        self.bytes += if is_good { bytes as u64 } else { 0 };
+    }
+
+    /// The Interest with this number.
+    pub fn interest(&self, object: u64, item: Item, digest: &Digest, number: u64) -> Datagram {
+        let (chunk, kind) = match item {
+            Item::Manifest(position) => (position, flags::MANIFEST),
+            Item::Chunk(chunk) => (chunk, 0),
+        };
+        let header = Header {
+            kind: Kind::Interest(None),
+            flags: kind | flags::HASH,
+            pointer: Pointer {
+                object,
+                chunk: chunk as u32,
+                sequence: number as u32,
+            },
+        };
+        message::datagram(
+            self.path,
+            &header,
+            message::interest(digest, self.cookie.as_ref()),
+        )
+    }
+}
+
+/// Who waits for a root, and for which request of his.
+type Waiters = Vec<(PathAddress, Pointer)>;
+
+#[derive(Debug)]
+struct Root {
+    /// The number of the request, which nobody guesses.
+    number: u64,
+    waiters: Waiters,
+    /// Which of those above has its turn.
+    turn: usize,
+    attempt: u32,
+    next_at: Time,
+    /// Those that refused in a row.
+    refusals: usize,
+}
+
+/// The roots that are waited for.
+#[derive(Debug, Default)]
+pub(super) struct Roots(BTreeMap<Wanted, Root>);
+
+impl Roots {
+    /// A consumer waits. False: too many do.
+    pub fn on_request(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        pointer: Pointer,
+        wanted: Wanted,
+        number: u64,
+    ) -> bool {
+        if self.0.len() >= MOST_ROOTS && !self.0.contains_key(&wanted) {
+            return false;
+        }
+        let root = self.0.entry(wanted).or_insert_with(|| Root {
+            number,
+            waiters: Vec::new(),
+            turn: 0,
+            attempt: 0,
+            next_at: now,
+            refusals: 0,
+        });
+        match root.waiters.iter().position(|(known, _)| *known == path) {
+            Some(known) => root.waiters[known].1 = pointer,
+            None if root.waiters.len() < MOST_WAITERS => root.waiters.push((path, pointer)),
+            None => return false,
+        }
+        true
+    }
+
+    /// The next that is asked for: of whom, what, and as which request. What nobody answered for too long is forgotten.
+    pub fn poll(&mut self, now: Time, upstreams: usize) -> Option<(usize, Wanted, Pointer)> {
+        self.0.retain(|_, root| root.attempt < MOST_ATTEMPTS);
+        let (wanted, root) = self.0.iter_mut().find(|(_, root)| root.next_at <= now)?;
+        let index = root.turn % upstreams.max(1);
+        let pointer = Pointer {
+            object: root.number,
+            chunk: 0,
+            sequence: root.attempt,
+        };
+        root.attempt += 1;
+        root.turn += 1;
+        root.next_at = now + WAIT;
+        Some((index, *wanted, pointer))
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        self.0.values().map(|root| root.next_at).min()
+    }
+
+    /// A root has come: if it is the one that is wanted, who waits for it.
+    pub fn on_manifest(
+        &mut self,
+        request: u64,
+        index: usize,
+        body: &[u8],
+        upstreams: &mut [Upstream],
+    ) -> Option<(Wanted, Waiters)> {
+        let (wanted, _) = self.0.iter().find(|(_, root)| root.number == request)?;
+        let wanted = *wanted;
+        let is_good = shelf::check_root(body, &wanted).is_ok();
+        upstreams[index].on_payload(body.len(), is_good);
+        if !is_good {
+            return None;
+        }
+        Some((wanted, self.0.remove(&wanted)?.waiters))
+    }
+
+    /// One of those above refuses the request with this number, or wants a proof first. None when it is none of these; else who is
+    /// told, because none of them has it.
+    pub fn on_refusal(
+        &mut self,
+        now: Time,
+        index: usize,
+        request: u64,
+        code: Refusal,
+        upstreams: usize,
+    ) -> Option<Waiters> {
+        let (wanted, root) = self.0.iter_mut().find(|(_, root)| root.number == request)?;
+        root.next_at = now;
+        if code == Refusal::Unproved {
+            root.turn = index;
+            return Some(Vec::new());
+        }
+        root.refusals += 1;
+        let wanted = *wanted;
+        match root.refusals >= upstreams {
+            true => self.0.remove(&wanted).map(|root| root.waiters),
+            false => Some(Vec::new()),
+        }
+    }
+}
