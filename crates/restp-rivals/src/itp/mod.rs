@@ -34,7 +34,7 @@ pub mod parameters;
 mod publication;
 pub mod wire;
 
-pub use cache::Cache;
+pub use cache::{Cache, CacheCounters};
 pub use content_store::ContentStore;
 pub use host::{Itp, ItpConfig};
 pub use parameters::ItpParameters;
