@@ -1,33 +1,39 @@
-//! Drives one machine and its application from the event queue of the simulated network. The same loop as the one
+//! Drives one machine and its applications from the event queue of the simulated network. The same loop as the one
 //! over sockets: drain transmissions, drain events, set the timer.
 
-use crate::metrics::Watch;
-use crate::scenario::ChangePlan;
-use crate::traffic::{Receiver, Sender, TrafficError};
-use restp_base::flow::{ChangeError, FlowId};
-use restp_base::machine::{Datagram, Event, Input, Machine};
-use restp_base::observe::{Changed, Loss};
+mod address;
+mod seat;
+
+pub use address::{Directory, address_of, index_of};
+pub use seat::{Application, End, Seat};
+
+use crate::traffic::TrafficError;
+use restp_base::flow::FlowId;
+use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
+use restp_base::observe::Loss;
 use restp_base::time::Time;
 use restp_sim::{HostId, World};
-use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 /// Bytes that IPv4 puts before every datagram (RFC 791 §3.1, no options).
 pub(crate) const IP_HEADER_BYTES: usize = 20;
 
-/// One end of one flow, with one address for each of its paths.
+/// A machine with its applications: one end of one flow, or of many. It has an address for each of their paths.
 pub struct Host {
-    /// Its first address, which has its timer.
+    /// Where its timer is.
     id: HostId,
     machine: Box<dyn Machine>,
-    /// What uses the machine.
-    pub application: Application,
-    /// Who looks at the sender's counters after each step, if somebody does.
-    pub watch: Option<Watch>,
-    /// How the services of what it sends have changed.
-    changes: Vec<Changed>,
+    seats: Vec<Seat>,
+    /// Which seat the datagrams along a path are for, as this host sees it, where there are several.
+    by_path: BTreeMap<PathAddress, usize>,
+    /// Which seat a flow of the machine is for, where there are several.
+    by_flow: BTreeMap<FlowId, usize>,
+    /// When each seat is due, where there are several.
+    due: BTreeSet<(Time, usize)>,
     notices: VecDeque<Notice>,
-    planned: VecDeque<ChangePlan>,
+    /// The seats that the present step has to do with.
+    touched: Vec<usize>,
 }
 
 /// The lower layer of a host tells it that one of its addresses works, or no longer does (ResTP §3.4).
@@ -41,45 +47,37 @@ pub struct Notice {
     pub up: bool,
 }
 
-/// What uses a machine.
-#[derive(Debug)]
-pub enum Application {
-    /// Opens and writes.
-    Sender(Sender),
-    /// Accepts and reads.
-    Receiver(Receiver),
-}
+/// Why an application cannot go on, and which.
+pub type Failure = (End, TrafficError);
 
 impl Host {
-    /// A host whose timer is set for its application's first step.
-    pub fn new(
-        id: HostId,
-        machine: Box<dyn Machine>,
-        application: Application,
-        watch: Option<Watch>,
-        world: &mut World,
-    ) -> Self {
-        world.wake_at(id, application.next());
+    /// A machine whose timer is that of `id`, without applications.
+    pub fn new(id: HostId, machine: Box<dyn Machine>) -> Self {
         Host {
             id,
             machine,
-            application,
-            watch,
-            changes: Vec::new(),
+            seats: Vec::new(),
+            by_path: BTreeMap::new(),
+            by_flow: BTreeMap::new(),
+            due: BTreeSet::new(),
             notices: VecDeque::new(),
-            planned: VecDeque::new(),
+            touched: Vec::new(),
         }
     }
 
-    /// It will be told so, in the order of time.
-    pub fn expect(&mut self, notices: impl IntoIterator<Item = Notice>, world: &mut World) {
-        self.notices = notices.into_iter().collect();
+    /// One more application, whose datagrams come along `paths`, as this host sees them.
+    pub fn seat(&mut self, seat: Seat, paths: impl IntoIterator<Item = PathAddress>, world: &mut World) {
+        let number = self.seats.len();
+        self.by_path.extend(paths.into_iter().map(|path| (path, number)));
+        self.seats.push(seat);
+        self.rank(number);
         world.wake_at(self.id, self.next_own());
     }
 
-    /// Its application will ask for these, in the order of time.
-    pub fn plan(&mut self, changes: impl IntoIterator<Item = ChangePlan>, world: &mut World) {
-        self.planned = changes.into_iter().collect();
+    /// It will be told so, besides what it knows.
+    pub fn expect(&mut self, notices: impl IntoIterator<Item = Notice>, world: &mut World) {
+        self.notices.extend(notices);
+        self.notices.make_contiguous().sort();
         world.wake_at(self.id, self.next_own());
     }
 
@@ -88,67 +86,92 @@ impl Host {
         &*self.machine
     }
 
-    /// What its flow has found lost since the last call goes `into`; none where it sends nothing, or does not tell.
-    pub fn take_losses(&mut self, into: &mut Vec<Loss>) -> Option<FlowId> {
-        let Application::Sender(sender) = &self.application else {
-            return None;
-        };
-        sender.flow().filter(|flow| self.machine.take_losses(*flow, into))
+    /// What the flow of `seat` has found lost since the last call goes `into`; none where it sends nothing, or does not tell.
+    pub fn take_losses(&mut self, seat: usize, into: &mut Vec<Loss>) -> Option<FlowId> {
+        self.seats[seat].take_losses(&mut *self.machine, into)
     }
 
-    /// How the services of the flow that it sends have changed so far.
-    pub fn changes(&self) -> &[Changed] {
-        &self.changes
+    /// How many applications use it.
+    pub fn seats(&self) -> usize {
+        self.seats.len()
     }
 
-    /// A datagram arrived; its path still is the sender's.
-    pub fn arrival(&mut self, now: Time, datagram: &mut Datagram) {
+    /// Application number `seat`.
+    pub fn application(&self, seat: usize) -> &Seat {
+        &self.seats[seat]
+    }
+
+    /// The seats that the last step had to do with, in their order.
+    pub fn touched(&self) -> &[usize] {
+        &self.touched
+    }
+
+    /// A datagram arrived for `seat`, if it is for one of them; its path still is the sender's.
+    pub fn arrival(&mut self, now: Time, seat: Option<usize>, datagram: &mut Datagram) {
+        self.touched.clear();
+        self.touched.extend(seat);
         datagram.path = datagram.path.reversed();
         self.machine.handle(now, Input::Datagram(datagram));
     }
 
-    /// The timer ran out: of a notice, of the application, of the protocol, or of several.
+    /// The timer ran out: of a notice, of an application, of the protocol, or of several.
     ///
     /// # Errors
-    /// When this traffic cannot run over this transport.
-    pub fn wake(&mut self, now: Time) -> Result<(), TrafficError> {
+    /// When some traffic cannot run over this transport.
+    pub fn wake(&mut self, now: Time) -> Result<(), Failure> {
+        self.touched.clear();
         while let Some(notice) = self.notices.pop_front_if(|notice| notice.at <= now) {
             let (local, up) = (notice.local, notice.up);
             self.machine.handle(now, Input::PathNotice { local, up });
+            self.touched.extend(0..self.seats.len());
         }
-        while let Some(change) = self.planned.pop_front_if(|change| Time::ZERO + change.at <= now) {
-            self.change(now, &change)?;
+        let first = self.touched.len();
+        while let Some(seat) = self.next_due(now) {
+            self.touched.push(seat);
         }
-        if let Application::Sender(sender) = &mut self.application
-            && sender.next() <= now
-        {
-            sender.wake(now, &mut *self.machine)?;
+        for index in first..self.touched.len() {
+            let seat = self.touched[index];
+            let application = &mut self.seats[seat];
+            application
+                .wake(now, &mut *self.machine)
+                .map_err(|error| (application.end, error))?;
+            self.follow(seat);
         }
         if self.machine.next_deadline().is_some_and(|(at, _)| at <= now) {
             self.machine.handle(now, Input::Deadline);
+            // Whose timer it was shows in what is sent, and in counters, which somebody may watch.
+            let watched = self
+                .seats
+                .iter()
+                .enumerate()
+                .filter(|(_, seat)| seat.watch.is_some());
+            match self.seats.len() {
+                1 => self.touched.push(0),
+                _ => self.touched.extend(watched.map(|(number, _)| number)),
+            }
         }
         Ok(())
     }
 
-    /// Everything that follows from one input. `hosts` has a place in the network for every address, in their order;
-    /// `sent` sees each datagram before it leaves.
+    /// Everything that follows from one input. `sent` sees each datagram before it leaves, and the end it is of.
     ///
     /// # Errors
-    /// When this traffic cannot run over this transport.
+    /// When some traffic cannot run over this transport.
     pub fn settle(
         &mut self,
         now: Time,
         world: &mut World,
-        hosts: &[HostId],
+        directory: &Directory,
         out: &mut Box<Datagram>,
-        mut sent: impl FnMut(&Datagram),
-    ) -> Result<(), TrafficError> {
+        mut sent: impl FnMut(Option<End>, &Datagram),
+    ) -> Result<(), Failure> {
         loop {
             while self.machine.poll_transmit(now, out) {
-                sent(out);
-                let of = |address| index_of(address).and_then(|index| hosts.get(index));
+                let seat = self.seat_along(out.path);
+                self.touch(seat);
+                sent(seat.map(|seat| self.seats[seat].end), out);
                 // A datagram to an address of nobody leaves the network, as it would behind a default route.
-                if let (Some(&from), Some(&to)) = (of(out.path.local), of(out.path.remote)) {
+                if let Some((from, to)) = directory.places(out.path) {
                     world.send(now, from, to, (IP_HEADER_BYTES + out.len()) as u32, out);
                 }
             }
@@ -156,102 +179,108 @@ impl Host {
                 break;
             };
             loop {
-                self.application.on(now, &event, &mut *self.machine)?;
+                self.on(now, &event)?;
                 match self.machine.poll_event() {
                     Some(next) => event = next,
                     None => break,
                 }
             }
         }
-        if let Application::Sender(sender) = &self.application
-            && let Some(flow) = sender.flow()
-        {
-            self.machine.take_changes(now, flow, &mut self.changes);
-            if let Some(watch) = &mut self.watch
-                && let Some(stats) = self.machine.stats(flow)
-            {
-                watch.look(now, stats);
-            }
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for &seat in &self.touched {
+            self.seats[seat].note(now, &mut *self.machine);
         }
         let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
         world.wake_at(self.id, deadline.min(self.next_own()));
         Ok(())
     }
 
-    /// Asks for what is planned. A flow that is over has nothing to change.
-    fn change(&mut self, now: Time, change: &ChangePlan) -> Result<(), TrafficError> {
-        let Application::Sender(sender) = &self.application else {
+    fn on(&mut self, now: Time, event: &Event) -> Result<(), Failure> {
+        let (Event::Accepted(flow)
+        | Event::Connected(flow)
+        | Event::Readable(flow)
+        | Event::Writable(flow)
+        | Event::Path(flow, ..)
+        | Event::Closed(flow, _)) = *event;
+        let Some(seat) = self.seat_of(flow) else {
             return Ok(());
         };
-        let is_open = sender.is_connected();
-        let asked = match sender.flow() {
-            Some(flow) => self.machine.reconfigure(now, flow, &change.set),
-            None => Err(ChangeError::NotRunning),
-        };
-        match asked {
-            Err(ChangeError::NotRunning) if is_open => Ok(()),
-            Err(error) => Err(TrafficError::Change { at: now, error }),
-            Ok(_) => Ok(()),
+        self.touch(Some(seat));
+        let application = &mut self.seats[seat];
+        application
+            .on(now, event, &mut *self.machine)
+            .map_err(|error| (application.end, error))?;
+        self.follow(seat);
+        if matches!(event, Event::Closed(..)) {
+            self.by_flow.remove(&flow);
+        }
+        Ok(())
+    }
+
+    /// The seat that `flow` is for. Those that others opened are known by their addresses.
+    fn seat_of(&mut self, flow: FlowId) -> Option<usize> {
+        if self.seats.len() == 1 {
+            return Some(0);
+        }
+        if let Some(seat) = self.by_flow.get(&flow) {
+            return Some(*seat);
+        }
+        let seat = self.seat_along(self.machine.stats(flow)?.path?)?;
+        self.by_flow.insert(flow, seat);
+        Some(seat)
+    }
+
+    fn seat_along(&self, path: PathAddress) -> Option<usize> {
+        if self.seats.len() == 1 {
+            return Some(0);
+        }
+        self.by_path.get(&path).copied()
+    }
+
+    /// `seat` has done something: its flow may be another, and its time.
+    fn follow(&mut self, seat: usize) {
+        if self.seats.len() > 1
+            && let Some(flow) = self.seats[seat].flow()
+        {
+            self.by_flow.insert(flow, seat);
+        }
+        self.rank(seat);
+    }
+
+    fn touch(&mut self, seat: Option<usize>) {
+        if self.touched.last() != seat.as_ref() {
+            self.touched.extend(seat);
         }
     }
 
-    /// When the first of its application, its notices and its plan is due.
-    fn next_own(&self) -> Time {
-        let notice = self.notices.front().map(|notice| notice.at);
-        let planned = self.planned.front().map(|change| Time::ZERO + change.at);
-        let first = notice.into_iter().chain(planned).min();
-        self.application.next().min(first.unwrap_or(Time::MAX))
-    }
-}
-
-impl Application {
-    fn next(&self) -> Time {
-        match self {
-            Application::Sender(sender) => sender.next(),
-            Application::Receiver(_) => Time::MAX,
-        }
-    }
-
-    fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) -> Result<(), TrafficError> {
-        match self {
-            Application::Sender(sender) => sender.on(now, event, machine),
-            Application::Receiver(receiver) => {
-                receiver.on(now, event, machine);
-                Ok(())
+    /// Notes when seat `number` is due.
+    fn rank(&mut self, number: usize) {
+        let seat = &mut self.seats[number];
+        let next = seat.next();
+        if next != seat.noted {
+            self.due.remove(&(seat.noted, number));
+            if next != Time::MAX {
+                self.due.insert((next, number));
             }
+            seat.noted = next;
         }
     }
-}
 
-/// Address number `index` of the network: 10.x.y.z, counted from 10.0.0.1. Protocols run directly over IPv4, so
-/// there is no port.
-pub fn address_of(index: usize) -> SocketAddr {
-    let [_, x, y, z] = (index as u32 + 1).to_be_bytes();
-    SocketAddr::from((Ipv4Addr::new(10, x, y, z), 0))
-}
-
-/// The number of this address.
-pub fn index_of(address: SocketAddr) -> Option<usize> {
-    let IpAddr::V4(v4) = address.ip() else { return None };
-    let [10, x, y, z] = v4.octets() else { return None };
-    (u32::from_be_bytes([0, x, y, z]) as usize).checked_sub(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_numbers() {
-        assert_eq!(address_of(0).to_string(), "10.0.0.1:0");
-        assert_eq!(address_of(8191).to_string(), "10.0.32.0:0");
-        for index in [0, 1, 255, 256, 8191] {
-            assert_eq!(index_of(address_of(index)), Some(index));
+    /// A seat that is due. Each is due once at one time.
+    fn next_due(&mut self, now: Time) -> Option<usize> {
+        let (at, seat) = *self.due.first()?;
+        if at > now {
+            return None;
         }
-        assert_eq!(index_of(SocketAddr::from((Ipv4Addr::new(10, 0, 0, 0), 0))), None);
-        assert_eq!(
-            index_of(SocketAddr::from((Ipv4Addr::new(192, 168, 0, 1), 0))),
-            None
-        );
+        self.due.pop_first();
+        self.seats[seat].noted = Time::MAX;
+        Some(seat)
+    }
+
+    /// When the first of its applications and its notices is due.
+    fn next_own(&self) -> Time {
+        let notice = self.notices.front().map_or(Time::MAX, |notice| notice.at);
+        self.due.first().map_or(notice, |(at, _)| notice.min(*at))
     }
 }
