@@ -294,6 +294,23 @@ pub trait Flow {
     /// When no local port is free or this machine cannot open flows.
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError>;
 
+    /// Asks the service `port` of the host at `path.remote` for an object with one message, where objects are asked for without a
+    /// connection: what it answers is read from the flow.
+    ///
+    /// # Errors
+    /// When no local port is free, the message is too large, or this machine has connections.
+    fn request(
+        &mut self,
+        _now: Time,
+        _path: PathAddress,
+        _port: u16,
+        _message: Bytes,
+    ) -> Result<FlowId, OpenError> {
+        Err(OpenError::Unsupported(
+            "this transport has connections; open one and write the request".into(),
+        ))
+    }
+
     /// Gives the flow one more pair of addresses to use; `backup`: only when no other path works. While the flow is being
     /// opened the pairs race, afterwards they join.
     ///

@@ -1,26 +1,26 @@
 //! From the name of a transport in a scenario to the machines at both ends of a flow.
 
+mod machines;
 mod numbers;
 mod restp;
 mod seal;
 
+pub use machines::Ends;
 pub(crate) use numbers::Numbers;
 pub(crate) use restp::text_of;
 
 use crate::scenario::unknown;
-use crate::traffic::PORT;
-use restp_base::machine::{Datagram, Machine, PathAddress};
-use restp_base::time::Time;
+use restp_base::machine::{Datagram, PathAddress};
 use restp_proto::composition::{PRESETS, ValidComposition};
 use restp_proto::wire;
 use restp_rivals::compositions::rivals;
-use restp_rivals::itp::{Itp, ItpConfig, ItpParameters};
-use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters};
+use restp_rivals::itp::ItpParameters;
+use restp_rivals::sctp::SctpParameters;
 use restp_rivals::tcp::wire as tcp_wire;
-use restp_rivals::tcp::{ParameterError, Tcp, TcpConfig, TcpParameters};
-use restp_rivals::udp::{Udp, UdpConfig};
+use restp_rivals::tcp::{ParameterError, TcpParameters};
 use restp_services::framing::Framing;
 use restp_services::path_management::PathMode;
+use restp_services::reliability::Reliability;
 use restp_witnesses::Witness;
 use std::path::Path;
 use thiserror::Error;
@@ -48,14 +48,6 @@ enum Kind {
     Itp(Box<ItpParameters>),
     /// Somebody else's engine.
     Witness(Witness),
-}
-
-/// The machines of one flow: who opens it, and who serves it.
-pub struct Ends {
-    /// At the flow's `from`.
-    pub client: Box<dyn Machine>,
-    /// At the flow's `to`, listening on [`PORT`].
-    pub server: Box<dyn Machine>,
 }
 
 /// Its number at IANA.
@@ -222,10 +214,40 @@ impl Transport {
         }
     }
 
+    /// Does it send again what is lost?
+    pub(crate) fn is_reliable(&self) -> bool {
+        match &self.kind {
+            Kind::Udp => false,
+            Kind::Restp(composition) => {
+                matches!(composition.reliability, Reliability::Arq | Reliability::Harq)
+            }
+            Kind::Tcp(_) | Kind::Sctp(_) | Kind::Itp(_) | Kind::Witness(_) => true,
+        }
+    }
+
     /// Does the receiver ask for what was published? Then an object is written as a whole before any of it leaves, and what is lost
     /// and repeated is counted by the receiver.
     pub(crate) fn is_receiver_driven(&self) -> bool {
         matches!(self.kind, Kind::Itp(_))
+    }
+
+    /// May one machine of it have many flows?
+    ///
+    /// # Errors
+    /// When it has one connection for each machine.
+    pub(crate) fn check_shared(&self) -> Result<(), TransportError> {
+        match self.kind {
+            Kind::Witness(_) => Err(TransportError::whole(format!(
+                "a machine of \"{}\" has one connection here, so no host of many flows is made of it; choose one of our own transports",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Is it the same protocol, whatever its parameters?
+    pub(crate) fn speaks_with(&self, other: &Transport) -> bool {
+        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
     }
 
     /// May the application choose the path of a message?
@@ -283,61 +305,6 @@ impl Transport {
             Kind::Witness(witness) => witness.ip_protocol(),
         }
     }
-
-    /// The machines of a flow along `path`, as its opener sees it. All protocols are deterministic; nothing in them is
-    /// random, and what a seal draws follows from a constant.
-    pub fn machines(&self, path: PathAddress) -> Ends {
-        match &self.kind {
-            Kind::Udp => Ends {
-                client: Box::new(Udp::new(UdpConfig::default())),
-                server: Box::new(Udp::new(UdpConfig {
-                    listen: Some(PORT),
-                    ..UdpConfig::default()
-                })),
-            },
-            Kind::Restp(composition) => restp::ends(composition, path, self.sealed, self.follows),
-            Kind::Tcp(parameters) => {
-                let client = TcpConfig::new((**parameters).clone());
-                let server = TcpConfig {
-                    listen: Some(PORT),
-                    ..client.clone()
-                };
-                let mut opener = Tcp::new(client);
-                if parameters.fast_open {
-                    opener.keep_cookie(Time::ZERO, restp::kept_cookie(server.cookies, path));
-                }
-                Ends {
-                    client: Box::new(opener),
-                    server: Box::new(Tcp::new(server)),
-                }
-            }
-            Kind::Sctp(parameters) => {
-                let client = SctpConfig::new((**parameters).clone());
-                let server = SctpConfig {
-                    listen: Some(PORT),
-                    ..client.clone()
-                };
-                Ends {
-                    client: Box::new(Sctp::new(client)),
-                    server: Box::new(Sctp::new(server)),
-                }
-            }
-            Kind::Itp(parameters) => {
-                let host = |listen| {
-                    let parameters = (**parameters).clone();
-                    Box::new(Itp::new(ItpConfig { listen, parameters }))
-                };
-                Ends {
-                    client: host(None),
-                    server: host(Some(PORT)),
-                }
-            }
-            Kind::Witness(witness) => Ends {
-                client: witness.machine(false),
-                server: witness.machine(true),
-            },
-        }
-    }
 }
 
 /// What was made of the pairs of `set`.
@@ -368,6 +335,9 @@ fn unknown_transport(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::PORT;
+    use restp_base::machine::Machine;
+    use restp_base::time::Time;
 
     #[track_caller]
     fn refused(name: &str, set: &[(&str, &str)]) -> TransportError {

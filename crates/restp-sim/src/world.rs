@@ -23,6 +23,7 @@
 mod flight;
 mod pool;
 mod stats;
+mod tap;
 mod travel;
 
 pub use stats::{LinkStats, LostSegment, Totals};
@@ -41,6 +42,7 @@ use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use std::collections::VecDeque;
 use std::fmt;
+use tap::Taps;
 
 /// A simulated network.
 pub struct World {
@@ -53,6 +55,7 @@ pub struct World {
     /// Hops through the air; their indices follow those of the lines.
     air: Vec<Air>,
     hosts: Vec<Host>,
+    taps: Taps,
     pool: Pool,
     strays: Strays,
     topology: Topology,
@@ -175,6 +178,7 @@ impl World {
             media: media.iter().map(|spec| Medium::new(spec, seed)).collect(),
             air,
             hosts: Vec::new(),
+            taps: Taps::default(),
             pool: Pool::default(),
             strays: Strays::default(),
             topology,
@@ -276,6 +280,7 @@ impl World {
     /// Goes on until a host must act, and says when and why; `None` when that is after `until`. With an arrival the
     /// datagram's contents are swapped into `arrived`.
     pub fn next(&mut self, until: Time, arrived: &mut Box<Datagram>) -> Option<(Time, HostEvent)> {
+        self.keep_shown();
         while let Some((at, source)) = self.event_queue.first()
             && at <= until
         {

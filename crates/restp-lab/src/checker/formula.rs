@@ -1,12 +1,14 @@
-//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )` and parentheses. Quantities
-//! count in seconds, bit/s, bytes or packets.
+//! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )`, `lru(objects, exponent,
+//! room)` and parentheses. Quantities count in seconds, bit/s, bytes or packets.
 //!
 //! ```text
 //! sum = product (("+" | "-") product)*      product = atom (("*" | "/") atom)*
-//! atom = number | "{" key "}" | ["sqrt"] "(" sum ")" | "-" atom
+//! atom = number | "{" key "}" | ["sqrt"] "(" sum ")" | "lru" "(" sum "," sum "," sum ")" | "-" atom
 //! ```
 
+use crate::model::lru_hit_share;
 use crate::scenario::Coordinates;
+use crate::traffic::Popularity;
 use restp_base::units::{Quantity, quantity};
 use serde_json::Value;
 use std::str::FromStr;
@@ -17,8 +19,13 @@ pub(super) enum Formula {
     Name(String),
     Negative(Box<Formula>),
     Root(Box<Formula>),
+    /// Hits of a cache, by Che's approximation: objects, Zipf's exponent, room.
+    Lru(Box<[Formula; 3]>),
     Binary(Box<Formula>, char, Box<Formula>),
 }
+
+/// Most objects of a cache: a list of them is made for each value.
+const MOST_OBJECTS: f64 = 1e6;
 
 /// Deepest nesting: a file must not exhaust the stack.
 const DEEPEST: usize = 64;
@@ -44,6 +51,7 @@ impl Formula {
             Formula::Number(_) => Box::new(std::iter::empty()),
             Formula::Name(name) => Box::new(std::iter::once(name.as_str())),
             Formula::Negative(inner) | Formula::Root(inner) => inner.names(),
+            Formula::Lru(parts) => Box::new(parts.iter().flat_map(Formula::names)),
             Formula::Binary(left, _, right) => Box::new(left.names().chain(right.names())),
         }
     }
@@ -55,6 +63,13 @@ impl Formula {
             Formula::Name(name) => coordinate(point.get(name)?)?,
             Formula::Negative(inner) => -inner.at(point)?,
             Formula::Root(inner) => inner.at(point)?.sqrt(),
+            Formula::Lru(parts) => {
+                let [objects, exponent, room] = &**parts;
+                let (objects, exponent) = (objects.at(point)?, exponent.at(point)?);
+                let is_possible = (1.0..=MOST_OBJECTS).contains(&objects) && (0.0..=10.0).contains(&exponent);
+                let popularity = is_possible.then(|| Popularity::zipf(objects as u64, exponent))?;
+                lru_hit_share(&popularity, room.at(point)?)
+            }
             Formula::Binary(left, operator, right) => {
                 let (left, right) = (left.at(point)?, right.at(point)?);
                 match operator {
@@ -108,6 +123,12 @@ impl Reader<'_> {
         if self.depth > DEEPEST {
             return Err(format!("the formula is nested more than {DEEPEST} deep"));
         }
+        if let Some(rest) = self.rest.trim_start().strip_prefix("lru") {
+            self.rest = rest;
+            let lru = self.lru()?;
+            self.depth -= 1;
+            return Ok(lru);
+        }
         let root = self.rest.trim_start().strip_prefix("sqrt");
         if let Some(rest) = root {
             self.rest = rest;
@@ -138,6 +159,18 @@ impl Reader<'_> {
         };
         self.depth -= 1;
         Ok(atom)
+    }
+
+    fn lru(&mut self) -> Result<Formula, String> {
+        self.take(&['('])
+            .ok_or_else(|| self.expected("( after lru, with objects, exponent, room"))?;
+        let objects = self.sum()?;
+        self.take(&[',']).ok_or_else(|| self.expected(", exponent"))?;
+        let exponent = self.sum()?;
+        self.take(&[',']).ok_or_else(|| self.expected(", room"))?;
+        let room = self.sum()?;
+        self.take(&[')']).ok_or_else(|| self.expected(")"))?;
+        Ok(Formula::Lru(Box::new([objects, exponent, room])))
     }
 
     fn number(&mut self) -> Result<Formula, String> {
@@ -200,6 +233,19 @@ mod tests {
     fn quantities_count_in_plain_units() {
         assert_eq!(value("2 * {link.b.delay}"), Some(0.04));
         assert_eq!(value("{link.b.rate} / 8"), Some(250_000.0));
+    }
+
+    #[test]
+    fn hits_of_a_cache_are_those_of_the_model() {
+        let expected = lru_hit_share(&Popularity::zipf(100, 0.8), 10.0);
+        assert_eq!(value("lru(100, 0.8, 1 + 9) - 0"), Some(expected));
+        assert_eq!(value("lru(0, 0.8, 9)"), None, "no objects");
+        assert!(
+            Formula::parse("lru(1, 2)")
+                .unwrap_err()
+                .contains("expected , room")
+        );
+        assert!(Formula::parse("lru 1").unwrap_err().contains("( after lru"));
     }
 
     #[test]

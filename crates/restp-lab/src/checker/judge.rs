@@ -56,6 +56,7 @@ impl Check {
         let mut verdicts: Vec<Verdict> = match &self.expect {
             Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
             Expect::Bound(bound) => groups.iter().map(|group| self.bound(bound, group)).collect(),
+            Expect::Steady(within) => groups.iter().map(|group| self.steady(*within, group)).collect(),
             Expect::Compare(compare) => self.compare_rows(compare, &rows(&groups, &compare.axis)),
             Expect::Trend(trend) => rows(&groups, &trend.along)
                 .iter()
@@ -163,6 +164,29 @@ impl Check {
             expected,
             held: expected.zip(verdict.measured).map(holds),
             ..verdict
+        }
+    }
+
+    /// What is measured is the standard deviation of a sample, as a share of its mean.
+    fn steady(&self, within: f64, (point, runs): &Group<'_>) -> Verdict {
+        let values: Vec<f64> = runs.iter().filter_map(|run| self.metric.of(run)).collect();
+        let (count, mean) = (
+            values.len() as f64,
+            values.iter().sum::<f64>() / values.len() as f64,
+        );
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let share = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt() / mean.abs());
+        let measured = share.filter(|share| share.is_finite());
+        let claim = format!(
+            "{}: runs deviate by {} % of the mean at most",
+            self.metric,
+            within * 100.0
+        );
+        Verdict {
+            expected: Some(within),
+            measured,
+            held: measured.map(|share| share <= within),
+            ..self.open((*point).clone(), claim)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Names one number of a run: `flow.NAME.FIELD`, `group.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
+//! Names one number of a run: `flow.NAME.FIELD`, `group.NAME.FIELD`, `host.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
 
 use crate::metrics::jain;
 use crate::run::{RunResult, number};
@@ -14,6 +14,10 @@ pub(super) enum Metric {
         field: String,
     },
     Group {
+        name: String,
+        field: String,
+    },
+    Host {
         name: String,
         field: String,
     },
@@ -81,6 +85,14 @@ const PATH_FIELDS: [&str; 9] = [
     "raw_bps",
     "unique_bps",
 ];
+const WINDOW_FIELDS: [&str; 6] = [
+    "cuts",
+    "doubling_rtts",
+    "slope_bytes",
+    "regrowth_rtts",
+    "return_rtts",
+    "mean_bytes",
+];
 const GROUP_FIELDS: [&str; 10] = [
     "goodput_bps",
     "shared_bps",
@@ -92,6 +104,18 @@ const GROUP_FIELDS: [&str; 10] = [
     "retransmitted_packets",
     "lost_packets",
     "timeouts",
+];
+const HOST_FIELDS: [&str; 10] = [
+    "sent_packets",
+    "sent_bytes",
+    "sent_payload_bytes",
+    "received_packets",
+    "received_bytes",
+    "hits",
+    "misses",
+    "merged",
+    "evicted",
+    "hit_share",
 ];
 /// Of losses, true and inferred.
 const CAUSES: [&str; 4] = ["congestion", "corruption", "outage", "late"];
@@ -137,6 +161,10 @@ impl Metric {
                         let field = known("field of paths", field, &mut PATH_FIELDS.into_iter())?;
                         format!("paths/{}/{field}", index(path)?)
                     }
+                    ["window", field] => {
+                        let field = known("field of windows", field, &mut WINDOW_FIELDS.into_iter())?;
+                        format!("window/{field}")
+                    }
                     ["loss_causes", truth, inferred] => {
                         let cause = |word| known("cause of losses", word, &mut CAUSES.into_iter());
                         format!("loss_causes/{}/{}", cause(truth)?, cause(inferred)?)
@@ -146,6 +174,7 @@ impl Metric {
                             "bins_bps.N",
                             "outages.N.FIELD",
                             "paths.N.FIELD",
+                            "window.FIELD",
                             "loss_causes.TRUE.INFERRED",
                         ];
                         let mut all = FLOW_FIELDS.into_iter().chain(lists);
@@ -161,6 +190,14 @@ impl Metric {
                 )?,
                 field: known("field of groups", field, &mut GROUP_FIELDS.into_iter())?,
             }),
+            ["host", name, field] => Ok(Metric::Host {
+                name: known(
+                    "host",
+                    name,
+                    &mut plan.hosts.iter().map(|host| host.name.as_str()),
+                )?,
+                field: known("field of hosts", field, &mut HOST_FIELDS.into_iter())?,
+            }),
             ["link", name, field] => Ok(Metric::Link {
                 name: known("link", name, &mut plan.link_names().iter().map(String::as_str))?,
                 field: known("field of links", field, &mut LINK_FIELDS.into_iter())?,
@@ -174,6 +211,7 @@ impl Metric {
                 [
                     "flow.NAME.FIELD",
                     "group.NAME.FIELD",
+                    "host.NAME.FIELD",
                     "link.NAME.FIELD",
                     "goodput_bps",
                     "shared_bps",
@@ -192,6 +230,9 @@ impl Metric {
             }
             Metric::Group { name, field } => {
                 field_of(run.groups.iter().find(|group| group.name == *name)?, field)
+            }
+            Metric::Host { name, field } => {
+                field_of(run.hosts.iter().find(|host| host.name == *name)?, field)
             }
             Metric::Link { name, field } => {
                 field_of(run.links.iter().find(|link| link.name == *name)?, field)
@@ -219,6 +260,7 @@ impl fmt::Display for Metric {
         match self {
             Metric::Flow { name, field } => write!(f, "{field} of flow {name}"),
             Metric::Group { name, field } => write!(f, "{field} of group {name}"),
+            Metric::Host { name, field } => write!(f, "{field} of host {name}"),
             Metric::Link { name, field } => write!(f, "{field} of link {name}"),
             Metric::Goodput => f.write_str("goodput_bps of all flows"),
             Metric::Shared => f.write_str("shared_bps of all flows"),

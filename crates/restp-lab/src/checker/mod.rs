@@ -8,6 +8,7 @@
 //! | `trend` | its mean rises or falls along one axis, all else equal | one per row |
 //! | `rank` | for some values of one axis it is above or below that for all others, all else equal | one per row, or one |
 //! | `spread` | over one axis it differs by no more than a share, all else equal | one per row |
+//! | `steady` | at each point its runs deviate from their mean by a share of it at most | one per point |
 //! | `gain` | the share that one value of an axis saves of another rises or falls along a second axis, all else equal | one per row |
 
 mod formula;
@@ -55,6 +56,8 @@ enum Expect {
     Rank(Rank),
     Spread(Spread),
     Gain(Box<Gain>),
+    /// The standard deviation over runs, as a share of the mean.
+    Steady(f64),
 }
 
 #[derive(Clone, Debug)]
@@ -206,6 +209,7 @@ impl Check {
                 axis: axis(&spread.axis)?,
                 within: share(Some(&spread.within))?,
             }),
+            RawExpect::Steady(steady) => Expect::Steady(share(Some(&steady.within))?),
             RawExpect::Gain(gain) => {
                 let (pair, along) = (axis(&gain.axis)?, axis(&gain.along)?);
                 if pair.together.contains(&along.key) {

@@ -28,6 +28,7 @@ pub(crate) enum RawExpect {
     Rank(RawRank),
     Spread(RawSpread),
     Gain(RawGain),
+    Steady(RawSteady),
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +90,12 @@ pub(crate) struct RawRank {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawSpread {
     pub axis: Spanned<String>,
+    pub within: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSteady {
     pub within: Spanned<String>,
 }
 

@@ -48,8 +48,8 @@ impl FlowCounts {
         loss_causes: Option<LossCauses>,
     ) -> Self {
         let pages = sender.pages().map(|(load_times, _)| load_times.len());
-        // A browser reads at the end that opens.
-        let account = if pages.is_some() {
+        // Who asks reads at the end that opens.
+        let account = if sender.asks() {
             sender.account()
         } else {
             receiver.account()
@@ -65,7 +65,9 @@ impl FlowCounts {
             received,
             delivered: account.bytes(),
             shared: account.shared(),
-            wrong: receiver.wrong_bytes(),
+            wrong: receiver
+                .wrong_bytes()
+                .or(sender.objects().map(|(wrong, _)| wrong)),
             sent_messages: sender.sent_messages(),
             messages,
             pages: pages.unwrap_or(0),

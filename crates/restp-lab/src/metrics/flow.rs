@@ -1,7 +1,8 @@
 //! One flow in one run, put together from both applications and both protocol ends.
 
 use super::{
-    ChangeResult, FlowCounts, LossCauses, OutageResult, TimeoutResult, Watch, mean_ms, percentile_ms,
+    ChangeResult, FlowCounts, LossCauses, OutageResult, Sawtooth, TimeoutResult, Watch, WindowResult,
+    mean_ms, percentile_ms,
 };
 use crate::scenario::{FlowPlan, PathPlan};
 use crate::traffic::{Attempt, Receiver, Sender, Traffic};
@@ -94,6 +95,9 @@ pub struct FlowResult {
     pub outages: Vec<OutageResult>,
     /// How the sender's services changed, in the order of time.
     pub changes: Vec<ChangeResult>,
+    /// What its window did, where the flow asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowResult>,
     /// What each path carried.
     pub paths: Vec<PathResult>,
 }
@@ -136,6 +140,8 @@ pub struct Measured<'a> {
     pub receiver: &'a Receiver,
     /// Who looked at the sender, if somebody did.
     pub watch: Option<&'a Watch>,
+    /// What its window did, if somebody looked.
+    pub sawtooth: Option<&'a Sawtooth>,
     /// How the sender's services changed.
     pub changes: &'a [Changed],
     /// What was counted until the measurement began, and until it ended.
@@ -154,6 +160,7 @@ impl FlowResult {
             sender,
             receiver,
             watch,
+            sawtooth,
             changes,
             counts: [before, after],
             ref window,
@@ -162,7 +169,11 @@ impl FlowResult {
         let counts = after.clone().since(before);
         let start = sender.start();
         let since_start = |at: Time| at.since(start).as_secs_f64();
-        let over = receiver.complete().unwrap_or(window.end).min(window.end);
+        let complete = match sender.objects() {
+            Some((_, complete)) => complete,
+            None => receiver.complete(),
+        };
+        let over = complete.unwrap_or(window.end).min(window.end);
         let span_from = |from: Time| over.since(from.max(window.start)).as_secs_f64();
         let rate_from = |from: Time, bytes: u64| {
             let span = span_from(from);
@@ -175,7 +186,7 @@ impl FlowResult {
             counts.received.unwrap_or_default(),
         );
         let loaded = sender.pages().map(|(all, _)| &all[before.pages..after.pages]);
-        let account = if loaded.is_some() {
+        let account = if sender.asks() {
             sender.account()
         } else {
             receiver.account()
@@ -202,7 +213,7 @@ impl FlowResult {
             shared_bps: rate_from(account.shared_from(), counts.shared),
             throughput_bps: rate(sent.sent_payload_bytes),
             load_bps: rate(sent.sent_bytes + received.sent_bytes),
-            completion_s: receiver.complete().map(since_start),
+            completion_s: complete.map(since_start),
             first_byte_s: account.first().map(since_start),
             handshake_s: handshake.map(|span| span.as_secs_f64()),
             delivered_bytes: delivered,
@@ -243,6 +254,7 @@ impl FlowResult {
             rto_events,
             outages,
             changes: changes.iter().map(ChangeResult::from).collect(),
+            window: sawtooth.map(|sawtooth| sawtooth.result(over)),
             paths: if opened {
                 paths(plan, sender.paths(), [&sent, &received], rate)
             } else {
@@ -258,6 +270,10 @@ impl FlowResult {
             // Without an end: a rate is over the whole run, also when the flow broke off.
             Traffic::Bulk => false,
             Traffic::File { .. } => receiver.complete().is_some() || sender.closed().is_some_and(broken),
+            Traffic::Zipf(_) => {
+                sender.objects().is_some_and(|(_, complete)| complete.is_some())
+                    || sender.closed().is_some_and(broken)
+            }
             Traffic::Cbr(_) => receiver.finished() || sender.closed().is_some_and(broken),
             Traffic::Web(_) => {
                 sender.pages().is_some_and(|(_, all)| all) || sender.closed().is_some_and(broken)

@@ -6,11 +6,13 @@
 
 mod chain;
 mod law;
+mod lru;
 mod monte_carlo;
 mod parameters;
 mod round;
 
 pub use chain::{Unsettled, exact};
+pub use lru::lru_hit_share;
 pub use monte_carlo::monte_carlo;
 pub use parameters::{Invalid, Parameters, Scheme};
 

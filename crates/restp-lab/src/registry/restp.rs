@@ -89,6 +89,21 @@ pub(super) fn ends(composition: &ValidComposition, path: PathAddress, sealed: bo
     }
 }
 
+/// One endpoint that opens flows of `composition` along these paths, and serves whatever others open.
+pub(super) fn shared(composition: &ValidComposition, opens: &[PathAddress]) -> Box<Endpoint> {
+    let mut config = EndpointConfig::new(composition.clone()).listen(PORT, Acceptance::Any);
+    config.weaker_services = true;
+    let cookies = config.cookies;
+    let mut endpoint = Endpoint::new(config);
+    for path in opens
+        .iter()
+        .filter(|_| composition.establishment.is_opportunistic())
+    {
+        endpoint.keep_cookie(Time::ZERO, kept_cookie(cookies, *path));
+    }
+    Box::new(endpoint)
+}
+
 /// What an opener along `path` keeps from an earlier contact with a server that makes its cookies so.
 pub(super) fn kept_cookie(cookies: CookieParameters, path: PathAddress) -> KeptCookie {
     KeptCookie {

@@ -1,11 +1,13 @@
 //! Packets of a run as a network card would have seen them: with a header of IPv4 before what the protocol sent.
 
-use crate::host::{IP_HEADER_BYTES, index_of};
+use super::setting::addresses;
+use crate::host::IP_HEADER_BYTES;
 use crate::scenario::Plan;
 use restp_base::machine::Datagram;
 use restp_base::time::Time;
 use restp_sim::trace::Captured;
 use restp_sim::{DropReason, Way};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// One packet that enters a link.
@@ -35,15 +37,15 @@ const EXPERIMENT: u8 = 253;
 
 /// Puts frames together for `sink`.
 pub(super) fn framing(plan: &Plan, mut sink: FrameSink) -> impl FnMut(&Captured<'_>) + Send + 'static {
-    // Of each address: two per path.
-    let protocols: Vec<u8> = (plan.flows.iter())
-        .flat_map(|flow| vec![flow.transport.ip_protocol(); 2 * flow.paths.len()])
-        .collect();
+    let mut protocols = BTreeMap::new();
+    for (flow, paths) in plan.flows.iter().zip(addresses(plan)) {
+        let own = paths.iter().flat_map(|path| [path.local, path.remote]);
+        protocols.extend(own.map(|address| (address, flow.transport.ip_protocol())));
+    }
     let mut packet = Vec::new();
     move |captured| {
         let datagram = captured.datagram;
-        let sender = index_of(datagram.path.local);
-        let protocol = sender.and_then(|index| protocols.get(index).copied());
+        let protocol = protocols.get(&datagram.path.local).copied();
         packet.clear();
         packet.extend(header(
             datagram,

@@ -5,13 +5,16 @@ mod columns;
 mod observer;
 mod parallel;
 mod replication;
+mod result;
+mod setting;
 mod summary;
 mod traces;
 
 pub use capture::{Frame, FrameSink};
 pub use columns::{Column, Table};
 pub(crate) use parallel::in_order;
-pub use replication::{RunError, RunResult, traced};
+pub use replication::traced;
+pub use result::{RunError, RunResult};
 pub(crate) use summary::number;
 pub use summary::{Numbers, Summary};
 pub use traces::{Traces, TracesWanted, traces};

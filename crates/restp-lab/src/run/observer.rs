@@ -1,21 +1,13 @@
 //! Looking on while a point runs. What is observed never steers: a run gives the same result with and without.
 
 use super::RunError;
-use crate::host::{Application, Host};
+pub use crate::host::End;
+use crate::host::{Host, Seat};
 use restp_base::flow::FlowId;
 use restp_base::machine::Datagram;
 use restp_base::observe::{self, Loss, Seen};
 use restp_base::time::{Duration, Time};
 use restp_sim::World;
-
-/// One end of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    /// The flow, by its place in the plan.
-    pub flow: usize,
-    /// Is it the one that opens the flow and sends?
-    pub opens: bool,
-}
 
 /// Sees what hosts do.
 pub trait Observer {
@@ -28,11 +20,11 @@ pub trait Observer {
     /// A sender takes a segment for lost.
     fn lost(&mut self, now: Time, end: End, flow: FlowId, loss: &Loss);
 
-    /// A host has done everything that followed from one input.
+    /// A host has done everything that followed from one input, which concerned this seat of it.
     ///
     /// # Errors
     /// To end the run.
-    fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError>;
+    fn settled(&mut self, now: Time, seat: &Seat, host: &Host, world: &mut World) -> Result<(), RunError>;
 }
 
 /// Everything is shown to those who asked for it, each at an end of its own.
@@ -69,13 +61,10 @@ impl Observer for Shown {
         self.show(now, end, Seen::Lost(flow, loss));
     }
 
-    fn settled(&mut self, now: Time, end: End, host: &Host, _: &mut World) -> Result<(), RunError> {
-        let flow = match &host.application {
-            Application::Sender(sender) => sender.flow(),
-            Application::Receiver(receiver) => receiver.flow(),
-        };
-        if let Some((flow, stats)) = flow.and_then(|flow| Some((flow, host.machine().stats(flow)?))) {
-            self.show(now, end, Seen::Measured(flow, &stats));
+    fn settled(&mut self, now: Time, seat: &Seat, host: &Host, _: &mut World) -> Result<(), RunError> {
+        let measured = seat.flow().zip(seat.stats(host.machine()));
+        if let Some((flow, stats)) = measured {
+            self.show(now, seat.end, Seen::Measured(flow, &stats));
         }
         Ok(())
     }
@@ -127,9 +116,9 @@ impl<O: Observer> Observer for Advancing<'_, O> {
     fn lost(&mut self, now: Time, end: End, flow: FlowId, loss: &Loss) {
         self.inner.lost(now, end, flow, loss);
     }
-    fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError> {
+    fn settled(&mut self, now: Time, seat: &Seat, host: &Host, world: &mut World) -> Result<(), RunError> {
         self.reach(now);
-        self.inner.settled(now, end, host, world)
+        self.inner.settled(now, seat, host, world)
     }
 }
 
@@ -140,7 +129,7 @@ impl Observer for Nobody {
     fn arrived(&mut self, _: Time, _: End, _: &Datagram) {}
     fn sent(&mut self, _: Time, _: End, _: &Datagram) {}
     fn lost(&mut self, _: Time, _: End, _: FlowId, _: &Loss) {}
-    fn settled(&mut self, _: Time, _: End, _: &Host, _: &mut World) -> Result<(), RunError> {
+    fn settled(&mut self, _: Time, _: &Seat, _: &Host, _: &mut World) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -1,106 +1,20 @@
 //! One point, one seed, one result.
 
 use super::capture::framing;
-use super::observer::{Advancing, End, Nobody, Observer, Shown};
+use super::observer::{Advancing, Nobody, Observer, Shown};
+use super::result::{RunError, RunResult, STUCK};
+use super::setting::{Owner, Setting};
 use super::{Job, Options, Watched};
-use crate::host::{Application, Host, Notice, address_of, index_of};
-use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, LinkResult, Measured, Watch, links};
-use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
-use crate::traffic::{Attempt, Moments, Receiver, Sender, TrafficError};
-use restp_base::flow::{FlowId, FlowStats};
-use restp_base::machine::{Datagram, PathAddress};
+use crate::host::{Application, IP_HEADER_BYTES, Seat};
+use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, links};
+use crate::scenario::{HostPlan, Plan, Point};
+use crate::traffic::{Receiver, Sender};
+use restp_base::machine::Datagram;
 use restp_base::observe::Loss;
-use restp_base::random::Stream;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use restp_sim::trace::TraceEvent;
-use restp_sim::{HostEvent, HostId, LinkStats, NetworkError, World};
-use serde::Serialize;
+use restp_sim::{HostEvent, LinkStats};
 use std::ops::Range;
-use thiserror::Error;
-
-/// What one run measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunResult {
-    /// The scenario's id.
-    pub scenario: String,
-    /// Where the point lies in the sweep.
-    pub point: Coordinates,
-    /// Seed of every random stream of the run.
-    pub seed: u64,
-    /// Virtual time that passed.
-    pub sim_seconds: f64,
-    /// Wall time that passed, if the caller lent a stopwatch.
-    pub wall_seconds: Option<f64>,
-    /// Events of the network: packets at the end of a hop, and timers.
-    pub events: u64,
-    /// Packets handed to hosts.
-    pub packets: u64,
-    /// Each flow, in the order written.
-    pub flows: Vec<FlowResult>,
-    /// Each group of flows, in the order written.
-    pub groups: Vec<GroupResult>,
-    /// Each link, in the order written.
-    pub links: Vec<LinkResult>,
-}
-
-/// Why a run could not go on.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum RunError {
-    /// The network was refused.
-    #[error("{0}")]
-    Network(#[from] NetworkError),
-    /// A flow's traffic cannot run over its transport.
-    #[error("flow \"{flow}\" (seed {seed}): {error}")]
-    Traffic {
-        /// The flow.
-        flow: String,
-        /// The run.
-        seed: u64,
-        /// What happened.
-        error: TrafficError,
-    },
-    /// The same instant never ended.
-    #[error(
-        "seed {seed}: {STUCK} events happened at {at:?} without time passing; a protocol asks to be woken in the past"
-    )]
-    Stuck {
-        /// The run.
-        seed: u64,
-        /// When.
-        at: Time,
-    },
-    /// A trace that memory might not hold.
-    #[error(
-        "seed {seed}: the trace has {most} rows at {:.3} of {:.3} s; shorten duration, look less often (every), or allow more rows",
-        .at.as_secs_f64(), .end.as_secs_f64()
-    )]
-    TraceTooLong {
-        /// The run.
-        seed: u64,
-        /// The limit that was asked for.
-        most: usize,
-        /// How far it came.
-        at: Time,
-        /// How far it should have gone.
-        end: Time,
-    },
-    /// More runs than memory holds.
-    #[error(
-        "{total} runs in all are too many; at most {most} are possible, so ask for fewer points or seeds"
-    )]
-    TooMany {
-        /// Points times seeds.
-        total: u64,
-        /// The limit.
-        most: u64,
-    },
-    /// Threads could not be started.
-    #[error("threads could not be started: {0}")]
-    Threads(String),
-}
-
-/// More events than any network of this size has at one instant.
-const STUCK: u64 = 10_000_000;
 
 /// Runs `point` with `seed`, and shows every step of every packet to `sink`. The result is the same as without.
 ///
@@ -112,7 +26,7 @@ pub fn traced(
     sink: impl FnMut(&TraceEvent<'_>) + Send + 'static,
 ) -> Result<RunResult, RunError> {
     let mut run = Replication::new(&point.plan, seed)?;
-    run.world.trace(sink);
+    run.setting.world.trace(sink);
     run.until_the_end(&mut Nobody)?;
     Ok(run.result(point, None))
 }
@@ -137,7 +51,7 @@ pub(super) fn replicate(point: &Point, job: Job, options: &Options<'_>) -> Resul
     let started = stopwatch.map(|read| read());
     let mut run = Replication::new(&point.plan, job.seed)?;
     if let Some(sink) = options.capture.and_then(|capture| capture(job)) {
-        run.world.capture(framing(&point.plan, sink));
+        run.setting.world.capture(framing(&point.plan, sink));
     }
     match options.observe {
         None => run.under(Nobody, options.advance)?,
@@ -155,18 +69,17 @@ pub(super) fn replicate(point: &Point, job: Job, options: &Options<'_>) -> Resul
 struct Replication<'a> {
     plan: &'a Plan,
     seed: u64,
-    world: World,
-    /// Two per flow: the sender's, then the receiver's.
-    hosts: Vec<Host>,
-    /// Places in the network: of each path of each flow, the sender's end, then the receiver's.
-    addresses: Vec<HostId>,
-    /// The host each of them belongs to.
-    owners: Vec<usize>,
+    setting: Setting,
     /// Of each flow: why its sender lost segments, and whether it says which.
     ledgers: Vec<(CauseLedger, bool)>,
+    /// What each host of the plan sent and received.
+    counts: Vec<HostCounts>,
     /// What had been counted when the measurement began and when it ended, where that is within the run.
     marks: [Option<Mark>; 2],
     end: Time,
+    /// Flows that are finished, and how many are not.
+    finished: Vec<bool>,
+    open: usize,
 }
 
 /// Everything counted up to a moment. The default is that of the beginning.
@@ -174,74 +87,22 @@ struct Replication<'a> {
 struct Mark {
     at: Time,
     flows: Vec<FlowCounts>,
+    hosts: Vec<HostCounts>,
     links: Vec<LinkStats>,
 }
 
 impl<'a> Replication<'a> {
     fn new(plan: &'a Plan, seed: u64) -> Result<Self, RunError> {
-        let mut world = World::with_media(&plan.links, &plan.media, seed)?;
-        let (mut addresses, mut owners) = (Vec::new(), Vec::new());
-        let mut hosts = Vec::with_capacity(2 * plan.flows.len());
-        let starts: Vec<Time> = plan.flows.iter().map(|flow| start(flow, seed)).collect();
-        let shared_from = starts.iter().copied().max().unwrap_or(Time::ZERO);
-        for (flow, start) in plan.flows.iter().zip(starts) {
-            let (from, to) = (hosts.len(), hosts.len() + 1);
-            let first = addresses.len();
-            for path in &flow.paths {
-                for (owner, name, route) in [(from, &flow.from, &path.there), (to, &flow.to, &path.back)] {
-                    let node = world.node(name).ok_or_else(|| NetworkError::Unreachable {
-                        from: flow.from.clone(),
-                        to: flow.to.clone(),
-                    })?;
-                    addresses.push(world.attach_along(node, route.clone()));
-                    owners.push(owner);
-                }
-            }
-            let attempts = attempts(flow, first);
-            let moments = Moments {
-                bin: flow.bins,
-                outages: flow.outages(),
-                shared_from,
-            };
-            let notices = notices(flow, &attempts);
-            let ends = flow.transport.machines(attempts[0].path);
-            let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));
-            let pinned = flow.pinned.map(|path| attempts[path].path);
-            let sender = Sender::new(attempts, pinned, start, &flow.traffic, stream, moments.clone());
-            // Who would have to be watched is the receiver: it has the window and the timers.
-            let watched = !moments.outages.is_empty() && !flow.transport.is_receiver_driven();
-            let watch = watched.then(|| Watch::new(moments.outages.clone(), flow.rtt()));
-            let receiver = Receiver::new(&flow.traffic, moments);
-            let (sender, receiver) = (Application::Sender(sender), Application::Receiver(receiver));
-            hosts.push(Host::new(
-                addresses[first],
-                ends.client,
-                sender,
-                watch,
-                &mut world,
-            ));
-            hosts.push(Host::new(
-                addresses[first + 1],
-                ends.server,
-                receiver,
-                None,
-                &mut world,
-            ));
-            hosts[from].plan(flow.changes.iter().cloned(), &mut world);
-            for (host, notices) in hosts[from..].iter_mut().zip(notices) {
-                host.expect(notices, &mut world);
-            }
-        }
         Ok(Replication {
             plan,
             seed,
-            world,
-            hosts,
-            addresses,
-            owners,
+            setting: Setting::new(plan, seed)?,
             ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
+            counts: vec![HostCounts::default(); plan.hosts.len()],
             marks: [None, None],
             end: Time::ZERO + plan.duration,
+            finished: vec![false; plan.flows.len()],
+            open: plan.flows.len(),
         })
     }
 
@@ -263,12 +124,10 @@ impl<'a> Replication<'a> {
     fn until_the_end(&mut self, observer: &mut impl Observer) -> Result<(), RunError> {
         let (mut arrived, mut out) = (Box::new(Datagram::empty()), Box::new(Datagram::empty()));
         let (mut instant, mut at_instant) = (Time::ZERO, 0u64);
-        let mut finished = vec![false; self.plan.flows.len()];
-        let mut open = finished.len();
         let mut losses = Vec::new();
         loop {
             let until = self.next_mark().unwrap_or(self.end);
-            let Some((now, event)) = self.world.next(until, &mut arrived) else {
+            let Some((now, event)) = self.setting.world.next(until, &mut arrived) else {
                 if self.next_mark().is_none() {
                     return Ok(());
                 }
@@ -284,44 +143,120 @@ impl<'a> Replication<'a> {
                 });
             }
             let (HostEvent::Arrival { host: id } | HostEvent::Wake { host: id }) = event;
-            let index = self.owners[id.index()];
-            let end = End {
-                flow: index / 2,
-                opens: index.is_multiple_of(2),
-            };
-            let host = &mut self.hosts[index];
-            let step = match event {
-                HostEvent::Arrival { .. } => {
-                    observer.arrived(now, end, &arrived);
-                    host.arrival(now, &mut arrived);
-                    Ok(())
+            match self.setting.owners.of(id) {
+                Owner::Cache(cache) => self.show(now, cache, &mut arrived),
+                Owner::Host(host, seat) => {
+                    let arrived = matches!(event, HostEvent::Arrival { .. }).then_some((seat, &mut arrived));
+                    self.step(now, host, arrived, &mut out, observer)?;
+                    self.after(now, host, &mut losses, observer)?;
                 }
-                HostEvent::Wake { .. } => host.wake(now),
-            };
-            let sent = |datagram: &Datagram| observer.sent(now, end, datagram);
-            step.and_then(|()| host.settle(now, &mut self.world, &self.addresses, &mut out, sent))
-                .map_err(|error| {
-                    let flow = self.plan.flows[index / 2].name.clone();
-                    RunError::Traffic {
-                        flow,
-                        seed: self.seed,
-                        error,
-                    }
-                })?;
-            if end.opens {
-                self.note_losses(now, end, &mut losses, observer);
             }
-            observer.settled(now, end, &self.hosts[index], &mut self.world)?;
-            let flow = index / 2;
-            if !finished[flow] && self.finished(flow) {
-                finished[flow] = true;
-                open -= 1;
-                if open == 0 {
-                    self.end = now;
-                    return Ok(());
-                }
+            if self.open == 0 {
+                self.end = now;
+                return Ok(());
             }
         }
+    }
+
+    /// A cache is shown what passes.
+    fn show(&mut self, now: Time, index: usize, passing: &mut Box<Datagram>) {
+        let Setting {
+            world,
+            caches,
+            directory,
+            ..
+        } = &mut self.setting;
+        let shown = &mut caches[index];
+        let counts = &mut self.counts[shown.plan];
+        counts.on_received(passing.len());
+        let mut answers = Vec::new();
+        if shown.cache.on_passing(now, passing, &mut answers) {
+            world.pass_on(now, passing);
+        }
+        for answer in answers {
+            let Some((_, to)) = directory.places(answer.path) else {
+                continue;
+            };
+            counts.on_sent(answer.len(), answer.body.len());
+            let bytes = (IP_HEADER_BYTES + answer.len()) as u32;
+            world.send(now, shown.id, to, bytes, &mut Box::new(answer));
+        }
+    }
+
+    /// A host takes a datagram, for a seat if it is for one, or its timer has run out; and does what follows.
+    fn step(
+        &mut self,
+        now: Time,
+        index: usize,
+        arrived: Option<(Option<usize>, &mut Box<Datagram>)>,
+        out: &mut Box<Datagram>,
+        observer: &mut impl Observer,
+    ) -> Result<(), RunError> {
+        let Setting {
+            world,
+            hosts,
+            directory,
+            shared,
+            ..
+        } = &mut self.setting;
+        let host = &mut hosts[index];
+        let shared = shared.get(index);
+        let mut shared = shared.map(|plan| (&self.plan.hosts[*plan], &mut self.counts[*plan]));
+        let step = match arrived {
+            Some((seat, datagram)) => {
+                if let Some(seat) = seat {
+                    observer.arrived(now, host.application(seat).end, datagram);
+                }
+                if let Some((_, counts)) = &mut shared {
+                    counts.on_received(datagram.len());
+                }
+                host.arrival(now, seat, datagram);
+                Ok(())
+            }
+            None => host.wake(now),
+        };
+        let sent = |end: Option<_>, datagram: &Datagram| {
+            if let Some(end) = end {
+                observer.sent(now, end, datagram);
+            }
+            if let Some((plan, counts)) = &mut shared {
+                let numbers = plan
+                    .transport()
+                    .and_then(|transport| transport.numbers(datagram, datagram.path.reversed()));
+                counts.on_sent(datagram.len(), numbers.map_or(0, |numbers| numbers.payload_bytes));
+            }
+        };
+        step.and_then(|()| host.settle(now, world, directory, out, sent))
+            .map_err(|(end, error)| RunError::Traffic {
+                flow: self.plan.flows[end.flow].name.clone(),
+                seed: self.seed,
+                error,
+            })
+    }
+
+    /// What becomes of the flows that a step of a host had to do with.
+    fn after(
+        &mut self,
+        now: Time,
+        index: usize,
+        losses: &mut Vec<Loss>,
+        observer: &mut impl Observer,
+    ) -> Result<(), RunError> {
+        for number in 0..self.setting.hosts[index].touched().len() {
+            let seat = self.setting.hosts[index].touched()[number];
+            let end = self.setting.hosts[index].application(seat).end;
+            if end.opens {
+                self.note_losses(now, index, seat, losses, observer);
+            }
+            let Setting { world, hosts, .. } = &mut self.setting;
+            let host = &hosts[index];
+            observer.settled(now, host.application(seat), host, world)?;
+            if !self.finished[end.flow] && self.is_finished(end.flow) {
+                self.finished[end.flow] = true;
+                self.open -= 1;
+            }
+        }
+        Ok(())
     }
 
     /// When the measurement begins or ends next, within the run.
@@ -339,20 +274,17 @@ impl<'a> Replication<'a> {
 
     /// Everything counted until now.
     fn mark(&self, at: Time) -> Mark {
-        let stats = |host: usize, flow: Option<FlowId>| -> Option<FlowStats> {
-            self.hosts[host].machine().stats(flow?)
-        };
         let counts = |flow: usize| {
             let Some((sender, receiver)) = self.ends(flow) else {
                 return FlowCounts::default();
             };
+            let [from, to] = self.setting.seats(flow).map(|place| {
+                let machine = self.setting.hosts[place.host].machine();
+                self.setting.seat(place).stats(machine)
+            });
             let (ledger, tells) = &self.ledgers[flow];
-            let counts = FlowCounts::of(
-                (sender, stats(2 * flow, sender.flow())),
-                (receiver, stats(2 * flow + 1, receiver.flow())),
-                tells.then(|| ledger.causes()),
-            );
-            match self.plan.flows[flow].transport.is_receiver_driven() {
+            let counts = FlowCounts::of((sender, from), (receiver, to), tells.then(|| ledger.causes()));
+            match self.plan.flows[flow].asks_for_data() {
                 true => counts.driven_by_receiver(),
                 false => counts,
             }
@@ -360,43 +292,62 @@ impl<'a> Replication<'a> {
         Mark {
             at,
             flows: (0..self.plan.flows.len()).map(counts).collect(),
-            links: self.world.link_stats(),
+            hosts: (0..self.plan.hosts.len())
+                .map(|host| self.host_counts(host))
+                .collect(),
+            links: self.setting.world.link_stats(),
         }
     }
 
-    /// What the network has lost, and what the sender of a flow takes for lost.
-    fn note_losses(&mut self, now: Time, end: End, losses: &mut Vec<Loss>, observer: &mut impl Observer) {
-        for lost in self.world.take_lost() {
-            let owner = self.owners[lost.from.index()];
-            if owner.is_multiple_of(2) {
-                self.ledgers[owner / 2].0.on_lost(lost);
+    fn host_counts(&self, host: usize) -> HostCounts {
+        let cache = self.setting.caches.iter().find(|cache| cache.plan == host);
+        HostCounts {
+            cache: cache.map(|shown| shown.cache.counters()),
+            ..self.counts[host]
+        }
+    }
+
+    /// What the network has lost, and what the sender at a seat takes for lost.
+    fn note_losses(
+        &mut self,
+        now: Time,
+        host: usize,
+        seat: usize,
+        losses: &mut Vec<Loss>,
+        observer: &mut impl Observer,
+    ) {
+        let Setting {
+            world, hosts, owners, ..
+        } = &mut self.setting;
+        for lost in world.take_lost() {
+            let end = owners.end_at(lost.from, hosts);
+            if let Some(end) = end.filter(|end| end.opens) {
+                self.ledgers[end.flow].0.on_lost(lost);
             }
         }
-        let Some(flow) = self.hosts[2 * end.flow].take_losses(losses) else {
+        let end = self.setting.hosts[host].application(seat).end;
+        let Some(flow) = self.setting.hosts[host].take_losses(seat, losses) else {
             return;
         };
         let (ledger, tells) = &mut self.ledgers[end.flow];
         *tells = true;
         for loss in losses.drain(..) {
-            let from = index_of(loss.path.local).and_then(|index| self.addresses.get(index));
-            if let Some(from) = from {
-                ledger.on_declared(*from, &loss);
+            if let Some((from, _)) = self.setting.directory.places(loss.path) {
+                ledger.on_declared(from, &loss);
             }
             observer.lost(now, end, flow, &loss);
         }
     }
 
     fn ends(&self, flow: usize) -> Option<(&Sender, &Receiver)> {
-        match (
-            &self.hosts[2 * flow].application,
-            &self.hosts[2 * flow + 1].application,
-        ) {
+        let [from, to] = self.setting.seats(flow).map(|place| self.setting.seat(place));
+        match (&from.application, &to.application) {
             (Application::Sender(sender), Application::Receiver(receiver)) => Some((sender, receiver)),
             _ => None,
         }
     }
 
-    fn finished(&self, flow: usize) -> bool {
+    fn is_finished(&self, flow: usize) -> bool {
         let traffic = &self.plan.flows[flow].traffic;
         self.ends(flow)
             .is_some_and(|(sender, receiver)| FlowResult::finished(traffic, sender, receiver))
@@ -413,11 +364,13 @@ impl<'a> Replication<'a> {
         let nothing = FlowCounts::default();
         let flows = self.plan.flows.iter().enumerate().filter_map(|(i, plan)| {
             let (sender, receiver) = self.ends(i)?;
+            let [opener, server]: [&Seat; 2] = self.setting.seats(i).map(|place| self.setting.seat(place));
             let measured = Measured {
                 sender,
                 receiver,
-                watch: self.hosts[2 * i].watch.as_ref(),
-                changes: self.hosts[2 * i].changes(),
+                watch: opener.watch.as_ref(),
+                sawtooth: opener.sawtooth.as_ref().or(server.sawtooth.as_ref()),
+                changes: opener.changes(),
                 counts: [before.flows.get(i).unwrap_or(&nothing), &after.flows[i]],
                 window: before.at..after.at,
                 end: self.end,
@@ -425,14 +378,18 @@ impl<'a> Replication<'a> {
             Some(FlowResult::new(plan, &measured))
         });
         let flows: Vec<FlowResult> = flows.collect();
+        let host = |(index, plan): (usize, &HostPlan)| {
+            let was = before.hosts.get(index).copied().unwrap_or_default();
+            after.hosts[index].since(was, &plan.name)
+        };
         RunResult {
             scenario: self.plan.id.clone(),
             point: point.coordinates.clone(),
             seed: self.seed,
             sim_seconds: self.end.since(Time::ZERO).as_secs_f64(),
             wall_seconds,
-            events: self.world.events(),
-            packets: self.world.totals().delivered,
+            events: self.setting.world.events(),
+            packets: self.setting.world.totals().delivered,
             groups: self
                 .plan
                 .groups
@@ -440,47 +397,8 @@ impl<'a> Replication<'a> {
                 .map(|group| GroupResult::new(group, &flows))
                 .collect(),
             flows,
+            hosts: self.plan.hosts.iter().enumerate().map(host).collect(),
             links: links(&before.links, &after.links, after.at.since(before.at)),
         }
     }
-}
-
-/// When a flow is opened: its start, and a uniform part of its spread from a stream of its own.
-fn start(flow: &FlowPlan, seed: u64) -> Time {
-    let spread = flow.start_spread.as_nanos();
-    let drawn = Stream::named(seed, &format!("flow/{}/start", flow.name)).below(spread.saturating_add(1));
-    Time::ZERO + flow.start + Duration::from_nanos(drawn)
-}
-
-/// The paths of a flow whose first address is number `first`.
-fn attempts(flow: &FlowPlan, first: usize) -> Vec<Attempt> {
-    let one = |(index, path): (usize, &PathPlan)| Attempt {
-        path: PathAddress {
-            local: address_of(first + 2 * index),
-            remote: address_of(first + 2 * index + 1),
-        },
-        backup: path.backup,
-    };
-    flow.paths.iter().enumerate().map(one).collect()
-}
-
-/// What the sender and the receiver of a flow are told of its paths, where the flow has notices.
-fn notices(flow: &FlowPlan, attempts: &[Attempt]) -> [Vec<Notice>; 2] {
-    [true, false].map(|sends| {
-        let paths = flow.paths.iter().zip(attempts).filter(|_| flow.notice);
-        let of_path = |(path, attempt): (&PathPlan, &Attempt)| {
-            let local = if sends {
-                attempt.path.local
-            } else {
-                attempt.path.remote
-            };
-            let both = |outage: &Range<Time>| {
-                [(outage.start, false), (outage.end, true)].map(|(at, up)| Notice { at, local, up })
-            };
-            path.outages.iter().flat_map(both).collect::<Vec<Notice>>()
-        };
-        let mut all: Vec<Notice> = paths.flat_map(of_path).collect();
-        all.sort();
-        all
-    })
 }

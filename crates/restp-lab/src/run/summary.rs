@@ -26,6 +26,9 @@ pub struct Numbers {
     pub flows: Vec<Map<String, Value>>,
     /// Each group of flows: `name`, then every metric.
     pub groups: Vec<Map<String, Value>>,
+    /// Each host: `name`, then every metric.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Map<String, Value>>,
     /// Each link: `name`, then every metric.
     pub links: Vec<Map<String, Value>>,
     /// Goodput of all flows together.
@@ -58,6 +61,7 @@ impl Summary {
                 runs: runs.len(),
                 flows: columns(runs.iter().map(|run| &run.flows)),
                 groups: columns(runs.iter().map(|run| &run.groups)),
+                hosts: columns(runs.iter().map(|run| &run.hosts)),
                 links: columns(runs.iter().map(|run| &run.links)),
                 goodput_bps: Interval::of(&totals),
                 shared_bps: Interval::of(&shared),

@@ -9,7 +9,7 @@ use super::columns::Table;
 use super::observer::{End, Observer};
 use super::replication::observed;
 use super::{RunError, RunResult};
-use crate::host::Host;
+use crate::host::{Host, Seat};
 use crate::scenario::{Plan, Point};
 use queue::Queues;
 use restp_base::flow::FlowId;
@@ -101,10 +101,8 @@ impl Observer for Notes<'_> {
 
     fn lost(&mut self, _: Time, _: End, _: FlowId, _: &Loss) {}
 
-    fn settled(&mut self, now: Time, end: End, host: &Host, world: &mut World) -> Result<(), RunError> {
-        if end.opens {
-            self.senders.note(now, end.flow, host);
-        }
+    fn settled(&mut self, now: Time, seat: &Seat, host: &Host, world: &mut World) -> Result<(), RunError> {
+        self.senders.note(now, seat, host.machine());
         self.queues.note(now, world);
         let rows = self.senders.rows() + self.queues.rows() + self.sequences.rows();
         if rows > self.wanted.rows {

@@ -90,7 +90,7 @@ impl<'t> Document<'t> {
         let parts: Vec<&str> = key.get_ref().split('.').collect();
         match parts[..] {
             [
-                kind @ ("link" | "medium" | "station" | "flow"),
+                kind @ ("link" | "medium" | "station" | "host" | "flow"),
                 name,
                 ref rest @ ..,
             ] => {
@@ -185,8 +185,8 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
-const WHOLE_ELEMENT: &str = "a link, medium, station or flow as a whole takes a table of the keys to replace, \
+const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
+const WHOLE_ELEMENT: &str = "a link, medium, station, host or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
 
 /// Puts `fields` in the place of those of `element`. The keys of `set` are independent of each other, so one `set`

@@ -2,18 +2,19 @@
 
 use super::change::{ChangePlan, changes};
 use super::error::unknown;
-use super::names::{copies, expand};
+use super::host::{HostPlan, named, transport_of};
+use super::names::{Copy, copies, expand};
 use super::path::{PathPlan, joined, paths};
 use super::profiles::Profile;
 use super::raw::RawFlow;
 use super::traffic::traffic;
-use crate::registry::{Transport, text_of};
+use crate::registry::Transport;
 use crate::traffic::Traffic;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_sim::config::{Fault, positive, read};
 use restp_sim::topology::Graph;
-use restp_sim::{LinkSpec, Topology};
+use restp_sim::{LinkSpec, NodeId, Topology};
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
@@ -27,6 +28,8 @@ pub struct FlowPlan {
     pub from: String,
     /// The node that serves it and receives.
     pub to: String,
+    /// The hosts at these ends, by their places in the plan; a machine of its own where there is none.
+    pub hosts: [Option<usize>; 2],
     /// The protocol at both ends.
     pub transport: Transport,
     /// What is sent.
@@ -37,6 +40,8 @@ pub struct FlowPlan {
     pub start_spread: Duration,
     /// Width of the bins in which throughput is reported over time; none when absent.
     pub bins: Option<Duration>,
+    /// What its window does is measured.
+    pub sawtooth: bool,
     /// Where its packets go: one path, or several where the transport takes them. The first one is used first.
     pub paths: Vec<PathPlan>,
     /// Which of `paths` its messages are pinned to; the scheduler chooses when absent.
@@ -58,6 +63,12 @@ impl FlowPlan {
         )
     }
 
+    /// Does the end that it is opened to ask for the data? Then losses are found there, and the window is there. Who asks for objects of
+    /// a catalogue opens the flow.
+    pub fn asks_for_data(&self) -> bool {
+        self.transport.is_receiver_driven() && !matches!(self.traffic, Traffic::Zipf(_))
+    }
+
     /// The longest round trip of its paths, propagation only.
     pub fn rtt(&self) -> Duration {
         self.paths.iter().map(|path| path.rtt).max().unwrap_or_default()
@@ -75,11 +86,60 @@ pub(super) struct Surroundings<'a> {
     pub dir: &'a Path,
 }
 
-/// The flows `raw` stands for.
-pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Vec<FlowPlan>, Fault> {
-    let topology = surroundings.topology;
-    let transport = transport(raw, surroundings)?;
-    let traffic = traffic(&raw.traffic, surroundings.duration, &transport)?;
+impl Surroundings<'_> {
+    /// The node called `name` in `written`, where one of `hosts` would do as well.
+    pub fn node(&self, written: &Spanned<String>, name: &str, hosts: &[HostPlan]) -> Result<NodeId, Fault> {
+        let topology = self.topology;
+        topology.node(name).ok_or_else(|| {
+            let nodes = topology.nodes().map(|node| topology.name(node)).take(20);
+            let known = nodes.chain(hosts.iter().map(|host| host.name.as_str()).take(20));
+            Fault::at(
+                written,
+                unknown("node", name, known) + "; nodes exist because links or stations name them",
+            )
+        })
+    }
+}
+
+/// One end of a flow.
+struct End {
+    node: NodeId,
+    name: String,
+    host: Option<usize>,
+}
+
+impl End {
+    fn new(
+        written: &Spanned<String>,
+        copy: Copy,
+        hosts: &[HostPlan],
+        surroundings: &Surroundings<'_>,
+    ) -> Result<End, Fault> {
+        let name = expand(written, copy)?;
+        let host = named(written, &name, hosts)?;
+        let name = host.map_or(name, |host| hosts[host].node.clone());
+        Ok(End {
+            node: surroundings.node(written, &name, hosts)?,
+            name,
+            host,
+        })
+    }
+}
+
+/// What depends on the machines at both ends alone, so that it is found once for all copies of a table.
+#[derive(Clone)]
+struct Carried {
+    transport: Transport,
+    traffic: Traffic,
+    changes: Vec<ChangePlan>,
+}
+
+/// The flows `raw` stands for, some of whose ends may be on `hosts`.
+pub(super) fn flows(
+    raw: &RawFlow,
+    hosts: &[HostPlan],
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<FlowPlan>, Fault> {
     let time = |written: &Option<_>| {
         written
             .as_ref()
@@ -91,54 +151,81 @@ pub(super) fn flows(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Ve
         .as_ref()
         .map(|written| bins(written, surroundings.duration))
         .transpose()?;
-    let changes = changes(raw, &transport, (start + start_spread, surroundings.duration))?;
-    let transport = if changes.is_empty() {
-        transport
-    } else {
-        transport.following()
-    };
+    let mut last: Option<([Option<usize>; 2], Carried)> = None;
     copies(&raw.name, raw.count.as_ref())?
         .map(|copy| {
-            let node = |written: &Spanned<String>| {
-                let name = expand(written, copy)?;
-                if let Some(id) = topology.node(&name) {
-                    return Ok((name, id));
-                }
-                let known = topology.nodes().map(|node| topology.name(node)).take(20);
-                Err(Fault::at(
-                    written,
-                    unknown("node", &name, known) + "; nodes exist because links or stations name them",
-                ))
-            };
-            let ((from, a), (to, b)) = (node(&raw.from)?, node(&raw.to)?);
-            if a == b {
-                let sentence = format!("a flow from \"{from}\" to itself crosses no link; name another node");
+            let end = |written| End::new(written, copy, hosts, surroundings);
+            let (from, to) = (end(&raw.from)?, end(&raw.to)?);
+            if from.node == to.node {
+                let sentence = format!(
+                    "a flow from \"{}\" to itself crosses no link; name another node",
+                    from.name
+                );
                 return Err(Fault::at(&raw.to, sentence));
             }
-            let paths = paths(raw, copy, (a, b), &transport, surroundings)?;
+            let machines = [from.host, to.host];
+            let known = last.take().filter(|(known, _)| *known == machines);
+            let carried = match known {
+                Some((_, carried)) => carried,
+                None => carried(raw, machines, hosts, (start + start_spread, surroundings))?,
+            };
+            last = Some((machines, carried.clone()));
+            let Carried {
+                transport,
+                traffic,
+                changes,
+            } = carried;
+            let paths = paths(raw, copy, (from.node, to.node), &transport, surroundings)?;
             let pinned = raw
                 .traffic
                 .get_ref()
                 .path()
                 .map(|written| pinned(written, paths.len(), &transport))
                 .transpose()?;
-            let (transport, traffic) = (transport.clone(), traffic.clone());
             Ok(FlowPlan {
                 name: expand(&raw.name, copy)?,
-                from,
-                to,
+                from: from.name,
+                to: to.name,
+                hosts: machines,
                 transport,
                 traffic,
                 start,
                 start_spread,
                 bins,
+                sawtooth: raw.sawtooth,
                 paths,
                 pinned,
                 notice: raw.notice,
-                changes: changes.clone(),
+                changes,
             })
         })
         .collect()
+}
+
+/// What a flow that is `opened` at this time at the latest carries, and by what, between these machines.
+fn carried(
+    raw: &RawFlow,
+    machines: [Option<usize>; 2],
+    hosts: &[HostPlan],
+    (opened, surroundings): (Duration, &Surroundings<'_>),
+) -> Result<Carried, Fault> {
+    let transport = transport_of(
+        raw,
+        machines.map(|host| host.map(|host| &hosts[host])),
+        surroundings,
+    )?;
+    let traffic = traffic(&raw.traffic, surroundings.duration, &transport)?;
+    let changes = changes(raw, &transport, (opened, surroundings.duration))?;
+    let transport = if changes.is_empty() {
+        transport
+    } else {
+        transport.following()
+    };
+    Ok(Carried {
+        transport,
+        traffic,
+        changes,
+    })
 }
 
 /// The index of the path that the traffic names by its number, counted from 1 in the order of the flow's `count` paths.
@@ -169,37 +256,4 @@ fn bins(written: &Spanned<restp_sim::config::Written>, duration: Duration) -> Re
         return Err(Fault::at(written, sentence));
     }
     Ok(width)
-}
-
-/// The profile speaks where `set` is silent, to every transport that has a timer.
-fn transport(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Transport, Fault> {
-    let mut set = Vec::new();
-    for (key, value) in surroundings.profile.iter().flat_map(|profile| profile.set) {
-        let written = raw.set.keys().any(|own| own.replace('_', "-") == key);
-        if !written && Transport::has_timers(raw.transport.get_ref()) {
-            set.push((key, value.to_owned()));
-        }
-    }
-    for (key, value) in &raw.set {
-        let Some(text) = text_of(value.get_ref()) else {
-            return Err(Fault::at(
-                value,
-                format!("\"{key}\" takes one value, such as \"bic\" or 10"),
-            ));
-        };
-        set.push((key.as_str(), text));
-    }
-    let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    let plain = Transport::new(raw.transport.get_ref(), &pairs, surroundings.dir);
-    let transport = if raw.seal {
-        plain.and_then(Transport::sealed)
-    } else {
-        plain
-    };
-    transport.map_err(
-        |error| match error.key.as_ref().and_then(|key| raw.set.get(key)) {
-            Some(value) => Fault::at(value, error),
-            None => Fault::at(&raw.transport, error),
-        },
-    )
 }

@@ -8,6 +8,7 @@ mod change;
 mod document;
 mod error;
 mod flow;
+mod host;
 mod link;
 mod map;
 mod measure;
@@ -21,11 +22,13 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod transport;
 
 pub use change::ChangePlan;
 pub(crate) use error::unknown;
 pub use error::{Place, ScenarioError};
 pub use flow::FlowPlan;
+pub use host::{HostPlan, HostRole};
 pub use measure::GroupPlan;
 pub use path::PathPlan;
 pub use plan::Plan;

@@ -2,6 +2,7 @@
 
 use super::document::Document;
 use super::flow::{FlowPlan, Surroundings, flows};
+use super::host::{HostPlan, check_caches, hosts};
 use super::link::links;
 use super::map::{challenge, lay, map};
 use super::measure::{GroupPlan, groups, window};
@@ -15,7 +16,7 @@ use restp_sim::config::{Fault, positive, read};
 use restp_sim::medium::MediumSpec;
 use restp_sim::topology::Graph;
 use restp_sim::{LinkSpec, QueueLimit, Topology, Way};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub links: Vec<LinkSpec>,
     /// Its channels of 802.11, with their stations.
     pub media: Vec<MediumSpec>,
+    /// Machines that flows share, or that lie on their way, in the order written.
+    pub hosts: Vec<HostPlan>,
     /// The flows, in the order written.
     pub flows: Vec<FlowPlan>,
     /// The part of a run that counters and rates are of.
@@ -80,7 +83,9 @@ impl Plan {
             profile,
             dir,
         };
-        let flows = all_flows(&raw, &surroundings)?;
+        let hosts = hosts(&raw.host, &surroundings)?;
+        let flows = all_flows(&raw, &hosts, &surroundings)?;
+        check_caches(&raw.host, &hosts, &flows, &topology)?;
         resolve_queues(&mut links, &flows, &topology, (duration, profile));
         Ok(Plan {
             id: raw.id.get_ref().clone(),
@@ -92,6 +97,7 @@ impl Plan {
             media,
             measure: window(raw.measure.as_ref(), duration)?,
             groups: groups(&raw.group, &flows)?,
+            hosts,
             flows,
         })
     }
@@ -143,13 +149,26 @@ fn network(
     Ok((all, topology, map))
 }
 
-fn all_flows(raw: &RawScenario, surroundings: &Surroundings<'_>) -> Result<Vec<FlowPlan>, Fault> {
+fn all_flows(
+    raw: &RawScenario,
+    hosts: &[HostPlan],
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<FlowPlan>, Fault> {
     let mut all: Vec<FlowPlan> = Vec::new();
-    let mut names = BTreeMap::new();
+    let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
     for table in &raw.flow {
-        for flow in flows(table, surroundings)? {
-            if names.insert(flow.name.clone(), ()).is_some() {
+        for flow in flows(table, hosts, surroundings)? {
+            if !names.insert(flow.name.clone()) {
                 return Err(taken(&table.name, "flow", &flow.name));
+            }
+            if let [Some(from), Some(to)] = flow.hosts
+                && !pairs.insert([from.min(to), from.max(to)])
+            {
+                let [from, to] = [from, to].map(|host| &hosts[host].name);
+                let sentence = format!(
+                    "\"{from}\" and \"{to}\" have a flow between them already, and their addresses do not tell two apart; name a node in from or to"
+                );
+                return Err(Fault::at(&table.name, sentence));
             }
             all.push(flow);
         }

@@ -9,7 +9,7 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 17] = [
+pub(super) const TOP: [&str; 18] = [
     "id",
     "title",
     "duration",
@@ -21,6 +21,7 @@ pub(super) const TOP: [&str; 17] = [
     "medium",
     "station",
     "challenge",
+    "host",
     "flow",
     "measure",
     "group",
@@ -49,6 +50,8 @@ pub(super) struct RawScenario {
     pub station: Vec<RawStation>,
     #[serde(default)]
     pub challenge: Vec<RawChallenge>,
+    #[serde(default)]
+    pub host: Vec<RawHost>,
     #[serde(default)]
     pub flow: Vec<RawFlow>,
     pub measure: Option<RawMeasure>,
@@ -152,6 +155,25 @@ restp_sim::link_table! {
     }
 }
 
+/// Machines that serve many flows, or lie on the way of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHost {
+    pub name: Spanned<String>,
+    #[serde(default, rename = "label")]
+    _label: String,
+    pub count: Option<Spanned<u64>>,
+    pub node: Option<Spanned<String>>,
+    pub transport: Option<Spanned<String>>,
+    #[serde(default)]
+    pub set: RawSet,
+    pub role: Option<Spanned<String>>,
+    pub size: Option<Spanned<Size>>,
+}
+
+/// Keys of a transport and their values.
+pub(super) type RawSet = BTreeMap<String, Spanned<toml::Value>>;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFlow {
@@ -162,15 +184,17 @@ pub(super) struct RawFlow {
     pub count: Option<Spanned<u64>>,
     pub from: Spanned<String>,
     pub to: Spanned<String>,
-    pub transport: Spanned<String>,
+    pub transport: Option<Spanned<String>>,
     #[serde(default)]
-    pub set: BTreeMap<String, Spanned<toml::Value>>,
+    pub set: RawSet,
     #[serde(default)]
     pub seal: bool,
     pub traffic: Spanned<RawTraffic>,
     pub start: Option<Spanned<Written>>,
     pub start_spread: Option<Spanned<Written>>,
     pub bins: Option<Spanned<Written>>,
+    #[serde(default)]
+    pub sawtooth: bool,
     pub paths: Option<Spanned<RawPaths>>,
     pub disjoint: Option<Spanned<u64>>,
     pub geodiverse: Option<Spanned<RawGeodiverse>>,
@@ -186,7 +210,7 @@ pub(super) struct RawFlow {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawChange {
     pub at: Spanned<Written>,
-    pub set: BTreeMap<String, Spanned<toml::Value>>,
+    pub set: RawSet,
 }
 
 /// The links of each path, in the order of travel.
@@ -200,6 +224,7 @@ pub(super) enum RawTraffic {
     Cbr(RawCbr),
     Voip(RawVoip),
     Web(RawWeb),
+    Zipf(RawZipf),
 }
 
 impl RawTraffic {
@@ -208,7 +233,7 @@ impl RawTraffic {
         match self {
             RawTraffic::Cbr(cbr) => cbr.path.as_ref(),
             RawTraffic::Voip(voip) => voip.path.as_ref(),
-            RawTraffic::Bulk(_) | RawTraffic::File(_) | RawTraffic::Web(_) => None,
+            RawTraffic::Bulk(_) | RawTraffic::File(_) | RawTraffic::Web(_) | RawTraffic::Zipf(_) => None,
         }
     }
 }
@@ -248,6 +273,16 @@ pub(super) struct RawVoip {
 pub(super) struct RawWeb {
     pub pages: Option<Spanned<u64>>,
     pub first: Option<RawPage>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawZipf {
+    pub objects: Spanned<u64>,
+    pub exponent: Option<Spanned<f64>>,
+    pub requests: Option<Spanned<u64>>,
+    pub bytes: Spanned<Size>,
+    pub pause: Option<Spanned<Written>>,
 }
 
 #[derive(Debug, Deserialize)]

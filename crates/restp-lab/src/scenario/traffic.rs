@@ -1,12 +1,13 @@
 //! What a flow carries, validated.
 
 use super::error::unknown;
-use super::raw::{RawCbr, RawPage, RawTraffic, RawVoip, RawWeb, Size};
+use super::raw::{RawCbr, RawPage, RawTraffic, RawVoip, RawWeb, RawZipf, Size};
 use crate::registry::Transport;
-use crate::traffic::{Cbr, Framing, MOST_BYTES, Page, Traffic, Web, voip};
+use crate::traffic::{Catalogue, Cbr, Framing, MOST_BYTES, Page, Popularity, Traffic, Web, voip};
 use restp_base::time::Duration;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};
+use std::sync::Arc;
 use toml::Spanned;
 
 /// The most that is published as one object: all of it is in memory from the beginning.
@@ -21,11 +22,15 @@ pub(super) fn traffic(
     duration: Duration,
     transport: &Transport,
 ) -> Result<Traffic, Fault> {
-    let is_object =
-        matches!(raw.get_ref(), RawTraffic::File(file) if file.bytes.get_ref().0 <= LARGEST_OBJECT);
+    let is_object = match raw.get_ref() {
+        RawTraffic::File(file) => file.bytes.get_ref().0 <= LARGEST_OBJECT,
+        RawTraffic::Zipf(_) => true,
+        _ => false,
+    };
     if transport.is_receiver_driven() && !is_object {
         let name = transport.name();
-        let sentence = format!("{name} publishes one object; choose file, of {LARGEST_OBJECT} bytes at most");
+        let sentence =
+            format!("{name} publishes objects; choose file, of {LARGEST_OBJECT} bytes at most, or zipf");
         return Err(Fault::at(raw, sentence));
     }
     match raw.get_ref() {
@@ -47,6 +52,14 @@ pub(super) fn traffic(
         }
         RawTraffic::Voip(voip) => Ok(Traffic::Cbr(voice(voip, transport)?)),
         RawTraffic::Web(web) => Ok(Traffic::Web(pages(web)?)),
+        RawTraffic::Zipf(_) if !transport.is_reliable() => Err(Fault::at(
+            raw,
+            format!(
+                "{} loses requests and answers; choose a transport that repeats them",
+                transport.name()
+            ),
+        )),
+        RawTraffic::Zipf(zipf) => Ok(Traffic::Zipf(catalogue(zipf, transport)?)),
     }
 }
 
@@ -74,6 +87,45 @@ fn voice(raw: &RawVoip, transport: &Transport) -> Result<Cbr, Fault> {
         Framing::Known
     };
     Ok(voip(span(&raw.duration)?, span(&raw.late_after)?, framing))
+}
+
+/// The most objects of a catalogue, each with its share in memory, and the most requests of one flow.
+const MOST_OBJECTS: u64 = 1_000_000;
+const MOST_REQUESTS: u64 = 10_000_000;
+
+fn catalogue(raw: &RawZipf, transport: &Transport) -> Result<Catalogue, Fault> {
+    let count = |written: &Spanned<u64>, what: &str, most: u64| match *written.get_ref() {
+        count if (1..=most).contains(&count) => Ok(count),
+        count => Err(Fault::at(
+            written,
+            format!("{count} {what} are impossible; write 1 to {most}"),
+        )),
+    };
+    let objects = count(&raw.objects, "objects", MOST_OBJECTS)?;
+    let requests = raw.requests.as_ref();
+    let exponent = raw
+        .exponent
+        .as_ref()
+        .map_or(Ok(1.0), |written| match *written.get_ref() {
+            exponent if (0.0..=10.0).contains(&exponent) => Ok(exponent),
+            exponent => {
+                let sentence = format!("{exponent} is no exponent of popularity; write 0 (all alike) to 10");
+                Err(Fault::at(written, sentence))
+            }
+        })?;
+    let bytes = positive(&raw.bytes, raw.bytes.get_ref().0)?;
+    if bytes > LARGEST_OBJECT {
+        let sentence = format!("an object of {bytes} bytes is too large; write {LARGEST_OBJECT} at most");
+        return Err(Fault::at(&raw.bytes, sentence));
+    }
+    let pause = raw.pause.as_ref();
+    Ok(Catalogue {
+        popularity: Arc::new(Popularity::zipf(objects, exponent)),
+        bytes,
+        requests: requests.map_or(Ok(1), |written| count(written, "requests", MOST_REQUESTS))?,
+        pause: pause.map(|written| read(written, units::duration)).transpose()?,
+        is_connectionless: transport.is_receiver_driven(),
+    })
 }
 
 /// The most pages of one flow: each leaves its load time in memory until the run ends.

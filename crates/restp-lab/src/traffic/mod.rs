@@ -3,16 +3,21 @@
 
 mod account;
 mod bulk;
+mod catalogue;
 mod cbr;
 mod distribution;
 mod pattern;
+mod popularity;
 mod receiver;
 mod sender;
 mod voip;
 mod web;
 
 pub use account::{Account, Moments};
+pub use catalogue::Catalogue;
 pub use cbr::{Cbr, Framing};
+pub(crate) use distribution::{exp, ln};
+pub use popularity::Popularity;
 pub use receiver::Receiver;
 pub use sender::{Attempt, Sender};
 pub use voip::voip;
@@ -29,7 +34,7 @@ use thiserror::Error;
 pub const PORT: u16 = 9;
 
 /// What a flow carries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// Bytes without end, as fast as the transport takes them.
     Bulk,
@@ -42,6 +47,8 @@ pub enum Traffic {
     Cbr(Cbr),
     /// Web pages: the opener asks, the other end answers.
     Web(Web),
+    /// Objects of a catalogue: the opener asks, the other end answers.
+    Zipf(Catalogue),
 }
 
 /// Why a run cannot go on.
@@ -77,6 +84,7 @@ enum Source {
     Bulk(bulk::Source),
     Cbr(cbr::Source),
     Web(web::Browser),
+    Zipf(Box<catalogue::Visitor>),
 }
 
 impl Source {
@@ -87,6 +95,7 @@ impl Source {
             Traffic::File { bytes } => Source::Bulk(bulk::Source::new(*bytes)),
             Traffic::Cbr(cbr) => Source::Cbr(cbr::Source::new(cbr.clone(), pinned)),
             Traffic::Web(web) => Source::Web(web::Browser::new(web.clone(), stream)),
+            Traffic::Zipf(of) => Source::Zipf(Box::new(catalogue::Visitor::new(of.clone(), stream))),
         }
     }
 
@@ -96,6 +105,7 @@ impl Source {
             Source::Bulk(source) => source.pump(now, machine, flow),
             Source::Cbr(source) => source.pump(now, machine, flow),
             Source::Web(browser) => browser.pump(now, machine, flow),
+            Source::Zipf(visitor) => visitor.pump(now, machine, flow),
         }
     }
 
@@ -105,6 +115,7 @@ impl Source {
             Source::Bulk(_) => Time::MAX,
             Source::Cbr(source) => source.next(),
             Source::Web(browser) => browser.next(),
+            Source::Zipf(visitor) => visitor.next(),
         }
     }
 
@@ -114,13 +125,32 @@ impl Source {
             Source::Bulk(_) => {}
             Source::Cbr(source) => source.begin(now),
             Source::Web(browser) => browser.begin(now),
+            Source::Zipf(visitor) => visitor.begin(now),
         }
     }
 
-    /// The other end sent so many bytes.
-    fn take(&mut self, now: Time, bytes: usize) {
-        if let Source::Web(browser) = self {
-            browser.take(now, bytes as u64);
+    /// The other end sent this.
+    fn take(&mut self, now: Time, data: &[u8]) {
+        match self {
+            Source::Bulk(_) | Source::Cbr(_) => {}
+            Source::Web(browser) => browser.take(now, data.len() as u64),
+            Source::Zipf(visitor) => drop(visitor.take(now, data)),
+        }
+    }
+
+    /// Who asks for objects, each in a flow of its own.
+    fn connectionless(&mut self) -> Option<&mut catalogue::Visitor> {
+        match self {
+            Source::Zipf(visitor) if visitor.is_connectionless() => Some(visitor),
+            _ => None,
+        }
+    }
+
+    /// Who asks for objects of a catalogue.
+    fn visitor(&self) -> Option<&catalogue::Visitor> {
+        match self {
+            Source::Zipf(visitor) => Some(visitor),
+            Source::Bulk(_) | Source::Cbr(_) | Source::Web(_) => None,
         }
     }
 
@@ -129,13 +159,14 @@ impl Source {
         match self {
             Source::Bulk(_) | Source::Web(_) => None,
             Source::Cbr(source) => Some(source.sent()),
+            Source::Zipf(visitor) => Some(visitor.asked()),
         }
     }
 
     /// How long each page took, where traffic consists of pages, and whether these are all.
     fn pages(&self) -> Option<(&[Duration], bool)> {
         match self {
-            Source::Bulk(_) | Source::Cbr(_) => None,
+            Source::Bulk(_) | Source::Cbr(_) | Source::Zipf(_) => None,
             Source::Web(browser) => Some((browser.load_times(), browser.is_done())),
         }
     }

@@ -2,6 +2,7 @@
 //! asks for it.
 
 use super::account::{Account, Moments};
+use super::catalogue::Librarian;
 use super::cbr::{Framing, Stamp};
 use super::web::Responder;
 use super::{Cbr, Traffic, pattern};
@@ -18,6 +19,7 @@ pub struct Receiver {
     expected: Option<u64>,
     messages: Option<Messages>,
     responder: Option<Responder>,
+    librarian: Option<Librarian>,
     account: Account,
     /// Bytes of a stream that are not those written at their place.
     wrong: Option<u64>,
@@ -32,13 +34,17 @@ impl Receiver {
             flow: None,
             expected: match traffic {
                 Traffic::File { bytes } => Some(*bytes),
-                Traffic::Bulk | Traffic::Cbr(_) | Traffic::Web(_) => None,
+                Traffic::Bulk | Traffic::Cbr(_) | Traffic::Web(_) | Traffic::Zipf(_) => None,
             },
             messages: match traffic {
                 Traffic::Cbr(cbr) => Some(Messages::new(cbr.clone())),
-                Traffic::Bulk | Traffic::File { .. } | Traffic::Web(_) => None,
+                Traffic::Bulk | Traffic::File { .. } | Traffic::Web(_) | Traffic::Zipf(_) => None,
             },
             responder: matches!(traffic, Traffic::Web(_)).then(Responder::default),
+            librarian: match traffic {
+                Traffic::Zipf(catalogue) => Some(Librarian::new(catalogue)),
+                _ => None,
+            },
             account: Account::new(moments),
             wrong: matches!(traffic, Traffic::Bulk | Traffic::File { .. }).then_some(0),
             complete: None,
@@ -48,6 +54,9 @@ impl Receiver {
 
     /// Takes one event of the protocol.
     pub fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) {
+        if self.librarian.is_some() {
+            return self.serve(now, event, machine);
+        }
         match event {
             Event::Accepted(flow) => {
                 self.flow.get_or_insert(*flow);
@@ -61,6 +70,26 @@ impl Receiver {
                 }
             }
             Event::Readable(_) | Event::Connected(_) | Event::Path(..) | Event::Closed(..) => {}
+        }
+    }
+
+    /// Answers what is asked for in any of its flows.
+    fn serve(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) {
+        let Some(librarian) = &mut self.librarian else {
+            return;
+        };
+        match event {
+            Event::Accepted(flow) => self.flow = Some(*flow),
+            Event::Readable(flow) => {
+                while let Read::Data(data) = machine.read(now, *flow) {
+                    self.account.enter(now, data.len());
+                    librarian.take(*flow, &data);
+                }
+                librarian.pump(now, machine, *flow);
+            }
+            Event::Writable(flow) => librarian.pump(now, machine, *flow),
+            Event::Closed(flow, _) => librarian.close(*flow),
+            Event::Connected(_) | Event::Path(..) => {}
         }
     }
 

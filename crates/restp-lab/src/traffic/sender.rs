@@ -1,7 +1,7 @@
 //! The application that opens a flow and writes, or asks for what it then reads.
 
 use super::{Account, Moments, PORT, Source, Traffic, TrafficError};
-use restp_base::flow::{CloseReason, FlowId, Read};
+use restp_base::flow::{CloseReason, FlowId, FlowStats, Read};
 use restp_base::machine::{Event, Machine, PathAddress};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
@@ -16,6 +16,8 @@ pub struct Sender {
     account: Account,
     connected: Option<Time>,
     closed: Option<CloseReason>,
+    /// What its flows before this one have counted.
+    past: FlowStats,
 }
 
 /// A path to use.
@@ -46,6 +48,7 @@ impl Sender {
             account: Account::new(moments),
             connected: None,
             closed: None,
+            past: FlowStats::default(),
         }
     }
 
@@ -63,6 +66,9 @@ impl Sender {
     /// # Errors
     /// When this traffic cannot run over this transport.
     pub fn wake(&mut self, now: Time, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        if self.source.connectionless().is_some() {
+            return self.visit(now, machine);
+        }
         if let Some(flow) = self.flow {
             return self.source.pump(now, machine, flow);
         }
@@ -78,11 +84,36 @@ impl Sender {
         self.source.pump(now, machine, flow)
     }
 
+    /// Asks for the next object, in a flow of its own. The one before is over.
+    fn visit(&mut self, now: Time, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        if self.flow.is_none() {
+            self.source.begin(now);
+        }
+        let path = self.paths.first().map(|attempt| attempt.path);
+        let request = self
+            .source
+            .connectionless()
+            .and_then(|visitor| visitor.take_request(now));
+        if let Some((path, request)) = path.zip(request) {
+            if let Some(flow) = self.flow {
+                if let Some(stats) = machine.stats(flow) {
+                    self.past.add(&stats);
+                }
+                machine.release(now, flow);
+            }
+            self.flow = Some(machine.request(now, path, PORT, request)?);
+        }
+        Ok(())
+    }
+
     /// Takes one event of the protocol.
     ///
     /// # Errors
     /// When this traffic cannot run over this transport.
     pub fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        if self.source.connectionless().is_some() {
+            return self.on_object(now, event, machine);
+        }
         match event {
             Event::Connected(flow) => {
                 self.connected.get_or_insert(now);
@@ -92,12 +123,36 @@ impl Sender {
             Event::Readable(flow) => {
                 while let Read::Data(data) = machine.read(now, *flow) {
                     self.account.enter(now, data.len());
-                    self.source.take(now, data.len());
+                    self.source.take(now, &data);
                 }
                 self.source.pump(now, machine, *flow)?;
             }
             Event::Closed(_, reason) => self.closed = Some(reason.clone()),
             Event::Accepted(_) | Event::Path(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes one event of the flow of an object; those of earlier ones are nobody's.
+    fn on_object(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) -> Result<(), TrafficError> {
+        match event {
+            Event::Readable(flow) if self.flow == Some(*flow) => {
+                let mut is_whole = false;
+                while let Read::Data(data) = machine.read(now, *flow) {
+                    self.account.enter(now, data.len());
+                    if let Some(visitor) = self.source.connectionless() {
+                        is_whole |= visitor.take(now, &data);
+                    }
+                }
+                if is_whole {
+                    machine.finish(now, *flow);
+                    self.visit(now, machine)?;
+                }
+            }
+            Event::Closed(flow, reason) if self.flow == Some(*flow) && *reason != CloseReason::Finished => {
+                self.closed = Some(reason.clone());
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -135,6 +190,22 @@ impl Sender {
     /// How long each page took, where traffic consists of pages, and whether these are all.
     pub fn pages(&self) -> Option<(&[Duration], bool)> {
         self.source.pages()
+    }
+
+    /// Of a catalogue: bytes that are not those of the object that was asked for, and when the last object was read.
+    pub fn objects(&self) -> Option<(u64, Option<Time>)> {
+        let visitor = self.source.visitor()?;
+        Some((visitor.wrong(), visitor.complete()))
+    }
+
+    /// Does it read what it asks for, rather than write?
+    pub fn asks(&self) -> bool {
+        self.pages().is_some() || self.source.visitor().is_some()
+    }
+
+    /// What its flows before this one have counted.
+    pub fn past(&self) -> &FlowStats {
+        &self.past
     }
 
     /// How the flow ended.

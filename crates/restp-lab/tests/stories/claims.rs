@@ -406,3 +406,32 @@ fn a_verdict_has_the_interval_of_what_was_measured() {
     assert_eq!(verdict.published.as_deref(), Some("seventy"));
     assert_eq!(verdict.explained.as_deref(), Some("an example"));
 }
+
+/// Random losses make runs of one point differ; without them all are alike.
+#[test]
+fn steady_bounds_how_much_runs_deviate() {
+    let steady = |within: &str| {
+        verdicts(&claim(&format!(
+            "expect = {{ steady = {{ within = \"{within}\" }} }}"
+        )))
+    };
+    let measured: Vec<f64> = steady("0 %")
+        .iter()
+        .filter_map(|verdict| verdict.measured)
+        .collect();
+    assert_eq!(measured.len(), 6);
+    assert_eq!(measured[..2], [0.0, 0.0], "nothing is lost");
+    // Of 100 messages 70 and 40 arrive, give or take 4.6 and 4.9.
+    assert!(
+        measured[2..].iter().all(|share| (0.001..0.3).contains(share)),
+        "{measured:?}"
+    );
+    let held = |within| {
+        steady(within)
+            .iter()
+            .map(|verdict| verdict.held == Some(true))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(held("0 %"), [true, true, false, false, false, false]);
+    assert_eq!(held("30 %"), [true; 6]);
+}

@@ -132,3 +132,45 @@ fn what_is_no_object_is_refused_with_the_way_out() {
         .to_string();
     assert!(error.contains("naming") && error.contains("hash"), "{error}");
 }
+
+/// A queue that a window fills again and again: it is halved, grows by a chunk in a round trip, and begins to do so at once.
+#[test]
+fn a_window_is_a_sawtooth_that_is_measured_where_the_flow_asks_for_it() {
+    let text = LINK
+        .replace("rate = \"10 Mbit/s\"", "rate = \"2 Mbit/s\"")
+        .replace("bytes = 2000000", "bytes = 6000000")
+        .replace("\"50 packets\"", "\"20 packets\"");
+    let plain = &runs(&with(&text, &[("runs", "1")]))[0];
+    assert!(plain.flows[0].window.is_none());
+    let json = serde_json::to_value(&plain.flows[0]).expect("JSON");
+    assert!(json.get("window").is_none(), "results have the shape they had");
+    let text = text.replace("[[flow]]", "[[flow]]\nsawtooth = true") + CLAIM;
+    for (transport, segment) in [("itp", 1452.0), ("tcp:newreno", 1400.0)] {
+        let run = &runs(&with(
+            &text,
+            &[("runs", "1"), ("flow.object.transport", transport)],
+        ))[0];
+        let window = run.flows[0].window.as_ref().expect("it was asked for");
+        let slope = window.slope_bytes.expect("it grows") / segment;
+        assert!((0.8..=1.2).contains(&slope), "{transport}: {window:?}");
+        assert!(window.cuts >= 5, "{transport}: {window:?}");
+        assert!(
+            window.doubling_rtts.is_some_and(|rtts| rtts < 2.0),
+            "{transport}: {window:?}"
+        );
+    }
+    let refused = Scenario::parse(&text.replace("slope_bytes", "slope"));
+    let error = refused.map(|_| ()).expect_err("refused").to_string();
+    assert!(
+        error.contains("check") && error.contains("slope_bytes"),
+        "{error}"
+    );
+}
+
+const CLAIM: &str = r#"
+[[check]]
+id = "slope"
+text = "It grows by a chunk in a round trip"
+metric = "flow.object.window.slope_bytes"
+expect = { near = { value = "1452", within = "20 %" } }
+"#;

@@ -3,6 +3,7 @@
 mod acknowledgements;
 mod adaptive;
 mod air;
+mod caches;
 mod causes;
 mod changes;
 mod claims;
@@ -10,6 +11,7 @@ mod common;
 mod determinism;
 mod fairness;
 mod growth;
+mod hosts;
 mod itp;
 mod late;
 mod maps;

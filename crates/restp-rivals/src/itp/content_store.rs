@@ -89,6 +89,12 @@ impl ContentStore {
         Some((*flags, payload.clone()))
     }
 
+    /// The same, which is not counted as a use.
+    pub fn peek(&self, name: &Name) -> Option<(u8, Bytes)> {
+        let (_, flags, payload) = self.chunks.get(name)?;
+        Some((*flags, payload.clone()))
+    }
+
     /// Forgets the chunk called `name`.
     pub fn remove(&mut self, name: &Name) {
         if let Some((used, _, payload)) = self.chunks.remove(name) {

@@ -38,7 +38,7 @@ mod publication;
 pub mod trust;
 pub mod wire;
 
-pub use cache::Cache;
+pub use cache::{Cache, CacheCounters};
 pub use content_store::ContentStore;
 pub use host::{Itp, ItpConfig};
 pub use parameters::ItpParameters;

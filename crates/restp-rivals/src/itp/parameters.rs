@@ -37,6 +37,9 @@ pub struct ItpParameters {
     pub request: HandshakeParameters,
     /// A producer keeps an object for so long after the last Interest. Default 120 s (ITP OP-8).
     pub nexus_timeout: Duration,
+    /// What answers a request is called after the request, so that who asks for the same gets the same object, and caches can serve it. For
+    /// applications that never answer one request in two ways. Otherwise it is called after the flow.
+    pub names_after_requests: bool,
 }
 
 /// Keys of ITP.
@@ -81,6 +84,7 @@ impl Default for ItpParameters {
                 attempts: 6,
             },
             nexus_timeout: Duration::from_secs(120),
+            names_after_requests: false,
         }
     }
 }

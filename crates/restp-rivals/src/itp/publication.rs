@@ -119,6 +119,10 @@ impl Publication {
     pub fn ends_at(&self) -> Time {
         self.ends_at
     }
+    /// It is served until then at least.
+    pub fn live_until(&mut self, at: Time) {
+        self.ends_at = self.ends_at.max(at);
+    }
     pub fn authorise(&mut self, consumer: IpAddr) {
         self.authorised.insert(consumer);
     }

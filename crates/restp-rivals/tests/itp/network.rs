@@ -214,18 +214,23 @@ impl Net {
         if delays.is_empty() {
             return;
         }
-        let answer = self.cache.as_mut().and_then(|cache| cache.on_passing(&datagram));
-        let leaving = answer.unwrap_or(datagram);
-        let std::net::IpAddr::V4(address) = leaving.path.remote.ip() else {
-            return;
-        };
-        let to = usize::from(address.octets()[3] - 1);
-        for delay in delays {
-            let mut arriving = leaving.clone();
-            arriving.path = leaving.path.reversed();
-            self.order += 1;
-            self.wire
-                .insert((self.now + DELAY + delay, self.order), (to, arriving));
+        let mut leaving = Vec::new();
+        let goes_on = |cache: &mut Cache| cache.on_passing(self.now, &datagram, &mut leaving);
+        if self.cache.as_mut().is_none_or(goes_on) {
+            leaving.push(datagram);
+        }
+        for leaving in leaving {
+            let std::net::IpAddr::V4(address) = leaving.path.remote.ip() else {
+                return;
+            };
+            let to = usize::from(address.octets()[3] - 1);
+            for delay in &delays {
+                let mut arriving = leaving.clone();
+                arriving.path = leaving.path.reversed();
+                self.order += 1;
+                self.wire
+                    .insert((self.now + DELAY + *delay, self.order), (to, arriving));
+            }
         }
     }
 }

@@ -157,6 +157,12 @@ impl Topology {
         route.0.iter().map(named)
     }
 
+    /// Does a route lead through `node`, which is neither of its ends?
+    pub fn passes(&self, route: &Route, node: NodeId) -> bool {
+        let inner = route.0.split_last().map_or(&[][..], |(_, inner)| inner);
+        inner.iter().any(|&index| self.far_end(index as usize) == node.0)
+    }
+
     /// Propagation along a route; serialisation and waiting come on top.
     pub fn delay_of(&self, route: &Route) -> Duration {
         let delays = route.0.iter().map(|&index| self.edges[index as usize].delay);

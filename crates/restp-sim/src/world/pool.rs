@@ -71,6 +71,11 @@ impl Pool {
         self.packets[index as usize].hops += 1;
     }
 
+    /// Swaps the contents out, or back in; the slot stays taken.
+    pub(super) fn swap(&mut self, index: u32, contents: &mut Box<Datagram>) {
+        std::mem::swap(&mut self.contents[index as usize], contents);
+    }
+
     /// Swaps the contents out and frees the slot.
     pub(super) fn take(&mut self, index: u32, arrived: &mut Box<Datagram>) {
         std::mem::swap(&mut self.contents[index as usize], arrived);

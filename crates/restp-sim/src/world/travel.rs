@@ -100,8 +100,12 @@ impl World {
     }
 
     fn arrive(&mut self, packet: u32, node: u32, arrived: &mut Box<Datagram>) -> Option<HostEvent> {
-        if self.pool.packet(packet).goal == node {
+        let slot = self.pool.packet(packet);
+        if slot.goal == node {
             return Some(self.hand_over(packet, arrived));
+        }
+        if let Some(tap) = self.taps.at(node, slot.from) {
+            return Some(self.show(packet, tap, arrived));
         }
         self.offer(packet, node);
         None

@@ -1,10 +1,11 @@
 //! Windows, round trips and paths of the senders, by their counters, which is all that an observer may see.
 
 use super::{flow_names, seconds};
-use crate::host::{Application, Host};
+use crate::host::{Application, Seat};
 use crate::run::columns::{Column, Table};
 use crate::scenario::Plan;
 use restp_base::flow::{FlowStats, PathStats};
+use restp_base::machine::Machine;
 use restp_base::time::{Duration, Time};
 
 /// Notes of every sender.
@@ -78,15 +79,16 @@ impl Senders {
         }
     }
 
-    pub(super) fn note(&mut self, now: Time, flow: usize, host: &Host) {
+    pub(super) fn note(&mut self, now: Time, seat: &Seat, machine: &dyn Machine) {
+        let Application::Sender(sender) = &seat.application else {
+            return;
+        };
+        let flow = seat.end.flow;
         let last = &mut self.last[flow];
         if now < last.next {
             return;
         }
-        let Application::Sender(sender) = &host.application else {
-            return;
-        };
-        let Some(stats) = sender.flow().and_then(|flow| host.machine().stats(flow)) else {
+        let Some(stats) = seat.stats(machine) else {
             return;
         };
         last.next = now + self.every;

@@ -1,10 +1,10 @@
 //! Every datagram at both ends, with the numbers in its header.
 
 use super::flow_names;
-use crate::host::address_of;
 use crate::registry::Numbers;
 use crate::run::columns::{Column, Table};
 use crate::run::observer::End;
+use crate::run::setting::addresses;
 use crate::scenario::Plan;
 use restp_base::machine::PathAddress;
 use restp_base::sequence::{ORIGIN, expand, truncate};
@@ -55,14 +55,10 @@ impl Space {
 impl Sequences {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut paths = Vec::new();
-        for (flow, planned) in plan.flows.iter().enumerate() {
-            for index in 0..planned.paths.len() {
-                let first = 2 * paths.len();
+        for (flow, addresses) in addresses(plan).into_iter().enumerate() {
+            for (index, opener) in addresses.into_iter().enumerate() {
                 paths.push(Path {
-                    opener: PathAddress {
-                        local: address_of(first),
-                        remote: address_of(first + 1),
-                    },
+                    opener,
                     flow,
                     index: index as i64,
                     spaces: [None; 2],

@@ -4,8 +4,8 @@ use super::super::consumer::Consumer;
 use super::super::publication::Draft;
 use super::super::wire::{Header, Kind, Pointer};
 use bytes::Bytes;
-use restp_base::flow::FlowStats;
-use restp_base::machine::PathAddress;
+use restp_base::flow::{FlowStats, Read};
+use restp_base::machine::{Earliest, PathAddress, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::HandshakeParameters;
 
@@ -31,12 +31,27 @@ pub(super) struct Conversation {
     /// A request that came, until it is read.
     pub message: Option<Bytes>,
     pub stats: FlowStats,
+    /// The number of the request that it answers.
+    pub asked_by_peer: Option<u64>,
+    /// The number of its own request, while that is out.
+    pub question: Option<u64>,
+    /// The object that it retrieves, or has.
+    pub object: Option<u64>,
+    /// Its application has gone, and until then its manifest may be asked for again.
+    pub lingers_until: Option<Time>,
+    /// Its deadline, as the table of flows has it.
+    pub noted: Option<Time>,
 }
 
 #[derive(Debug)]
 pub(super) enum Role {
-    /// The application writes what is to be published, in answer to the request of this number, if it is one.
-    Writing { draft: Draft, request: u64 },
+    /// The application writes what is to be published, in answer to the request of this number, if it is one, and of this name, if that
+    /// is settled.
+    Writing {
+        draft: Draft,
+        request: u64,
+        name: Option<Bytes>,
+    },
     /// The object is published, and its manifest announced.
     Serving { object: u64, announcement: Announcement },
     /// A request is out.
@@ -165,9 +180,69 @@ impl Fetch {
 }
 
 impl Conversation {
+    /// With this peer; nothing is known of it but its role.
+    pub fn new(peer: Peer, local_port: u16, role: Role) -> Self {
+        let question = match &role {
+            Role::Asking(announcement) => Some(announcement.request()),
+            _ => None,
+        };
+        Conversation {
+            peer,
+            local_port,
+            role,
+            message: None,
+            stats: FlowStats {
+                path: Some(peer.path),
+                ..FlowStats::default()
+            },
+            asked_by_peer: None,
+            question,
+            object: None,
+            lingers_until: None,
+            noted: None,
+        }
+    }
+
+    /// When it wants to wake.
+    pub fn deadline(&self) -> Option<(Time, Wakeup)> {
+        match &self.role {
+            Role::Asking(announcement) | Role::Serving { announcement, .. } => Earliest::NONE
+                .or(announcement.next_at(), Wakeup::Retransmission)
+                .or(self.lingers_until, Wakeup::Expiry)
+                .deadline(),
+            Role::Fetching(fetch) => fetch.consumer.deadline(),
+            Role::Writing { .. } | Role::Over => None,
+        }
+    }
+
+    /// Its manifest is not known to have arrived: it is to leave, or whoever asked for it may ask again.
+    pub fn may_be_asked(&self) -> bool {
+        let Role::Serving { announcement, .. } = &self.role else {
+            return false;
+        };
+        announcement.next_at().is_some() || (self.asked_by_peer.is_some() && self.stats.received_packets == 0)
+    }
+
+    /// What its reader gets.
+    pub fn read(&mut self) -> Read {
+        if let Some(message) = self.message.take() {
+            return Read::Data(message);
+        }
+        match &mut self.role {
+            Role::Fetching(fetch) => match fetch.consumer.read() {
+                Some(chunk) => Read::Data(chunk),
+                None if fetch.consumer.is_read() => Read::End,
+                None => Read::Empty,
+            },
+            Role::Over => Read::End,
+            Role::Writing { .. } | Role::Serving { .. } | Role::Asking(_) => Read::Empty,
+        }
+    }
+
     /// Somebody asked for a chunk of what is served here, with a datagram of `bytes`, and got `payload` bytes of it. Its manifest
-    /// has arrived, then.
-    pub fn on_interest(&mut self, bytes: u64, payload: usize) {
+    /// has arrived, then. Is that news?
+    pub fn on_interest(&mut self, bytes: u64, payload: usize) -> bool {
+        let is_first = self.stats.received_packets == 0;
         if let Role::Serving { announcement, .. } = &mut self.role {
             announcement.stop();
         }
@@ -176,5 +251,45 @@ impl Conversation {
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += (ANSWER_BYTES + payload) as u64;
         self.stats.sent_payload_bytes += payload as u64;
+        is_first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::itp::manifest::{Core, Naming};
+    use crate::itp::parameters::ItpParameters;
+
+    #[test]
+    fn sixteen_producers_are_asked_and_no_more() {
+        let core = Core {
+            naming: Naming::Sequence,
+            level: 0,
+            length: 1000,
+            chunk_bytes: 500,
+            count: 2,
+            name: Bytes::from_static(b"D"),
+            digests: Vec::new(),
+        };
+        let consumer = Consumer::new(&ItpParameters::default(), 1, &core).expect("a root");
+        let mut fetch = Fetch::new(consumer);
+        let peer = |port| Peer {
+            path: PathAddress::UNSET,
+            port,
+        };
+        for port in 0..20 {
+            fetch.add_producer(Time::ZERO, peer(port));
+            fetch.add_producer(Time::ZERO, peer(port)); // known already
+            let asked = usize::from(port + 1).min(16);
+            assert_eq!((fetch.producers.len(), fetch.consumer.lanes()), (asked, asked));
+        }
+        assert_eq!(
+            (fetch.lane_of(peer(15)), fetch.lane_of(peer(16))),
+            (Some(15), None)
+        );
+        assert!(fetch.remove_producer(3), "there are others");
+        fetch.add_producer(Time::ZERO, peer(16));
+        assert_eq!(fetch.lane_of(peer(16)), Some(15));
     }
 }

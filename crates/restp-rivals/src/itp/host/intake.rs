@@ -12,6 +12,7 @@ use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::{Datagram, Event, PathAddress};
 use restp_base::time::Time;
+use std::net::SocketAddr;
 
 impl Itp {
     pub(super) fn receive(&mut self, now: Time, datagram: &mut Datagram) {
@@ -37,24 +38,31 @@ impl Itp {
 
     fn on_request(&mut self, now: Time, peer: Peer, message: Message) -> Option<()> {
         let request = message.header.pointer.object;
-        let key = (peer.path.remote, peer.port, request);
-        if let Some(id) = self.by_request.get(&key) {
+        if self.config.listen != Some(message.destination_port)
+            || !self.sources.admits(now, peer.path.remote.ip())
+        {
+            return None;
+        }
+        if let Some(id) = self.flows.answering(peer.path.remote, peer.port, request) {
             // It came before: the answer is the same (ITP OP-7).
             if let Role::Serving { announcement, .. } = &mut self.flows.get_mut(id)?.role {
                 announcement.repeat(now);
             }
             return Some(());
         }
-        if self.config.listen != Some(message.destination_port) || self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MOST_FLOWS {
             return None;
         }
         let draft = Draft::new(self.config.parameters.chunk_bytes);
-        let role = Role::Writing { draft, request };
-        let id = self.add(Conversation {
+        let named = self.config.parameters.names_after_requests;
+        let host = SocketAddr::new(peer.path.local.ip(), message.destination_port);
+        let name = named.then(|| name_after(host, &message.payload));
+        let role = Role::Writing { draft, request, name };
+        let id = self.flows.add(Conversation {
             message: Some(message.payload),
-            ..Self::conversation(peer, message.destination_port, role)
+            asked_by_peer: Some(request),
+            ..Conversation::new(peer, message.destination_port, role)
         });
-        self.by_request.insert(key, id);
         self.events.extend([Event::Accepted(id), Event::Readable(id)]);
         Some(())
     }
@@ -66,8 +74,8 @@ impl Itp {
         if object != message.header.pointer.object {
             return None;
         }
-        let key = (message.destination_port, object);
-        if let Some(id) = self.by_object.get(&key) {
+        let port = message.destination_port;
+        if let Some(id) = self.flows.fetching(port, object) {
             // It is known. Somebody else may have the same object.
             if let Role::Fetching(fetch) = &mut self.flows.get_mut(id)?.role {
                 fetch.add_producer(now, peer);
@@ -76,10 +84,10 @@ impl Itp {
         }
         let known = match request {
             0 => None,
-            _ => Some(self.asking(message.destination_port, request)?),
+            _ => Some(self.flows.asking(port, request)?),
         };
-        let may_open = self.config.listen == Some(message.destination_port) && self.flows.len() < MOST_FLOWS;
-        if known.is_none() && !may_open {
+        let may_open = self.config.listen == Some(port) && self.flows.len() < MOST_FLOWS;
+        if known.is_none() && (!may_open || self.flows.is_past(now, port, object)) {
             return None;
         }
         let consumer = Consumer::new(&self.config.parameters, object, &core, Delivery::InOrder).ok()?;
@@ -88,55 +96,51 @@ impl Itp {
         fetch.add_producer(now, peer);
         for locator in trailer.locators {
             let path = PathAddress {
-                remote: std::net::SocketAddr::new(locator.ip(), peer.path.remote.port()),
+                remote: SocketAddr::new(locator.ip(), peer.path.remote.port()),
                 ..peer.path
             };
             let port = locator.port();
             fetch.add_producer(now, Peer { path, port });
         }
+        let role = Role::Fetching(Box::new(fetch));
         let id = match known {
             Some(id) => {
-                self.flows.get_mut(&id)?.role = Role::Fetching(Box::new(fetch));
+                self.flows.get_mut(id)?.role = role;
                 id
             }
             None => {
-                let role = Role::Fetching(Box::new(fetch));
-                let id = self.add(Self::conversation(peer, message.destination_port, role));
+                let id = self.flows.add(Conversation::new(peer, port, role));
                 self.events.push_back(Event::Accepted(id));
                 id
             }
         };
-        self.by_object.insert(key, id);
+        self.flows.set_fetching(id, object);
         if is_complete {
             self.events.push_back(Event::Readable(id));
         }
         Some(())
     }
 
-    /// The flow whose request has this number.
-    fn asking(&self, port: u16, request: u64) -> Option<FlowId> {
-        let asks = |conversation: &&Conversation| match &conversation.role {
-            Role::Asking(announcement) => {
-                conversation.local_port == port && announcement.request() == request
-            }
-            _ => false,
-        };
-        let found = self.flows.iter().find(|(_, conversation)| asks(conversation));
-        found.map(|(id, _)| *id)
-    }
-
     fn on_interest(&mut self, now: Time, path: PathAddress, message: &Message, bytes: u64) -> Option<()> {
         let pointer = message.header.pointer;
-        let answer = match self.publications.get_mut(&pointer.object) {
-            None => Err(Refusal::NoNexus),
-            Some((publication, flow)) => {
-                let answer = publication.answer(now, path.remote.ip(), pointer, message.header.flags);
-                if let Some(conversation) = self.flows.get_mut(flow) {
-                    conversation.on_interest(bytes, answer.as_ref().map_or(0, |(_, payload)| payload.len()));
-                }
-                answer
+        let asked = message.header.flags;
+        let answer = self.shelf.change(pointer.object, |served| {
+            let flow = served.flow_for(path.remote, message.source_port);
+            let answer = served.publication.answer(now, path.remote.ip(), pointer, asked);
+            (flow, answer)
+        });
+        let (flow, answer) = answer.unwrap_or((None, Err(Refusal::NoNexus)));
+        if let Some(conversation) = flow.and_then(|flow| self.flows.get_mut(flow)) {
+            let payload = answer.as_ref().map_or(0, |(_, payload)| payload.len());
+            let is_first = conversation.on_interest(bytes, payload);
+            let is_left = conversation.lingers_until.is_some();
+            if is_first {
+                self.sources.on_proof(path.remote.ip());
             }
-        };
+            if let Some(flow) = flow.filter(|_| is_left) {
+                self.forget(now, flow);
+            }
+        }
         let (kind, flags, payload) = match answer {
             Ok((flags, payload)) => (Kind::Data, flags, payload),
             Err(code) => {
@@ -159,9 +163,9 @@ impl Itp {
 
     /// Only those that are asked are listened to.
     fn on_data(&mut self, now: Time, peer: Peer, message: Message, bytes: u64) -> Option<()> {
-        let key = (message.destination_port, message.header.pointer.object);
-        let id = *self.by_object.get(&key)?;
-        let conversation = self.flows.get_mut(&id)?;
+        let object = message.header.pointer.object;
+        let id = self.flows.fetching(message.destination_port, object)?;
+        let conversation = self.flows.get_mut(id)?;
         let Role::Fetching(fetch) = &mut conversation.role else {
             return None;
         };
@@ -191,8 +195,8 @@ impl Itp {
     /// Interest times out.
     fn on_refusal(&mut self, peer: Peer, message: &Message, code: Refusal) -> Option<()> {
         let pointer: &Pointer = &message.header.pointer;
-        let id = *self.by_object.get(&(message.destination_port, pointer.object))?;
-        let Role::Fetching(fetch) = &mut self.flows.get_mut(&id)?.role else {
+        let id = self.flows.fetching(message.destination_port, pointer.object)?;
+        let Role::Fetching(fetch) = &mut self.flows.get_mut(id)?.role else {
             return None;
         };
         let is_manifest = message.header.flags & flags::MANIFEST != 0;
@@ -208,7 +212,7 @@ impl Itp {
 
     /// The producer of `lane` is of no use: the others are asked, or the retrieval is over for this reason.
     pub(super) fn give_up(&mut self, id: FlowId, lane: usize, reason: CloseReason) {
-        let Some(conversation) = self.flows.get_mut(&id) else {
+        let Some(conversation) = self.flows.get_mut(id) else {
             return;
         };
         let Role::Fetching(fetch) = &mut conversation.role else {
@@ -220,4 +224,11 @@ impl Itp {
             self.events.push_back(Event::Closed(id, reason));
         }
     }
+}
+
+/// What the answer to `request` is called by the `host` that gives it.
+fn name_after(host: SocketAddr, request: &[u8]) -> Bytes {
+    let digest = manifest::digest(request);
+    let start = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+    format!("{host}/{}", start.collect::<String>()).into()
 }

@@ -2,8 +2,13 @@
 //! retrievals, and a message belongs to either by the Object ID it names.
 
 mod conversation;
+mod flows;
 mod intake;
 mod packet;
+mod shelf;
+mod sources;
+#[cfg(test)]
+mod tests;
 
 pub(super) use packet::{datagram, take_apart};
 
@@ -13,11 +18,13 @@ use super::publication::{Draft, Publication};
 use super::wire::Kind;
 use bytes::Bytes;
 use conversation::{Announcement, Conversation, Peer, Role};
+use flows::Flows;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Earliest, Event, Input, Machine, PathAddress, Wakeup};
-use restp_base::time::Time;
-use restp_services::connection_management::EPHEMERAL;
-use std::collections::{BTreeMap, VecDeque};
+use restp_base::time::{Duration, Time};
+use shelf::Shelf;
+use sources::Sources;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 /// Flows of a host at once.
@@ -40,16 +47,11 @@ pub struct ItpConfig {
 #[derive(Debug)]
 pub struct Itp {
     config: ItpConfig,
-    flows: BTreeMap<FlowId, Conversation>,
-    /// Objects that are served, each with the flow it was written to, by Object ID.
-    publications: BTreeMap<u64, (Publication, FlowId)>,
-    /// Requests that came: whose, and their numbers.
-    by_request: BTreeMap<(SocketAddr, u16, u64), FlowId>,
-    /// Retrievals by own port and Object ID.
-    by_object: BTreeMap<(u16, u64), FlowId>,
+    flows: Flows,
+    shelf: Shelf,
+    sources: Sources,
     outbox: VecDeque<Datagram>,
     events: VecDeque<Event>,
-    opened: u64,
     requests: u64,
     dropped: u64,
 }
@@ -59,13 +61,11 @@ impl Itp {
     pub fn new(config: ItpConfig) -> Self {
         Itp {
             config,
-            flows: BTreeMap::new(),
-            publications: BTreeMap::new(),
-            by_request: BTreeMap::new(),
-            by_object: BTreeMap::new(),
+            flows: Flows::default(),
+            shelf: Shelf::default(),
+            sources: Sources::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
-            opened: 0,
             requests: 0,
             dropped: 0,
         }
@@ -98,30 +98,33 @@ impl Itp {
             message,
             self.config.parameters.request,
         );
-        Ok(self.add(Self::conversation(
-            Peer { path, port },
-            local_port,
-            Role::Asking(asking),
-        )))
+        let role = Role::Asking(asking);
+        let id = self
+            .flows
+            .add(Conversation::new(Peer { path, port }, local_port, role));
+        self.flows.settle();
+        Ok(id)
     }
 
     /// Ends the writing to `flow` and publishes it under `name`, which has to be of this content alone for ever. What has a
     /// name given can be published again by whoever has the same content.
     pub fn publish(&mut self, now: Time, flow: FlowId, name: Bytes) -> Option<u64> {
-        self.publish_as(now, flow, Some(name))
+        let object = self.publish_as(now, flow, Some(name));
+        self.flows.settle();
+        object
     }
 
     /// From now on only those named get the object that was written to `flow`.
     pub fn authorise(&mut self, flow: FlowId, consumer: IpAddr) {
-        let mut all = self.publications.values_mut();
-        if let Some((publication, _)) = all.find(|(_, of)| *of == flow) {
-            publication.authorise(consumer);
+        if let Some(Role::Serving { object, .. }) = self.flows.get(flow).map(|flow| &flow.role) {
+            self.shelf
+                .change(*object, |served| served.publication.authorise(consumer));
         }
     }
 
     /// Objects that it serves.
     pub fn published(&self) -> usize {
-        self.publications.len()
+        self.shelf.len()
     }
 
     /// Datagrams dropped because they were malformed, for nobody, or broke a rule.
@@ -129,46 +132,27 @@ impl Itp {
         self.dropped
     }
 
-    fn free_port(&self, remote: SocketAddr) -> Result<u16, OpenError> {
-        let is_used = |port: u16| self.flows.values().any(|flow| flow.local_port == port);
-        let mut ports = EPHEMERAL;
-        ports
-            .find(|port| !is_used(*port))
-            .ok_or(OpenError::NoPort(remote))
-    }
-
-    fn conversation(peer: Peer, local_port: u16, role: Role) -> Conversation {
-        let stats = FlowStats {
-            path: Some(peer.path),
-            ..FlowStats::default()
-        };
-        Conversation {
-            peer,
-            local_port,
-            role,
-            message: None,
-            stats,
-        }
-    }
-
-    fn add(&mut self, conversation: Conversation) -> FlowId {
-        let id = FlowId(self.opened);
-        self.opened += 1;
-        self.flows.insert(id, conversation);
-        id
+    fn free_port(&mut self, remote: SocketAddr) -> Result<u16, OpenError> {
+        self.flows.free_port().ok_or(OpenError::NoPort(remote))
     }
 
     /// What was written to `flow` becomes an object. None when it is not being written.
     fn publish_as(&mut self, now: Time, id: FlowId, name: Option<Bytes>) -> Option<u64> {
         let parameters = &self.config.parameters;
-        let conversation = self.flows.get_mut(&id)?;
+        let conversation = self.flows.get_mut(id)?;
         let role = std::mem::replace(&mut conversation.role, Role::Over);
-        let Role::Writing { draft, request } = role else {
+        let Role::Writing {
+            draft,
+            request,
+            name: settled,
+        } = role
+        else {
             conversation.role = role;
             return None;
         };
         let host = conversation.peer.path.local.ip();
         let port = conversation.local_port;
+        let name = name.or(settled);
         let name = name.unwrap_or_else(|| format!("{host}:{port}/{}", id.0).into());
         let trailer = Trailer {
             locators: vec![SocketAddr::new(host, port)],
@@ -183,75 +167,76 @@ impl Itp {
         let manifest = Kind::Manifest { request };
         let announcement = Announcement::new(now, manifest, object, publication.body(), parameters.request);
         conversation.role = Role::Serving { object, announcement };
-        self.publications.insert(object, (publication, id));
+        let consumer = (conversation.peer.path.remote, conversation.peer.port);
+        self.shelf.add(publication, id, consumer);
         Some(object)
     }
 
     /// What leaves by itself: requests, manifests, Interests.
-    fn next_of(&mut self, now: Time, id: FlowId) -> Option<Datagram> {
+    fn next(&mut self, now: Time) -> Option<Datagram> {
         let most = self.config.parameters.request.attempts;
-        let conversation = self.flows.get_mut(&id)?;
-        let (header, payload, peer) = match &mut conversation.role {
-            Role::Asking(announcement) => {
-                let (header, payload) = announcement.take_due(now, true)?;
-                (header, payload, conversation.peer)
+        while let Some((id, conversation)) = self.flows.first_ready() {
+            if let Some(datagram) = next_of(now, conversation, most) {
+                return Some(datagram);
             }
-            Role::Serving { announcement, .. } => {
-                // A manifest in answer to a request leaves once: the request is repeated (ITP OP-20).
-                let again = announcement.is_unasked() && announcement.attempts() + 1 < most;
-                let (header, payload) = announcement.take_due(now, again)?;
-                (header, payload, conversation.peer)
-            }
-            Role::Fetching(fetch) => {
-                let (lane, header, payload) = fetch.consumer.poll(now)?;
-                (header, payload, fetch.producer(lane))
-            }
-            Role::Writing { .. } | Role::Over => return None,
-        };
-        let ports = (conversation.local_port, peer.port);
-        let datagram = packet::datagram(peer.path, ports, &header, payload);
-        conversation.stats.sent_packets += 1;
-        conversation.stats.sent_bytes += datagram.len() as u64;
-        Some(datagram)
+            self.flows.rest(id);
+        }
+        None
     }
 
     /// The object is served no more, which ends every flow it was written to.
-    fn unpublish(&mut self, object: u64) {
-        self.publications.remove(&object);
-        for (id, conversation) in &mut self.flows {
-            if matches!(conversation.role, Role::Serving { object: served, .. } if served == object) {
-                conversation.role = Role::Over;
-                self.events.push_back(Event::Closed(*id, CloseReason::Finished));
+    fn unpublish(&mut self, now: Time, object: u64) {
+        for id in self.shelf.remove(object) {
+            let Some(conversation) = self.flows.get_mut(id) else {
+                continue;
+            };
+            conversation.role = Role::Over;
+            if conversation.lingers_until.is_some() {
+                self.forget(now, id);
+            } else {
+                self.events.push_back(Event::Closed(id, CloseReason::Finished));
             }
+        }
+    }
+
+    /// How long a manifest that nobody asked for goes on coming: its waits double.
+    fn announced_for(&self) -> Duration {
+        let request = self.config.parameters.request;
+        request.rto * ((1 << request.attempts.min(30)) - 1)
+    }
+
+    /// The flow is forgotten, and what it was published as goes on.
+    fn forget(&mut self, now: Time, id: FlowId) {
+        let late = self.announced_for();
+        if let Some(conversation) = self.flows.remove(now, id, late)
+            && let Role::Serving { object, .. } = conversation.role
+        {
+            let Peer { path, port } = conversation.peer;
+            self.shelf.leave(object, (path.remote, port), id);
         }
     }
 
     fn on_deadline(&mut self, now: Time) {
-        let ends = |publication: &Publication| publication.ends_at() <= now;
-        let over: Vec<u64> = self
-            .publications
-            .iter()
-            .filter(|(_, (publication, _))| ends(publication))
-            .map(|(object, _)| *object)
-            .collect();
-        for object in over {
-            self.unpublish(object);
+        while let Some(object) = self.shelf.over(now) {
+            self.unpublish(now, object);
         }
-        let due: Vec<FlowId> = self.flows.keys().copied().collect();
-        for id in due {
+        for id in self.flows.due(now) {
             self.on_flow_deadline(now, id);
         }
     }
 
     fn on_flow_deadline(&mut self, now: Time, id: FlowId) {
         let parameters = self.config.parameters.request;
-        let Some(conversation) = self.flows.get_mut(&id) else {
+        let waited = self.announced_for();
+        let Some(conversation) = self.flows.get_mut(id) else {
             return;
         };
+        if conversation.lingers_until.is_some_and(|until| until <= now) {
+            return self.forget(now, id);
+        }
         match &mut conversation.role {
             Role::Asking(announcement) if announcement.is_hopeless(now, parameters) => {
                 conversation.role = Role::Over;
-                let waited = parameters.rto * ((1 << parameters.attempts.min(30)) - 1);
                 self.events
                     .push_back(Event::Closed(id, CloseReason::TimedOut(waited)));
             }
@@ -282,6 +267,7 @@ impl Machine for Itp {
             Input::Deadline => self.on_deadline(now),
             Input::PathNotice { .. } | Input::Refused(_) => {}
         }
+        self.flows.settle();
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
@@ -289,8 +275,8 @@ impl Machine for Itp {
             *out = answer;
             return true;
         }
-        let all: Vec<FlowId> = self.flows.keys().copied().collect();
-        let next = all.into_iter().find_map(|id| self.next_of(now, id));
+        let next = self.next(now);
+        self.flows.settle();
         let found = next.is_some();
         if let Some(next) = next {
             *out = next;
@@ -303,23 +289,13 @@ impl Machine for Itp {
     }
 
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        let mut earliest = Earliest::NONE;
-        for (publication, _) in self.publications.values() {
-            earliest = earliest.or(Some(publication.ends_at()), Wakeup::Expiry);
+        let ends = self.shelf.first_end().map(|at| (at, Wakeup::Expiry));
+        let earliest = Earliest::of(ends);
+        match self.flows.deadline() {
+            Some((at, why)) => earliest.or(Some(at), why),
+            None => earliest,
         }
-        for conversation in self.flows.values() {
-            earliest = match &conversation.role {
-                Role::Asking(announcement) | Role::Serving { announcement, .. } => {
-                    earliest.or(announcement.next_at(), Wakeup::Retransmission)
-                }
-                Role::Fetching(fetch) => match fetch.consumer.deadline() {
-                    Some((at, why)) => earliest.or(Some(at), why),
-                    None => earliest,
-                },
-                Role::Writing { .. } | Role::Over => earliest,
-            };
-        }
-        earliest.deadline()
+        .deadline()
     }
 
     fn held(&self) -> usize {
@@ -331,15 +307,32 @@ impl Flow for Itp {
     fn open(&mut self, _now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
         let local_port = self.free_port(path.remote)?;
         let draft = Draft::new(self.config.parameters.chunk_bytes);
-        let role = Role::Writing { draft, request: 0 };
-        let id = self.add(Self::conversation(Peer { path, port }, local_port, role));
+        let role = Role::Writing {
+            draft,
+            request: 0,
+            name: None,
+        };
+        let id = self
+            .flows
+            .add(Conversation::new(Peer { path, port }, local_port, role));
+        self.flows.settle();
         self.events.push_back(Event::Connected(id));
         Ok(id)
     }
 
+    fn request(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        port: u16,
+        message: Bytes,
+    ) -> Result<FlowId, OpenError> {
+        Itp::request(self, now, path, port, message)
+    }
+
     /// Adds to the object, which is published when its writer has finished.
     fn write(&mut self, _now: Time, id: FlowId, data: Bytes) -> Result<(), WriteError> {
-        let conversation = self.flows.get_mut(&id).ok_or(WriteError::Closed)?;
+        let conversation = self.flows.get_mut(id).ok_or(WriteError::Closed)?;
         let Role::Writing { draft, .. } = &mut conversation.role else {
             return Err(WriteError::Closed);
         };
@@ -355,57 +348,52 @@ impl Flow for Itp {
     }
 
     fn read(&mut self, _now: Time, id: FlowId) -> Read {
-        let Some(conversation) = self.flows.get_mut(&id) else {
-            return Read::End;
-        };
-        if let Some(message) = conversation.message.take() {
-            return Read::Data(message);
-        }
-        match &mut conversation.role {
-            Role::Fetching(fetch) => match fetch.consumer.read() {
-                Some(chunk) => Read::Data(chunk),
-                None if fetch.consumer.is_read() => Read::End,
-                None => Read::Empty,
-            },
-            Role::Over => Read::End,
-            Role::Writing { .. } | Role::Serving { .. } | Role::Asking(_) => Read::Empty,
-        }
+        let read = self.flows.get_mut(id).map_or(Read::End, Conversation::read);
+        self.flows.settle();
+        read
     }
 
     /// A writer's object is published, and its manifest sent to the peer. A reader is done when it has everything.
     fn finish(&mut self, now: Time, id: FlowId) {
-        if self.publish_as(now, id, None).is_some() {
-            return;
-        }
-        if let Some(Role::Fetching(fetch)) = self.flows.get_mut(&id).map(|flow| &mut flow.role)
+        if self.publish_as(now, id, None).is_none()
+            && let Some(Role::Fetching(fetch)) = self.flows.get_mut(id).map(|flow| &mut flow.role)
             && fetch.consumer.is_complete()
             && !std::mem::replace(&mut fetch.finished, true)
         {
             self.events.push_back(Event::Closed(id, CloseReason::Finished));
         }
+        self.flows.settle();
     }
 
     /// Nobody is told: there is no connection. The object is served no more.
     fn abort(&mut self, now: Time, id: FlowId) {
-        if self.flows.contains_key(&id) {
-            self.release(now, id);
-            let mut served = self.publications.iter().filter(|(_, (_, flow))| *flow == id);
-            if let Some(object) = served.next().map(|(object, _)| *object) {
-                self.unpublish(object);
-            }
-            self.events.push_back(Event::Closed(id, CloseReason::Aborted));
+        let Some(conversation) = self.flows.get(id) else {
+            return;
+        };
+        let served = match conversation.role {
+            Role::Serving { object, .. } => Some(object),
+            _ => None,
+        };
+        self.forget(now, id);
+        if let Some(object) = served {
+            self.unpublish(now, object);
         }
+        self.events.push_back(Event::Closed(id, CloseReason::Aborted));
+        self.flows.settle();
     }
 
-    /// What was published is served until its nexus ends.
-    fn release(&mut self, _now: Time, id: FlowId) {
-        self.flows.remove(&id);
-        self.by_request.retain(|_, flow| *flow != id);
-        self.by_object.retain(|_, flow| *flow != id);
+    /// What was published is served until its nexus ends. Until the peer is known to have its manifest, that may be asked for again.
+    fn release(&mut self, now: Time, id: FlowId) {
+        let until = now + self.announced_for();
+        match self.flows.get_mut(id) {
+            Some(conversation) if conversation.may_be_asked() => conversation.lingers_until = Some(until),
+            _ => self.forget(now, id),
+        }
+        self.flows.settle();
     }
 
     fn stats(&self, id: FlowId) -> Option<FlowStats> {
-        let conversation = self.flows.get(&id)?;
+        let conversation = self.flows.get(id)?;
         let own = conversation.stats.clone();
         Some(match &conversation.role {
             Role::Writing { draft, .. } => FlowStats {
@@ -414,9 +402,9 @@ impl Flow for Itp {
             },
             Role::Serving { object, .. } => FlowStats {
                 memory_bytes: self
-                    .publications
-                    .get(object)
-                    .map_or(0, |(object, _)| object.memory()),
+                    .shelf
+                    .get(*object)
+                    .map_or(0, |served| served.publication.memory()),
                 ..own
             },
             Role::Fetching(fetch) => FlowStats {
@@ -430,4 +418,30 @@ impl Flow for Itp {
             Role::Asking(_) | Role::Over => own,
         })
     }
+}
+
+/// What a flow sends by itself, if it has something.
+fn next_of(now: Time, conversation: &mut Conversation, most: u32) -> Option<Datagram> {
+    let (header, payload, peer) = match &mut conversation.role {
+        Role::Asking(announcement) => {
+            let (header, payload) = announcement.take_due(now, true)?;
+            (header, payload, conversation.peer)
+        }
+        Role::Serving { announcement, .. } => {
+            // A manifest in answer to a request leaves once: the request is repeated (ITP OP-20).
+            let again = announcement.is_unasked() && announcement.attempts() + 1 < most;
+            let (header, payload) = announcement.take_due(now, again)?;
+            (header, payload, conversation.peer)
+        }
+        Role::Fetching(fetch) => {
+            let (lane, header, payload) = fetch.consumer.poll(now)?;
+            (header, payload, fetch.producer(lane))
+        }
+        Role::Writing { .. } | Role::Over => return None,
+    };
+    let ports = (conversation.local_port, peer.port);
+    let datagram = packet::datagram(peer.path, ports, &header, payload);
+    conversation.stats.sent_packets += 1;
+    conversation.stats.sent_bytes += datagram.len() as u64;
+    Some(datagram)
 }
