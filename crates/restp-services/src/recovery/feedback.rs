@@ -10,6 +10,8 @@ use thiserror::Error;
 pub struct Feedback {
     /// Numbers the receiver's pointer passed.
     pub advanced: u64,
+    /// The lowest number outstanding has arrived: the retransmission timer begins afresh (RFC 9260 §6.3.2, R3).
+    pub head_arrived: bool,
     /// Those of them that were sent more than once.
     pub advanced_repeats: u64,
     /// The last transmission of the lowest of them, which filled the hole there, if there was one.

@@ -83,6 +83,8 @@ pub struct Findings {
     pub ended: bool,
     /// The lowest of them leaves at once, whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)).
     pub urgent: bool,
+    /// The lowest number outstanding is not lost: the timer that watches it goes on (RFC 9260 §7.2.4, 4).
+    pub spares_head: bool,
     /// Segments declared lost before that had only been late, where [`Reordering::Adaptive`] looks for them.
     pub spurious: u64,
     /// They were all that the last episode had declared lost: the reduction for it is to be undone.

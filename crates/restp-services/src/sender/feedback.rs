@@ -154,6 +154,7 @@ impl Sender {
         };
         let mut findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
         self.note_findings(&findings);
+        findings.spares_head = self.has_several_lanes() && !self.board.is_lost(self.board.head());
         if self.lane.outage.state.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }

@@ -158,7 +158,7 @@ impl Lane {
         }
         if drained {
             self.rto.stop();
-        } else if feedback.advanced > 0 {
+        } else if feedback.head_arrived {
             self.rto.restart(now, &self.rtt);
         }
     }
@@ -198,7 +198,7 @@ impl Lane {
         if findings.restored && reaction.reduce_window {
             self.tell(now, &CongestionEvent::Restored, load);
         }
-        if findings.urgent {
+        if findings.urgent && !findings.spares_head {
             // The repeat that leaves now has a round trip of its own before the timer may judge it. With a full queue
             // that is longer than what is left of a timer set by the last progress.
             self.rto.restart(now, &self.rtt);
@@ -370,6 +370,7 @@ mod tests {
         assert_eq!(path.rto.deadline(), first, "no progress");
         let progress = Feedback {
             advanced: 1,
+            head_arrived: true,
             rtt: Some(Duration::from_millis(100)),
             ..Feedback::default()
         };

@@ -71,6 +71,7 @@ impl Scoreboard {
         if feedback.advanced == 0 {
             return;
         }
+        feedback.head_arrived = true;
         feedback.filled_by = self.entries.front().map_or(0, |entry| entry.order);
         let mut waited = false;
         while self.first < pointer

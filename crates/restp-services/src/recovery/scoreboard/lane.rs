@@ -269,6 +269,7 @@ impl Scoreboard {
         };
         Feedback {
             advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
+            head_arrived: lane.awaited.iter().flatten().min().is_some_and(is_in),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,

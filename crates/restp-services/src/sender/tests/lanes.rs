@@ -2,20 +2,25 @@
 //! (Iyengar, Amer and Stewart 2006).
 
 use super::*;
-use crate::recovery::LaneId;
+use crate::recovery::{LaneId, MissingReports};
 use restp_base::random::Stream;
 use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// A second lane with a window and an ear of its own.
 fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Script>>) {
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    second_with(story, window, recovery)
+}
+
+/// The same with another way of finding losses.
+fn second_with(story: &mut Story, window: u64, recovery: Recovery) -> (LaneId, Arc<Mutex<Script>>) {
     let script = Arc::new(Mutex::new(Script {
         window,
         ..Script::default()
     }));
     let controller = Controller::Custom(Box::new(Scripted(Arc::clone(&script))));
-    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
-    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
     let id = story
         .sender
         .open_lane(story.now, recovery, controller, RtoParameters::default());
@@ -217,6 +222,49 @@ fn a_timer_restarts_with_the_lowest_of_its_lane_and_stops_with_the_last() {
     story.at(80).sack(1, 2..4);
     assert_eq!(timer(&mut story), None);
     assert_eq!(story.sender.deadline(), first, "1 is waited for as before");
+}
+
+/// RFC 9260 §6.3.2 (R3), §7.2.4 (4): 1 is lost twice on the second lane. New data that arrives there, and new data that is lost there,
+/// do not keep its timer from running out, or 1 would never leave again.
+#[test]
+fn a_timer_runs_out_for_the_lowest_of_its_lane_whatever_else_happens_there() {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments().with_window(100 * SEGMENT as u64)
+    };
+    let mut story = setup.established();
+    let reports = Recovery::MissingReports(MissingReports::default());
+    let (second, _) = second_with(&mut story, 100 * SEGMENT as u64, reports);
+    let timer = |story: &mut Story| story.sender.on(second, |sender| sender.lane.rto.deadline());
+    story.write(5);
+    assert_eq!(send_on(&mut story, second), [1, 2, 3, 4, 5]);
+    // Three reports of what overtook it; the last one also restarts the timer, as 1 is what leaves again.
+    story.at(80).sack(1, 2..4);
+    story.at(90).sack(1, 2..5);
+    story.at(100).sack(1, 2..6);
+    assert_eq!(send_on(&mut story, second), [1]);
+    let watching = timer(&mut story).expect("1 is out");
+    story.at(120).write(2);
+    assert_eq!(send_on(&mut story, second), [6, 7]);
+    story.at(170).sack(1, 2..8);
+    assert_eq!(
+        timer(&mut story),
+        Some(watching),
+        "6 and 7 have arrived, and 1 has not"
+    );
+    story.at(200).write(4);
+    assert_eq!(send_on(&mut story, second), [8, 9, 10, 11]);
+    for (ms, upto) in [(240, 10), (245, 11), (250, 12)] {
+        let mut report = AckReport::pointer(1);
+        report.received.extend([2..8, 9..upto]);
+        story.at(ms).hear(&report, |_| {}).expect("possible");
+    }
+    assert_eq!(timer(&mut story), Some(watching), "8 is lost, and 1 is lower");
+    let late = watching.since(Time::ZERO).as_millis() + 1;
+    assert!(late < 600, "{late}");
+    story.at(late);
+    assert_eq!(story.sender.on_deadline(story.now), TimeoutOutcome::Lost);
+    assert_eq!(send_on(&mut story, second)[0], 1);
 }
 
 /// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
