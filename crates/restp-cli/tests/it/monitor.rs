@@ -200,5 +200,5 @@ fn quiet_says_nothing_and_verbose_more() {
     for word in ["restp::", "endpoint", "established", "over"] {
         assert!(verbose.stderr.contains(word), "{word} is not in {verbose:?}");
     }
-    says(&send(&["-q", "--timeout", "never"]), 2, &["never"]);
+    says(&send(&["-q", "--limit", "never"]), 2, &["never"]);
 }

@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 /// Between two looks at the keyboard.
 const KEYS: Duration = Duration::from_millis(100);
 
+/// Between two columns.
+const SPACING: u16 = 2;
+
 /// What a key asks for.
 enum Wish {
     End,
@@ -97,11 +100,13 @@ fn draw(frame: &mut Frame<'_>, rows: &[Row], state: &mut TableState) {
     if rows.is_empty() {
         frame.render_widget(Paragraph::new("no restp command of this user runs"), above);
     } else {
-        let widths = table::widths(rows).map(|width| Constraint::Length(width as u16));
-        let head = drawn(&HEAD).style(Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED));
-        let table = Table::new(rows.iter().map(drawn), widths)
+        let widths = fitting(&table::widths(rows), above.width);
+        let head =
+            drawn(&HEAD, widths.len()).style(Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED));
+        let lines = rows.iter().map(|row| drawn(row, widths.len()));
+        let table = Table::new(lines, widths.clone())
             .header(head)
-            .column_spacing(2);
+            .column_spacing(SPACING);
         frame.render_stateful_widget(table, above, state);
     }
     frame.render_widget(
@@ -110,8 +115,24 @@ fn draw(frame: &mut Frame<'_>, rows: &[Row], state: &mut TableState) {
     );
 }
 
-fn drawn(row: &Row) -> Drawn<'_> {
-    let cells = Drawn::new(row.cells.iter().map(|cell| Cell::from(cell.text())));
+/// The columns that have room, from the left; of a very narrow terminal the first one.
+fn fitting(widths: &[usize], room: u16) -> Vec<Constraint> {
+    let mut taken = 0;
+    let fits = widths.iter().take_while(|width| {
+        taken += **width;
+        let fits = taken <= usize::from(room);
+        taken += usize::from(SPACING);
+        fits
+    });
+    let count = fits.count().max(1);
+    widths[..count]
+        .iter()
+        .map(|width| Constraint::Length(*width as u16))
+        .collect()
+}
+
+fn drawn(row: &Row, columns: usize) -> Drawn<'_> {
+    let cells = Drawn::new(row.cells.iter().take(columns).map(|cell| Cell::from(cell.text())));
     if row.is_path {
         cells.style(Style::new().dim())
     } else {
