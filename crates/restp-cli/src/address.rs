@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 /// UDP port at which `restp recv` listens and to which `restp send` sends unless another one is named.
 pub const DEFAULT_PORT: u16 = 7070;
 
+/// UDP port at which `restp relay` listens unless another one is named.
+pub const RELAY_PORT: u16 = 7071;
+
 const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2.1:7070 or example.org";
 
 /// Addresses of this host to listen at. A port alone stands for every address.
@@ -13,7 +16,7 @@ const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2
 /// When it is none.
 pub fn to_listen_at(text: &str) -> Result<Vec<SocketAddr>, String> {
     let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-    resolve(text, everywhere)
+    resolve(text, everywhere, DEFAULT_PORT)
 }
 
 /// Addresses of a receiver, to try in this order. A port alone stands for this host.
@@ -21,26 +24,38 @@ pub fn to_listen_at(text: &str) -> Result<Vec<SocketAddr>, String> {
 /// # Errors
 /// When it is none, or has port 0.
 pub fn to_send_to(text: &str) -> Result<Vec<SocketAddr>, String> {
+    reachable(text, DEFAULT_PORT)
+}
+
+/// Addresses of a relay, likewise.
+///
+/// # Errors
+/// When it is none, or has port 0.
+pub fn to_relay_at(text: &str) -> Result<Vec<SocketAddr>, String> {
+    reachable(text, RELAY_PORT)
+}
+
+fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    let addresses = resolve(text, here)?;
+    let addresses = resolve(text, here, default_port)?;
     if addresses.iter().any(|address| address.port() == 0) {
         return Err(format!(
-            "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port of the receiver"
+            "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port that is listened at there"
         ));
     }
     Ok(addresses)
 }
 
-fn resolve(text: &str, without_host: [IpAddr; 2]) -> Result<Vec<SocketAddr>, String> {
+fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let text = text.trim();
     if let Ok(address) = text.parse() {
         return Ok(vec![address]);
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(vec![(ip, DEFAULT_PORT).into()]);
+        return Ok(vec![(ip, default_port).into()]);
     }
     let wrong = || format!("\"{}\" is no address; {FORMS}", text.escape_debug());
-    let (host, port) = split(text).ok_or_else(wrong)?;
+    let (host, port) = split(text, default_port).ok_or_else(wrong)?;
     if host.is_empty() {
         return Ok(without_host.map(|ip| (ip, port).into()).to_vec());
     }
@@ -62,7 +77,7 @@ fn resolve(text: &str, without_host: [IpAddr; 2]) -> Result<Vec<SocketAddr>, Str
 }
 
 /// Host and port.
-fn split(text: &str) -> Option<(&str, u16)> {
+fn split(text: &str, default_port: u16) -> Option<(&str, u16)> {
     if text.is_empty() {
         return None;
     }
@@ -74,7 +89,7 @@ fn split(text: &str) -> Option<(&str, u16)> {
             Some((host, port.parse().ok()?))
         }
         Some(_) if !text.ends_with(']') => None,
-        _ => Some((text, DEFAULT_PORT)),
+        _ => Some((text, default_port)),
     }
 }
 

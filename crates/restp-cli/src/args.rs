@@ -3,12 +3,15 @@
 mod lab;
 mod links;
 mod rule;
+mod shown;
 
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
-use links::{FORWARD, PATHS, PIPE, SERVE};
-pub use links::{Forward, HostArgs, LinkArgs, Pipe, Serve};
+use links::{FORWARD, PATHS, PIPE, RELAY, SERVE};
+pub use links::{Forward, HostArgs, LinkArgs, Pipe, Relay, Serve};
 pub use rule::{Listen, Rule};
+use shown::TOP;
+pub use shown::{LogArgs, MonitorArgs, Top};
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -21,6 +24,8 @@ pub struct Arguments {
     /// Print results as JSON, one object per line, on standard output
     #[arg(long, global = true)]
     pub json: bool,
+    #[command(flatten)]
+    pub log: LogArgs,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -53,6 +58,12 @@ pub enum Command {
     /// Show the links of this host and which of them are used
     #[command(after_help = PATHS)]
     Paths,
+    /// Show what the running commands do: paths, rates, losses
+    #[command(after_help = TOP)]
+    Top(Top),
+    /// Forward what two hosts send that cannot reach each other, until they can
+    #[command(after_help = RELAY)]
+    Relay(Relay),
     /// Make a key that names this host
     #[command(after_help = KEYGEN)]
     Keygen(Keygen),

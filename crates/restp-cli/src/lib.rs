@@ -1,6 +1,6 @@
 //! The `restp` command: arguments as typed (`args`), validated (`plan`), one file per command (`commands`). Results
 //! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv,
-//! `qlog` the format of traces, `pcapng` that of captures.
+//! `qlog` the format of traces, `pcapng` that of captures; `monitor` shows running commands to others.
 //!
 //! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
@@ -13,6 +13,8 @@ mod failure;
 mod interrupt;
 pub mod keys;
 mod links;
+mod log;
+mod monitor;
 mod output;
 mod pcapng;
 mod pipe;
@@ -39,6 +41,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let output = Output { json: arguments.json };
+    output::set_quiet(arguments.log.quiet);
+    log::begin(arguments.log);
     let result = match &arguments.command {
         Command::Recv(recv) => commands::recv::execute(recv, output),
         Command::Send(send) => commands::send::execute(send, output),
@@ -49,6 +53,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),
         Command::Paths => commands::paths::execute(output),
+        Command::Relay(relay) => commands::relay::execute(relay, output),
+        Command::Top(top) => commands::top::execute(top, output),
         Command::Keygen(keygen) => commands::keygen::execute(keygen, output),
         Command::Sim(sim) => commands::sim::execute(sim, output),
         Command::Report(report) => commands::report::execute(report, output),
@@ -63,7 +69,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(failure) => {
             if !failure.message().is_empty() {
-                output::note(format!("error: {}", failure.message()));
+                output::error(failure.message());
             }
             failure.code()
         }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use restp_base::time::Duration;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where results go, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,31 @@ impl Output {
     }
 }
 
-/// A line for people, on standard error.
+/// The user wants results and errors only.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Says results and errors only, or everything.
+pub fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// A line for people, on standard error, unless they want none.
 pub fn note(text: impl std::fmt::Display) {
+    if !is_quiet() {
+        say(text);
+    }
+}
+
+/// Why a command ends without success.
+pub fn error(text: impl std::fmt::Display) {
+    say(format_args!("error: {text}"));
+}
+
+fn say(text: impl std::fmt::Display) {
     // Nobody reads it: no reason to stop a transfer.
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -46,6 +70,16 @@ pub fn note(text: impl std::fmt::Display) {
 pub fn bytes(number: u64) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} byte{plural}")
+}
+
+/// Bits per second as links are named: `850 bit/s`, `64.0 kbit/s`, `18.5 Mbit/s`, `1.2 Gbit/s`.
+pub fn rate(bits: f64) -> String {
+    match bits {
+        bits if bits >= 999.5e6 => format!("{:.1} Gbit/s", bits / 1e9),
+        bits if bits >= 999.5e3 => format!("{:.1} Mbit/s", bits / 1e6),
+        bits if bits >= 999.5 => format!("{:.1} kbit/s", bits / 1e3),
+        bits => format!("{bits:.0} bit/s"),
+    }
 }
 
 /// A span as people say it: seconds with one decimal where it matters, milliseconds below.
@@ -77,6 +111,19 @@ mod tests {
     #[test]
     fn one_byte_is_no_plural() {
         assert_eq!([0, 1, 2].map(bytes), ["0 bytes", "1 byte", "2 bytes"]);
+    }
+
+    #[test]
+    fn rates_read_as_links_are_named() {
+        for (bits, text) in [
+            (0.0, "0 bit/s"),
+            (999.4, "999 bit/s"),
+            (64_000.0, "64.0 kbit/s"),
+            (18_460_000.0, "18.5 Mbit/s"),
+            (1.2e9, "1.2 Gbit/s"),
+        ] {
+            assert_eq!(rate(bits), text);
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ const THOUSANDTHS: &str = "{prefix:.bold} {wide_bar} {percent:>3} %, {eta} left"
 impl Progress {
     /// On standard error.
     pub fn new() -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = std::io::stderr().is_terminal() && !output::is_quiet();
         let target = if terminal {
             ProgressDrawTarget::stderr()
         } else {

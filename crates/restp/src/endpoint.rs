@@ -19,6 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
+use tracing::Instrument;
 
 /// A host's transport on real sockets: ResTP, or any other [`Machine`].
 ///
@@ -196,7 +197,9 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         let changes = Changes::subscribe();
         let present = locals::present().unwrap_or_default();
         let shared = Shared::new(machine, bind(&present)?);
-        runtime.spawn(Driver::new(shared.clone(), gate));
+        let local = shared.lock().sockets.first().map(|socket| socket.local());
+        let span = tracing::info_span!("endpoint", local = local.map(tracing::field::display));
+        runtime.spawn(Driver::new(shared.clone(), gate).instrument(span));
         match changes {
             Ok(changes) => drop(runtime.spawn(watch::follow(shared.clone(), changes))),
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),

@@ -13,6 +13,8 @@
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | [`overview`] | what an endpoint does, for somebody who only looks |
+//! | [`relay`] | hosts that nobody can reach directly, and relays for them |
 //! | `dial` | connections that an endpoint opens, and who is at their other end |
 //! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
@@ -62,6 +64,8 @@ pub mod files;
 pub mod known_hosts;
 mod locals;
 mod netlink;
+pub mod overview;
+pub mod relay;
 mod shared;
 mod socket;
 pub mod stream;
@@ -73,6 +77,7 @@ pub use endpoint::Endpoint;
 #[cfg(unix)]
 pub use known_hosts::{KnownHosts, KnownHostsError};
 pub use locals::{Local, LocalError};
+pub use overview::{ConnectionView, EndpointView, Overview};
 pub use restp_base::flow::{Change, ChangeError, CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
 pub use restp_base::observe::{Changed, Why};

@@ -252,6 +252,7 @@ impl<M: Machine> Core<M> {
     pub(crate) fn handle_events(&mut self) -> bool {
         let mut acted = false;
         while let Some(event) = self.machine.poll_event() {
+            trace(&event);
             match event {
                 Event::Accepted(flow) if self.closing || self.backlog.len() >= MAX_BACKLOG => {
                     acted = true;
@@ -315,6 +316,20 @@ impl<M: Machine> Core<M> {
             let now = self.now();
             self.machine.release(now, flow);
         }
+    }
+}
+
+/// What becomes of flows, for logs; that data moves is no news.
+fn trace(event: &Event) {
+    match event {
+        Event::Accepted(flow) => tracing::debug!(flow = flow.0, "accepted"),
+        Event::Connected(flow) => tracing::debug!(flow = flow.0, "established"),
+        Event::Closed(flow, reason) => tracing::debug!(flow = flow.0, %reason, "over"),
+        Event::Path(flow, path, state) => {
+            let (local, remote) = (path.local, path.remote);
+            tracing::debug!(flow = flow.0, %local, %remote, ?state, "path");
+        }
+        Event::Readable(_) | Event::Writable(_) => {}
     }
 }
 

@@ -2,6 +2,9 @@
 
 #[cfg(unix)]
 use crate::known_hosts::KnownHosts;
+use crate::relay::rendezvous::Rendezvous;
+use crate::relay::upgrade::Upgrade;
+use crate::relay::wire::is_message;
 use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
@@ -85,13 +88,29 @@ pub enum Security {
     Plain,
 }
 
-/// ResTP over real sockets.
+/// ResTP over real sockets, with a word for relays beside it.
 #[derive(Debug)]
-pub enum Transport {
+pub struct Transport {
+    layers: Layers,
+    rendezvous: Rendezvous,
+    upgrade: Upgrade,
+}
+
+#[derive(Debug)]
+enum Layers {
     /// The engine as it is.
     Plain(Box<restp_proto::Endpoint>),
     /// With a seal under it, which asks for the keys of the hosts that it trusts.
     Sealed(Box<Sealed<restp_proto::Endpoint>>, Trust),
+}
+
+macro_rules! each {
+    ($layers:expr, $machine:ident => $call:expr) => {
+        match $layers {
+            Layers::Plain($machine) => $call,
+            Layers::Sealed($machine, _) => $call,
+        }
+    };
 }
 
 /// Payload of a segment where nothing else is said: with the seal and every header it stays below the 1500 bytes of an
@@ -102,7 +121,7 @@ impl Transport {
     pub(crate) fn new(config: EndpointConfig, security: Security) -> io::Result<Self> {
         let Security::Sealed(identity) = security else {
             tracing::warn!("without a seal: anybody on the way can read and change what this endpoint sends");
-            return Ok(Transport::Plain(Box::new(restp_proto::Endpoint::new(config))));
+            return Ok(Layers::Plain(Box::new(restp_proto::Endpoint::new(config))).into());
         };
         let seal = SealConfig {
             clients: identity.clients,
@@ -113,54 +132,62 @@ impl Transport {
             ..SealConfig::new(identity.secret, random()?, bare_request)
         };
         let engine = restp_proto::Endpoint::new(under_seal(config));
-        Ok(Transport::Sealed(
-            Box::new(Sealed::new(engine, seal)),
-            identity.trust,
-        ))
+        Ok(Layers::Sealed(Box::new(Sealed::new(engine, seal)), identity.trust).into())
     }
 
     /// The engine, whatever is under it.
     pub fn engine(&self) -> &restp_proto::Endpoint {
-        match self {
-            Transport::Plain(engine) => engine,
-            Transport::Sealed(sealed, _) => sealed.inner(),
+        match &self.layers {
+            Layers::Plain(engine) => engine,
+            Layers::Sealed(sealed, _) => sealed.inner(),
         }
     }
 
     pub(crate) fn engine_mut(&mut self) -> &mut restp_proto::Endpoint {
-        match self {
-            Transport::Plain(engine) => engine,
-            Transport::Sealed(sealed, _) => sealed.inner_mut(),
+        match &mut self.layers {
+            Layers::Plain(engine) => engine,
+            Layers::Sealed(sealed, _) => sealed.inner_mut(),
         }
     }
 
     pub(crate) fn seal(&self) -> Option<&Sealed<restp_proto::Endpoint>> {
-        match self {
-            Transport::Plain(_) => None,
-            Transport::Sealed(sealed, _) => Some(sealed),
+        match &self.layers {
+            Layers::Plain(_) => None,
+            Layers::Sealed(sealed, _) => Some(sealed),
         }
     }
 
     pub(crate) fn seal_mut(&mut self) -> Option<&mut Sealed<restp_proto::Endpoint>> {
-        match self {
-            Transport::Plain(_) => None,
-            Transport::Sealed(sealed, _) => Some(sealed),
+        match &mut self.layers {
+            Layers::Plain(_) => None,
+            Layers::Sealed(sealed, _) => Some(sealed),
         }
     }
 
     /// The key that the host at `remote` must have.
     pub(crate) fn expected(&self, remote: SocketAddr) -> Option<PublicKey> {
-        match self {
-            Transport::Plain(_) => None,
-            Transport::Sealed(sealed, trust) => sealed.expected(remote).or_else(|| trust.key_of(remote)),
+        match &self.layers {
+            Layers::Plain(_) => None,
+            Layers::Sealed(sealed, trust) => sealed.expected(remote).or_else(|| trust.key_of(remote)),
         }
+    }
+
+    /// What is said to relays.
+    pub(crate) fn rendezvous(&mut self) -> &mut Rendezvous {
+        &mut self.rendezvous
+    }
+
+    /// Goes from relayed paths to direct ones, and back.
+    fn take_turn(&mut self, now: Time) {
+        let (upgrade, rendezvous) = (&mut self.upgrade, &mut self.rendezvous);
+        each!(&mut self.layers, machine => upgrade.turn(now, &mut **machine, rendezvous));
     }
 
     /// Where keys of hosts that are met for the first time are remembered.
     #[cfg(unix)]
     pub(crate) fn known_hosts(&self) -> Option<&KnownHosts> {
-        match self {
-            Transport::Sealed(_, Trust::KnownHosts(hosts)) => Some(hosts),
+        match &self.layers {
+            Layers::Sealed(_, Trust::KnownHosts(hosts)) => Some(hosts),
             _ => None,
         }
     }
@@ -202,22 +229,15 @@ fn has_fast_aes() -> bool {
     false
 }
 
-macro_rules! each {
-    ($self:ident, $machine:ident => $call:expr) => {
-        match $self {
-            Transport::Plain($machine) => $call,
-            Transport::Sealed($machine, _) => $call,
-        }
-    };
-}
-
 impl Flow for Transport {
     fn open(&mut self, now: Time, path: PathAddress, port: u16) -> Result<FlowId, OpenError> {
         let expected = self.expected(path.remote);
         if let (Some(sealed), Some(key)) = (self.seal_mut(), expected) {
             sealed.expect(path.remote, key);
         }
-        each!(self, machine => machine.open(now, path, port))
+        let flow = each!(&mut self.layers, machine => machine.open(now, path, port))?;
+        self.upgrade.on_opened(flow);
+        Ok(flow)
     }
     fn add_path(
         &mut self,
@@ -226,13 +246,13 @@ impl Flow for Transport {
         path: PathAddress,
         backup: bool,
     ) -> Result<(), OpenError> {
-        each!(self, machine => machine.add_path(now, flow, path, backup))
+        each!(&mut self.layers, machine => machine.add_path(now, flow, path, backup))
     }
     fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
-        each!(self, machine => machine.remove_path(now, flow, path))
+        each!(&mut self.layers, machine => machine.remove_path(now, flow, path))
     }
     fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
-        each!(self, machine => machine.write(now, flow, data))
+        each!(&mut self.layers, machine => machine.write(now, flow, data))
     }
     fn write_on(
         &mut self,
@@ -241,25 +261,26 @@ impl Flow for Transport {
         data: Bytes,
         path: PathAddress,
     ) -> Result<(), WriteError> {
-        each!(self, machine => machine.write_on(now, flow, data, path))
+        each!(&mut self.layers, machine => machine.write_on(now, flow, data, path))
     }
     fn read(&mut self, now: Time, flow: FlowId) -> Read {
-        each!(self, machine => machine.read(now, flow))
+        each!(&mut self.layers, machine => machine.read(now, flow))
     }
     fn finish(&mut self, now: Time, flow: FlowId) {
-        each!(self, machine => machine.finish(now, flow));
+        each!(&mut self.layers, machine => machine.finish(now, flow));
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
-        each!(self, machine => machine.abort(now, flow));
+        each!(&mut self.layers, machine => machine.abort(now, flow));
     }
     fn release(&mut self, now: Time, flow: FlowId) {
-        each!(self, machine => machine.release(now, flow));
+        self.upgrade.forget(flow);
+        each!(&mut self.layers, machine => machine.release(now, flow));
     }
     fn stats(&self, flow: FlowId) -> Option<FlowStats> {
-        each!(self, machine => machine.stats(flow))
+        each!(&self.layers, machine => machine.stats(flow))
     }
     fn take_losses(&mut self, flow: FlowId, into: &mut Vec<Loss>) -> bool {
-        each!(self, machine => machine.take_losses(flow, into))
+        each!(&mut self.layers, machine => machine.take_losses(flow, into))
     }
     fn reconfigure(
         &mut self,
@@ -267,29 +288,70 @@ impl Flow for Transport {
         flow: FlowId,
         set: &[(String, String)],
     ) -> Result<Change, ChangeError> {
-        each!(self, machine => machine.reconfigure(now, flow, set))
+        each!(&mut self.layers, machine => machine.reconfigure(now, flow, set))
     }
     fn take_changes(&mut self, now: Time, flow: FlowId, into: &mut Vec<Changed>) -> bool {
-        each!(self, machine => machine.take_changes(now, flow, into))
+        each!(&mut self.layers, machine => machine.take_changes(now, flow, into))
     }
 }
 
 impl Machine for Transport {
     fn handle(&mut self, now: Time, input: Input<'_>) {
-        each!(self, machine => machine.handle(now, input));
+        match input {
+            Input::Datagram(datagram) if first_byte(datagram).is_some_and(is_message) => {
+                self.rendezvous
+                    .on_datagram(now, datagram.path, &datagram.to_vec());
+            }
+            Input::Deadline => {
+                self.rendezvous.on_deadline(now);
+                each!(&mut self.layers, machine => machine.handle(now, Input::Deadline));
+            }
+            other => each!(&mut self.layers, machine => machine.handle(now, other)),
+        }
+        self.take_turn(now);
     }
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
-        each!(self, machine => machine.poll_transmit(now, out))
+        if self.rendezvous.poll_transmit(out) {
+            return true;
+        }
+        let leaves = each!(&mut self.layers, machine => machine.poll_transmit(now, out));
+        if leaves {
+            self.rendezvous.on_sent(out);
+        }
+        leaves
     }
     fn poll_event(&mut self) -> Option<Event> {
-        each!(self, machine => machine.poll_event())
+        let event = each!(&mut self.layers, machine => machine.poll_event())?;
+        self.upgrade.on_event(&event, &self.rendezvous);
+        Some(event)
     }
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        each!(self, machine => machine.next_deadline())
+        if self.upgrade.is_due() {
+            return Some((Time::ZERO, Wakeup::Probe));
+        }
+        let layers = each!(&self.layers, machine => machine.next_deadline());
+        layers
+            .into_iter()
+            .chain(self.rendezvous.deadline())
+            .min_by_key(|(at, _)| *at)
     }
     fn held(&self) -> usize {
-        each!(self, machine => machine.held())
+        each!(&self.layers, machine => machine.held())
     }
+}
+
+impl From<Layers> for Transport {
+    fn from(layers: Layers) -> Self {
+        Transport {
+            layers,
+            rendezvous: Rendezvous::default(),
+            upgrade: Upgrade::default(),
+        }
+    }
+}
+
+fn first_byte(datagram: &Datagram) -> Option<u8> {
+    datagram.head.first().or_else(|| datagram.body.first()).copied()
 }
 
 #[cfg(test)]

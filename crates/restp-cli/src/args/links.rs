@@ -1,7 +1,7 @@
 //! What commands share that reach another host or are reached, pipes and forwards.
 
 use super::rule::{Listen, Rule};
-use super::{CompositionArgs, SealArgs};
+use super::{CompositionArgs, MonitorArgs, SealArgs};
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;
@@ -18,10 +18,18 @@ pub struct HostArgs {
     pub composition: CompositionArgs,
     #[command(flatten)]
     pub seal: SealArgs,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
     /// Serve only those with this public key, or those in this file, one a line, with the ticket or without; of `serve` also: what they
     /// may reach, as tcp:HOST:PORT, udp:HOST:PORT, listen:ADDRESS:PORT or listen-udp:ADDRESS:PORT; may be repeated [default: who has the ticket]
     #[arg(long, value_name = "KEY-or-FILE")]
     pub allow: Vec<String>,
+    /// Be reached through this relay as well, where nobody can reach this host directly: HOST or HOST:PORT of a `restp relay`; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub relay: Vec<String>,
+    /// Show the ticket as a QR code as well, on standard error
+    #[arg(long)]
+    pub qr: bool,
     /// Serve everybody who reaches this host, with the ticket or without
     #[arg(long)]
     pub open: bool,
@@ -129,6 +137,30 @@ pub struct Pipe {
     pub timeout: String,
 }
 
+pub const RELAY: &str = "\
+Examples:
+  restp relay                                   at every address, port 7071
+  restp relay --limit 50Mbit/s --max-hosts 20
+  restp recv --relay relay.example.org          a receiver that nobody can reach directly: its ticket names the relay
+
+A relay sees who sends to whom, and how much; what it forwards is sealed from end to end. It tells both ends
+where the other one is: they go on without it as soon as a direct path works.
+
+Hosts are given UDP ports of the relay above the one that it listens at: let them through its firewall.";
+
+#[derive(Debug, Args)]
+pub struct Relay {
+    /// Address to listen at, as HOST:PORT or PORT [default: every IPv4 address, port 7071]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Forward no more than this in a second for each host
+    #[arg(long, value_name = "RATE", default_value = "20Mbit/s")]
+    pub limit: String,
+    /// Hosts at once; a source has 16 of these places at most
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub max_hosts: NonZeroUsize,
+}
+
 pub const PATHS: &str = "\
 Examples:
   restp paths                                   links of this host: state, addresses, who uses them
@@ -166,4 +198,6 @@ pub struct LinkArgs {
     pub composition: CompositionArgs,
     #[command(flatten)]
     pub seal: SealArgs,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
 }

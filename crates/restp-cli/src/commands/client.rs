@@ -9,6 +9,7 @@ use crate::datagrams;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
+use crate::monitor::Monitor;
 use crate::pipe::{self, Operation};
 use crate::plan;
 use crate::transfer::{Capability, check_fitness};
@@ -22,6 +23,7 @@ use tokio::time::timeout;
 pub struct Client {
     trust: Trust,
     carriers: Carriers,
+    _monitor: Monitor,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -115,10 +117,13 @@ impl Client {
         let config = EndpointConfig::new(composition);
         let endpoint = dial::bind(&locals, &addresses, config, security)?;
         trust.tell(&endpoint);
+        dial::expect_relays(&endpoint, &to);
+        let monitor = Monitor::start(command.name(), &endpoint, &link.monitor)?;
         let capability = to[0].ticket.capability().unwrap_or_else(Capability::none);
         Ok(Client {
             trust,
             carriers: Carriers::new((endpoint, port), addresses, all_paths, user_timeout, capability),
+            _monitor: monitor,
             tasks: Mutex::default(),
         })
     }

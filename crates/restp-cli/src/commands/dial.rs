@@ -80,7 +80,16 @@ pub fn asks_for_several(
     } else {
         true
     };
-    several_here || (there || !locals.is_empty()) && addresses.len() > 1
+    several_here
+        || to.iter().any(|receiver| !receiver.ticket.relays().is_empty())
+        || (there || !locals.is_empty()) && addresses.len() > 1
+}
+
+/// Tells `endpoint` which addresses are those of relays.
+pub fn expect_relays(endpoint: &Endpoint, to: &[Receiver]) {
+    for receiver in to {
+        endpoint.expect_relays(receiver.ticket.relays());
+    }
 }
 
 /// Sealed under this user's key, unless the user wants neither.

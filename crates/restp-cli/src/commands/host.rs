@@ -5,9 +5,16 @@ use crate::address::{self, DEFAULT_PORT};
 use crate::args::HostArgs;
 use crate::failure::Failure;
 use crate::keys;
+use crate::progress::Progress;
 use crate::transfer::{Capability, Ticket};
+use restp::relay::Reached;
 use restp::{Clients, Endpoint, EndpointConfig, Identity, Local, Security};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A relay that runs has answered by then, whatever way leads there.
+const RELAY_ANSWERS: Duration = Duration::from_secs(10);
 
 /// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
 ///
@@ -115,8 +122,42 @@ fn is_every_v6(address: &SocketAddr) -> bool {
     address.ip() == Ipv6Addr::UNSPECIFIED
 }
 
+/// Registers at the relays that the arguments name.
+///
+/// # Errors
+/// When a word is no address, or a relay does not answer or has no place.
+pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reached>, Failure> {
+    let mut reached = Vec::new();
+    for word in words {
+        let found = address::to_relay_at(word).map_err(|why| Failure::input(format!("--relay {why}")))?;
+        let progress = Progress::new();
+        let line = progress.trying(&format!("asking the relay {word}"));
+        let mut failure = None;
+        for relay in found {
+            match timeout(RELAY_ANSWERS, endpoint.register(relay)).await {
+                Ok(Ok(one)) => {
+                    reached.push(one);
+                    failure = None;
+                    break;
+                }
+                Ok(Err(error)) => failure = Some(error.to_string()),
+                Err(_) => {
+                    failure = Some(format!(
+                        "the relay {relay} does not answer; check that `restp relay` runs there and that UDP gets through"
+                    ));
+                }
+            }
+        }
+        drop(line);
+        if let Some(why) = failure {
+            return Err(Failure::operation(why));
+        }
+    }
+    Ok(reached)
+}
+
 /// Where and as whom `endpoint` is reached.
-pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>) -> Ticket {
+pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>, relays: &[Reached]) -> Ticket {
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
         .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
         .unwrap_or_default();
@@ -126,7 +167,31 @@ pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>) -> Ticket {
     } else {
         Ticket::of_paths(bound)
     };
-    (ticket.with_key(endpoint.public_key())).with_capability(capability)
+    let relays = relays.iter().map(|reached| reached.at).collect();
+    let ticket = ticket.with_relays(relays).with_key(endpoint.public_key());
+    ticket.with_capability(capability)
+}
+
+/// The ticket for cameras, on standard error, where the user asks for it.
+pub fn show_code(arguments: &HostArgs, ticket: &Ticket) {
+    if arguments.qr {
+        crate::output::note(code(ticket).unwrap_or_else(|| "the ticket is too long for a QR code".into()));
+    }
+}
+
+/// Half blocks, dark on light as scanners want it: two rows of modules in a line of text. Capital letters and digits alone take
+/// a third less room, and a ticket means the same in capitals.
+fn code(ticket: &Ticket) -> Option<String> {
+    let code =
+        qrcode::QrCode::with_error_correction_level(ticket.to_string().to_uppercase(), qrcode::EcLevel::L)
+            .ok()?;
+    let (light, dark) = (
+        qrcode::render::unicode::Dense1x2::Light,
+        qrcode::render::unicode::Dense1x2::Dark,
+    );
+    let mut drawn = code.render::<qrcode::render::unicode::Dense1x2>();
+    // A terminal is dark: light modules are what it draws.
+    Some(drawn.dark_color(light).light_color(dark).quiet_zone(true).build())
 }
 
 /// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
@@ -157,6 +222,17 @@ fn is_link_local(ip: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ticket_fits_on_a_terminal_as_a_code() {
+        let addresses =
+            ["192.0.2.7:7070", "[2001:db8::7]:7070"].map(|text| text.parse().expect("an address"));
+        let secret = restp::SecretKey::from_chance([7; 32]);
+        let ticket = Ticket::new(addresses.to_vec()).with_capability(Some(Capability::of(&secret)));
+        let drawn = code(&ticket.with_key(Some(secret.public()))).expect("a code");
+        let widest = drawn.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|width| width <= 80), "{drawn}");
+    }
 
     #[test]
     fn a_wildcard_stands_for_the_addresses_of_its_family() {

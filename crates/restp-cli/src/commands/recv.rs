@@ -6,13 +6,15 @@ use super::{GOODBYE, bear, host, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::monitor::Monitor;
 use crate::output::Output;
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{
-    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Watch,
+    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
 };
 use restp::clock::{Clock, unix_seconds};
+use restp::relay::Reached;
 use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
 use restp_base::time::{Duration, Time};
 use serde::Serialize;
@@ -55,7 +57,10 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     run(async {
         let interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
-        announce(&endpoint, &folder, capability.clone(), output)?;
+        let _monitor = Monitor::start("recv", &endpoint, &arguments.host.monitor)?;
+        let relays = host::register(&arguments.host.relay, &endpoint).await?;
+        let ticket = announce((&endpoint, &relays), &folder, capability.clone(), output)?;
+        host::show_code(&arguments.host, &ticket);
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
             places: Places::default(),
@@ -72,6 +77,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         };
         let result = hall.serve(&endpoint, interrupt).await;
         hall.transfers.shutdown().await;
+        endpoint.leave_relays();
         let _ = timeout(GOODBYE, endpoint.close()).await;
         result
     })
@@ -87,12 +93,12 @@ struct Invitation {
 }
 
 fn announce(
-    endpoint: &Endpoint,
+    (endpoint, relays): (&Endpoint, &[Reached]),
     folder: &Folder,
     capability: Option<Capability>,
     output: Output,
-) -> Result<(), Failure> {
-    let ticket = host::ticket(endpoint, capability);
+) -> Result<Ticket, Failure> {
+    let ticket = host::ticket(endpoint, capability, relays);
     let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
         "receiving into {}; send with: restp send PATH {ticket}{plain}",
@@ -103,7 +109,8 @@ fn announce(
         addresses: ticket.addresses().to_vec(),
         key: ticket.key().map(|key| key.to_string()),
     };
-    output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))
+    output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
+    Ok(ticket)
 }
 
 /// What every transfer needs.

@@ -8,6 +8,7 @@ use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
+use crate::monitor::Monitor;
 use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
@@ -55,6 +56,8 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(dial::bind(&locals, &addresses, config, security)?);
         trust.tell(&endpoint);
+        dial::expect_relays(&endpoint, &to);
+        let _monitor = Monitor::start("send", &endpoint, &arguments.link.monitor)?;
         if let Some(traces) = &traces
             && let Some(observer) = traces.observer(&source.manifest().title(), true)
         {

@@ -4,6 +4,8 @@
 //! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | key 32 | capability 16 | CRC-32 of all before )
 //! ```
 //!
+//! A bit of the family, `10`, says that the address is one that a relay has for the receiver.
+//!
 //! The next bit of the count says that the receiver seals and that its public key follows; without it it is one that
 //! neither encrypts nor authenticates.
 //!
@@ -25,11 +27,15 @@ const PREFIX: &str = "restp1-";
 const VERSION: u8 = 1;
 const IPV4: u8 = 4;
 const IPV6: u8 = 6;
+/// In the family: the address is one that a relay has for the receiver.
+const RELAYED: u8 = 0x10;
 
 /// The addresses of a receiver, in the order in which to try them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
+    /// Those of them that relays have for the receiver.
+    relays: Vec<SocketAddr>,
     several: bool,
     key: Option<PublicKey>,
     capability: Option<Capability>,
@@ -80,6 +86,7 @@ impl Ticket {
         addresses.truncate(Self::MAX_ADDRESSES);
         Ticket {
             addresses,
+            relays: Vec::new(),
             several: false,
             key: None,
             capability: None,
@@ -105,6 +112,22 @@ impl Ticket {
     #[must_use]
     pub fn with_capability(self, capability: Option<Capability>) -> Self {
         Ticket { capability, ..self }
+    }
+
+    /// The same, of a receiver that is reached at these addresses of relays as well, where no other one leads to it.
+    #[must_use]
+    pub fn with_relays(mut self, relays: Vec<SocketAddr>) -> Self {
+        self.addresses
+            .truncate(Self::MAX_ADDRESSES.saturating_sub(relays.len()));
+        self.addresses.extend(&relays);
+        self.addresses.truncate(Self::MAX_ADDRESSES);
+        self.relays.extend(relays);
+        self
+    }
+
+    /// Those of its addresses that relays have for the receiver.
+    pub fn relays(&self) -> &[SocketAddr] {
+        &self.relays
     }
 
     /// What lets its holder send; none where the receiver does not ask for it.
@@ -140,9 +163,12 @@ impl Ticket {
             return Err(TicketError::Version(version));
         }
         let count = rest.number()?;
-        let addresses: Vec<_> = (0..count & !(SEVERAL | KEYED | CAPABLE))
-            .map(|_| reachable(rest.address()?))
-            .collect::<Result<_, _>>()?;
+        let (mut addresses, mut relays) = (Vec::new(), Vec::new());
+        for _ in 0..count & !(SEVERAL | KEYED | CAPABLE) {
+            let (address, is_relayed) = rest.address()?;
+            let list = if is_relayed { &mut relays } else { &mut addresses };
+            list.push(reachable(address)?);
+        }
         let key = match count & KEYED {
             0 => None,
             _ => Some(PublicKey(rest.take()?)),
@@ -151,14 +177,17 @@ impl Ticket {
             0 => None,
             _ => Some(Capability::from(rest.take()?)),
         };
-        if addresses.is_empty() || !rest.0.is_empty() {
+        if addresses.is_empty() && relays.is_empty() || !rest.0.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
         }
         let ticket = match count & SEVERAL {
             0 => Ticket::new(addresses),
             _ => Ticket::of_paths(addresses),
         };
-        Ok(ticket.with_key(key).with_capability(capability))
+        Ok(ticket
+            .with_relays(relays)
+            .with_key(key)
+            .with_capability(capability))
     }
 }
 
@@ -170,13 +199,14 @@ impl fmt::Display for Ticket {
         let capable = if self.capability.is_some() { CAPABLE } else { 0 };
         let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed | capable];
         for address in &self.addresses {
+            let relayed = if self.relays.contains(address) { RELAYED } else { 0 };
             match address.ip() {
                 IpAddr::V4(ip) => {
-                    content.push(IPV4);
+                    content.push(IPV4 | relayed);
                     content.extend_from_slice(&ip.octets());
                 }
                 IpAddr::V6(ip) => {
-                    content.push(IPV6);
+                    content.push(IPV6 | relayed);
                     content.extend_from_slice(&ip.octets());
                 }
             }
@@ -247,13 +277,16 @@ impl Bytes<'_> {
         Ok(number)
     }
 
-    fn address(&mut self) -> Result<SocketAddr, TicketError> {
-        let ip = match self.number()? {
+    /// And whether it is one of a relay.
+    fn address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
+        let family = self.number()?;
+        let ip = match family & !RELAYED {
             IPV4 => IpAddr::from(self.take::<4>()?),
             IPV6 => IpAddr::from(self.take::<16>()?),
             _ => return Err(TicketError::Damaged("an address is of no known family")),
         };
-        Ok(SocketAddr::new(ip, u16::from_be_bytes(self.take()?)))
+        let address = SocketAddr::new(ip, u16::from_be_bytes(self.take()?));
+        Ok((address, family & RELAYED != 0))
     }
 }
 
@@ -297,6 +330,25 @@ mod tests {
             let error = word[..cut].parse::<Ticket>().expect_err("cut");
             assert!(matches!(error, TicketError::Damaged(_)), "{error}");
         }
+    }
+
+    #[test]
+    fn a_ticket_tells_addresses_of_relays_from_others() {
+        let relays =
+            ["198.51.100.7:41000", "[2001:db8::7]:41000"].map(|text| text.parse().expect("an address"));
+        let relayed = ticket().with_relays(relays.to_vec());
+        assert_eq!(relayed.to_string().parse(), Ok(relayed.clone()));
+        assert_eq!(relayed.addresses().len(), 4);
+        assert_eq!((relayed.relays(), ticket().relays()), (&relays[..], &[][..]));
+        let only = Ticket::new(Vec::new()).with_relays(relays.to_vec());
+        assert_eq!(only.to_string().parse(), Ok(only.clone()));
+        let many = vec![ticket().addresses()[0]; Ticket::MAX_ADDRESSES];
+        let full = Ticket::new(many).with_relays(relays.to_vec());
+        assert_eq!(full.addresses().len(), Ticket::MAX_ADDRESSES);
+        assert!(
+            full.addresses().ends_with(&relays),
+            "who needs the relay has no other way"
+        );
     }
 
     #[test]

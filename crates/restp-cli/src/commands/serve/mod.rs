@@ -13,6 +13,7 @@ use super::{GOODBYE, bear, host, run};
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::monitor::Monitor;
 use crate::output::{Output, note};
 use crate::pipe::SERVICE_PORT;
 use crate::plan;
@@ -50,7 +51,9 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
-        let ticket = host::ticket(&endpoint, capability);
+        let _monitor = Monitor::start("serve", &endpoint, &arguments.monitor)?;
+        let relays = host::register(&arguments.relay, &endpoint).await?;
+        let ticket = host::ticket(&endpoint, capability, &relays);
         note(format!(
             "serving {}; at the other host: ssh -o ProxyCommand=\"restp pipe {ticket}\" user@host",
             targets.join(", ")
@@ -61,6 +64,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             targets,
         };
         output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
+        host::show_code(&arguments, &ticket);
         let (mut places, mut pipes) = (Places::at_most(max_connections), JoinSet::new());
         let result = loop {
             tokio::select! {
@@ -85,6 +89,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             }
         };
         pipes.shutdown().await;
+        endpoint.leave_relays();
         let _ = timeout(GOODBYE, endpoint.close()).await;
         result
     })

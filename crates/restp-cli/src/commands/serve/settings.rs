@@ -1,6 +1,6 @@
 //! What `restp serve` is to do: as the file of `--config` says, and the command line on top of it.
 
-use crate::args::{CompositionArgs, HostArgs, SealArgs, Serve};
+use crate::args::{CompositionArgs, HostArgs, MonitorArgs, SealArgs, Serve};
 use crate::failure::Failure;
 use crate::keys;
 use crate::pipe::AllowList;
@@ -40,6 +40,8 @@ struct Written {
     allow: Vec<Spanned<String>>,
     keys: Vec<Spanned<String>>,
     open: bool,
+    relay: Vec<String>,
+    metrics: Option<String>,
     key: Option<PathBuf>,
     timeout: Option<Spanned<String>>,
     max_connections: Option<NonZeroUsize>,
@@ -62,6 +64,9 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
         seal,
         allow,
         open,
+        relay,
+        qr,
+        monitor,
     } = &arguments.host;
     let (places, keys): (Vec<_>, Vec<_>) = allow.iter().cloned().partition(|word| AllowList::is_place(word));
     let places = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
@@ -77,6 +82,11 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
         host.listen.clone_from(listen);
     }
     host.open |= open;
+    host.qr |= qr;
+    host.relay.extend_from_slice(relay);
+    if monitor.metrics.is_some() {
+        host.monitor.metrics.clone_from(&monitor.metrics);
+    }
     host.seal.plain = seal.plain;
     if seal.key.is_some() {
         host.seal.key.clone_from(&seal.key);
@@ -160,6 +170,11 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         },
         allow: Vec::new(),
         open: written.open,
+        relay: written.relay,
+        qr: false,
+        monitor: MonitorArgs {
+            metrics: written.metrics,
+        },
     };
     Ok(settings)
 }

@@ -75,6 +75,22 @@ impl Running {
         )
     }
 
+    /// With these variables of the environment.
+    pub fn start_with(variables: &[(&str, &Path)], arguments: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restp"));
+        command.args(arguments).envs(variables.iter().copied());
+        Self::spawn(&mut command, Stdio::null())
+    }
+
+    /// Inside a network namespace, with standard input to write to.
+    pub fn start_listening_inside(namespace: &str, arguments: &[&str]) -> (Running, ChildStdin) {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_restp")]);
+        let mut running = Self::spawn(command.args(arguments), Stdio::piped());
+        let stdin = running.child.stdin.take().unwrap();
+        (running, stdin)
+    }
+
     /// With the data directory `data`.
     pub fn start_keeping(data: &Path, arguments: &[&str]) -> Running {
         Self::spawn(

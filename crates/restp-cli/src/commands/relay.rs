@@ -1,0 +1,67 @@
+//! `restp relay`: a rendezvous for hosts that cannot reach each other.
+
+use super::run;
+use crate::address;
+use crate::args::Relay as Arguments;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{Output, note, rate};
+use crate::plan;
+use restp::relay::{Relay, RelayConfig};
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Relays until it is interrupted.
+///
+/// # Errors
+/// Exit code 2 when it could not begin, 1 when its socket fails.
+pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let listen = match &arguments.listen {
+        None => ([0, 0, 0, 0], address::RELAY_PORT).into(),
+        Some(word) => {
+            let found =
+                address::to_listen_at(word).map_err(|why| Failure::input(format!("--listen {why}")))?;
+            found[0]
+        }
+    };
+    let config = RelayConfig {
+        listen,
+        limit: plan::limit(&arguments.limit)?,
+        most_users: arguments.max_hosts.get(),
+    };
+    run(async {
+        let mut interrupt = Interrupt::watch()?;
+        let (limit, places) = (config.limit, config.most_users);
+        let relay = Relay::bind(config).await.map_err(|error| {
+            Failure::input(format!(
+                "--listen {listen}: {error}; name an address of this host with a free port"
+            ))
+        })?;
+        let address = relay.local_addr().map_err(Failure::operation)?;
+        note(format!(
+            "relaying at {address} for {places} hosts, {} each; at a receiver: restp recv --relay HOST:{}",
+            rate(limit.as_bps() as f64),
+            address.port()
+        ));
+        let ready = Ready { listen: address };
+        output.result(&ready, |ready| format!("listening: {}", ready.listen))?;
+        let result = tokio::select! {
+            error = relay.run() => Err(Failure::operation(format!("the socket has failed: {error}"))),
+            () = interrupt.wait() => Ok(()),
+        };
+        let stats = relay.stats();
+        note(format!(
+            "forwarded {:.1} MB; {} datagrams were over the limit, {} hosts found no place",
+            stats.forwarded_bytes as f64 / 1e6,
+            stats.over_limit,
+            stats.refused
+        ));
+        result
+    })
+}
+
+/// What is printed first.
+#[derive(Serialize)]
+struct Ready {
+    listen: SocketAddr,
+}

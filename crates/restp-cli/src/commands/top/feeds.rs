@@ -1,0 +1,147 @@
+//! What running commands tell, and how it has changed since they told it last.
+
+use super::INTERVAL;
+use super::table::{self, Row};
+use crate::monitor::places;
+use crate::monitor::snapshot::Snapshot;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+/// Of one line: some thousand connections.
+const MAX_LINE: u64 = 4 << 20;
+
+/// Where they are told.
+enum From {
+    Folder(PathBuf),
+    Socket(PathBuf),
+}
+
+/// All commands that are heard.
+pub struct Feeds {
+    from: From,
+    heard: BTreeMap<PathBuf, Told>,
+    /// Those that a task reads.
+    read: BTreeSet<PathBuf>,
+    sender: mpsc::Sender<News>,
+    news: mpsc::Receiver<News>,
+}
+
+/// The last two things that a command told.
+struct Told {
+    before: Option<Snapshot>,
+    latest: Snapshot,
+}
+
+/// A snapshot, or the end, of the command behind a socket.
+type News = (PathBuf, Option<Box<Snapshot>>);
+
+impl Feeds {
+    /// Of every command with a socket in `folder`.
+    pub fn of_folder(folder: PathBuf) -> Self {
+        Self::new(From::Folder(folder))
+    }
+
+    /// Of the one behind `socket`.
+    pub fn of_socket(socket: PathBuf) -> Self {
+        Self::new(From::Socket(socket))
+    }
+
+    fn new(from: From) -> Self {
+        let (sender, news) = mpsc::channel(64);
+        Feeds {
+            from,
+            heard: BTreeMap::new(),
+            read: BTreeSet::new(),
+            sender,
+            news,
+        }
+    }
+
+    /// Begins to listen to commands that have come since.
+    pub fn look_for_more(&mut self) {
+        let sockets = match &self.from {
+            From::Folder(folder) => places::sockets(folder),
+            From::Socket(socket) => vec![socket.clone()],
+        };
+        for socket in sockets {
+            if self.read.insert(socket.clone()) {
+                tokio::spawn(listen(socket, self.sender.clone()));
+            }
+        }
+    }
+
+    /// The next snapshot of whichever command; `None` when a command has ended.
+    pub async fn next(&mut self) -> Option<Snapshot> {
+        let (socket, told) = self.news.recv().await?;
+        let Some(snapshot) = told else {
+            self.read.remove(&socket);
+            self.heard.remove(&socket);
+            return None;
+        };
+        let before = self.heard.remove(&socket).map(|told| told.latest);
+        let latest = (*snapshot).clone();
+        self.heard.insert(socket, Told { before, latest });
+        Some(*snapshot)
+    }
+
+    /// Listens, and looks for new commands, until it is dropped.
+    pub async fn follow(&mut self) -> std::convert::Infallible {
+        let mut looks = tokio::time::interval(INTERVAL);
+        loop {
+            tokio::select! {
+                _ = self.next() => {}
+                _ = looks.tick() => self.look_for_more(),
+            }
+        }
+    }
+
+    /// What each command told last, in the order of their sockets.
+    pub fn latest(&self) -> impl Iterator<Item = &Snapshot> {
+        self.heard.values().map(|told| &told.latest)
+    }
+
+    /// The table of all.
+    pub fn rows(&self) -> Vec<Row> {
+        let told = self.heard.values();
+        told.flat_map(|told| table::rows(told.before.as_ref(), &told.latest))
+            .collect()
+    }
+}
+
+async fn listen(socket: PathBuf, sender: mpsc::Sender<News>) {
+    match UnixStream::connect(&socket).await {
+        Ok(stream) => read(stream, &socket, &sender).await,
+        // Its process was killed.
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let _ = std::fs::remove_file(&socket);
+        }
+        Err(_) => {}
+    }
+    let _ = sender.send((socket, None)).await;
+}
+
+async fn read(stream: UnixStream, socket: &Path, sender: &mpsc::Sender<News>) {
+    let mut lines = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        match (&mut lines).take(MAX_LINE).read_until(b'\n', &mut line).await {
+            Ok(1..) if line.ends_with(b"\n") => {}
+            _ => return,
+        }
+        // Another version may tell something else.
+        let Ok(snapshot) = serde_json::from_slice(&line) else {
+            return;
+        };
+        if sender
+            .send((socket.to_owned(), Some(Box::new(snapshot))))
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+}

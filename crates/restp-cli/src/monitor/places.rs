@@ -1,0 +1,96 @@
+//! Where the sockets of this user's commands are: `restp/PID.sock` below `RUNTIME_DIRECTORY` (which systemd gives a service),
+//! `XDG_RUNTIME_DIR`, or in a folder of this user's own in the one for temporary files. Nobody else may look.
+
+use nix::unistd::Uid;
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Sockets listed at most.
+const MAX_SOCKETS: usize = 256;
+
+const ENDING: &str = "sock";
+
+/// The folder, as the environment says.
+pub fn folder() -> PathBuf {
+    let named = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"]
+        .into_iter()
+        .find_map(|variable| {
+            let path = PathBuf::from(std::env::var_os(variable)?);
+            path.is_absolute().then(|| path.join("restp"))
+        });
+    named.unwrap_or_else(|| std::env::temp_dir().join(format!("restp-{}", Uid::effective())))
+}
+
+/// Makes the folder, if it is not there, and sees that it is this user's alone.
+///
+/// # Errors
+/// When it cannot be made, or others can put something into it.
+pub fn make(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    if found.is_dir() && found.uid() == Uid::effective().as_raw() && found.mode() & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::new(
+            ErrorKind::PermissionDenied,
+            format!("{} is not a folder for this user alone", folder.display()),
+        ))
+    }
+}
+
+/// The socket of the process `pid`.
+pub fn socket_of(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.{ENDING}"))
+}
+
+/// All sockets in the folder, in the order of their names; none where there is no folder.
+pub fn sockets(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut sockets: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+        .take(MAX_SOCKETS)
+        .collect();
+    sockets.sort();
+    sockets
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_not_used() {
+        let scratch = tempfile::tempdir().unwrap();
+        let ours = scratch.path().join("restp");
+        make(&ours).unwrap();
+        make(&ours).unwrap();
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o750)).unwrap();
+        assert_eq!(make(&ours).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o700)).unwrap();
+        let link = scratch.path().join("link");
+        symlink(&ours, &link).unwrap();
+        assert!(make(&link).is_err(), "who made the link decides where it leads");
+        let nowhere = scratch.path().join("gone/restp");
+        assert!(make(&nowhere).is_err() && !scratch.path().join("gone").exists());
+    }
+
+    #[test]
+    fn only_sockets_are_listed() {
+        let scratch = tempfile::tempdir().unwrap();
+        for name in ["12.sock", "7.sock", "notes.txt"] {
+            fs::write(scratch.path().join(name), "").unwrap();
+        }
+        let expected = ["12.sock", "7.sock"].map(|name| scratch.path().join(name));
+        assert_eq!(sockets(scratch.path()), expected);
+        assert!(sockets(&scratch.path().join("missing")).is_empty());
+    }
+}

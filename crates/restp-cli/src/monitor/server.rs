@@ -1,0 +1,70 @@
+//! A line of JSON in each second for everybody who is connected to this command's socket.
+
+use super::places;
+use super::snapshot::Observed;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// Between two looks.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Who does not read for so long is not told any more.
+const READS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Readers at once; further ones are turned away.
+const MAX_READERS: usize = 8;
+
+/// Opens this process's socket.
+///
+/// # Errors
+/// When there is no folder for it that is this user's alone.
+pub fn bind() -> io::Result<(PathBuf, UnixListener)> {
+    let folder = places::folder();
+    places::make(&folder)?;
+    let path = places::socket_of(&folder, std::process::id());
+    // A process that had this number before was killed.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    Ok((path, listener))
+}
+
+/// Until the task is dropped.
+pub async fn serve(listener: UnixListener, observed: Arc<Observed>) {
+    let mut readers = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((stream, _)) = listener.accept() => {
+                if readers.len() < MAX_READERS {
+                    readers.spawn(tell(stream, observed.clone()));
+                }
+            }
+            Some(_) = readers.join_next() => {}
+            else => return,
+        }
+    }
+}
+
+async fn tell(mut stream: UnixStream, observed: Arc<Observed>) {
+    let mut looks = interval(INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let Some(snapshot) = observed.look() else { return };
+        let Ok(mut line) = serde_json::to_vec(&snapshot) else {
+            return;
+        };
+        line.push(b'\n');
+        if !matches!(timeout(READS_WITHIN, stream.write_all(&line)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}

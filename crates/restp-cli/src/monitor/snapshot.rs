@@ -1,0 +1,142 @@
+//! One look at all connections of a command. `restp top --json` prints these, and reads them from other processes.
+
+use restp::clock::Clock;
+use restp::{ConnectionView, Overview, PathStats};
+use restp_base::time::{Duration, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What is looked at.
+pub struct Observed {
+    pub command: &'static str,
+    pub overview: Overview,
+    /// Since the command began to show itself.
+    pub clock: Clock,
+}
+
+/// All connections of one process. Counters only grow; rates are the reader's business.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub command: String,
+    pub pid: u32,
+    /// When, since the command began to show itself.
+    pub seconds: f64,
+    /// Datagrams that were not genuine, since the beginning.
+    pub forged_datagrams: u64,
+    pub connections: Vec<Connection>,
+}
+
+/// One connection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// No other connection of the process has had it.
+    pub id: u64,
+    /// Public key of the other end; `null` without a seal, or before it is proved.
+    pub key: Option<String>,
+    pub established: bool,
+    /// Service and choice, as negotiated.
+    pub composition: BTreeMap<String, String>,
+    pub handshake_ms: Option<f64>,
+    pub srtt_ms: Option<f64>,
+    pub rto_ms: Option<f64>,
+    /// Congestion window.
+    pub window_bytes: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    /// Application bytes that were read here.
+    pub bytes_delivered: u64,
+    pub packets_sent: u64,
+    pub packets_received: u64,
+    pub packets_lost: u64,
+    pub packets_retransmitted: u64,
+    /// Rebuilt here by forward error correction.
+    pub packets_repaired: u64,
+    pub timeouts: u64,
+    /// Segments on their way.
+    pub in_flight: u64,
+    pub paths: Vec<Path>,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub packets_sent: u64,
+    pub packets_lost: u64,
+    pub srtt_ms: Option<f64>,
+    /// Times it was silent for too long, and what it carried was retransmitted elsewhere.
+    pub suspicions: u64,
+    /// Times it was taken for dead.
+    pub down_events: u64,
+}
+
+impl Observed {
+    /// A look; `None` once the endpoint is gone.
+    pub fn look(&self) -> Option<Snapshot> {
+        let view = self.overview.look()?;
+        Some(Snapshot {
+            command: self.command.into(),
+            pid: std::process::id(),
+            seconds: self.clock.now().since(Time::ZERO).as_secs_f64(),
+            forged_datagrams: view.seal.forged,
+            connections: view.connections.iter().map(Connection::of).collect(),
+        })
+    }
+}
+
+impl Connection {
+    fn of(view: &ConnectionView) -> Self {
+        let stats = &view.stats;
+        let composition = view
+            .composition
+            .iter()
+            .flat_map(|composition| composition.services());
+        Connection {
+            id: view.id.0,
+            key: view.peer_key.map(|key| key.to_string()),
+            established: view.established,
+            composition: composition
+                .map(|(service, choice, _)| (service.to_owned(), choice))
+                .collect(),
+            handshake_ms: stats.handshake.map(milliseconds),
+            srtt_ms: stats.srtt.map(milliseconds),
+            rto_ms: stats.rto.map(milliseconds),
+            window_bytes: stats.congestion_window_bytes,
+            bytes_sent: stats.sent_bytes,
+            bytes_received: stats.received_bytes,
+            bytes_delivered: stats.delivered_bytes,
+            packets_sent: stats.sent_packets,
+            packets_received: stats.received_packets,
+            packets_lost: stats.lost_packets,
+            packets_retransmitted: stats.retransmitted_packets,
+            packets_repaired: stats.repaired_packets,
+            timeouts: stats.timeouts,
+            in_flight: stats.in_flight_segments,
+            paths: stats.paths.iter().map(Path::of).collect(),
+        }
+    }
+}
+
+impl Path {
+    fn of(stats: &PathStats) -> Self {
+        Path {
+            local: stats.path.local,
+            remote: stats.path.remote,
+            bytes_sent: stats.sent_bytes,
+            bytes_received: stats.received_bytes,
+            packets_sent: stats.sent_packets,
+            packets_lost: stats.lost_packets,
+            srtt_ms: stats.srtt.map(milliseconds),
+            suspicions: stats.suspicions,
+            down_events: stats.down_events,
+        }
+    }
+}
+
+fn milliseconds(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}

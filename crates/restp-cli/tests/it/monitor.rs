@@ -1,0 +1,204 @@
+//! What running commands show of themselves: `restp top`, metrics, words and silence.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::{FOR_EVER, Running, TIMEOUT, content, restp, says};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Instant;
+
+/// Commands that show themselves in `runtime`.
+fn start(runtime: &Path, arguments: &[&str]) -> Running {
+    Running::start_with(&[("XDG_RUNTIME_DIR", runtime)], arguments)
+}
+
+fn recv(runtime: &Path, options: &[&str]) -> (Running, String) {
+    let dir = runtime.join("inbox");
+    let words = [
+        &[
+            "recv",
+            "--json",
+            "--listen",
+            "127.0.0.1:0",
+            "--dir",
+            dir.to_str().unwrap(),
+        ],
+        options,
+    ]
+    .concat();
+    let mut running = start(runtime, &words);
+    let ticket = running.json()["ticket"].as_str().unwrap().to_owned();
+    (running, ticket)
+}
+
+/// What `top` prints, once it is what is waited for.
+fn top(runtime: &Path, options: &[&str], is_it: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let ended = start(runtime, &[&["top", "--once", "--json"], options].concat()).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let lines = ended
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<Value> = lines.collect();
+        if is_it(&lines) {
+            return lines;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{lines:?}");
+    }
+}
+
+fn commands(lines: &[Value]) -> Vec<&str> {
+    lines
+        .iter()
+        .map(|line| line["command"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn top_shows_both_ends_of_a_transfer() {
+    let runtime = tempfile::tempdir().unwrap();
+    let (receiver, ticket) = recv(runtime.path(), &[]);
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    assert_eq!(commands(&seen), ["recv"]);
+    assert_eq!(seen[0]["connections"].as_array().unwrap().len(), 0);
+
+    let file = runtime.path().join("film");
+    std::fs::write(&file, content(3_000_000)).unwrap();
+    let send = ["send", file.to_str().unwrap(), &ticket, "--limit", "200kbit/s"];
+    let sender = start(runtime.path(), &[&send[..], &FOR_EVER].concat());
+    let moves = |line: &Value| line["connections"][0]["bytes_sent"].as_u64() > Some(0);
+    let seen = top(runtime.path(), &[], |lines| {
+        lines.len() == 2 && lines.iter().all(moves)
+    });
+    let one = |command: &str| {
+        let found = seen.iter().find(|line| line["command"] == command).unwrap();
+        found["connections"][0].clone()
+    };
+    let (sent, received) = (one("send"), one("recv"));
+    assert!(sent["bytes_sent"].as_u64() > received["bytes_sent"].as_u64());
+    assert_eq!(sent["composition"]["congestion"], "adaptive");
+    assert_eq!(sent["paths"][0]["remote"], received["paths"][0]["local"]);
+    assert_ne!(sent["key"], Value::Null);
+
+    let table = start(runtime.path(), &["top"]).end(); // no terminal: once
+    assert!(table.stdout.starts_with("PID"), "{table:?}");
+    assert!(
+        table.stdout.contains("send") && table.stdout.contains("bit/s"),
+        "{table:?}"
+    );
+    drop(sender);
+    receiver.signal(Signal::SIGINT);
+    receiver.end();
+}
+
+#[test]
+fn what_a_killed_command_leaves_is_removed() {
+    let runtime = tempfile::tempdir().unwrap();
+    let (receiver, _) = recv(runtime.path(), &[]);
+    let sockets = || std::fs::read_dir(runtime.path().join("restp")).unwrap().count();
+    assert_eq!(sockets(), 1);
+    receiver.signal(Signal::SIGKILL);
+    receiver.end();
+    assert_eq!(sockets(), 1);
+    assert!(top(runtime.path(), &[], <[Value]>::is_empty).is_empty());
+    assert_eq!(sockets(), 0);
+
+    let (receiver, _) = recv(runtime.path(), &[]);
+    receiver.signal(Signal::SIGTERM);
+    assert_eq!(receiver.end().code, Some(0));
+    assert_eq!(sockets(), 0, "who ends in order leaves nothing");
+}
+
+#[test]
+fn one_process_is_named_by_number_or_socket() {
+    let runtime = tempfile::tempdir().unwrap();
+    let (_one, _) = recv(runtime.path(), &[]);
+    let (_two, _) = recv(runtime.path(), &[]);
+    let seen = top(runtime.path(), &[], |lines| lines.len() == 2);
+    let pid = seen[1]["pid"].to_string();
+    let socket = runtime.path().join(format!("restp/{pid}.sock"));
+    for word in [&pid, socket.to_str().unwrap()] {
+        let seen = top(runtime.path(), &[word], |lines| !lines.is_empty());
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0]["pid"].to_string(), pid);
+    }
+    says(
+        &restp(&["top", "/nowhere.sock"]),
+        2,
+        &["/nowhere.sock", "restp top"],
+    );
+}
+
+fn http(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn metrics_are_served_to_collectors_and_to_nobody_else() {
+    let runtime = tempfile::tempdir().unwrap();
+    let dir = runtime.path().to_str().unwrap();
+    let words = ["recv", "--listen", "127.0.0.1:0", "--dir", dir, "--metrics", "0"];
+    let mut receiver = start(runtime.path(), &words);
+    let said = receiver.overhear("metrics: ");
+    let address = said
+        .split("http://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let answer = http(&address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("application/openmetrics-text"), "{answer}");
+    assert!(
+        answer.contains("restp_connections{command=\"recv\"} 0"),
+        "{answer}"
+    );
+    assert!(answer.trim_end().ends_with("# EOF"), "{answer}");
+    assert!(http(&address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(http(&address, "POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 405"));
+    assert!(http(&address, "\u{0}\u{1}\r\n\r\n").contains("400"));
+
+    let taken = restp(&[
+        "recv",
+        "--listen",
+        "127.0.0.1:0",
+        "--dir",
+        dir,
+        "--metrics",
+        &address,
+    ]);
+    says(&taken, 2, &["--metrics", &address, "free port"]);
+}
+
+#[test]
+fn quiet_says_nothing_and_verbose_more() {
+    let runtime = tempfile::tempdir().unwrap();
+    let (_receiver, ticket) = recv(runtime.path(), &["--overwrite"]);
+    let file = runtime.path().join("note");
+    std::fs::write(&file, "hello").unwrap();
+    let send = |options: &[&str]| {
+        let words = ["send", file.to_str().unwrap(), &ticket];
+        start(runtime.path(), &[&words[..], &FOR_EVER, options].concat()).end()
+    };
+    let quiet = send(&["--quiet"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
+    assert!(quiet.stdout.contains("SHA-256"), "results are said: {quiet:?}");
+    std::fs::write(&file, "hello again").unwrap();
+    let verbose = send(&["-v"]);
+    assert_eq!(verbose.code, Some(0), "{verbose:?}");
+    for word in ["restp::", "endpoint", "established", "over"] {
+        assert!(verbose.stderr.contains(word), "{word} is not in {verbose:?}");
+    }
+    says(&send(&["-q", "--limit", "never"]), 2, &["never"]);
+}

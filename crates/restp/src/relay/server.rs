@@ -1,0 +1,383 @@
+//! A relay: forwards datagrams that it cannot read, and tells both ends where it sees the other.
+//!
+//! Hosts register at one port. Each gets a port of its own, to which others send; and for each of those the relay has a port towards the
+//! host, so that the host sees as many addresses as it has peers. Ports are tasks; what they share is the table of users.
+
+use super::users::{Share, Tokens, Users};
+use super::wire::{Message, RegistrationId, echo_of, is_message};
+use crate::clock::Clock;
+use crate::transport::random;
+use restp_base::time::{Duration, Time};
+use restp_base::units::Rate;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+
+/// Peers of one host at once; the one that was silent longest makes room.
+const MOST_PEERS: usize = 64;
+
+/// A peer that sent nothing for so long has to begin again: an outage that the relay sees as silence may last as long.
+const PEER_EXPIRES: Duration = Duration::from_secs(600);
+
+/// Between two looks for who is gone.
+const CLEAN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Both ends are told where the other is with the first datagram, and again after this long while datagrams come: words are lost.
+const SAY_AGAIN: Duration = Duration::from_millis(500);
+const TIMES_SAID: u32 = 6;
+
+/// The longest datagram.
+const MAX_DATAGRAM: usize = 65_535;
+
+/// Datagrams of one socket in a row; then other tasks have their turn.
+const IN_A_ROW: usize = 64;
+
+/// What a relay gives.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// Where hosts register.
+    pub listen: SocketAddr,
+    /// What it forwards for each host, in both directions together.
+    pub limit: Rate,
+    /// Hosts at once.
+    pub most_users: usize,
+}
+
+/// What a relay has done. Counters only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayStats {
+    /// Hosts that are registered now.
+    pub users: u64,
+    /// Bytes forwarded.
+    pub forwarded_bytes: u64,
+    /// Datagrams dropped because a host had its share.
+    pub over_limit: u64,
+    /// Requests for a place when there was none.
+    pub refused: u64,
+}
+
+/// A relay. It ends when it is dropped.
+pub struct Relay {
+    front: Arc<UdpSocket>,
+    shared: Arc<Shared>,
+    tokens: Tokens,
+}
+
+/// What its tasks share.
+struct Shared {
+    clock: Clock,
+    config: RelayConfig,
+    users: Mutex<Users<Registered>>,
+    forwarded_bytes: AtomicU64,
+    over_limit: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// A host with a place. Its task ends with it.
+struct Registered {
+    host: Arc<Host>,
+    port: u16,
+    _task: JoinSet<()>,
+}
+
+/// What the tasks of one host share.
+struct Host {
+    id: RegistrationId,
+    /// Where it is: it may move.
+    at: Mutex<SocketAddr>,
+    share: Mutex<Share>,
+}
+
+/// Who reaches a host through the relay.
+struct Peer {
+    /// Towards the host.
+    socket: Arc<UdpSocket>,
+    heard: Time,
+    said: u32,
+    said_at: Time,
+    _answers: JoinSet<()>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Relay {
+    /// Opens the port where hosts register.
+    ///
+    /// # Errors
+    /// When it cannot be had, or the system gives no randomness.
+    pub async fn bind(config: RelayConfig) -> io::Result<Self> {
+        Ok(Relay {
+            front: Arc::new(UdpSocket::bind(config.listen).await?),
+            tokens: Tokens::new(*random()?),
+            shared: Arc::new(Shared {
+                clock: Clock::start(),
+                users: Mutex::new(Users::new(config.most_users)),
+                config,
+                forwarded_bytes: AtomicU64::new(0),
+                over_limit: AtomicU64::new(0),
+                refused: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// Where hosts register.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.front.local_addr()
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> RelayStats {
+        let shared = &self.shared;
+        RelayStats {
+            users: lock(&shared.users).len() as u64,
+            forwarded_bytes: shared.forwarded_bytes.load(Ordering::Relaxed),
+            over_limit: shared.over_limit.load(Ordering::Relaxed),
+            refused: shared.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Serves until it is dropped, or its socket fails.
+    pub async fn run(&self) -> io::Error {
+        let mut buffer = vec![0; 2048];
+        let mut cleanings = tokio::time::interval(CLEAN);
+        loop {
+            tokio::select! {
+                received = self.front.recv_from(&mut buffer) => match received {
+                    Ok((bytes, from)) => {
+                        if let Some(message) = Message::parse(&buffer[..bytes]) {
+                            self.on_message(message, from).await;
+                        }
+                    }
+                    // What was sent before did not arrive.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                    Err(error) => return error,
+                },
+                _ = cleanings.tick() => lock(&self.shared.users).expire(self.shared.clock.now()),
+            }
+        }
+    }
+
+    async fn on_message(&self, message: Message, from: SocketAddr) {
+        let answer = match message {
+            Message::Register { id, token } => self.register(id, token, from).await,
+            Message::Release { id } => {
+                // Only from where it is: its name alone is told to nobody, but may have been seen.
+                let mut users = lock(&self.shared.users);
+                let now = self.shared.clock.now();
+                if users
+                    .heard(now, &id)
+                    .is_some_and(|known| *lock(&known.host.at) == from)
+                {
+                    users.leave(&id);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let _ = self.front.send_to(&answer.emit(), from).await; // it will ask again
+    }
+
+    async fn register(&self, id: RegistrationId, token: [u8; 16], from: SocketAddr) -> Message {
+        let now = self.shared.clock.now();
+        if !self.tokens.is_right(now, from, token) {
+            let token = self.tokens.token(now, from);
+            return Message::Prove { id, token };
+        }
+        let registered = |port| Message::Registered { id, seen: from, port };
+        {
+            let mut users = lock(&self.shared.users);
+            if let Some(known) = users.heard(now, &id) {
+                *lock(&known.host.at) = from;
+                return registered(known.port);
+            }
+            if !users.has_room(from) {
+                self.shared.refused.fetch_add(1, Ordering::Relaxed);
+                return Message::Full { id };
+            }
+        }
+        let Some((socket, port)) = self.port().await else {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+            return Message::Full { id };
+        };
+        let host = Arc::new(Host {
+            id,
+            at: Mutex::new(from),
+            share: Mutex::new(Share::new(now, self.shared.config.limit)),
+        });
+        let mut task = JoinSet::new();
+        let serving = Serving {
+            socket: Arc::new(socket),
+            front: self.front.clone(),
+            host: host.clone(),
+            shared: self.shared.clone(),
+            peers: BTreeMap::new(),
+        };
+        task.spawn(serving.run());
+        let place = Registered {
+            host,
+            port,
+            _task: task,
+        };
+        lock(&self.shared.users).enter(now, id, from, place);
+        registered(port)
+    }
+
+    /// One more port of the address where hosts register.
+    async fn port(&self) -> Option<(UdpSocket, u16)> {
+        let socket = open(self.shared.config.listen).await.ok()?;
+        let port = socket.local_addr().ok()?.port();
+        Some((socket, port))
+    }
+}
+
+/// A free port of the address of `listen`.
+async fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
+    UdpSocket::bind(SocketAddr::new(listen.ip(), 0)).await
+}
+
+/// The port of one host, and those who send there.
+struct Serving {
+    socket: Arc<UdpSocket>,
+    front: Arc<UdpSocket>,
+    host: Arc<Host>,
+    shared: Arc<Shared>,
+    peers: BTreeMap<SocketAddr, Peer>,
+}
+
+impl Serving {
+    async fn run(mut self) {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        let mut cleanings = tokio::time::interval(CLEAN);
+        loop {
+            tokio::select! {
+                ready = self.socket.readable() => {
+                    if ready.is_err() {
+                        return;
+                    }
+                    for _ in 0..IN_A_ROW {
+                        match self.socket.try_recv_from(&mut buffer) {
+                            Ok((bytes, from)) => self.forward(from, &buffer[..bytes]).await,
+                            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                            Err(_) => {} // what was sent before did not arrive
+                        }
+                    }
+                    tokio::task::yield_now().await;
+                }
+                _ = cleanings.tick() => {
+                    let now = self.shared.clock.now();
+                    self.peers.retain(|_, peer| now.since(peer.heard) < PEER_EXPIRES);
+                }
+            }
+        }
+    }
+
+    async fn forward(&mut self, from: SocketAddr, datagram: &[u8]) {
+        let now = self.shared.clock.now();
+        if datagram.first().is_none_or(|first| is_message(*first)) {
+            return; // nobody speaks to the host in the name of the relay
+        }
+        if !self.peers.contains_key(&from) && self.enter(now, from).await.is_none() {
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        peer.heard = now;
+        let at = *lock(&self.host.at);
+        if peer.said < TIMES_SAID && (peer.said == 0 || now.since(peer.said_at) >= SAY_AGAIN) {
+            (peer.said, peer.said_at) = (peer.said + 1, now);
+            let (id, echo) = (self.host.id, echo_of(datagram));
+            let _ = self.front.try_send_to(&Message::Peer { id, at: from }.emit(), at);
+            if let Some(echo) = echo {
+                let _ = self
+                    .socket
+                    .try_send_to(&Message::Elsewhere { echo, at }.emit(), from);
+            }
+        }
+        if self.shared.admits(&self.host, datagram.len()) {
+            let _ = peer.socket.try_send_to(datagram, at);
+        }
+    }
+
+    /// A port towards the host for who sends from `from`.
+    async fn enter(&mut self, now: Time, from: SocketAddr) -> Option<()> {
+        if self.peers.len() >= MOST_PEERS {
+            let silent = self
+                .peers
+                .iter()
+                .min_by_key(|(_, peer)| peer.heard)
+                .map(|(from, _)| *from);
+            self.peers.remove(&silent?);
+        }
+        let socket = Arc::new(open(self.shared.config.listen).await.ok()?);
+        let mut answers = JoinSet::new();
+        answers.spawn(answer(
+            socket.clone(),
+            self.socket.clone(),
+            from,
+            self.host.clone(),
+            self.shared.clone(),
+        ));
+        self.peers.insert(
+            from,
+            Peer {
+                socket,
+                heard: now,
+                said: 0,
+                said_at: now,
+                _answers: answers,
+            },
+        );
+        Some(())
+    }
+}
+
+/// What the host sends to one peer.
+async fn answer(
+    socket: Arc<UdpSocket>,
+    back: Arc<UdpSocket>,
+    to: SocketAddr,
+    host: Arc<Host>,
+    shared: Arc<Shared>,
+) {
+    let mut buffer = vec![0; MAX_DATAGRAM];
+    while socket.readable().await.is_ok() {
+        for _ in 0..IN_A_ROW {
+            match socket.try_recv_from(&mut buffer) {
+                Ok((bytes, from)) => {
+                    let is_host = from == *lock(&host.at);
+                    let is_datagram = bytes > 0 && !is_message(buffer[0]);
+                    if is_host && is_datagram && shared.admits(&host, bytes) {
+                        let _ = back.try_send_to(&buffer[..bytes], to);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {}
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Shared {
+    /// May so much more be forwarded for `host`?
+    fn admits(&self, host: &Host, bytes: usize) -> bool {
+        let fits = lock(&host.share).take(self.clock.now(), bytes as u64);
+        let counter = if fits {
+            &self.forwarded_bytes
+        } else {
+            &self.over_limit
+        };
+        counter.fetch_add(if fits { bytes as u64 } else { 1 }, Ordering::Relaxed);
+        fits
+    }
+}
