@@ -195,6 +195,7 @@ impl ItpParameters {
             pointer_only: false,
             paces: false,
             reduces_in_proportion: false,
+            spares_fresh: false,
             differentiation: Differentiation::Split,
             probes_tail: false,
             thins_acks: false,
