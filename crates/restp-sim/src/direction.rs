@@ -35,6 +35,7 @@ pub struct Direction {
     course: Option<Box<Course>>,
     delay: Duration,
     mtu: u32,
+    overhead_bytes: u32,
     up: bool,
     /// Its queue decides on departure.
     holds: bool,
@@ -118,6 +119,7 @@ impl Direction {
             course: course.map(Box::new),
             delay: spec.delay,
             mtu: spec.mtu.unwrap_or(u32::MAX),
+            overhead_bytes: spec.overhead_bytes,
             up: true,
             holds: discipline.holds() && rate_bps > 0,
             bucket: spec.police.map(|police| Box::new(Bucket::new(police))),
@@ -320,6 +322,7 @@ impl Direction {
     /// Moves the virtual clock by one packet. The part of a nanosecond by which it runs ahead is given back to the
     /// next packet, so that a thousand packets take exactly a thousand times as long as one.
     fn serialise(&mut self, bytes: u32) {
+        let bytes = bytes.saturating_add(self.overhead_bytes);
         self.counters.sent += 1;
         if let Some(course) = &mut self.course {
             let begun = self.free;

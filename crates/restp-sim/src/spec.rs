@@ -60,6 +60,8 @@ pub struct DirectionSpec {
     /// Most bytes of a packet, its headers included: a longer one vanishes, unless it may be cut into pieces. (These are
     /// not modelled: it passes as it is.)
     pub mtu: Option<u32>,
+    /// Bytes of link header and trailer with each packet: they take time on the line, and no room in the queue.
+    pub overhead_bytes: u32,
     /// Black holes: what is offered, sent off or due in one of these times vanishes.
     pub outage: Vec<Range<Time>>,
     /// By how much packets take longer, each by a time of its own.

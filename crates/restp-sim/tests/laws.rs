@@ -78,6 +78,7 @@ fn direction(random: &mut Stream) -> DirectionSpec {
     let outage_start = Time::from_nanos(random.below(2_000_000_000));
     DirectionSpec {
         mtu: None,
+        overhead_bytes: 0,
         rate: random.chance(0.8).then(|| rate(random)),
         delay: Duration::from_micros(random.below(20_000)),
         queue,

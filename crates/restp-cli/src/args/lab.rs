@@ -83,8 +83,9 @@ pub struct QlogArgs {
 
 pub const REPRODUCE: &str = "\
 Examples:
-  restp reproduce                               every experiment: under ten minutes on two cores
+  restp reproduce                               every experiment: half an hour on two cores
   restp reproduce e8 tc-c1                      two of them
+  restp reproduce cmt smt                       those of two folders: restp, adapt, air, witnesses, transfer_control, cmt, smt, itp
   restp reproduce tc-e1 --runs 10 --output /tmp/results
                                                 with ten seeds, pages elsewhere
 
@@ -92,7 +93,7 @@ Exit code 1: a claim does not hold, and its scenario does not say why.";
 
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// Experiments by their ids, or `all` [default: all]
+    /// Experiments by their ids, folders of them (`cmt`, `smt`, …), or `all` [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Folder with folders of scenarios [default: scenarios, or those that were installed with this command]

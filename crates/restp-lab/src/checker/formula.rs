@@ -1,12 +1,14 @@
 //! A formula over the coordinates of a point: numbers, `{dotted.key}`, `+ - * /`, `sqrt( )`, `lru(objects, exponent,
-//! room)` and parentheses. Quantities count in seconds, bit/s, bytes or packets.
+//! room)` and parentheses. Quantities count in seconds, bit/s, bytes or packets. `model_mfr(p)` is what the model of SMT says of a
+//! scheme where the share p of the packets is missing, in bit/s.
 //!
 //! ```text
 //! sum = product (("+" | "-") product)*      product = atom (("*" | "/") atom)*
-//! atom = number | "{" key "}" | ["sqrt"] "(" sum ")" | "lru" "(" sum "," sum "," sum ")" | "-" atom
+//! atom = number | "{" key "}" | [function] "(" sum ")" | "lru" "(" sum "," sum "," sum ")" | "-" atom
+//! function = "sqrt" | "model_cmt" | "model_mfr" | "model_amfr"
 //! ```
 
-use crate::model::lru_hit_share;
+use crate::model::{Parameters, Scheme, exact, lru_hit_share};
 use crate::scenario::Coordinates;
 use crate::traffic::Popularity;
 use restp_base::units::{Quantity, quantity};
@@ -18,7 +20,7 @@ pub(super) enum Formula {
     Number(f64),
     Name(String),
     Negative(Box<Formula>),
-    Root(Box<Formula>),
+    Of(Function, Box<Formula>),
     /// Hits of a cache, by Che's approximation: objects, Zipf's exponent, room.
     Lru(Box<[Formula; 3]>),
     Binary(Box<Formula>, char, Box<Formula>),
@@ -26,6 +28,35 @@ pub(super) enum Formula {
 
 /// Most objects of a cache: a list of them is made for each value.
 const MOST_OBJECTS: f64 = 1e6;
+
+/// A function of one number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Function {
+    Root,
+    Model(Scheme),
+}
+
+const FUNCTIONS: [(&str, Function); 4] = [
+    ("sqrt", Function::Root),
+    ("model_cmt", Function::Model(Scheme::Cmt)),
+    ("model_mfr", Function::Model(Scheme::Mfr)),
+    ("model_amfr", Function::Model(Scheme::Amfr)),
+];
+
+impl Function {
+    fn of(self, number: f64) -> Option<f64> {
+        match self {
+            Function::Root => Some(number.sqrt()),
+            Function::Model(scheme) => {
+                let parameters = Parameters {
+                    missing: number,
+                    ..Parameters::default()
+                };
+                Some(exact(scheme, parameters).ok()?.throughput_bps)
+            }
+        }
+    }
+}
 
 /// Deepest nesting: a file must not exhaust the stack.
 const DEEPEST: usize = 64;
@@ -50,7 +81,7 @@ impl Formula {
         match self {
             Formula::Number(_) => Box::new(std::iter::empty()),
             Formula::Name(name) => Box::new(std::iter::once(name.as_str())),
-            Formula::Negative(inner) | Formula::Root(inner) => inner.names(),
+            Formula::Negative(inner) | Formula::Of(_, inner) => inner.names(),
             Formula::Lru(parts) => Box::new(parts.iter().flat_map(Formula::names)),
             Formula::Binary(left, _, right) => Box::new(left.names().chain(right.names())),
         }
@@ -62,7 +93,7 @@ impl Formula {
             Formula::Number(number) => *number,
             Formula::Name(name) => coordinate(point.get(name)?)?,
             Formula::Negative(inner) => -inner.at(point)?,
-            Formula::Root(inner) => inner.at(point)?.sqrt(),
+            Formula::Of(function, inner) => function.of(inner.at(point)?)?,
             Formula::Lru(parts) => {
                 let [objects, exponent, room] = &**parts;
                 let (objects, exponent) = (objects.at(point)?, exponent.at(point)?);
@@ -129,11 +160,15 @@ impl Reader<'_> {
             self.depth -= 1;
             return Ok(lru);
         }
-        let root = self.rest.trim_start().strip_prefix("sqrt");
-        if let Some(rest) = root {
+        let called = |(name, function): &(&'static str, Function)| {
+            let rest = self.rest.trim_start().strip_prefix(name)?;
+            Some((*name, *function, rest))
+        };
+        let function = FUNCTIONS.iter().find_map(called);
+        if let Some((_, _, rest)) = function {
             self.rest = rest;
         }
-        let first = if root.is_some() {
+        let first = if function.is_some() {
             &['('][..]
         } else {
             &['(', '{', '-'][..]
@@ -142,10 +177,9 @@ impl Reader<'_> {
             Some('(') => {
                 let inner = self.sum()?;
                 self.take(&[')']).ok_or_else(|| self.expected(")"))?;
-                if root.is_some() {
-                    Formula::Root(Box::new(inner))
-                } else {
-                    inner
+                match function {
+                    Some((_, function, _)) => Formula::Of(function, Box::new(inner)),
+                    None => inner,
                 }
             }
             Some('{') => {
@@ -154,8 +188,10 @@ impl Reader<'_> {
                 Formula::Name(name.trim().to_owned())
             }
             Some(_) => Formula::Negative(Box::new(self.atom()?)),
-            None if root.is_some() => return Err(self.expected("( after sqrt")),
-            None => self.number()?,
+            None => match function {
+                Some((name, _, _)) => return Err(self.expected(&format!("( after {name}"))),
+                None => self.number()?,
+            },
         };
         self.depth -= 1;
         Ok(atom)
@@ -227,6 +263,8 @@ mod tests {
         assert_eq!(value("1.12e6 * (1 - {link.b.loss.rate})"), Some(1_008_000.0));
         assert_eq!(value("1e-3 + 2"), Some(2.001));
         assert_eq!(value("6 / sqrt(2 + 7) / 2"), Some(1.0));
+        assert_eq!(value("model_amfr(0.03 * 0)"), Some(1e6), "nothing is missing");
+        assert_eq!(value("model_amfr(2)"), None, "no share");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::formula::coordinate;
 use super::raw::Each;
-use super::rows::{Group, Row, cells_of, merged, plain, rows, same};
+use super::rows::{Group, Row, cells_of, groups, merged, plain, rows, same};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
 use crate::run::RunResult;
@@ -46,13 +46,8 @@ pub fn judge(checks: &[Check], results: &[RunResult]) -> Vec<Verdict> {
 
 impl Check {
     fn judge(&self, results: &[RunResult]) -> Vec<Verdict> {
-        let mut groups: Vec<Group<'_>> = Vec::new();
-        for run in results.iter().filter(|run| self.concerns(&run.point)) {
-            match groups.iter_mut().find(|(point, _)| **point == run.point) {
-                Some((_, runs)) => runs.push(run),
-                None => groups.push((&run.point, vec![run])),
-            }
-        }
+        let concerned = results.iter().filter(|run| self.concerns(&run.point));
+        let groups = groups(concerned, &self.pooled);
         let mut verdicts: Vec<Verdict> = match &self.expect {
             Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
             Expect::Bound(bound) => groups.iter().map(|group| self.bound(bound, group)).collect(),
@@ -136,7 +131,7 @@ impl Check {
             self.metric,
             near.within * 100.0
         );
-        let verdict = self.verdict((*point).clone(), claim, interval);
+        let verdict = self.verdict(point.clone(), claim, interval);
         Verdict {
             expected,
             held: expected.zip(verdict.measured).map(within),
@@ -159,7 +154,7 @@ impl Check {
             every(bound.each),
             bound.relation
         );
-        let verdict = self.verdict((*point).clone(), claim, interval);
+        let verdict = self.verdict(point.clone(), claim, interval);
         Verdict {
             expected,
             held: expected.zip(verdict.measured).map(holds),

@@ -1,5 +1,7 @@
-//! Names one number of a run: `flow.NAME.FIELD`, `group.NAME.FIELD`, `host.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all flows), `fairness`.
+//! Names one number of a run: `flow.NAME.FIELD`, `group.NAME.FIELD`, `host.NAME.FIELD`, `link.NAME.FIELD`, `goodput_bps` and `shared_bps` (all
+//! flows), `fairness`, `bins.ONE.OTHER.FIELD`; or one of these per another one, `A / B`.
 
+use super::series;
 use crate::metrics::jain;
 use crate::run::{RunResult, number};
 use crate::scenario::{Plan, unknown};
@@ -25,10 +27,26 @@ pub(super) enum Metric {
         name: String,
         field: String,
     },
+    /// What two flows got, bin by bin.
+    Bins {
+        names: [String; 2],
+        field: Series,
+    },
     Goodput,
     Shared,
     Fairness,
+    /// One per the other.
+    Ratio(Box<[Metric; 2]>),
 }
+
+/// What is asked of two series of bins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Series {
+    Correlation,
+    Ahead,
+}
+
+const SERIES: [(&str, Series); 2] = [("correlation", Series::Correlation), ("ahead", Series::Ahead)];
 
 const FLOW_FIELDS: [&str; 33] = [
     "goodput_bps",
@@ -93,10 +111,15 @@ const WINDOW_FIELDS: [&str; 6] = [
     "return_rtts",
     "mean_bytes",
 ];
-const GROUP_FIELDS: [&str; 10] = [
+const GROUP_FIELDS: [&str; 15] = [
     "goodput_bps",
     "shared_bps",
     "share",
+    "advantage",
+    "least_share",
+    "throughput_bps",
+    "load_bps",
+    "useful_share",
     "fairness",
     "completion_s",
     "delivered_bytes",
@@ -135,6 +158,19 @@ const LINK_FIELDS: [&str; 10] = [
 impl Metric {
     /// Reads a name; flows and links must exist in `plan`.
     pub fn parse(written: &str, plan: &Plan) -> Result<Metric, String> {
+        match written.split_once('/') {
+            None => Metric::plain(written.trim(), plan),
+            Some((one, other)) => {
+                let pair = [
+                    Metric::plain(one.trim(), plan)?,
+                    Metric::plain(other.trim(), plan)?,
+                ];
+                Ok(Metric::Ratio(Box::new(pair)))
+            }
+        }
+    }
+
+    fn plain(written: &str, plan: &Plan) -> Result<Metric, String> {
         let parts: Vec<&str> = written.split('.').collect();
         let known = |what: &str, word: &str, names: &mut dyn Iterator<Item = &str>| {
             let names: Vec<&str> = names.collect();
@@ -202,6 +238,25 @@ impl Metric {
                 name: known("link", name, &mut plan.link_names().iter().map(String::as_str))?,
                 field: known("field of links", field, &mut LINK_FIELDS.into_iter())?,
             }),
+            ["bins", one, other, field] => {
+                let flow = |name: &str| {
+                    let flow = plan.flows.iter().find(|flow| flow.name == name);
+                    let flow = flow.ok_or_else(|| {
+                        unknown("flow", name, plan.flows.iter().map(|flow| flow.name.as_str()))
+                    })?;
+                    let said = "has no bins; write bins = \"1 s\" there";
+                    flow.bins
+                        .map(|_| name.to_owned())
+                        .ok_or(format!("flow \"{name}\" {said}"))
+                };
+                let names = SERIES.iter().map(|(name, _)| *name);
+                let found = SERIES.iter().find(|(name, _)| *name == field);
+                let (_, field) = found.ok_or_else(|| unknown("field of bins", field, names))?;
+                Ok(Metric::Bins {
+                    names: [flow(one)?, flow(other)?],
+                    field: *field,
+                })
+            }
             ["goodput_bps"] => Ok(Metric::Goodput),
             ["shared_bps"] => Ok(Metric::Shared),
             ["fairness"] => Ok(Metric::Fairness),
@@ -213,6 +268,7 @@ impl Metric {
                     "group.NAME.FIELD",
                     "host.NAME.FIELD",
                     "link.NAME.FIELD",
+                    "bins.ONE.OTHER.FIELD",
                     "goodput_bps",
                     "shared_bps",
                     "fairness",
@@ -236,6 +292,21 @@ impl Metric {
             }
             Metric::Link { name, field } => {
                 field_of(run.links.iter().find(|link| link.name == *name)?, field)
+            }
+            Metric::Bins { names, field } => {
+                let bins = |name: &String| {
+                    let flow = run.flows.iter().find(|flow| flow.name == *name)?;
+                    Some(&flow.bins_bps[..])
+                };
+                let (one, other) = series::shared(bins(&names[0])?, bins(&names[1])?);
+                match field {
+                    Series::Correlation => series::correlation(one, other),
+                    Series::Ahead => series::ahead(one, other),
+                }
+            }
+            Metric::Ratio(pair) => {
+                let [one, other] = [pair[0].of(run)?, pair[1].of(run)?];
+                (other != 0.0).then(|| one / other)
             }
             Metric::Goodput => Some(run.flows.iter().filter_map(|flow| flow.goodput_bps).sum()),
             Metric::Shared => Some(shares().sum()),
@@ -262,6 +333,14 @@ impl fmt::Display for Metric {
             Metric::Group { name, field } => write!(f, "{field} of group {name}"),
             Metric::Host { name, field } => write!(f, "{field} of host {name}"),
             Metric::Link { name, field } => write!(f, "{field} of link {name}"),
+            Metric::Bins { names, field } => {
+                let name = SERIES
+                    .iter()
+                    .find(|(_, one)| one == field)
+                    .map_or("", |(name, _)| name);
+                write!(f, "{name} of the bins of {} and {}", names[0], names[1])
+            }
+            Metric::Ratio(pair) => write!(f, "{} per {}", pair[0], pair[1]),
             Metric::Goodput => f.write_str("goodput_bps of all flows"),
             Metric::Shared => f.write_str("shared_bps of all flows"),
             Metric::Fairness => f.write_str("fairness"),

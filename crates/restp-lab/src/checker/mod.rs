@@ -18,6 +18,7 @@ mod metric;
 mod order;
 mod raw;
 mod rows;
+mod series;
 
 pub use judge::{Verdict, judge};
 
@@ -44,6 +45,8 @@ pub struct Check {
     metric: Metric,
     /// Only points with one of these values on these axes.
     filter: Vec<(String, Vec<Value>)>,
+    /// Keys of axes that do not tell points apart.
+    pooled: Vec<String>,
     expect: Expect,
 }
 
@@ -175,6 +178,10 @@ impl Check {
             known(axis)?;
             filter.push((axis.get_ref().clone(), values.iter().map(json).collect()));
         }
+        let mut pooled = Vec::new();
+        for written in &raw.pool {
+            pooled.extend(axis(written)?.together);
+        }
         let expect = match raw.expect {
             RawExpect::Near(near) => Expect::Near(Near {
                 formula: formula(&near.value)?,
@@ -238,6 +245,7 @@ impl Check {
             explained: raw.explained,
             metric,
             filter,
+            pooled,
             expect,
         })
     }

@@ -15,6 +15,8 @@ pub(crate) struct RawCheck {
     pub metric: Spanned<String>,
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
+    #[serde(default)]
+    pub pool: Vec<Spanned<String>>,
     pub expect: RawExpect,
 }
 

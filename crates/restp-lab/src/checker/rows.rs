@@ -5,8 +5,28 @@ use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde_json::Value;
 
-/// The runs of one point.
-pub(super) type Group<'a> = (&'a Coordinates, Vec<&'a RunResult>);
+/// The runs of one point, or of all points that differ in pooled axes alone.
+pub(super) type Group<'a> = (Coordinates, Vec<&'a RunResult>);
+
+/// Runs put together by where they lie, but for the keys of `pooled` axes.
+pub(super) fn groups<'a>(runs: impl Iterator<Item = &'a RunResult>, pooled: &[String]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for run in runs {
+        let is_here = |point: &Coordinates| {
+            let kept = run.point.iter().filter(|(key, _)| !pooled.contains(key));
+            point.iter().eq(kept)
+        };
+        match groups.iter_mut().find(|(point, _)| is_here(point)) {
+            Some((_, runs)) => runs.push(run),
+            None => {
+                let mut point = run.point.clone();
+                point.retain(|key, _| !pooled.contains(key));
+                groups.push((point, vec![run]));
+            }
+        }
+    }
+    groups
+}
 
 /// Points that differ on one axis only.
 pub(super) struct Row<'a> {
@@ -20,7 +40,7 @@ pub(super) fn rows<'a>(groups: &'a [Group<'a>], axis: &Axis) -> Vec<Row<'a>> {
         let Some(value) = point.get(&axis.key) else {
             continue;
         };
-        let mut rest = (*point).clone();
+        let mut rest = point.clone();
         rest.retain(|key, _| !axis.together.contains(key));
         let cell = (value, runs.as_slice());
         match rows.iter_mut().find(|row| row.rest == rest) {

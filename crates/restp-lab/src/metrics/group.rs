@@ -15,6 +15,16 @@ pub struct GroupResult {
     pub shared_bps: Option<f64>,
     /// That as a share of what all flows of the run get.
     pub share: Option<f64>,
+    /// What one of them gets in the mean, per what one of the other flows gets; absent where there are no others.
+    pub advantage: Option<f64>,
+    /// What the one that gets least of them gets, per what they get in the mean.
+    pub least_share: Option<f64>,
+    /// Application bits that their senders sent per second, repeats included.
+    pub throughput_bps: Option<f64>,
+    /// All transport bits of both ends per second.
+    pub load_bps: Option<f64>,
+    /// Goodput per load: what of the bits on the network was of use.
+    pub useful_share: Option<f64>,
     /// Jain's index over what each gets while all are open, with two flows or more.
     pub fairness: Option<f64>,
     /// From the start of each until it was complete, the longest.
@@ -41,12 +51,29 @@ impl GroupResult {
         let shares: Option<Vec<f64>> = flows.iter().map(|flow| flow.shared_bps).collect();
         let whole: f64 = all.iter().filter_map(|flow| flow.shared_bps).sum();
         let shared = rate(|flow| flow.shared_bps);
+        let mean = |flows: &[f64]| flows.iter().sum::<f64>() / flows.len() as f64;
+        let others = (0..all.len()).filter(|index| !plan.flows.contains(index));
+        let others: Option<Vec<f64>> = others.map(|index| all[index].shared_bps).collect();
+        let others = others.filter(|others| others.iter().any(|rate| *rate > 0.0));
+        let least = |shares: &Vec<f64>| {
+            let least = shares.iter().copied().reduce(f64::min)?;
+            Some(least / mean(shares)).filter(|share| share.is_finite())
+        };
+        let [goodput, load] = [rate(|flow| flow.goodput_bps), rate(|flow| flow.load_bps)];
         let times: Option<Vec<f64>> = flows.iter().map(|flow| flow.completion_s).collect();
         GroupResult {
             name: plan.name.clone(),
-            goodput_bps: rate(|flow| flow.goodput_bps),
+            goodput_bps: goodput,
             shared_bps: shared,
             share: shared.filter(|_| whole > 0.0).map(|shared| shared / whole),
+            advantage: shares
+                .as_deref()
+                .zip(others.as_deref())
+                .map(|(ours, theirs)| mean(ours) / mean(theirs)),
+            least_share: shares.as_ref().and_then(least),
+            throughput_bps: rate(|flow| flow.throughput_bps),
+            load_bps: load,
+            useful_share: useful_share(goodput, load),
             fairness: shares.and_then(|shares| jain(&shares)),
             completion_s: times.and_then(|times| times.into_iter().reduce(f64::max)),
             delivered_bytes: count(|flow| flow.delivered_bytes),
@@ -56,4 +83,10 @@ impl GroupResult {
             timeouts: count(|flow| flow.timeouts),
         }
     }
+}
+
+/// Goodput per load (CMT eq. 4.4).
+fn useful_share(goodput: Option<f64>, load: Option<f64>) -> Option<f64> {
+    let load = load.filter(|load| *load > 0.0)?;
+    Some(goodput? / load)
 }

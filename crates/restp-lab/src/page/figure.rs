@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::results::plain;
 use super::value::Measured;
-use super::{Figure, is_shown};
+use super::{Along, Figure, is_shown};
 use crate::checker::coordinate;
 use crate::run::Summary;
 use std::fmt::Write;
@@ -20,6 +20,9 @@ const COLOURS: [&str; 8] = [
 ];
 /// After the colours have run out, and so that curves that lie on each other are seen.
 const DASHES: [&str; 3] = ["", "7 4", "2 3"];
+
+/// A curve of more points is a line alone.
+const MOST_DOTS: usize = 60;
 
 /// One curve: its name, and points by x.
 type Curve = (String, Vec<(f64, Measured)>);
@@ -53,10 +56,35 @@ impl Figure {
     }
 
     fn curves(&self, summaries: &[Summary]) -> Vec<Curve> {
+        match &self.x {
+            Along::Axis(axis) => self.along(axis, summaries),
+            Along::Time(bin_s) => self.over_time(*bin_s, summaries),
+        }
+    }
+
+    /// A curve for each flow of each value of the series; bins lie at their middle.
+    fn over_time(&self, bin_s: f64, summaries: &[Summary]) -> Vec<Curve> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for summary in summaries.iter().filter(|summary| is_shown(&self.only, summary)) {
+            let series = summary.point.get(&self.series).map_or_else(String::new, plain);
+            for (flow, bins) in self.source.bins(summary) {
+                let point = |(bin, mean): (usize, &f64)| {
+                    let at = (bin as f64 + 0.5) * bin_s * self.x_scale;
+                    let mean = mean * self.y_scale;
+                    (at, Measured { mean, half: None })
+                };
+                let points = bins.iter().enumerate().map(point).collect();
+                curves.push((format!("{flow}, {series}"), points));
+            }
+        }
+        curves
+    }
+
+    fn along(&self, axis: &String, summaries: &[Summary]) -> Vec<Curve> {
         let mut curves: Vec<Curve> = Vec::new();
         for summary in summaries.iter().filter(|summary| is_shown(&self.only, summary)) {
             let at = |axis: &String| summary.point.get(axis);
-            let (Some(x), Some(series)) = (at(&self.x).and_then(coordinate), at(&self.series)) else {
+            let (Some(x), Some(series)) = (at(axis).and_then(coordinate), at(&self.series)) else {
                 continue;
             };
             let Some(of) = self.source.of(summary, 0) else {
@@ -145,6 +173,9 @@ fn draw(svg: &mut String, style: &Style, points: &[(f64, Measured)], x: &Axis, y
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dash}/>",
         path.join(" ")
     );
+    if placed.len() > MOST_DOTS {
+        return;
+    }
     for (at, of) in placed {
         let at = across(x, *at);
         if let Some(half) = of.half {

@@ -53,7 +53,7 @@ struct Column {
 struct Figure {
     name: String,
     caption: String,
-    x: String,
+    x: Along,
     series: String,
     source: Source,
     only: Vec<(String, Vec<Value>)>,
@@ -64,6 +64,17 @@ struct Figure {
     x_logarithmic: bool,
     y_logarithmic: bool,
 }
+
+/// What lies along a figure.
+#[derive(Clone, Debug)]
+enum Along {
+    Axis(String),
+    /// Time, in bins of so many seconds.
+    Time(f64),
+}
+
+/// What stands for time in the place of an axis.
+const TIME: &str = "time";
 
 /// A file of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +113,21 @@ impl Page {
                 digits: usize::from(raw.digits),
             })
         };
+        let along = |written: &toml::Spanned<String>, source: &Source| {
+            if written.get_ref() != TIME {
+                return known(written).map(Along::Axis);
+            }
+            let width = source.bin(plan).ok_or_else(|| {
+                Fault::at(
+                    written,
+                    "only bins lie along time; write metric = \"flow.NAME.bins_bps\" of a flow with bins",
+                )
+            })?;
+            Ok(Along::Time(width.as_secs_f64()))
+        };
         let figure = |raw: RawFigure| {
             Ok(Figure {
-                x: known(&raw.x)?,
+                x: along(&raw.x, &source(&raw.metric)?)?,
                 series: known(&raw.series)?,
                 source: source(&raw.metric)?,
                 only: filter(raw.only)?,

@@ -3,6 +3,7 @@
 
 use crate::run::Summary;
 use crate::scenario::{Plan, unknown};
+use restp_base::time::Duration;
 use serde_json::{Map, Value};
 
 /// Where a number stands.
@@ -32,6 +33,9 @@ pub(super) enum Source {
 
 /// What is said of all flows together.
 const OF_ALL: [&str; 3] = ["goodput_bps", "shared_bps", "fairness"];
+
+/// What a flow gets over time.
+const BINS: &str = "bins_bps";
 
 /// Mean and 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +83,31 @@ impl Source {
                 field: known("metric", written, &mut OF_ALL.into_iter())?,
             }),
         }
+    }
+
+    /// The width of the bins that it names, of the first flow where it names all.
+    pub fn bin(&self, plan: &Plan) -> Option<Duration> {
+        let (flow, field) = match self {
+            Source::EachFlow { field } => (plan.flows.first()?, field),
+            Source::Flow { name, field } => (plan.flows.iter().find(|flow| flow.name == *name)?, field),
+            _ => return None,
+        };
+        flow.bins.filter(|_| field == BINS)
+    }
+
+    /// The flows that it names, with the mean of each bin.
+    pub fn bins(&self, summary: &Summary) -> Vec<(String, Vec<f64>)> {
+        let of = |record: &Map<String, Value>| {
+            let name = record.get("name")?.as_str()?;
+            let is_meant = match self {
+                Source::Flow { name: meant, .. } => name == meant,
+                _ => true,
+            };
+            let bins = record.get(BINS)?.as_array()?.iter();
+            let means = bins.filter_map(|bin| bin.get("mean")?.as_f64()).collect();
+            is_meant.then(|| (name.to_owned(), means))
+        };
+        summary.summary.flows.iter().filter_map(of).collect()
     }
 
     /// The number in `summary`; `flow` counts where each flow has one of its own.

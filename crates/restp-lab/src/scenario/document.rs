@@ -106,6 +106,10 @@ impl<'t> Document<'t> {
             [top @ ("duration" | "seed" | "runs" | "title" | "profile")] => {
                 insert(&mut self.root, key, &[top], value)
             }
+            ["measure"] => match value.get_ref() {
+                DeValue::Table(_) => insert(&mut self.root, key, &["measure"], value),
+                _ => Err(Fault::at(value, WHOLE_WINDOW)),
+            },
             ["measure", field] => insert(&mut self.root, key, &["measure", field], value),
             _ => {
                 let sentence = format!(
@@ -185,7 +189,8 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host.NAME.KEY or flow.NAME.KEY (NAME may be *), measure.from, measure.to, duration, seed, runs, title or profile";
+const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host.NAME.KEY or flow.NAME.KEY (NAME may be *), measure, measure.from, measure.to, duration, seed, runs, title or profile";
+const WHOLE_WINDOW: &str = "a window as a whole takes a table, such as { from = \"10 s\", to = \"70 s\" }";
 const WHOLE_ELEMENT: &str = "a link, medium, station, host or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
 

@@ -331,6 +331,28 @@ fn rank_puts_some_values_above_or_below_all_others() {
 }
 
 #[test]
+fn pooled_axes_do_not_tell_points_apart() {
+    let pooled = |axes: &str| verdicts(&claim(&format!("pool = [{axes}]\n{}", bound_at_most("70"))));
+    let bound_over = |axes: &str| pooled(axes).len();
+    assert_eq!([bound_over(""), bound_over("\"link.wire.delay\"")], [6, 3]);
+    let all = pooled("\"link.wire.delay\", \"link.wire.loss.rate\"");
+    assert_eq!((all.len(), all[0].point.len()), (1, 0));
+    let each: Vec<f64> = pooled("").iter().filter_map(|verdict| verdict.measured).collect();
+    let mean = each.iter().sum::<f64>() / each.len() as f64;
+    assert!((all[0].measured.expect("runs") - mean).abs() < 1e-9, "{all:?}");
+    let unknown = claim_about(
+        "delivered_messages",
+        &format!("pool = [\"link.wire.dealy\"]\n{}", bound_at_most("1")),
+    );
+    let said = unknown.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(said.contains("did you mean \"link.wire.delay\""), "{said}");
+}
+
+fn bound_at_most(value: &str) -> String {
+    format!("expect = {{ bound = {{ relation = \"at_most\", value = \"{value}\" }} }}")
+}
+
+#[test]
 fn spread_bounds_the_difference_over_one_axis() {
     let spread = |axis: &str, within: &str| {
         held(&claim(&format!(

@@ -113,6 +113,29 @@ fn the_whole_run_as_a_window_is_the_run() {
     assert_eq!((set.flows, set.links), (written.flows, written.links));
 }
 
+/// The first call has as much again as the second.
+#[test]
+fn an_advantage_is_what_one_gets_per_what_one_of_the_others_gets() {
+    let text = LINE
+        .replacen("1 Mbit/s\", late", "2 Mbit/s\", late", 1)
+        .replacen("flows = [\"call-*\"]", "flows = [\"call-1\"]", 1)
+        .replacen("flows = [\"bulk\", \"call-2\"]", "flows = [\"call-*\"]", 1)
+        .replacen("[[group]]", "[measure]\nfrom = \"20 s\"\n[[group]]", 1)
+        .replacen("100000", "10000000000", 1);
+    let run = &runs(&with(&text, &[]))[0];
+    let [one, both] = &run.groups[..] else {
+        panic!("two groups")
+    };
+    let bulk = run.flows[2].shared_bps.expect("all are open");
+    let near =
+        |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 1e-6);
+    assert!(near(one.advantage, 2e6 / ((1e6 + bulk) / 2.0)), "{one:?}");
+    assert!(
+        near(both.least_share, 1e6 / 1.5e6) && near(both.advantage, 1.5e6 / bulk),
+        "{both:?}"
+    );
+}
+
 #[test]
 fn a_group_is_its_flows_together() {
     let scenario = measured("[measure]\nfrom = \"20 s\"");
@@ -124,6 +147,18 @@ fn a_group_is_its_flows_together() {
     assert_eq!((calls.goodput_bps, calls.shared_bps), (Some(2e6), Some(2e6)));
     assert_eq!((calls.share, calls.fairness), (Some(1.0), Some(1.0)));
     assert_eq!(calls.delivered_bytes, 5_000_000);
+    // 1000 of 1008 bytes: the header of UDP.
+    assert_eq!((calls.throughput_bps, calls.load_bps), (Some(2e6), Some(2.016e6)));
+    assert!(
+        calls
+            .useful_share
+            .is_some_and(|share| (share - 1000.0 / 1008.0).abs() < 1e-9)
+    );
+    assert_eq!(
+        (calls.least_share, calls.advantage),
+        (Some(1.0), None),
+        "the other is over"
+    );
     assert_eq!(
         (calls.completion_s, last.goodput_bps),
         (None, None),

@@ -91,6 +91,33 @@ fn a_page_has_claims_results_and_figures() {
 }
 
 #[test]
+fn a_figure_over_time_has_a_curve_for_each_flow_of_each_value() {
+    let over_time = |bins: &str| {
+        let text = SCENARIO
+            .replacen("x = \"link.wire.loss.rate\"", "x = \"time\"", 1)
+            .replacen(
+                "metric = \"flow.cbr.delivered_messages\"\nx_label",
+                "metric = \"flow.*.bins_bps\"\nx_label",
+                1,
+            )
+            .replacen("x_logarithmic = true", "", 1)
+            .replacen("transport = \"udp\"", &format!("transport = \"udp\"\n{bins}"), 1);
+        Scenario::parse(&text).map(|_| text)
+    };
+    let text = over_time("bins = \"100 ms\"").unwrap_or_else(|error| panic!("{error}"));
+    let svg = &files_of(&text)[1].text;
+    assert_eq!(
+        svg.matches("<polyline").count(),
+        6,
+        "a curve for each point of the sweep"
+    );
+    assert_eq!(svg.matches("<circle").count(), 60, "ten bins each");
+    assert!(svg.contains(">cbr, 1 ms<"), "{svg}");
+    let error = over_time("").expect_err("there are none").to_string();
+    assert!(error.contains("only bins lie along time"), "{error}");
+}
+
+#[test]
 fn a_figure_is_well_formed_and_leaves_out_what_has_no_place() {
     let svg = &files()[1].text;
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));

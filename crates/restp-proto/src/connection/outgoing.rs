@@ -82,6 +82,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         window_probes: WindowProbes::Steady,
         filling: Filling::Whole,
         retransmit_target: RetransmitTarget::Asap,
+        spares_fresh: false,
         differentiation: Differentiation::Split,
     }
 }

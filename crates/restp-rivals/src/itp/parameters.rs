@@ -207,6 +207,7 @@ impl ItpParameters {
             pointer_only: false,
             paces: self.adapts,
             reduces_in_proportion: false,
+            spares_fresh: false,
             differentiation: Differentiation::Split,
             probes_tail: false,
             thins_acks: false,

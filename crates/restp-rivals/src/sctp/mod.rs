@@ -16,7 +16,7 @@
 //! INIT lists the opener's addresses; the server learns which of its own belongs to each by the heartbeat that comes there.
 //!
 //! Left out, because no comparison here turns on it: bundling, ERROR chunks, restart of an association that the peer still holds,
-//! two ends that open at once, addresses that come and go (RFC 5061), partial reliability (RFC 3758), the T3 amendment of CMT.
+//! two ends that open at once, addresses that come and go (RFC 5061), partial reliability (RFC 3758).
 
 mod association;
 pub mod chunk;

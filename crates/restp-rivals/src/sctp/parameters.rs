@@ -35,6 +35,9 @@ pub struct SctpParameters {
     pub ack_return: AckReturn,
     /// Holes do not hurry acknowledgements, which count packets instead. Default with CMT.
     pub dac: bool,
+    /// The timer of a path takes nothing for lost that left less than a round trip ago, perhaps from another path (the T3 amendment of
+    /// Iyengar, Amer, Stewart, Comput. Commun. 30(4), 2007). Default with CMT.
+    pub spares_fresh: bool,
     /// When acknowledgements leave. Default every second packet, or 200 ms.
     pub ack: PositiveParameters,
     /// Payload bytes of a full DATA chunk. Default 1400, as TCP's.
@@ -64,7 +67,7 @@ pub struct SctpParameters {
 }
 
 /// Keys of SCTP.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 28] = [
     "segment",
     "message",
     "receive-buffer",
@@ -90,6 +93,8 @@ const KEYS: [&str; 26] = [
     "late-after",
     "late-pivot",
     "late-cycles",
+    "late-share",
+    "spare-fresh",
     "bandwidths",
 ];
 
@@ -102,6 +107,7 @@ impl Default for SctpParameters {
             spread: Spread::Bursts,
             ack_return: AckReturn::Any,
             dac: false,
+            spares_fresh: false,
             ack: PositiveParameters {
                 delay: Duration::from_millis(200),
                 ..PositiveParameters::default()
@@ -150,6 +156,7 @@ impl SctpParameters {
         let parameters = SctpParameters {
             concurrent: true,
             dac: true,
+            spares_fresh: true,
             target: named("transport", name, &RetransmitTarget::ALL)?,
             ..SctpParameters::default()
         };
@@ -199,6 +206,7 @@ impl SctpParameters {
             "ack-delay" => self.ack.delay = span()?,
             "ack-return" => self.ack_return = ack_return(value).ok_or_else(|| about(ACK_RETURN.into()))?,
             "dac" => self.dac = named(key, value, &[("on", true), ("off", false)])?,
+            "spare-fresh" => self.spares_fresh = named(key, value, &[("on", true), ("off", false)])?,
             "heartbeat" if value == "off" => self.heartbeat = None,
             "heartbeat" => self.heartbeat = Some(span()?),
             "path-attempts" => self.path_attempts = count()?,
@@ -304,6 +312,7 @@ impl SctpParameters {
                 burst: self.most_burst,
             },
             retransmit_target: self.target,
+            spares_fresh: self.spares_fresh,
             differentiation: self.differentiation,
         };
         let (recovery, controller) = (self.recovery(), self.controller());
@@ -346,6 +355,7 @@ mod tests {
             let set = [("loss-rates", "1 %, 0.05")];
             let cmt = SctpParameters::concurrent_from_pairs(name, &set).expect("a policy");
             assert!(cmt.concurrent && cmt.dac && cmt.ack.delays_reordered, "{name}");
+            assert!(cmt.spares_fresh, "{name}");
             assert_eq!(cmt.losses_per_million, [10_000, 50_000]);
         }
         let set = [
@@ -369,6 +379,7 @@ mod tests {
             ("ack-return", "0"),
             ("ack-return", "both"),
             ("dac", "maybe"),
+            ("spare-fresh", "yes"),
             ("receive-buffer", "100 B"),
             ("receive-buffer", "4 GiB"),
             ("ack-every", "4 packets"),

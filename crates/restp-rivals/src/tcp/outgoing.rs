@@ -42,6 +42,7 @@ impl TcpParameters {
             window_probes: WindowProbes::BackingOff,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            spares_fresh: false,
             differentiation: Differentiation::Split,
         }
     }

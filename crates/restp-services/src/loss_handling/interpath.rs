@@ -34,10 +34,16 @@ pub enum Member {
     /// Those between the lowest and the highest number that the path still waits for, whoever they left by (SMT §3.3 to the
     /// letter). It takes lateness for loss where the numbers of paths interleave.
     Range,
+    /// Those that left by that path last, but for a share that is taken for late, number by number: one path alone behaves as
+    /// one of several that are unequal (the simulation beside the model, SMT §5.7).
+    Drawn {
+        /// Late of a million.
+        late_per_million: u32,
+    },
 }
 
 impl Member {
-    /// Both, with their names.
+    /// Those that can be chosen by name.
     pub const ALL: [(&'static str, Member); 2] = [("owner", Member::Owner), ("range", Member::Range)];
 }
 
@@ -66,6 +72,10 @@ impl Differentiation {
         let is_lost = match self {
             Differentiation::Nothing => paths.iter().any(is_beyond),
             Differentiation::InterPath {
+                member: Member::Drawn { late_per_million },
+                ..
+            } => is_beyond(&paths[own]) && draw(number) >= late_per_million,
+            Differentiation::InterPath {
                 member: Member::Range,
                 ..
             } => paths.iter().any(|news| news.lowest <= number && is_beyond(news)),
@@ -79,9 +89,35 @@ impl Differentiation {
     }
 }
 
+/// A number below a million for each segment's number, the same whenever it is asked: the finalizer of SplitMix64 (Steele, Lea, Flood
+/// 2014). The first number of an association is drawn, so another seed draws other labels.
+fn draw(number: u64) -> u32 {
+    let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ bits >> 31) % 1_000_000) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_what_a_path_has_lost_is_taken_for_late_number_by_number() {
+        let of = |late_per_million, number| {
+            by(Member::Drawn { late_per_million }).says(number, 0, &[news(0, Some(1 << 20))])
+        };
+        let late = (0..100_000)
+            .filter(|number| of(900_000, *number) == Some(Missing::Late))
+            .count();
+        assert!((89_500..90_500).contains(&late), "{late}");
+        assert!((0..100).all(|number| of(900_000, number) == of(900_000, number)));
+        assert_eq!(
+            (of(0, 7), of(1_000_000, 7)),
+            (Some(Missing::Lost), Some(Missing::Late))
+        );
+        assert_eq!(of(500_000, 1 << 20), None, "nothing later has come");
+    }
 
     fn by(member: Member) -> Differentiation {
         Differentiation::InterPath {

@@ -70,6 +70,7 @@ impl Lane {
             window_probes: WindowProbes::Steady,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            spares_fresh: false,
             differentiation: Differentiation::Split,
         };
         let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });

@@ -226,8 +226,14 @@ impl Recovery {
     }
 
     /// The retransmission timer ran out: everything outstanding and not selectively acknowledged is lost.
-    /// `cuts_window`: the controller hears of it, and of the undo, should it prove needless. Returns how many segments that are.
-    pub fn on_timeout(&mut self, board: &mut Scoreboard, cuts_window: bool) -> u64 {
+    /// `cuts_window`: the controller hears of it, and of the undo, should it prove needless. What left at `spared_from` or later is on
+    /// its way. Returns how many segments are lost.
+    pub fn on_timeout(
+        &mut self,
+        board: &mut Scoreboard,
+        cuts_window: bool,
+        spared_from: Option<Time>,
+    ) -> u64 {
         match self {
             Recovery::Timer(algorithm) => algorithm.on_timeout(board),
             Recovery::DuplicateAck(algorithm) => algorithm.on_timeout(board),
@@ -235,7 +241,10 @@ impl Recovery {
             Recovery::MissingReports(algorithm) => algorithm.on_timeout(),
             Recovery::ReceiverDriven(algorithm) => algorithm.on_timeout(board),
         }
-        board.mark_all_lost()
+        match spared_from {
+            None => board.mark_all_lost(),
+            Some(from) => board.mark_lost_before(from),
+        }
     }
 
     /// True during a loss episode.

@@ -377,7 +377,7 @@ impl Sender {
             let outstanding = self.board.in_flight_bytes();
             self.tell_controller(now, &CongestionEvent::Timeout { repeated: false }, outstanding);
         }
-        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false, None);
         if !self.board.is_quiet() || self.board.lost() > 0 {
             self.lane.outage.forget_probes();
             self.lane.rto.restart(now, &self.lane.rtt);

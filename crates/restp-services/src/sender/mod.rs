@@ -106,6 +106,8 @@ pub struct SenderParameters {
     pub filling: Filling,
     /// By which of several lanes lost segments leave again.
     pub retransmit_target: RetransmitTarget,
+    /// A timer takes nothing for lost that left less than a round trip ago.
+    pub spares_fresh: bool,
     /// What the arrivals of several lanes say of what is missing.
     pub differentiation: Differentiation,
 }

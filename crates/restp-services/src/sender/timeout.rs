@@ -124,7 +124,7 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
-        self.count_timeout(reaction.reduce_window);
+        self.count_timeout(reaction.reduce_window, self.spared_from(now));
         self.lane.gate.on_timeout();
         if self.parameters.retransmit_target != RetransmitTarget::Asap {
             self.lane.gate.retransmit_at_once(true); // by another lane, perhaps, which is full
@@ -150,18 +150,33 @@ impl Sender {
         if self.others.iter().all(dead) {
             return TimeoutOutcome::GivesUp(now.since(self.progress.at));
         }
-        self.count_timeout(false);
+        self.count_timeout(false, None);
         self.take_for_dead(now);
         TimeoutOutcome::Lost
     }
 
-    /// Everything that left by the lane in hand is lost. `cuts_window`: the controller hears of it.
-    fn count_timeout(&mut self, cuts_window: bool) {
+    /// With several lanes the timer speaks of what has waited for a round trip at least: what has just moved here from another
+    /// lane has not (Iyengar, Amer, Stewart, Comput. Commun. 30(4), 2007; CMT §2.7).
+    fn spared_from(&self, now: Time) -> Option<Time> {
+        let round_trip = self
+            .lane
+            .rtt
+            .smoothed()
+            .filter(|_| self.parameters.spares_fresh)?;
+        Some(Time::ZERO + now.since(Time::ZERO).saturating_sub(round_trip))
+    }
+
+    /// Everything that left by the lane in hand is lost, but for what left at `spared_from` or later. `cuts_window`: the controller
+    /// hears of it.
+    fn count_timeout(&mut self, cuts_window: bool, spared_from: Option<Time>) {
         self.lane.redundancy.forget();
         self.lane.tail.forget();
         self.lane.reduction.end();
         self.counters.timeouts += 1;
-        let lost = self.lane.recovery.on_timeout(&mut self.board, cuts_window);
+        let lost = self
+            .lane
+            .recovery
+            .on_timeout(&mut self.board, cuts_window, spared_from);
         self.counters.lost_packets += lost;
         self.lane.lost_packets += lost;
         self.counters.timed_out_packets += lost;
@@ -188,7 +203,7 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
+        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false, None);
         self.lane.gate.on_timeout();
         if !self.parameters.retransmits {
             self.forget_outstanding();

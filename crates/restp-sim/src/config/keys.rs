@@ -37,6 +37,7 @@ macro_rules! link_table {
             reverse_delay: Option<::toml::Spanned<$crate::config::Written>>,
             queue: Option<$crate::config::Queue>,
             mtu: Option<::toml::Spanned<$crate::config::Written>>,
+            overhead: Option<::toml::Spanned<$crate::config::Written>>,
             loss: Option<::toml::Spanned<$crate::config::Loss>>,
             #[serde(default)]
             outage: $crate::config::Outages,
@@ -57,6 +58,7 @@ macro_rules! link_table {
                     reverse_delay: self.reverse_delay.as_ref(),
                     queue: self.queue.as_ref(),
                     mtu: self.mtu.as_ref(),
+                    overhead: self.overhead.as_ref(),
                     loss: self.loss.as_ref(),
                     outage: &self.outage,
                     jitter: self.jitter.as_ref(),

@@ -14,6 +14,7 @@
 //! | `jitter` | the `delay`, and whether packets may `reorder` |
 //! | `police` | `rate` and `burst` |
 //! | `mark` | `"20 packets"` or bytes |
+//! | `overhead` | bytes that each packet takes of the line beside its own |
 //!
 //! `loss`, `jitter`, `reorder`, `duplicate`, `corrupt` and `police` take a `direction`: `forward` (default), `reverse` or `both`.
 

@@ -72,9 +72,11 @@ fn every_key_has_its_meaning() {
         duplicate = { rate = 0.2, direction = "reverse" }
         corrupt = { rate = 0.3, direction = "both" }
         mark = "20 packets"
+        overhead = "28 B"
         "#,
     )
     .unwrap();
+    assert_eq!((forward.overhead_bytes, reverse.overhead_bytes), (28, 28));
     let rates = [50_000_000, 5_000_000].map(|bps| Some(Rate::from_bps(bps).into()));
     assert_eq!([&forward.rate, &reverse.rate].map(Clone::clone), rates);
     assert_eq!(
@@ -288,6 +290,10 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
         (
             "rate = { trace = \"backwards\" }",
             &["\"backwards\", line 2: 3 ms comes after 7 ms"],
+        ),
+        (
+            "overhead = \"2 packets\"",
+            &["cable.a.overhead", "\"2 packets\"", "28 B"],
         ),
         (
             "delay = 1.5",

@@ -27,6 +27,7 @@ pub struct Wire<'a> {
     pub reverse_delay: Option<&'a Spanned<Written>>,
     pub queue: Option<&'a Queue>,
     pub mtu: Option<&'a Spanned<Written>>,
+    pub overhead: Option<&'a Spanned<Written>>,
     pub loss: Option<&'a Spanned<Loss>>,
     pub outage: &'a Outages,
     pub jitter: Option<&'a Shaking>,
@@ -74,6 +75,7 @@ impl Wire<'_> {
                 .queue
                 .map_or(Ok(QueueLimit::Bdp.into()), |queue| queue.read())?,
             mtu: self.mtu.map(longest).transpose()?,
+            overhead_bytes: self.overhead.map_or(Ok(0), overhead)?,
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
@@ -99,6 +101,20 @@ fn longest(written: &Spanned<Written>) -> Result<u32, Fault> {
             written,
             format!(
                 "\"{}\" is no packet's length; write \"1280 B\", from 68 to 65535",
+                written.get_ref()
+            ),
+        )),
+    }
+}
+
+/// Bytes that every packet takes of the line beside its own. Ethernet's have 38, preamble and gap included.
+fn overhead(written: &Spanned<Written>) -> Result<u32, Fault> {
+    match read(written, units::quantity)? {
+        Quantity::Bytes(bytes @ 0..=1000) => Ok(bytes as u32),
+        _ => Err(Fault::at(
+            written,
+            format!(
+                "\"{}\" is no overhead of a packet; write \"28 B\", up to 1000",
                 written.get_ref()
             ),
         )),

@@ -66,6 +66,21 @@ fn the_queue_holds_its_limit_beside_the_packet_being_sent() {
 }
 
 #[test]
+fn overhead_takes_time_on_the_line_and_no_room_in_the_queue() {
+    let mut line = line(|spec| (spec.overhead_bytes, spec.queue) = (28, QueueLimit::Bytes(2000).into()));
+    let arrivals = [(); 4].map(|()| arrival(line.offer(us(0), packet(1000, Ecn::NotEct))));
+    assert_eq!(
+        arrivals,
+        [Some(us(11_028)), Some(us(12_056)), Some(us(13_084)), None]
+    );
+    let counters = line.counters(us(10_000));
+    assert_eq!(
+        (counters.bytes, counters.busy),
+        (4000, Duration::from_micros(3084))
+    );
+}
+
+#[test]
 fn odd_rates_are_exact_in_the_long_run() {
     for (bps, bytes) in [(3_000_001, 1499), (7, 1), (9_999_999_999, 53)] {
         let mut line = line(|spec| {

@@ -91,6 +91,7 @@ impl SctpParameters {
             target,
             differentiation,
             spread,
+            spares_fresh: true,
             ..SctpParameters::default()
         };
         parameters.with(set)
@@ -113,6 +114,11 @@ impl SctpParameters {
         match (&mut self.differentiation, &mut self.spread) {
             (Differentiation::InterPath { member, .. }, _) if key == "member" => {
                 *member = named(key, value, &Member::ALL)?;
+            }
+            (Differentiation::InterPath { member, .. }, _) if key == "late-share" => {
+                let share = super::per_million(value);
+                let late_per_million = share.ok_or_else(|| about("write a share, such as \"90 %\""))?;
+                *member = Member::Drawn { late_per_million };
             }
             (Differentiation::InterPath { late_after, .. }, _) if key.starts_with("late-") => {
                 *late_after = match (key, *late_after) {
@@ -236,12 +242,19 @@ mod tests {
             &[("member", "range"), ("retransmit", "cwnd"), ("dac", "on")],
         );
         assert!(range.dac && range.target == RetransmitTarget::Window);
+        let drawn = Member::Drawn {
+            late_per_million: 900_000,
+        };
+        assert!(matches!(made("amfr", &[("late-share", "90 %")]).differentiation,
+            Differentiation::InterPath { member, .. } if member == drawn));
         for (name, key, value) in [
             ("mfr2", "late-after", "0"),
             ("mfr2", "late-after", "3|"),
             ("mfr2", "late-pivot", "50 %"),
             ("mfr2", "late-cycles", "5"),
             ("mfr2", "member", "both"),
+            ("mfr2", "late-share", "110 %"),
+            ("nmt", "late-share", "90 %"),
             ("mfr2", "bandwidths", "1 Mbit/s"),
             ("nmt", "late-after", "3"),
             ("smos", "bandwidths", "fast"),

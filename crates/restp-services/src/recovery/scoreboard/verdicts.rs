@@ -2,6 +2,7 @@
 
 use super::{Entry, Fate, Lane, LaneId, LostSegment, Scoreboard};
 use restp_base::observe::Transmitted;
+use restp_base::time::Time;
 use std::ops::Range;
 
 impl Scoreboard {
@@ -83,15 +84,28 @@ impl Scoreboard {
     /// Declares everything lost that left by the lane in hand and is not known to have arrived; returns how many segments
     /// that are.
     pub fn mark_all_lost(&mut self) -> u64 {
+        self.mark_lost_if(|_| true)
+    }
+
+    /// The same of what left before `limit`; of everything, where nothing did.
+    pub fn mark_lost_before(&mut self, limit: Time) -> u64 {
+        match self.mark_lost_if(|entry| entry.sent_at < limit) {
+            0 => self.mark_all_lost(),
+            lost => lost,
+        }
+    }
+
+    fn mark_lost_if(&mut self, is_lost: impl Fn(&Entry) -> bool) -> u64 {
         self.departed = 0;
         self.doubt(&(self.first..self.next()));
         let before = self.lane(self.in_hand).in_flight();
         for number in self.first..self.next() {
-            if self.lane_of(number) == Some(self.in_hand) {
+            let here = |entry: &&Entry| entry.lane == self.in_hand && is_lost(entry);
+            if self.entry(number).filter(here).is_some() {
                 self.take_for_lost(number);
             }
         }
-        before
+        before - self.lane(self.in_hand).in_flight()
     }
 
     /// What was declared lost on the lane in hand and awaits retransmission is on its way after all. Returns order and number of

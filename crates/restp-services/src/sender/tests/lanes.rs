@@ -143,6 +143,32 @@ fn a_timer_takes_what_left_by_its_own_lane_for_lost() {
     assert!(!story.sender.on(second, |sender| sender.is_failing()));
 }
 
+/// CMT §2.7: what has just come to a lane has not had the time to be answered.
+#[test]
+fn a_timer_spares_what_left_less_than_a_round_trip_ago() {
+    let lost = |spares_fresh| {
+        let mut setup = Setup {
+            recovery: RecoveryChoice::Pipe,
+            ..Setup::segments().with_window(100 * SEGMENT as u64)
+        };
+        setup.parameters.spares_fresh = spares_fresh;
+        let mut story = setup.established();
+        second(&mut story, 100 * SEGMENT as u64);
+        story.write(1);
+        story.send();
+        story.at(50).ack(2);
+        story.write(2);
+        story.send();
+        let due = story.sender.deadline().expect("a timer").0;
+        story.now = due - ms(10);
+        story.write(2);
+        story.send();
+        assert_eq!(story.expire(), TimeoutOutcome::Lost);
+        (story.sender.counters().lost_packets, story.sender.in_flight())
+    };
+    assert_eq!((lost(true), lost(false)), ((2, 2), (4, 0)));
+}
+
 /// A lane whose timer ran out too often is dead. Its data leaves by the other; it is asked whether it lives, and does again
 /// with the first answer. Without any other lane that would be the end.
 #[test]

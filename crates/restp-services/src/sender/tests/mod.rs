@@ -115,6 +115,7 @@ impl Setup {
             window_probes: WindowProbes::Steady,
             filling: Filling::Whole,
             retransmit_target: RetransmitTarget::Asap,
+            spares_fresh: false,
             differentiation: Differentiation::Split,
         };
         Setup {
