@@ -10,6 +10,7 @@ mod interval;
 mod link;
 mod loss_causes;
 mod outage;
+mod window;
 
 pub use changes::ChangeResult;
 pub use counts::FlowCounts;
@@ -21,3 +22,4 @@ pub use interval::Interval;
 pub use link::{LinkResult, links};
 pub use loss_causes::{CauseLedger, Inferred, LossCauses};
 pub use outage::{OutageResult, TimeoutResult, Watch};
+pub use window::{WindowMeter, WindowSum};

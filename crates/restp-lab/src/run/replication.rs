@@ -1,17 +1,22 @@
 //! One point, one seed, one result.
 
+mod opening;
+
 use super::capture::framing;
 use super::observer::{Advancing, End, Nobody, Observer, Shown};
 use super::{Job, Options, Watched};
-use crate::host::{Application, Host, Notice, address_of, index_of};
-use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, LinkResult, Measured, Watch, links};
-use crate::scenario::{Coordinates, FlowPlan, PathPlan, Plan, Point};
-use crate::traffic::{Attempt, Moments, Receiver, Sender, TrafficError};
+use crate::host::{Application, Host, index_of};
+use crate::metrics::{
+    CauseLedger, FlowCounts, FlowResult, GroupResult, LinkResult, Measured, Watch, WindowMeter, links,
+};
+use crate::scenario::{Coordinates, Plan, Point};
+use crate::traffic::{Moments, Receiver, Sender, TrafficError};
+use opening::{attempts, notices, start};
 use restp_base::flow::{FlowId, FlowStats};
-use restp_base::machine::{Datagram, PathAddress};
+use restp_base::machine::Datagram;
 use restp_base::observe::Loss;
 use restp_base::random::Stream;
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use restp_sim::trace::TraceEvent;
 use restp_sim::{HostEvent, HostId, LinkStats, NetworkError, World};
 use serde::Serialize;
@@ -164,6 +169,8 @@ struct Replication<'a> {
     owners: Vec<usize>,
     /// Of each flow: why its sender lost segments, and whether it says which.
     ledgers: Vec<(CauseLedger, bool)>,
+    /// Of each flow: the windows of its sender.
+    meters: Vec<WindowMeter>,
     /// What had been counted when the measurement began and when it ended, where that is within the run.
     marks: [Option<Mark>; 2],
     end: Time,
@@ -240,6 +247,7 @@ impl<'a> Replication<'a> {
             addresses,
             owners,
             ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
+            meters: plan.flows.iter().map(|_| WindowMeter::default()).collect(),
             marks: [None, None],
             end: Time::ZERO + plan.duration,
         })
@@ -310,6 +318,7 @@ impl<'a> Replication<'a> {
                 })?;
             if end.opens {
                 self.note_losses(now, end, &mut losses, observer);
+                self.note_windows(now, end.flow);
             }
             observer.settled(now, end, &self.hosts[index], &mut self.world)?;
             let flow = index / 2;
@@ -352,9 +361,13 @@ impl<'a> Replication<'a> {
                 (receiver, stats(2 * flow + 1, receiver.flow())),
                 tells.then(|| ledger.causes()),
             );
-            match self.plan.flows[flow].transport.is_receiver_driven() {
+            let counts = match self.plan.flows[flow].transport.is_receiver_driven() {
                 true => counts.driven_by_receiver(),
                 false => counts,
+            };
+            FlowCounts {
+                windows: self.meters[flow].sums(at),
+                ..counts
             }
         };
         Mark {
@@ -383,6 +396,20 @@ impl<'a> Replication<'a> {
                 ledger.on_declared(*from, &loss);
             }
             observer.lost(now, end, flow, &loss);
+        }
+    }
+
+    /// What window the sender of a flow has.
+    fn note_windows(&mut self, now: Time, flow: usize) {
+        let meter = &mut self.meters[flow];
+        if !meter.is_due(now) {
+            return;
+        }
+        let host = &self.hosts[2 * flow];
+        if let Application::Sender(sender) = &host.application
+            && let Some(stats) = sender.flow().and_then(|id| host.machine().stats(id))
+        {
+            meter.look(now, &stats, sender.paths()[0].path);
         }
     }
 
@@ -443,44 +470,4 @@ impl<'a> Replication<'a> {
             links: links(&before.links, &after.links, after.at.since(before.at)),
         }
     }
-}
-
-/// When a flow is opened: its start, and a uniform part of its spread from a stream of its own.
-fn start(flow: &FlowPlan, seed: u64) -> Time {
-    let spread = flow.start_spread.as_nanos();
-    let drawn = Stream::named(seed, &format!("flow/{}/start", flow.name)).below(spread.saturating_add(1));
-    Time::ZERO + flow.start + Duration::from_nanos(drawn)
-}
-
-/// The paths of a flow whose first address is number `first`.
-fn attempts(flow: &FlowPlan, first: usize) -> Vec<Attempt> {
-    let one = |(index, path): (usize, &PathPlan)| Attempt {
-        path: PathAddress {
-            local: address_of(first + 2 * index),
-            remote: address_of(first + 2 * index + 1),
-        },
-        backup: path.backup,
-    };
-    flow.paths.iter().enumerate().map(one).collect()
-}
-
-/// What the sender and the receiver of a flow are told of its paths, where the flow has notices.
-fn notices(flow: &FlowPlan, attempts: &[Attempt]) -> [Vec<Notice>; 2] {
-    [true, false].map(|sends| {
-        let paths = flow.paths.iter().zip(attempts).filter(|_| flow.notice);
-        let of_path = |(path, attempt): (&PathPlan, &Attempt)| {
-            let local = if sends {
-                attempt.path.local
-            } else {
-                attempt.path.remote
-            };
-            let both = |outage: &Range<Time>| {
-                [(outage.start, false), (outage.end, true)].map(|(at, up)| Notice { at, local, up })
-            };
-            path.outages.iter().flat_map(both).collect::<Vec<Notice>>()
-        };
-        let mut all: Vec<Notice> = paths.flat_map(of_path).collect();
-        all.sort();
-        all
-    })
 }

@@ -33,6 +33,8 @@ pub struct SctpParameters {
     pub spread: Spread,
     /// By which path acknowledgements return. Default by the one that data came by.
     pub ack_return: AckReturn,
+    /// Data leaves by the first so many paths alone while one of them works (CMT §3: the paths after `d`). Default all.
+    pub data_paths: usize,
     /// Holes do not hurry acknowledgements, which count packets instead. Default with CMT.
     pub dac: bool,
     /// When acknowledgements leave. Default every second packet, or 200 ms.
@@ -64,7 +66,7 @@ pub struct SctpParameters {
 }
 
 /// Keys of SCTP.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "segment",
     "message",
     "receive-buffer",
@@ -75,6 +77,7 @@ const KEYS: [&str; 26] = [
     "ack-every",
     "ack-delay",
     "ack-return",
+    "data-paths",
     "dac",
     "heartbeat",
     "path-attempts",
@@ -101,6 +104,7 @@ impl Default for SctpParameters {
             differentiation: Differentiation::Split,
             spread: Spread::Bursts,
             ack_return: AckReturn::Any,
+            data_paths: usize::MAX,
             dac: false,
             ack: PositiveParameters {
                 delay: Duration::from_millis(200),
@@ -208,6 +212,10 @@ impl SctpParameters {
             "rto-ceiling" => self.rto.ceiling = span()?,
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = count()?,
+            "data-paths" => {
+                let paths = value.parse().ok().filter(|paths| *paths > 0);
+                self.data_paths = paths.ok_or_else(|| about(DATA_PATHS.into()))?;
+            }
             "loss-rates" => {
                 let rates = value.split(',').map(|rate| per_million(rate.trim()));
                 let all: Option<Vec<_>> = rates.collect();
@@ -312,6 +320,7 @@ impl SctpParameters {
 }
 
 const ACK_RETURN: &str = "write \"any\", or the number of a path from 1 on";
+const DATA_PATHS: &str = "write how many paths data leaves by, from 1 on";
 const LOSS_RATES: &str = "write the rate of each path, such as \"1 %, 5 %\"";
 
 fn ack_return(value: &str) -> Option<AckReturn> {
@@ -368,6 +377,8 @@ mod tests {
         for (key, value) in [
             ("ack-return", "0"),
             ("ack-return", "both"),
+            ("data-paths", "0"),
+            ("data-paths", "one"),
             ("dac", "maybe"),
             ("receive-buffer", "100 B"),
             ("receive-buffer", "4 GiB"),
