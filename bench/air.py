@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""Times chains of 802.11b stations in the simulator beside ns-3's figures, and writes docs/results/air.md.
+"""Times chains of 802.11b stations in the simulator and in ns-3, taking turns, and writes docs/results/air.md.
 
-    bench/air.py [--restp PROGRAM] [--rounds 5] [--output FILE]
+    bench/air.py [--ns3 FOLDER] [--restp PROGRAM] [--rounds 3] [--output FILE]
 
-Python's standard library only; a few seconds once the program is built.
+FOLDER is the installed Python package `ns3`, as for bench/ns3.py. Where it is not named the package is installed into a folder that
+is removed afterwards (`pip install ns3`, 69 MB); where that or a C++ compiler cannot be had, the page says so and has the figures that
+were measured before. Python's standard library only; some two minutes.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import ns3
 from ns3_speed import timed
 from report import cpu_model, output, spread, table
 from run import ROOT, build
+
+# The libraries that bench/ns3/chain.cc needs.
+LIBRARIES = ["core", "network", "internet", "applications", "mobility", "propagation", "traffic-control", "spectrum", "wifi"]
 
 # The same network in ns-3 3.44, measured apart from this on a machine of the same kind (2 cores, AMD EPYC): wall seconds of its best
 # build (link-time optimised, static, native instructions, a priority queue for its events) without start-up, IP packets
@@ -26,29 +34,51 @@ TARGET = 20
 def main() -> int:
     arguments = parse_arguments()
     restp = arguments.restp or build(ROOT / "Cargo.toml", "--package", "restp-cli")["restp"]
-    rows = [row(hops, restp, arguments.rounds) for hops in NS3]
-    arguments.output.write_text(page(rows, arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        program, why_not = chain(arguments.ns3, Path(folder))
+        rows = [row(hops, restp, program, arguments.rounds) for hops in NS3]
+    arguments.output.write_text(page(rows, why_not))
     return 0
+
+
+def chain(package: Path | None, folder: Path) -> tuple[Path | None, str]:
+    """The chain as a program of ns-3, or why there is none."""
+    try:
+        package = package or install(folder / "packages")
+        return ns3.compile_program(package, folder, "chain", LIBRARIES), ""
+    except (OSError, subprocess.CalledProcessError, SystemExit) as error:
+        print(f"without ns-3 in the same run: {error}", file=sys.stderr)
+        return None, str(error).splitlines()[0]
+
+
+def install(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", str(folder), "ns3"]
+    subprocess.run(command, check=True)
+    return folder / "ns3"
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ns3", type=Path, help="folder of the installed Python package ns3; installed for once when absent")
     parser.add_argument("--restp", help="the program to run; built when absent")
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each (default 5)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each, taking turns (default 3)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/air.md")
     return parser.parse_args()
 
 
-def row(hops: int, restp: str, rounds: int) -> tuple[str, ...]:
+def row(hops: int, restp: str, program: Path | None, rounds: int) -> tuple[str, ...]:
     scenario = str(ROOT / f"scenarios/air/chain-{hops}.toml")
-    seconds, runs = [], set()
+    seconds, there, ratios, runs = [], [], [], set()
     for _ in range(rounds):
         here, results = timed([restp, "sim", scenario, "--json"])
         run = next(run for run in map(json.loads, results.splitlines()) if "seed" in run)
         offered = sum(link["packets"] for link in run["links"])
         seconds.append(here)
         runs.add((run["packets"], offered, run["events"], run["flows"][0]["delivered_bytes"]))
-        print(f"{hops} hops: {here:.2f} s", file=sys.stderr)
+        if program is not None:
+            took, _ = timed([str(program), f"--hops={hops}"])
+            there, ratios = [*there, took], [*ratios, took / here]
+        print(f"{hops} hops: {here:.2f} s, ns-3 {there[-1:] or 'not run'}", file=sys.stderr)
     if len(runs) != 1:
         sys.exit(f"{hops} hops: runs of one seed differ: {runs}")
     (packets, offered, events, _) = runs.pop()
@@ -56,6 +86,8 @@ def row(hops: int, restp: str, rounds: int) -> tuple[str, ...]:
     return (
         str(hops),
         spread(seconds),
+        spread(there) if there else "–",
+        spread(ratios, 0) if ratios else "–",
         f"{wall:.2f}",
         spread([wall / here for here in seconds], 0),
         f"{packets:,} / {delivered:,}",
@@ -64,12 +96,14 @@ def row(hops: int, restp: str, rounds: int) -> tuple[str, ...]:
     )
 
 
-def page(rows: list[tuple[str, ...]], arguments: argparse.Namespace) -> str:
+def page(rows: list[tuple[str, ...]], why_not: str) -> str:
     head = [
         "hops",
         "here, s",
-        "ns-3, s",
-        "ns-3 against here, times",
+        "ns-3 in the same run, s",
+        "against here, times",
+        "ns-3's best build, s",
+        "against here, times",
         "packets that arrived, here / ns-3",
         "packets offered to a station, here / ns-3",
         "events here",
@@ -83,11 +117,17 @@ def page(rows: list[tuple[str, ...]], arguments: argparse.Namespace) -> str:
         f"{table(head, rows)}\n\n"
         f"Processor seconds of one core, start-up included, on {cpu_model()}, revision\n"
         f"{output('git', '-C', str(ROOT), 'describe', '--always', '--dirty')}, load {os.getloadavg()[0]:.1f}; every round of a chain\n"
-        "gave the same result. ns-3 is version 3.44 in the best build that was found (link-time optimised, static, native\n"
-        "instructions, priority queue), its start-up not counted, on a machine of the same kind but not in the same run. The target was a\n"
-        f"factor of {TARGET}. The models share no code: ns-3 adds 8 bytes of LLC to every packet, models noise, and has another TCP, so that the\n"
+        f"gave the same result. {same_run(why_not)} ns-3's best build is version 3.44, link-time optimised, static, native\n"
+        "instructions, priority queue, its start-up not counted, on a machine of the same kind but not in the same run. The target was a\n"
+        f"factor of {TARGET} against that. The models share no code: ns-3 adds 8 bytes of LLC to every packet, models noise, and has another TCP, so that the\n"
         "counts of packets are near each other and not equal.\n"
     )
+
+
+def same_run(why_not: str) -> str:
+    if why_not:
+        return f"ns-3 could not be had in this run ({why_not})."
+    return "ns-3 in the same run is the package of pip, with `bench/ns3/chain.cc` built against it, taking turns."
 
 
 if __name__ == "__main__":

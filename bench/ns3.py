@@ -72,7 +72,7 @@ def simulate(restp: str, runs: int, seconds: int) -> dict:
     return measured
 
 
-def compile_program(package: Path, folder: Path, name: str) -> Path:
+def compile_program(package: Path, folder: Path, name: str, libraries: list[str] = LIBRARIES) -> Path:
     """One of bench/ns3/, built against the installed package."""
     found = sorted((package / "lib64").glob("libns3*-core.so"))
     if not found:
@@ -81,9 +81,9 @@ def compile_program(package: Path, folder: Path, name: str) -> Path:
     program = folder / name
     # The package is built with its assertions and its log; headers and libraries have to agree on that.
     defines = ["-DNS3_BUILD_PROFILE_RELEASE", "-DNS3_LOG_ENABLE", "-DNS3_ASSERT_ENABLE"]
-    libraries = [f"-L{package}/lib64", f"-Wl,-rpath,{package}/lib64", *(f"-l{prefix}{name}" for name in LIBRARIES)]
+    linked = [f"-L{package}/lib64", f"-Wl,-rpath,{package}/lib64", *(f"-l{prefix}{name}" for name in libraries)]
     source = [str(ROOT / f"bench/ns3/{name}.cc"), f"-I{package}/include", "-o", str(program)]
-    subprocess.run(["g++", "-std=c++20", "-O2", *defines, *source, *libraries], check=True)
+    subprocess.run(["g++", "-std=c++20", "-O2", *defines, *source, *linked], check=True)
     return program
 
 

@@ -29,12 +29,12 @@ class Figure:
 def figures(flows: pd.DataFrame, axes: Sequence[str]) -> list[Figure]:
     """Measures against each axis, distributions over the runs, fairness: what there is to see in these results."""
     varying = [axis for axis in axes if flows[axis].nunique(dropna=False) > 1]
-    drawn: list[Figure] = []
+    found: list[Figure] = []
     for draw, caption in _ideas(flows, varying):
-        if len(drawn) == _MOST_FIGURES:
+        if len(found) == _MOST_FIGURES:
             break
-        drawn.append(Figure(_svg(draw), caption))
-    return drawn
+        found.append(Figure(drawn(draw), caption))
+    return found
 
 
 def _ideas(flows: pd.DataFrame, varying: list[str]) -> Iterator[tuple[Any, str]]:
@@ -69,12 +69,13 @@ def _caption(what: str, how: str, by: list[str] | None) -> str:
     return f"{plot.label(what)} {how}" + (f", by {', '.join(by)}" if by else "")
 
 
-def _svg(draw: Any) -> str:
+def drawn(draw: Any, inches: tuple[float, float] = (6.4, 4)) -> str:
+    """What ``draw`` draws into the axes it is given, as SVG in base 64."""
     # Not pyplot: it keeps figures in a global list, and has a backend of its own.
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Sheet
 
-    sheet = Sheet(figsize=(6.4, 4), layout="constrained")
+    sheet = Sheet(figsize=inches, layout="constrained")
     FigureCanvasSVG(sheet)
     draw(ax=sheet.subplots())
     out = io.BytesIO()

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from restp import _restp, results
+from restp import _restp, air, results
 from restp.figures import Figure, figures
 from restp.store import Folder
 
@@ -62,6 +62,8 @@ class _Source:
     scenario: str | None
     settings: list[tuple[str, str]]
     complete: bool
+    #: What a drawing of the air is of, where the scenario is known.
+    drawn: air.Point | None
 
 
 def report(
@@ -106,6 +108,7 @@ def _folder(path: Path) -> _Source:
         scenario=known["scenario"],
         settings=settings,
         complete=len(rows) == len(built.jobs(known["seed"], known["runs"])),
+        drawn=air.Point(built, *built.jobs(known["seed"], 1)[0]),
     )
 
 
@@ -143,6 +146,7 @@ def _lines(path: Path, scenario: str | PathLike[str] | None) -> _Source:
         nested = results.parse([text.encode() + b"\n" for text in texts])
     except pa.ArrowInvalid as error:
         raise ReportError(f"{path}: {error}; is it of another version of restp?") from error
+    text = Path(scenario).read_text(encoding="utf-8") if scenario is not None else None
     return _Source(
         id=runs[0]["scenario"],
         title="",
@@ -150,10 +154,20 @@ def _lines(path: Path, scenario: str | PathLike[str] | None) -> _Source:
         rows=results.located(nested, runs[0]["scenario"], places),
         axes=tuple(places),
         verdicts=verdicts,
-        scenario=Path(scenario).read_text(encoding="utf-8") if scenario is not None else None,
+        scenario=text,
         settings=[],
         complete=True,
+        drawn=_drawn(text, scenario, runs[0]),
     )
+
+
+def _drawn(text: str | None, file: str | PathLike[str] | None, run: dict[str, Any]) -> air.Point | None:
+    """The point of the scenario that a run was of; none where it is not one of its points, as after ``--set``."""
+    if text is None:
+        return None
+    built = _restp.Scenario(text, file)
+    points = json.loads(built.coordinates())
+    return air.Point(built, points.index(run["point"]), run["seed"]) if run["point"] in points else None
 
 
 def _page(source: _Source) -> str:
@@ -165,6 +179,7 @@ def _page(source: _Source) -> str:
         _facts(source, flows, seeds),
         _section("Claims", _verdicts(source.verdicts)) if source.verdicts else "",
         _section("Figures", _figures(figures(flows, source.axes))),
+        _air(source),
         _section("Means with 95 % intervals", _means(flows, source.axes)),
         _section("Links", _links(results.flat(source.rows, "links").to_pandas(), source.axes)),
         _section("Scenario", _scenario(source)),
@@ -222,6 +237,11 @@ def _figures(drawn: Iterable[Figure]) -> str:
     return f'<div class="figures">{"".join(shown)}</div>' if shown else "<p>There is nothing to draw.</p>"
 
 
+def _air(source: _Source) -> str:
+    drawn = air.drawings(source.drawn) if source.drawn is not None else []
+    return _section("The air", _figures(drawn)) if drawn else ""
+
+
 def _means(flows: pd.DataFrame, axes: Sequence[str]) -> str:
     columns = [name for name in _SHOWN if flows[name].notna().any()]
     titles = [f"{title}{f', {unit}' if unit else ''}" for title, unit, _ in (_SHOWN[name] for name in columns)]
@@ -237,6 +257,9 @@ def _means(flows: pd.DataFrame, axes: Sequence[str]) -> str:
 
 def _links(links: pd.DataFrame, axes: Sequence[str]) -> str:
     shown = ["packets", "dropped_queue", "dropped_error", "dropped_outage", "queue_mean_ms", "utilisation"]
+    given_up = ["dropped_collision", "dropped_contention"]
+    if links[given_up].to_numpy().any():
+        shown[2:2] = given_up
     varying = _varying(links, axes)
     rows = []
     for _, group in links.groupby(["point", "link"], sort=False):

@@ -25,6 +25,43 @@ bins = "1 s"
 """
 
 
+AIR = """
+id = "air"
+title = "Two chains beside each other"
+duration = "3 s"
+
+[[medium]]
+name = "channel"
+
+[[station]]
+name = "n{i}"
+count = 5
+at_m = [0, 0]
+step_m = [300, 0]
+media = ["channel"]
+
+[[station]]
+name = "walker"
+at_m = [0, 200]
+waypoints = [["2 s", 300, 250]]
+media = ["channel"]
+
+[[flow]]
+name = "a"
+from = "n1"
+to = "n5"
+transport = "restp:3wh-arq"
+traffic = { bulk = {} }
+"""
+
+
+@pytest.fixture
+def air_file(tmp_path):
+    path = tmp_path / "air.toml"
+    path.write_text(AIR)
+    return path
+
+
 @pytest.fixture
 def scenario():
     return SCENARIO

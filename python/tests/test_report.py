@@ -1,5 +1,6 @@
 """The page holds what the results hold, and a browser shows it without a complaint."""
 
+import base64
 import json
 import re
 import shutil
@@ -55,6 +56,17 @@ def test_what_restp_sim_prints_is_reported_with_its_verdicts(file, tmp_path):
     path.write_text("\n".join(map(json.dumps, printed)))
     text = restp.report(path, scenario=file).read_text()
     assert "FAILS" in text and "It is &lt; fast" in text and "[[flow]]" in text
+
+
+def test_where_stations_stand_and_when_they_transmit_is_drawn(air_file, tmp_path):
+    folder = tmp_path / "chains"
+    restp.sweep(air_file, {"flow.a.transport": ["restp:3wh-arq", "tcp:newreno"]}, folder=folder, runs=1, progress=False)
+    text = restp.report(folder).read_text()
+    assert "<h2>The air</h2>" in text
+    for caption in ("medium channel: stations, links, and how far", "medium channel: who transmits when (point 0, seed 1)"):
+        assert caption in text
+    drawn = base64.b64decode(re.findall(r"base64,([^\"]+)", text)[-1]).decode()
+    assert drawn.startswith("<?xml") and "</svg>" in drawn
 
 
 def test_what_is_no_result_is_refused(tmp_path, capsys):

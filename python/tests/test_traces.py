@@ -35,5 +35,14 @@ def test_looking_less_often_keeps_traces_short(file):
 def test_a_trace_too_long_says_what_to_change(file):
     with pytest.raises(restp.RunError, match=r"1000 rows at \d\.\d+ of 3\.000 s; shorten duration"):
         restp.trace(file, rows=1000)
-    with pytest.raises(ValueError, match="write a number and one of ns, us, ms, s"):
+    with pytest.raises(ValueError, match="write a number and one of ns, us, ms, s, min, h"):
         restp.trace(file, every="often")
+
+
+def test_frames_on_the_air_are_noted_where_they_are_asked_for(air_file):
+    assert len(restp.trace(air_file, sequence=False).air) == 0
+    air = restp.trace(air_file, sequence=False, every="1 h", air=("1 s", "1500 ms")).air
+    assert list(air) == ["at_s", "until_s", "medium", "station", "to", "kind", "outcome"]
+    assert set(air["kind"]) == {"rts", "cts", "data", "ack"} and "received" in set(air["outcome"])
+    assert air["until_s"].min() > 1 and air["at_s"].max() < 1.5
+    assert (air["until_s"] > air["at_s"]).all() and (air["station"].astype(str) != air["to"].astype(str)).all()

@@ -217,6 +217,8 @@ pub struct PathStats {
     pub down_events: u64,
     /// Times that losses on it cut its window, timeouts apart, where the machine counts them.
     pub window_cuts: u64,
+    /// Its congestion window in bytes, where it has one of its own.
+    pub congestion_window_bytes: Option<u64>,
     /// Application bytes that arrived on it, where the machine counts them.
     pub arrived_payload_bytes: u64,
     /// Those of them that had arrived before, on whichever path.
@@ -236,6 +238,7 @@ impl PathStats {
             suspicions: 0,
             down_events: 0,
             window_cuts: 0,
+            congestion_window_bytes: None,
             arrived_payload_bytes: 0,
             repeated_payload_bytes: 0,
         }
@@ -250,6 +253,7 @@ impl PathStats {
         self.suspicions += later.suspicions;
         self.down_events += later.down_events;
         self.window_cuts += later.window_cuts;
+        self.congestion_window_bytes = later.congestion_window_bytes.or(self.congestion_window_bytes);
         self.arrived_payload_bytes += later.arrived_payload_bytes;
         self.repeated_payload_bytes += later.repeated_payload_bytes;
     }

@@ -28,6 +28,6 @@ pub mod run;
 pub mod scenario;
 pub mod traffic;
 
-pub use restp_sim::{DropReason, Way};
+pub use restp_sim::{DropReason, Way, medium};
 pub use run::{Job, Line, Options, RunError, RunResult, Summary, run};
 pub use scenario::{Scenario, ScenarioError};

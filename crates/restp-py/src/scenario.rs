@@ -4,7 +4,8 @@ use crate::errors::{broken, refused};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
+use restp_lab::medium::{MediumSpec, Place};
 use restp_lab::run::{self, Column, RunResult, Table, TracesWanted};
 use restp_lab::{Job, Options};
 use serde_json::{Value, json};
@@ -58,6 +59,19 @@ impl Scenario {
         Ok(flows
             .map(|flow| (flow.name.clone(), flow.transport.name().to_owned()))
             .collect())
+    }
+
+    /// The media of a point: a JSON list of objects, each with its ranges, its stations and who can receive whom.
+    fn media(&self, point: usize) -> PyResult<String> {
+        let media = self.point(point)?.plan.media.iter();
+        Ok(Value::Array(media.map(medium).collect()).to_string())
+    }
+
+    /// From when to when a run of a point measures, in seconds.
+    fn measured(&self, point: usize) -> PyResult<(f64, f64)> {
+        let window = &self.point(point)?.plan.measure;
+        let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
+        Ok((seconds(window.start), seconds(window.end)))
     }
 
     /// Every simulation there is to do: (point, seed), in the order of results.
@@ -119,11 +133,13 @@ impl Scenario {
         every_ns: u64,
         rows: usize,
         sequence: bool,
+        air_ns: (u64, u64),
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyDict>)> {
         let wanted = TracesWanted {
             every: Duration::from_nanos(every_ns),
             rows,
             sequence,
+            air: Time::from_nanos(air_ns.0)..Time::from_nanos(air_ns.1),
         };
         let place = self.point(point)?;
         let (result, traces) = py
@@ -134,6 +150,7 @@ impl Scenario {
         tables.set_item("path", columns(py, &traces.path)?)?;
         tables.set_item("queue", columns(py, &traces.queue)?)?;
         tables.set_item("sequence", columns(py, &traces.sequence)?)?;
+        tables.set_item("air", columns(py, &traces.air)?)?;
         Ok((PyBytes::new(py, &line(point, &result)), tables))
     }
 }
@@ -148,6 +165,33 @@ impl Scenario {
             ))
         })
     }
+}
+
+fn medium(spec: &MediumSpec) -> Value {
+    let stations = spec.stations.iter().map(|station| {
+        let waypoint = |(at, place): &(Time, Place)| {
+            let seconds = at.since(Time::ZERO).as_secs_f64();
+            json!([seconds, place.x, place.y])
+        };
+        json!({
+            "node": station.node,
+            "at_m": [station.place.x, station.place.y],
+            "waypoints": station.waypoints.iter().map(waypoint).collect::<Vec<Value>>(),
+        })
+    });
+    let links = spec
+        .pairs()
+        .into_iter()
+        .map(|pair| json!(pair.stations.map(|station| &spec.stations[station].node)));
+    json!({
+        "name": spec.name,
+        "decode_m": spec.ranges.decode,
+        "sense_m": spec.ranges.sense,
+        "interfere_m": spec.ranges.interfere,
+        "capture": spec.capture,
+        "stations": stations.collect::<Vec<Value>>(),
+        "links": links.collect::<Vec<Value>>(),
+    })
 }
 
 /// A result as a line of JSON, without what does not follow from the seed.

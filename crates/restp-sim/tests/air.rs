@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use restp_base::machine::Datagram;
-use restp_base::observe::Cause;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use restp_sim::medium::{MediumSpec, Place, Station};
@@ -107,7 +106,13 @@ fn packets_cross_air_and_wire_and_are_conserved() {
     assert!(sum(|c| c.dropped_queue) > 0, "60 packets find 51 places");
     // The true cause of every loss: a queue, or frames that met.
     assert_eq!(lost.len() as u64, totals.dropped);
-    assert!(lost.iter().all(|lost| lost.cause == Cause::Congestion));
+    let of_the_air = |reason| {
+        matches!(
+            reason,
+            DropReason::Queue | DropReason::Collision | DropReason::Contention
+        )
+    };
+    assert!(lost.iter().all(|lost| of_the_air(lost.reason)), "{lost:?}");
     let names: Vec<&str> = stats.iter().step_by(2).map(|link| link.name.as_str()).collect();
     assert_eq!(
         names,

@@ -1,6 +1,6 @@
 //! Claims about the share that one alternative saves of another, `1 - of / over`, from one value of an axis to the next.
 
-use super::rows::{Row, plain, same};
+use super::rows::Row;
 use super::{Check, Gain, Verdict};
 use crate::checker::coordinate;
 use crate::scenario::Coordinates;
@@ -37,11 +37,10 @@ impl Check {
     }
 
     fn saved(&self, gain: &Gain, row: &Row<'_>) -> Option<f64> {
-        let mean = |wanted| {
-            let (_, runs) = row.cells.iter().find(|(value, _)| same(value, wanted))?;
-            self.interval(runs).map(|interval| interval.mean)
-        };
-        let (of, over) = (mean(&gain.of)?, mean(&gain.over)?);
+        let (of, over) = (
+            self.of_side(&gain.of, row)?.mean,
+            self.of_side(&gain.over, row)?.mean,
+        );
         (over != 0.0).then(|| 1.0 - of / over)
     }
 
@@ -50,7 +49,7 @@ impl Check {
         let (word, sign) = (gain.direction.verb(), gain.direction.sign());
         let onward = |pair: &[Step]| sign * (pair[1].saved - pair[0].saved);
         let worst = steps.windows(2).min_by(|a, b| onward(a).total_cmp(&onward(b)));
-        let (of, over) = (plain(&gain.of), plain(&gain.over));
+        let (of, over) = (&gain.of, &gain.over);
         let claim = format!(
             "{}: what {of} saves of {over} {word} with {}",
             self.metric(),

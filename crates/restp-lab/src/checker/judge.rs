@@ -2,7 +2,7 @@
 
 use super::formula::coordinate;
 use super::raw::Each;
-use super::rows::{Group, Row, cells_of, groups, merged, plain, rows, same};
+use super::rows::{Group, Row, cells_of, merged, plain, rows, same};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
 use crate::run::RunResult;
@@ -59,6 +59,10 @@ impl Check {
                 .collect(),
             Expect::Rank(rank) => self.rank(rank, &rows(&groups, &rank.axis)),
             Expect::Gain(gain) => self.gain(gain, &rows(&groups, &gain.axis)),
+            Expect::Premium(premium) => rows(&groups, &premium.axis)
+                .iter()
+                .map(|row| self.premium(premium, row))
+                .collect(),
             Expect::Spread(spread) => rows(&groups, &spread.axis)
                 .iter()
                 .map(|row| self.spread(spread, row))
@@ -198,22 +202,21 @@ impl Check {
     }
 
     fn compare(&self, compare: &Compare, row: &Row<'_>) -> Verdict {
-        let side = |wanted: &Value| {
-            let found = row.cells.iter().find(|(value, _)| same(value, wanted));
-            found.map_or(&[][..], |(_, runs)| *runs)
-        };
-        let (left, right) = (side(&compare.left), side(&compare.right));
         let (plus, tolerance) = (compare.plus.at(&row.rest), compare.tolerance.at(&row.rest));
         let aim = |right: f64| Some(right * compare.factor + plus?);
+        let (interval, beside) = (
+            self.of_side(&compare.left, row),
+            self.of_side(&compare.right, row),
+        );
+        let chance = match interval.zip(beside) {
+            Some((left, right)) if compare.beyond_chance => left.chance(&right.scaled(compare.factor)),
+            _ => 0.0,
+        };
         let holds = |left: f64, right: f64| {
             let aim = aim(right)?;
-            Some(
-                compare
-                    .relation
-                    .holds(left, aim, aim.abs() * compare.within + tolerance?),
-            )
+            let slack = aim.abs() * compare.within + tolerance? + chance;
+            Some(compare.relation.holds(left, aim, slack))
         };
-        let (interval, beside) = (self.interval(left), self.interval(right));
         let beside = beside.map(|beside| beside.mean);
         let expected = beside.and_then(aim);
         let held = interval
@@ -222,11 +225,12 @@ impl Check {
             .and_then(|(l, r)| match compare.each {
                 Each::Mean => holds(l, r),
                 Each::Run => {
-                    let pair = |(l, r): (&&RunResult, &&RunResult)| {
-                        let both = self.metric.of(l).zip(self.metric.of(r));
-                        l.seed == r.seed && both.and_then(|(l, r)| holds(l, r)) == Some(true)
+                    let [left, right] =
+                        [&compare.left, &compare.right].map(|side| self.runs_of_side(side, row));
+                    let pair = |(l, r): (&(u64, Option<f64>), &(u64, Option<f64>))| {
+                        l.0 == r.0 && l.1.zip(r.1).and_then(|(l, r)| holds(l, r)) == Some(true)
                     };
-                    Some(left.len() == right.len() && left.iter().zip(right).all(pair))
+                    Some(left.len() == right.len() && left.iter().zip(&right).all(pair))
                 }
             });
         let times = if compare.factor == 1.0 {
@@ -235,7 +239,7 @@ impl Check {
             format!("{} times ", compare.factor)
         };
         let every = every(compare.each);
-        let (l, relation, r) = (plain(&compare.left), compare.relation, plain(&compare.right));
+        let (l, relation, r) = (&compare.left, compare.relation, &compare.right);
         let claim = format!("{}: {l} is {every}{relation} {times}{r}", self.metric);
         Verdict {
             expected,

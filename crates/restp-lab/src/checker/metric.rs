@@ -48,7 +48,7 @@ pub(super) enum Series {
 
 const SERIES: [(&str, Series); 2] = [("correlation", Series::Correlation), ("ahead", Series::Ahead)];
 
-const FLOW_FIELDS: [&str; 33] = [
+const FLOW_FIELDS: [&str; 34] = [
     "goodput_bps",
     "shared_bps",
     "throughput_bps",
@@ -80,6 +80,7 @@ const FLOW_FIELDS: [&str; 33] = [
     "encoded_packets",
     "repaired_packets",
     "timeouts",
+    "window_mean_bytes",
     "aborted",
     "stray_timeouts",
 ];
@@ -92,7 +93,7 @@ const OUTAGE_FIELDS: [&str; 7] = [
     "rto_growth",
     "burst_share",
 ];
-const PATH_FIELDS: [&str; 9] = [
+const PATH_FIELDS: [&str; 11] = [
     "bytes_sent",
     "packets_sent",
     "packets_lost",
@@ -100,6 +101,8 @@ const PATH_FIELDS: [&str; 9] = [
     "suspicions",
     "down_events",
     "window_cuts",
+    "window_mean_bytes",
+    "window_share",
     "raw_bps",
     "unique_bps",
 ];
@@ -142,7 +145,15 @@ const HOST_FIELDS: [&str; 10] = [
 ];
 /// Of losses, true and inferred.
 const CAUSES: [&str; 4] = ["congestion", "corruption", "outage", "late"];
-const LINK_FIELDS: [&str; 10] = [
+const TRUE_CAUSES: [&str; 6] = [
+    "congestion",
+    "collision",
+    "contention",
+    "corruption",
+    "outage",
+    "late",
+];
+const LINK_FIELDS: [&str; 11] = [
     "packets",
     "bytes",
     "dropped_queue",
@@ -151,6 +162,7 @@ const LINK_FIELDS: [&str; 10] = [
     "dropped_length",
     "dropped_police",
     "dropped_collision",
+    "dropped_contention",
     "queue_mean_ms",
     "utilisation",
 ];
@@ -202,8 +214,9 @@ impl Metric {
                         format!("window/{field}")
                     }
                     ["loss_causes", truth, inferred] => {
-                        let cause = |word| known("cause of losses", word, &mut CAUSES.into_iter());
-                        format!("loss_causes/{}/{}", cause(truth)?, cause(inferred)?)
+                        let truth = known("true cause of losses", truth, &mut TRUE_CAUSES.into_iter())?;
+                        let inferred = known("cause of losses", inferred, &mut CAUSES.into_iter())?;
+                        format!("loss_causes/{truth}/{inferred}")
                     }
                     _ => {
                         let lists = [

@@ -9,6 +9,7 @@
 //! | `rank` | for some values of one axis it is above or below that for all others, all else equal | one per row, or one |
 //! | `spread` | over one axis it differs by no more than a share, all else equal | one per row |
 //! | `steady` | at each point its runs deviate from their mean by a share of it at most | one per point |
+//! | `premium` | one value of an axis has so many percent more than another, all else equal | one per pair |
 //! | `gain` | the share that one value of an axis saves of another rises or falls along a second axis, all else equal | one per row |
 
 mod formula;
@@ -16,9 +17,11 @@ mod gain;
 mod judge;
 mod metric;
 mod order;
+mod premium;
 mod raw;
 mod rows;
 mod series;
+mod side;
 
 pub use judge::{Verdict, judge};
 
@@ -29,6 +32,7 @@ use metric::Metric;
 pub(crate) use raw::RawCheck;
 use raw::{Direction, Each, Place, RawExpect, Relation};
 use serde_json::Value;
+use side::Side;
 use toml::Spanned;
 
 /// One claim.
@@ -58,6 +62,7 @@ enum Expect {
     Bound(Bound),
     Rank(Rank),
     Spread(Spread),
+    Premium(Box<Premium>),
     Gain(Box<Gain>),
     /// The standard deviation over runs, as a share of the mean.
     Steady(f64),
@@ -72,9 +77,9 @@ struct Near {
 #[derive(Clone, Debug)]
 struct Compare {
     axis: Axis,
-    left: Value,
+    left: Side,
     relation: Relation,
-    right: Value,
+    right: Side,
     factor: f64,
     /// Added to the right side.
     plus: Formula,
@@ -84,6 +89,8 @@ struct Compare {
     each: Each,
     /// Over all points at once.
     average: bool,
+    /// What chance explains does not count.
+    beyond_chance: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -120,12 +127,22 @@ struct Spread {
     within: f64,
 }
 
+/// `of / over - 1` in percent, both values of `axis`, and by how many points it may be off.
+#[derive(Clone, Debug)]
+struct Premium {
+    axis: Axis,
+    of: Side,
+    over: Side,
+    formula: Formula,
+    points: f64,
+}
+
 /// `1 - of / over`, both values of `axis`.
 #[derive(Clone, Debug)]
 struct Gain {
     axis: Axis,
-    of: Value,
-    over: Value,
+    of: Side,
+    over: Side,
     along: Axis,
     direction: Direction,
 }
@@ -189,15 +206,23 @@ impl Check {
             }),
             RawExpect::Compare(compare) => Expect::Compare(Box::new(Compare {
                 axis: axis(&compare.axis)?,
-                left: json(&compare.left),
+                left: Side::new(&compare.left),
                 relation: compare.relation,
-                right: json(&compare.right),
+                right: Side::new(&compare.right),
                 factor: compare.factor.unwrap_or(1.0),
                 plus: or_zero(&compare.plus)?,
                 within: share(compare.within.as_ref())?,
                 tolerance: or_zero(&compare.tolerance)?,
                 each: compare.each,
                 average: compare.average,
+                beyond_chance: compare.beyond_chance,
+            })),
+            RawExpect::Premium(premium) => Expect::Premium(Box::new(Premium {
+                axis: axis(&premium.axis)?,
+                of: Side::new(&premium.of),
+                over: Side::new(&premium.over),
+                formula: formula(&premium.value)?,
+                points: premium.points,
             })),
             RawExpect::Trend(trend) => Expect::Trend(Trend {
                 along: axis(&trend.along)?,
@@ -223,7 +248,7 @@ impl Check {
                     let message = format!("\"{}\" is compared along itself; name another axis", along.key);
                     return Err(Fault::at(&gain.along, message));
                 }
-                let (of, over) = (json(&gain.of), json(&gain.over));
+                let (of, over) = (Side::new(&gain.of), Side::new(&gain.over));
                 Expect::Gain(Box::new(Gain {
                     axis: pair,
                     of,

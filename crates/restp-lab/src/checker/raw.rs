@@ -29,6 +29,7 @@ pub(crate) enum RawExpect {
     Bound(RawBound),
     Rank(RawRank),
     Spread(RawSpread),
+    Premium(RawPremium),
     Gain(RawGain),
     Steady(RawSteady),
 }
@@ -55,6 +56,18 @@ pub(crate) struct RawCompare {
     pub each: Each,
     #[serde(default)]
     pub average: bool,
+    #[serde(default)]
+    pub beyond_chance: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPremium {
+    pub axis: Spanned<String>,
+    pub of: toml::Value,
+    pub over: toml::Value,
+    pub value: Spanned<String>,
+    pub points: f64,
 }
 
 #[derive(Debug, Deserialize)]

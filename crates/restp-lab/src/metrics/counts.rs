@@ -1,8 +1,10 @@
 //! What has been counted of a flow up to a moment, so that what lies between two moments can be told.
 
 use super::LossCauses;
+use super::window::WindowSum;
 use crate::traffic::{Receiver, Sender};
 use restp_base::flow::{FlowStats, PathStats};
+use restp_base::machine::PathAddress;
 
 /// Counters of a flow at one moment. The default is that of the beginning.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub struct FlowCounts {
     pub pages: usize,
     /// Segments taken for lost, where the transport says which.
     pub loss_causes: Option<LossCauses>,
+    /// The windows that each path has had.
+    pub windows: Vec<(PathAddress, WindowSum)>,
 }
 
 /// Messages up to one moment.
@@ -72,7 +76,17 @@ impl FlowCounts {
             messages,
             pages: pages.unwrap_or(0),
             loss_causes,
+            windows: Vec::new(),
         }
+    }
+
+    /// The mean window of a path since `earlier`, in bytes.
+    pub fn mean_window(&self, path: PathAddress, earlier: &FlowCounts) -> Option<f64> {
+        let of = |counts: &FlowCounts| {
+            let found = counts.windows.iter().find(|(known, _)| *known == path);
+            found.map(|(_, sum)| *sum)
+        };
+        of(self)?.mean_since(of(earlier).unwrap_or_default())
     }
 
     /// Where the receiver asks for what is sent, it is the one that finds losses and repairs them.
@@ -110,6 +124,7 @@ impl FlowCounts {
                 (Some(now), Some(then)) => Some(now.since(then)),
                 (now, _) => now,
             },
+            windows: self.windows,
         }
     }
 }

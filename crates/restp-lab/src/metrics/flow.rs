@@ -7,6 +7,7 @@ use super::{
 use crate::scenario::{FlowPlan, PathPlan};
 use crate::traffic::{Attempt, Receiver, Sender, Traffic};
 use restp_base::flow::{CloseReason, FlowStats, PathStats};
+use restp_base::machine::PathAddress;
 use restp_base::observe::Changed;
 use restp_base::time::Time;
 use serde::Serialize;
@@ -83,6 +84,8 @@ pub struct FlowResult {
     pub repaired_packets: u64,
     /// Retransmission timers of the sender that ran out.
     pub timeouts: u64,
+    /// Congestion windows of all its paths together, in the mean over time; absent where nothing is limited by one.
+    pub window_mean_bytes: Option<f64>,
     /// The sender's flow ended in another way than by finishing.
     pub aborted: bool,
     /// Bits read per second in each bin of the run, where the flow has bins.
@@ -125,6 +128,10 @@ pub struct PathResult {
     pub down_events: u64,
     /// Times that losses on it cut its window, timeouts apart; 0 where the transport does not count them.
     pub window_cuts: u64,
+    /// Congestion window in the mean over time; absent where the transport has none, or none for each path.
+    pub window_mean_bytes: Option<f64>,
+    /// Its part of the windows of all paths of the flow.
+    pub window_share: Option<f64>,
     /// Application bits that arrived on it per second, copies included; absent where the transport does not count them.
     pub raw_bps: Option<f64>,
     /// The same without what had arrived before, on whichever path.
@@ -246,6 +253,11 @@ impl FlowResult {
             encoded_packets: sent.encoded_packets,
             repaired_packets: received.repaired_packets,
             timeouts: sent.timeouts,
+            window_mean_bytes: sender
+                .paths()
+                .iter()
+                .filter_map(|attempt| after.mean_window(attempt.path, before))
+                .reduce(|sum, mean| sum + mean),
             aborted: sender
                 .closed()
                 .is_some_and(|reason| *reason != CloseReason::Finished),
@@ -256,7 +268,9 @@ impl FlowResult {
             changes: changes.iter().map(ChangeResult::from).collect(),
             window: sawtooth.map(|sawtooth| sawtooth.result(over)),
             paths: if opened {
-                paths(plan, sender.paths(), [&sent, &received], rate)
+                paths(plan, sender.paths(), [&sent, &received], rate, |path| {
+                    after.mean_window(path, before)
+                })
             } else {
                 Vec::new()
             },
@@ -289,6 +303,7 @@ fn paths(
     attempts: &[Attempt],
     [sent, received]: [&FlowStats; 2],
     rate: impl Fn(u64) -> Option<f64>,
+    window: impl Fn(PathAddress) -> Option<f64>,
 ) -> Vec<PathResult> {
     let whole = PathStats {
         sent_packets: sent.sent_packets,
@@ -303,6 +318,7 @@ fn paths(
     } else {
         &sent.paths
     };
+    let windows: f64 = attempts.iter().filter_map(|attempt| window(attempt.path)).sum();
     let one = |(path, attempt): (&PathPlan, &Attempt)| {
         let own = || known.iter().filter(|stats| stats.path == attempt.path);
         let theirs = received
@@ -325,6 +341,8 @@ fn paths(
             suspicions: own().map(|stats| stats.suspicions).sum(),
             down_events: own().map(|stats| stats.down_events).sum(),
             window_cuts: own().map(|stats| stats.window_cuts).sum(),
+            window_mean_bytes: window(attempt.path),
+            window_share: window(attempt.path).map(|mean| mean / windows),
             raw_bps: arrived.and_then(|stats| rate(stats.arrived_payload_bytes)),
             unique_bps: arrived.and_then(|stats| rate(unique(stats))),
         }

@@ -47,6 +47,19 @@ impl Interval {
         Some(self.high? - self.mean)
     }
 
+    /// The same of a multiple of the metric.
+    pub fn scaled(&self, factor: f64) -> Interval {
+        let ends = [self.low, self.high].map(|end| end.map(|end| end * factor));
+        let [low, high] = if factor < 0.0 { [ends[1], ends[0]] } else { ends };
+        Interval {
+            mean: self.mean * factor,
+            low,
+            high,
+            median: self.median * factor,
+            n: self.n,
+        }
+    }
+
     /// By how much the difference to another mean may be off: half of its own 95 % interval, where the two are
     /// independent. Nothing where each has one run only.
     pub fn chance(&self, other: &Interval) -> f64 {

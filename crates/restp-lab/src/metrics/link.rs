@@ -25,6 +25,8 @@ pub struct LinkResult {
     pub dropped_police: u64,
     /// Packets given up after too many attempts at a shared medium, the last of which met other frames.
     pub dropped_collision: u64,
+    /// Packets given up after too many attempts at a shared medium, the last of which found it taken around the receiver.
+    pub dropped_contention: u64,
     /// Mean time a packet waited before it was sent, in the direction where that was longer.
     pub queue_mean_ms: f64,
     /// Share of the run in which the busier direction was sending.
@@ -63,6 +65,7 @@ pub fn links(before: &[LinkStats], after: &[LinkStats], span: Duration) -> Vec<L
             dropped_length: counters.dropped_length - was.dropped_length,
             dropped_police: counters.dropped_police - was.dropped_police,
             dropped_collision: counters.dropped_collision - was.dropped_collision,
+            dropped_contention: counters.dropped_contention - was.dropped_contention,
             queue_mean_ms: waited.as_secs_f64() * 1e3 / (counters.sent - was.sent).max(1) as f64,
             utilisation,
         };
@@ -85,6 +88,7 @@ impl LinkResult {
         self.dropped_length += other.dropped_length;
         self.dropped_police += other.dropped_police;
         self.dropped_collision += other.dropped_collision;
+        self.dropped_contention += other.dropped_contention;
         self.queue_mean_ms = self.queue_mean_ms.max(other.queue_mean_ms);
         self.utilisation = self.utilisation.max(other.utilisation);
     }

@@ -1,15 +1,19 @@
 //! Why segments were taken for lost: what the network knows, beside what the sender concluded.
 
 use restp_base::observe::{Cause, Loss, Transmitted};
-use restp_sim::{HostId, LostSegment};
+use restp_sim::{DropReason, HostId, LostSegment};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How many segments the sender took for lost, by true cause and then by the one it inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LossCauses {
-    /// Dropped by a queue or a policer, or given up where too many frames met.
+    /// Dropped by a queue or a policer.
     pub congestion: Inferred,
+    /// Given up by a station whose frames met others.
+    pub collision: Inferred,
+    /// Given up by a station that found the medium taken around the next one.
+    pub contention: Inferred,
     /// Lost or changed by an error model.
     pub corruption: Inferred,
     /// Swallowed by an outage, or for being longer than the link takes.
@@ -36,18 +40,23 @@ impl LossCauses {
     pub(super) fn since(self, earlier: LossCauses) -> Self {
         LossCauses {
             congestion: self.congestion.since(earlier.congestion),
+            collision: self.collision.since(earlier.collision),
+            contention: self.contention.since(earlier.contention),
             corruption: self.corruption.since(earlier.corruption),
             outage: self.outage.since(earlier.outage),
             late: self.late.since(earlier.late),
         }
     }
 
-    fn count(&mut self, truth: Cause, inferred: Cause) {
+    /// A line that takes no packet of this length is down for it. `None`: it was not lost.
+    fn count(&mut self, truth: Option<DropReason>, inferred: Cause) {
         let row = match truth {
-            Cause::Congestion => &mut self.congestion,
-            Cause::Corruption => &mut self.corruption,
-            Cause::Outage => &mut self.outage,
-            Cause::Late => &mut self.late,
+            Some(DropReason::Queue | DropReason::Police) => &mut self.congestion,
+            Some(DropReason::Collision) => &mut self.collision,
+            Some(DropReason::Contention) => &mut self.contention,
+            Some(DropReason::Error | DropReason::Rule) => &mut self.corruption,
+            Some(DropReason::Outage | DropReason::Length) => &mut self.outage,
+            None => &mut self.late,
         };
         *match inferred {
             Cause::Congestion => &mut row.congestion,
@@ -78,7 +87,7 @@ pub struct CauseLedger {
 
 #[derive(Debug, Default)]
 struct Said {
-    truth: Option<Cause>,
+    truth: Option<DropReason>,
     inferred: Option<Cause>,
 }
 
@@ -86,7 +95,7 @@ impl CauseLedger {
     /// The network lost a segment; the last line that does something to it counts.
     pub fn on_lost(&mut self, lost: LostSegment) {
         let said = self.known.entry((lost.from, lost.segment)).or_default();
-        said.truth = Some(lost.cause);
+        said.truth = Some(lost.reason);
     }
 
     /// The sender takes a segment that left `from` for lost; what it concludes last counts.
@@ -100,7 +109,7 @@ impl CauseLedger {
         let mut causes = LossCauses::default();
         for said in self.known.values() {
             if let Some(inferred) = said.inferred {
-                causes.count(said.truth.unwrap_or(Cause::Late), inferred);
+                causes.count(said.truth, inferred);
             }
         }
         causes
@@ -140,25 +149,34 @@ mod tests {
             };
             ledger.on_declared(from, &Loss { path, segment, cause });
         };
-        let lost = |from, segment, cause| LostSegment { from, segment, cause };
-        ledger.on_lost(lost(from, segment(1, 10), Cause::Congestion));
+        let lost = |from, segment, reason| LostSegment {
+            from,
+            segment,
+            reason,
+        };
+        ledger.on_lost(lost(from, segment(1, 10), DropReason::Queue));
         declared(&mut ledger, from, segment(1, 10), Cause::Congestion);
         // Declared before its packet reached the queue that dropped it, and again after doubts.
         declared(&mut ledger, from, segment(2, 10), Cause::Congestion);
         declared(&mut ledger, from, segment(2, 10), Cause::Corruption);
-        ledger.on_lost(lost(from, segment(2, 10), Cause::Outage));
+        ledger.on_lost(lost(from, segment(2, 10), DropReason::Length));
         // Sent again, and by another address: three transmissions, of which one was lost.
-        ledger.on_lost(lost(from, segment(3, 10), Cause::Corruption));
+        ledger.on_lost(lost(from, segment(3, 10), DropReason::Error));
         for (from, ms) in [(from, 10), (from, 20), (elsewhere, 10)] {
             declared(&mut ledger, from, segment(3, ms), Cause::Congestion);
         }
         // Nobody missed it.
-        ledger.on_lost(lost(from, segment(4, 10), Cause::Congestion));
+        ledger.on_lost(lost(from, segment(4, 10), DropReason::Queue));
+        for (number, reason) in [(5, DropReason::Collision), (6, DropReason::Contention)] {
+            ledger.on_lost(lost(from, segment(number, 10), reason));
+            declared(&mut ledger, from, segment(number, 10), Cause::Corruption);
+        }
         let mut expected = LossCauses::default();
         expected.congestion.congestion = 1;
         expected.outage.corruption = 1;
         expected.corruption.congestion = 1;
         expected.late.congestion = 2;
+        (expected.collision.corruption, expected.contention.corruption) = (1, 1);
         assert_eq!(ledger.causes(), expected);
     }
 }

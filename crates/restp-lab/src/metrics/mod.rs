@@ -12,6 +12,7 @@ mod link;
 mod loss_causes;
 mod outage;
 mod sawtooth;
+mod window;
 
 pub use changes::ChangeResult;
 pub use counts::FlowCounts;
@@ -25,3 +26,4 @@ pub use link::{LinkResult, links};
 pub use loss_causes::{CauseLedger, Inferred, LossCauses};
 pub use outage::{OutageResult, TimeoutResult, Watch};
 pub use sawtooth::{Sawtooth, WindowResult};
+pub use window::{WindowMeter, WindowSum};

@@ -6,7 +6,9 @@ use super::result::{RunError, RunResult, STUCK};
 use super::setting::{Owner, Setting};
 use super::{Job, Options, Watched};
 use crate::host::{Application, IP_HEADER_BYTES, Seat};
-use crate::metrics::{CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, links};
+use crate::metrics::{
+    CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, WindowMeter, links,
+};
 use crate::scenario::{HostPlan, Plan, Point};
 use crate::traffic::{Receiver, Sender};
 use restp_base::machine::Datagram;
@@ -74,6 +76,8 @@ struct Replication<'a> {
     ledgers: Vec<(CauseLedger, bool)>,
     /// What each host of the plan sent and received.
     counts: Vec<HostCounts>,
+    /// Of each flow: the windows of its sender.
+    meters: Vec<WindowMeter>,
     /// What had been counted when the measurement began and when it ended, where that is within the run.
     marks: [Option<Mark>; 2],
     end: Time,
@@ -99,6 +103,7 @@ impl<'a> Replication<'a> {
             setting: Setting::new(plan, seed)?,
             ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
             counts: vec![HostCounts::default(); plan.hosts.len()],
+            meters: plan.flows.iter().map(|_| WindowMeter::default()).collect(),
             marks: [None, None],
             end: Time::ZERO + plan.duration,
             finished: vec![false; plan.flows.len()],
@@ -247,6 +252,7 @@ impl<'a> Replication<'a> {
             let end = self.setting.hosts[index].application(seat).end;
             if end.opens {
                 self.note_losses(now, index, seat, losses, observer);
+                self.note_windows(now, index, seat);
             }
             let Setting { world, hosts, .. } = &mut self.setting;
             let host = &hosts[index];
@@ -284,9 +290,13 @@ impl<'a> Replication<'a> {
             });
             let (ledger, tells) = &self.ledgers[flow];
             let counts = FlowCounts::of((sender, from), (receiver, to), tells.then(|| ledger.causes()));
-            match self.plan.flows[flow].asks_for_data() {
+            let counts = match self.plan.flows[flow].asks_for_data() {
                 true => counts.driven_by_receiver(),
                 false => counts,
+            };
+            FlowCounts {
+                windows: self.meters[flow].sums(at),
+                ..counts
             }
         };
         Mark {
@@ -336,6 +346,21 @@ impl<'a> Replication<'a> {
                 ledger.on_declared(from, &loss);
             }
             observer.lost(now, end, flow, &loss);
+        }
+    }
+
+    /// What window the sender at a seat has.
+    fn note_windows(&mut self, now: Time, host: usize, seat: usize) {
+        let host = &self.setting.hosts[host];
+        let seat = host.application(seat);
+        let meter = &mut self.meters[seat.end.flow];
+        if !meter.is_due(now) {
+            return;
+        }
+        if let Application::Sender(sender) = &seat.application
+            && let Some(stats) = sender.flow().and_then(|id| host.machine().stats(id))
+        {
+            meter.look(now, &stats, sender.paths()[0].path);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What one run did over time, as tables: windows and round trips of the senders, what each path carried, queues,
-//! sequence numbers.
+//! sequence numbers, frames on the air.
 
+mod air;
 mod queue;
 mod sender;
 mod sequence;
@@ -11,6 +12,7 @@ use super::replication::observed;
 use super::{RunError, RunResult};
 use crate::host::{Host, Seat};
 use crate::scenario::{Plan, Point};
+use air::Frames;
 use queue::Queues;
 use restp_base::flow::FlowId;
 use restp_base::machine::Datagram;
@@ -19,9 +21,10 @@ use restp_base::time::{Duration, Time};
 use restp_sim::World;
 use sender::Senders;
 use sequence::Sequences;
+use std::ops::Range;
 
 /// How closely to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesWanted {
     /// States are noted at most once in this time, and only when they changed; zero: every change.
     pub every: Duration,
@@ -29,6 +32,8 @@ pub struct TracesWanted {
     pub rows: usize,
     /// Is every datagram noted?
     pub sequence: bool,
+    /// Frames that are on the air within this time are noted.
+    pub air: Range<Time>,
 }
 
 /// The tables of one run.
@@ -46,6 +51,9 @@ pub struct Traces {
     /// `acknowledgement`, `payload_bytes`. Numbers are counted from the first of their direction and path, in the
     /// protocol's units (segments with ResTP, bytes with TCP); -1 where there is none.
     pub sequence: Table,
+    /// Of each frame on the air: `at_s`, `until_s` (over at the station it is for), `medium`, `station`, `to`, `kind` (`rts`, `cts`,
+    /// `data`, `ack`), `outcome` (`received`, or why not: `collision`, `error`, `outage`; `contention`: received and not answered).
+    pub air: Table,
 }
 
 /// Runs `point` with `seed` and notes what happens. The result is the same as without.
@@ -54,12 +62,13 @@ pub struct Traces {
 /// When the run cannot go on, or there is more to note than `wanted` allows.
 pub fn traces(point: &Point, seed: u64, wanted: TracesWanted) -> Result<(RunResult, Traces), RunError> {
     let mut notes = Notes {
-        wanted,
         seed,
         plan: &point.plan,
         senders: Senders::new(&point.plan, wanted.every),
         queues: Queues::new(wanted.every),
         sequences: Sequences::new(&point.plan),
+        frames: Frames::new(wanted.air.clone()),
+        wanted,
     };
     let result = observed(point, seed, &mut notes)?;
     let (window, path) = notes.senders.tables(&point.plan);
@@ -68,6 +77,7 @@ pub fn traces(point: &Point, seed: u64, wanted: TracesWanted) -> Result<(RunResu
         path,
         queue: notes.queues.table(),
         sequence: notes.sequences.table(&point.plan),
+        air: notes.frames.table(&point.plan),
     };
     Ok((result, traces))
 }
@@ -79,6 +89,7 @@ struct Notes<'a> {
     senders: Senders,
     queues: Queues,
     sequences: Sequences,
+    frames: Frames,
 }
 
 impl Observer for Notes<'_> {
@@ -104,7 +115,16 @@ impl Observer for Notes<'_> {
     fn settled(&mut self, now: Time, seat: &Seat, host: &Host, world: &mut World) -> Result<(), RunError> {
         self.senders.note(now, seat, host.machine());
         self.queues.note(now, world);
-        let rows = self.senders.rows() + self.queues.rows() + self.sequences.rows();
+        if !self.wanted.air.is_empty() {
+            self.frames.note(world);
+        }
+        let tables = [
+            self.senders.rows(),
+            self.queues.rows(),
+            self.sequences.rows(),
+            self.frames.rows(),
+        ];
+        let rows: usize = tables.iter().sum();
         if rows > self.wanted.rows {
             return Err(RunError::TraceTooLong {
                 seed: self.seed,

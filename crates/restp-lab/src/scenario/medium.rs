@@ -1,7 +1,7 @@
 //! `[[medium]]` and `[[station]]` tables, validated: channels of 802.11 and who stands where.
 
 use super::error::unknown;
-use super::names::{Copy, MOST, copies, expand};
+use super::names::{Copy as Copied, MOST, copies, expand};
 use super::raw::{RawMedium, RawScenario, RawStation};
 use restp_base::time::Time;
 use restp_base::units::{self, Rate};
@@ -68,7 +68,10 @@ pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
 /// A channel, still without stations.
 fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
     let usual = MediumSpec::new(&expand(&raw.name, None)?, vec![]);
-    let standard = raw.standard.as_ref().map_or(Ok(Standard::B), standard)?;
+    let standard = match &raw.standard {
+        Some(written) => named(written, "standard", &Standard::ALL)?,
+        None => Standard::B,
+    };
     let modes = standard.modes();
     let rates = match &raw.rate {
         Some(written) if written.get_ref().as_str() == ADAPTED => Rates::Minstrel(modes),
@@ -97,6 +100,10 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
         timing: standard.timing(control),
         rates,
         capture: raw.capture.as_ref().map(|ratio| *ratio.get_ref()),
+        eifs_after_carriers: match &raw.eifs {
+            Some(written) => named(written, "rule of EIFS", &[("frames", false), ("carriers", true)])?,
+            None => usual.eifs_after_carriers,
+        },
         ranges: Ranges {
             decode: metres(&raw.decode_m, usual.ranges.decode),
             sense: metres(&raw.sense_m, usual.ranges.sense),
@@ -142,11 +149,12 @@ impl Standard {
     }
 }
 
-fn standard(written: &Spanned<String>) -> Result<Standard, Fault> {
-    let known = Standard::ALL.iter().find(|(name, _)| name == written.get_ref());
-    known.map(|(_, standard)| *standard).ok_or_else(|| {
-        let names = Standard::ALL.iter().map(|(name, _)| *name);
-        Fault::at(written, unknown("standard", written.get_ref(), names))
+/// One of these, by its name.
+fn named<T: Copy>(written: &Spanned<String>, kind: &str, all: &[(&'static str, T)]) -> Result<T, Fault> {
+    let known = all.iter().find(|(name, _)| name == written.get_ref());
+    known.map(|(_, value)| *value).ok_or_else(|| {
+        let names = all.iter().map(|(name, _)| *name);
+        Fault::at(written, unknown(kind, written.get_ref(), names))
     })
 }
 
@@ -169,7 +177,7 @@ fn mode(written: &Spanned<Written>, standard: Standard) -> Result<Mode, Fault> {
 }
 
 /// What a copy is called: `first` and `last` have names of their own where they are written.
-fn name(table: &RawStation, copy: Copy) -> Result<String, Fault> {
+fn name(table: &RawStation, copy: Copied) -> Result<String, Fault> {
     let ends = [
         (&table.first, Some(1)),
         (&table.last, table.count.as_ref().map(|count| *count.get_ref())),
@@ -190,18 +198,18 @@ fn name(table: &RawStation, copy: Copy) -> Result<String, Fault> {
     expand(&table.name, copy)
 }
 
-fn place(table: &RawStation, copy: Copy) -> Place {
+fn place(table: &RawStation, copy: Copied) -> Place {
     stepped(table, copy, *table.at_m.get_ref())
 }
 
-fn stepped(table: &RawStation, copy: Copy, [x, y]: [f64; 2]) -> Place {
+fn stepped(table: &RawStation, copy: Copied, [x, y]: [f64; 2]) -> Place {
     let [east, north] = table.step_m.unwrap_or_default();
     let steps = copy.map_or(0, |copy| copy - 1) as f64;
     Place::new(x + steps * east, y + steps * north)
 }
 
 /// Where it goes; a row of stations goes as one.
-fn waypoints(table: &RawStation, copy: Copy) -> Result<Vec<(Time, Place)>, Fault> {
+fn waypoints(table: &RawStation, copy: Copied) -> Result<Vec<(Time, Place)>, Fault> {
     let point = |written: &Spanned<(Written, f64, f64)>| {
         let (at, x, y) = written.get_ref();
         let at = units::duration(at.as_str()).map_err(|error| Fault::at(written, error))?;

@@ -98,6 +98,7 @@ pub(super) struct RawMedium {
     pub sense_m: Option<Spanned<f64>>,
     pub interfere_m: Option<Spanned<f64>>,
     pub capture: Option<Spanned<f64>>,
+    pub eifs: Option<Spanned<String>>,
     pub queue_packets: Option<Spanned<u64>>,
     pub rts_threshold: Option<Spanned<Written>>,
     pub short_retries: Option<Spanned<u64>>,

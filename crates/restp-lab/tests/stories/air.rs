@@ -62,8 +62,15 @@ fn what_is_lost_in_the_air_has_its_cause() {
     let of =
         |inferred: restp_lab::metrics::Inferred| inferred.congestion + inferred.corruption + inferred.outage;
     assert!(given_up > 0, "{run:?}");
-    assert!(of(causes.congestion) > 0, "{causes:?}");
+    assert!(of(causes.collision) > 0, "{causes:?}");
     assert_eq!((of(causes.corruption), of(causes.outage)), (0, 0), "{causes:?}");
+    // Each that was given up is missed, but perhaps the last ones; the others are acknowledgements.
+    let missed = of(causes.collision) + of(causes.contention);
+    let contended: u64 = run.links.iter().map(|link| link.dropped_contention).sum();
+    assert!(
+        missed <= given_up + contended,
+        "{causes:?} of {given_up} and {contended}"
+    );
     let noisy = &runs(&with(
         CHAIN,
         &[("medium.*.bit_errors", "2e-5"), ("medium.*.long_retries", "1")],

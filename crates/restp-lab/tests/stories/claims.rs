@@ -399,6 +399,53 @@ fn gain_follows_what_one_saves_of_the_other() {
     );
 }
 
+/// Of 100 messages 70 arrive where 30 % are lost, and 40 where 60 % are: together more than where none is.
+#[test]
+fn a_side_may_be_the_sum_of_several_values() {
+    let compare = |rest: &str| {
+        let pair = "axis = \"link.wire.loss.rate\", left = 0, right = { sum = [0.3, 0.6] }";
+        held(&claim(&format!("expect = {{ compare = {{ {pair}, {rest} }} }}")))
+    };
+    assert_eq!(compare("relation = \"at_most\""), [Some(true); 2]);
+    assert_eq!(compare("relation = \"at_least\""), [Some(false); 2]);
+    assert_eq!(compare("relation = \"at_most\", each = \"run\""), [Some(true); 2]);
+    assert_eq!(
+        compare("relation = \"at_least\", each = \"run\""),
+        [Some(false); 2]
+    );
+    assert_eq!(
+        compare("relation = \"at_least\", factor = 0.93, beyond_chance = true"),
+        [Some(true); 2],
+        "the means of so few runs may be off by as much"
+    );
+    assert_eq!(
+        compare("relation = \"equal\", factor = 3, beyond_chance = true"),
+        [Some(false); 2],
+        "not by three times as much"
+    );
+}
+
+#[test]
+fn a_premium_is_what_one_has_more_than_another_in_percent() {
+    let premium = |of: &str, over: &str, value: &str, points: &str| {
+        let pair = format!("axis = \"link.wire.loss.rate\", of = {of}, over = {over}");
+        verdicts(&claim(&format!(
+            "expect = {{ premium = {{ {pair}, value = \"{value}\", points = {points} }} }}"
+        )))
+    };
+    let more = premium("0", "0.3", "43", "20");
+    assert_eq!(more.len(), 2, "{more:?}");
+    for verdict in &more {
+        assert_eq!(verdict.held, Some(true), "{verdict:?}");
+        let known = verdict.low.is_some() && verdict.low < verdict.measured;
+        assert!(known && verdict.expected == Some(43.0), "{verdict:?}");
+    }
+    assert_eq!(premium("0", "0.3", "80", "20")[0].held, Some(false));
+    let sum = premium("{ sum = [0.3, 0.6] }", "0", "10", "15");
+    assert_eq!(sum[0].held, Some(true), "{sum:?}");
+    assert_eq!(premium("0", "0.7", "10", "15")[0].held, None);
+}
+
 #[test]
 fn a_step_against_the_trend_may_be_chance() {
     let trend = |rest: &str| {

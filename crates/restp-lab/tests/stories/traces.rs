@@ -1,7 +1,7 @@
 //! What runs did over time: traces change nothing, say what results say, and end where they were told to.
 
 use crate::common::{runs, with};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use restp_lab::RunError;
 use restp_lab::run::{Column, RunResult, Table, Traces, TracesWanted, traces};
 
@@ -29,6 +29,7 @@ const ALL: TracesWanted = TracesWanted {
     every: Duration::ZERO,
     rows: 1_000_000,
     sequence: true,
+    air: Time::ZERO..Time::ZERO,
 };
 
 fn traced(settings: &[(&str, &str)], wanted: TracesWanted) -> Result<(RunResult, Traces), RunError> {
@@ -161,4 +162,77 @@ fn a_trace_too_long_ends_with_the_way_out() {
     for word in ["seed 1", "1000 rows", "of 10.000 s", "duration", "every"] {
         assert!(sentence.contains(word), "{sentence}");
     }
+}
+
+const AIR: &str = r#"
+id = "air"
+duration = "2 s"
+
+[[medium]]
+name = "channel"
+
+[[station]]
+name = "n{i}"
+count = 5
+at_m = [0, 0]
+step_m = [300, 0]
+media = ["channel"]
+
+[[flow]]
+name = "a"
+from = "n1"
+to = "n5"
+transport = "restp:3wh-arq"
+traffic = { bulk = {} }
+"#;
+
+/// Frames of an exchange follow each other, those that led to nothing say why, and what was heard to the end is what hops count.
+#[test]
+fn frames_on_the_air_are_noted_within_the_time_that_is_asked_for() {
+    let scenario = with(AIR, &[]);
+    let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+    let traced = |air| {
+        let wanted = TracesWanted {
+            air,
+            sequence: false,
+            ..ALL
+        };
+        traces(&scenario.points()[0], 1, wanted).expect("it runs")
+    };
+    let (result, all) = traced(at(0)..at(2000));
+    assert_eq!(result, runs(&scenario)[0], "a trace changes nothing");
+    let (kinds, outcomes) = (words(&all.air, "kind"), words(&all.air, "outcome"));
+    let count = |kind: &str, outcome: &str| {
+        let rows = kinds.iter().zip(&outcomes);
+        rows.filter(|(k, o)| **k == kind && **o == outcome).count() as u64
+    };
+    let delivered: u64 = result.links.iter().map(|link| link.packets).sum::<u64>();
+    let carried = count("data", "received");
+    assert!(carried > 100 && carried <= delivered, "{carried} of {delivered}");
+    assert_eq!(
+        count("cts", "received"),
+        kinds.iter().filter(|kind| **kind == "data").count() as u64
+    );
+    assert!(
+        count("rts", "collision") + count("rts", "contention") > 0,
+        "{outcomes:?}"
+    );
+    let (begins, ends) = (floats(&all.air, "at_s"), floats(&all.air, "until_s"));
+    for (row, kind) in kinds.iter().enumerate() {
+        let us = ((ends[row] - begins[row]) * 1e6).round();
+        let control = [("rts", 273.0), ("cts", 249.0), ("ack", 249.0)];
+        let known = control.iter().find(|(name, _)| name == kind);
+        assert!(
+            known.is_none_or(|(_, expected)| *expected == us),
+            "{kind} takes {us} us"
+        );
+    }
+    let (_, some) = traced(at(1000)..at(1100));
+    assert!(
+        some.air.rows() > 10 && some.air.rows() * 10 < all.air.rows(),
+        "{}",
+        some.air.rows()
+    );
+    let (_, none) = traced(at(0)..at(0));
+    assert_eq!(none.air.rows(), 0);
 }

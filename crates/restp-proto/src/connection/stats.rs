@@ -91,6 +91,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
             received_bytes: n.received_bytes,
             lost_packets: sent.lost_packets,
             srtt: c.sender.smoothed_rtt(),
+            congestion_window_bytes: Some(c.sender.window_bytes()),
             ..PathStats::new(c.address)
         }],
     }

@@ -33,6 +33,8 @@ pub struct SctpParameters {
     pub spread: Spread,
     /// By which path acknowledgements return. Default by the one that data came by.
     pub ack_return: AckReturn,
+    /// Data leaves by the first so many paths alone while one of them works (CMT §3: the paths after `d`). Default all.
+    pub data_paths: usize,
     /// Holes do not hurry acknowledgements, which count packets instead. Default with CMT.
     pub dac: bool,
     /// The timer of a path takes nothing for lost that left less than a round trip ago, perhaps from another path (the T3 amendment of
@@ -67,7 +69,7 @@ pub struct SctpParameters {
 }
 
 /// Keys of SCTP.
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 29] = [
     "segment",
     "message",
     "receive-buffer",
@@ -78,6 +80,7 @@ const KEYS: [&str; 28] = [
     "ack-every",
     "ack-delay",
     "ack-return",
+    "data-paths",
     "dac",
     "heartbeat",
     "path-attempts",
@@ -106,6 +109,7 @@ impl Default for SctpParameters {
             differentiation: Differentiation::Split,
             spread: Spread::Bursts,
             ack_return: AckReturn::Any,
+            data_paths: usize::MAX,
             dac: false,
             spares_fresh: false,
             ack: PositiveParameters {
@@ -216,6 +220,10 @@ impl SctpParameters {
             "rto-ceiling" => self.rto.ceiling = span()?,
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = count()?,
+            "data-paths" => {
+                let paths = value.parse().ok().filter(|paths| *paths > 0);
+                self.data_paths = paths.ok_or_else(|| about(DATA_PATHS.into()))?;
+            }
             "loss-rates" => {
                 let rates = value.split(',').map(|rate| per_million(rate.trim()));
                 let all: Option<Vec<_>> = rates.collect();
@@ -321,6 +329,7 @@ impl SctpParameters {
 }
 
 const ACK_RETURN: &str = "write \"any\", or the number of a path from 1 on";
+const DATA_PATHS: &str = "write how many paths data leaves by, from 1 on";
 const LOSS_RATES: &str = "write the rate of each path, such as \"1 %, 5 %\"";
 
 fn ack_return(value: &str) -> Option<AckReturn> {
@@ -378,6 +387,8 @@ mod tests {
         for (key, value) in [
             ("ack-return", "0"),
             ("ack-return", "both"),
+            ("data-paths", "0"),
+            ("data-paths", "one"),
             ("dac", "maybe"),
             ("spare-fresh", "yes"),
             ("receive-buffer", "100 B"),

@@ -101,7 +101,8 @@ fn retransmissions_follow_the_policy() {
 #[test]
 fn acknowledgements_return_by_the_path_that_is_chosen() {
     let sacks = |set: &[(&str, &str)]| {
-        let mut net = Net::new(cmt("cwnd", set), &[line(5, 10), line(5, 10)]);
+        // Of different rates, or the packets of one path would come right behind those of the other, and every second one be its own.
+        let mut net = Net::new(cmt("cwnd", set), &[line(5, 10), line(6, 10)]);
         let flow = net.open();
         net.bulk(flow, 1400, Duration::from_secs(5));
         [0, 1].map(|path| net.count(|seen| seen.sack().is_some() && seen.path == path))
@@ -113,6 +114,41 @@ fn acknowledgements_return_by_the_path_that_is_chosen() {
         first < 10 && second > 1000,
         "{first} {second}: until the path is confirmed"
     );
+}
+
+/// The acceptor hears of the third path before the second, whose first packets are lost.
+#[test]
+fn the_path_of_acknowledgements_is_counted_as_the_opener_wrote_it() {
+    let lines = [line(5, 10), line(5, 10), line(5, 10)];
+    let mut net = Net::new(cmt("cwnd", &[("ack-return", "2")]), &lines);
+    let mut first = 0;
+    net.rule = Box::new(move |seen| {
+        first += usize::from(seen.path == 1);
+        (seen.path != 1 || first > 2).then_some(Duration::ZERO)
+    });
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(10));
+    let sacks = [0, 1, 2].map(|path| net.count(|seen| seen.sack().is_some() && seen.path == path));
+    assert!(sacks[1] > 10 * (sacks[0] + sacks[2]) / 2, "{sacks:?}");
+}
+
+/// CMT §3, 3hCMT-dP1P2-aP3 with two paths less: the second path carries acknowledgements alone, and new data where the first is dead.
+#[test]
+fn data_leaves_by_the_paths_for_data_alone_while_one_of_them_works() {
+    let set = [("ack-return", "2"), ("data-paths", "1"), ("path-attempts", "1")];
+    let mut net = Net::new(cmt("cwnd", &set), &[line(5, 10), line(5, 10)]);
+    let mut chance = chance(3);
+    net.rule = Box::new(move |seen| (!(seen.is_data() && chance.chance(0.01))).then_some(Duration::ZERO));
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(5));
+    let data = |net: &Net| [0, 1].map(|path| net.count(|seen| seen.is_data() && seen.path == path));
+    let [first, second] = data(&net);
+    assert!(first > 1000 && second == 0, "{first} {second}");
+    let sacks = net.count(|seen| seen.sack().is_some() && seen.path == 1);
+    assert!(sacks > 500, "{sacks}");
+    net.rule = Box::new(|seen| (seen.path == 1).then_some(Duration::ZERO));
+    net.bulk(flow, 1400, Duration::from_secs(20));
+    assert!(data(&net)[1] > 1000, "{:?}", data(&net));
 }
 
 /// CMT §2.5: with DAC a SACK answers two packets, whatever is missing between paths; without, each hole hurries one.

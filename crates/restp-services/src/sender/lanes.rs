@@ -173,6 +173,10 @@ impl Sender {
     pub fn smoothed_rtt_of(&self, id: LaneId) -> Option<Duration> {
         self.lane_at(id).rtt.smoothed()
     }
+    /// The congestion window of the lane `id`.
+    pub fn window_of(&self, id: LaneId) -> u64 {
+        self.lane_at(id).controller.window_bytes()
+    }
     /// The congestion windows of all lanes.
     pub fn total_window_bytes(&self) -> u64 {
         let windows = self.lanes().map(|id| self.lane_at(id).controller.window_bytes());

@@ -1,6 +1,5 @@
 //! What one direction has done.
 
-use restp_base::observe::Cause;
 use restp_base::time::Duration;
 
 /// What one direction has done.
@@ -26,6 +25,8 @@ pub struct Counters {
     pub dropped_rule: u64,
     /// Packets given up after too many attempts at a shared medium, the last of which met other frames.
     pub dropped_collision: u64,
+    /// Packets given up after too many attempts at a shared medium, the last of which found it taken around the receiver.
+    pub dropped_contention: u64,
     /// Second copies made.
     pub duplicated: u64,
     /// Packets with a bit flipped.
@@ -56,6 +57,7 @@ impl Counters {
             + self.dropped_police
             + self.dropped_rule
             + self.dropped_collision
+            + self.dropped_contention
     }
 
     pub(crate) fn queued(&mut self, packets: u64, bytes: u64) {
@@ -72,6 +74,7 @@ impl Counters {
             DropReason::Police => self.dropped_police += 1,
             DropReason::Rule => self.dropped_rule += 1,
             DropReason::Collision => self.dropped_collision += 1,
+            DropReason::Contention => self.dropped_contention += 1,
         }
     }
 }
@@ -91,18 +94,9 @@ pub enum DropReason {
     Police,
     /// A scripted fault.
     Rule,
-    /// Too many attempts at a shared medium, the last of which met other frames or a reservation.
+    /// Too many attempts at a shared medium, the last of which met other frames.
     Collision,
-}
-
-impl DropReason {
-    /// What a sender should take it for (ResTP §3.6). A line that takes no packet of this length is down for it; a medium
-    /// on which frames meet is as full as a queue.
-    pub const fn cause(self) -> Cause {
-        match self {
-            DropReason::Queue | DropReason::Police | DropReason::Collision => Cause::Congestion,
-            DropReason::Error | DropReason::Rule => Cause::Corruption,
-            DropReason::Outage | DropReason::Length => Cause::Outage,
-        }
-    }
+    /// Too many attempts at a shared medium, the last of which reached a receiver that did not answer: the medium was reserved
+    /// around it, or it waited for an answer itself.
+    Contention,
 }

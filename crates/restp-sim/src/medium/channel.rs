@@ -6,6 +6,7 @@
 use super::ear::Signal;
 use super::hops::{self, Hop, Reach};
 use super::radio::{Frame, Kind, Phase, Radio, Waiting};
+use super::seen::{FrameRecord, FrameSeen};
 use super::spec::MediumSpec;
 use super::timing::{ACK_BYTES, CTS_BYTES, DATA_HEADER_BYTES, MOST_BYTES, Mode, RTS_BYTES, Timing};
 use crate::direction::{Counters, DropReason, Parcel};
@@ -33,9 +34,11 @@ pub(crate) struct Medium {
     errors: Option<RateProcess>,
     slowest: Mode,
     capture: Option<f64>,
+    eifs_after_carriers: bool,
     /// Where stations go, if any does.
     moves: Option<Box<MediumSpec>>,
     frames: u64,
+    record: FrameRecord,
 }
 
 /// What has become of a packet.
@@ -75,6 +78,7 @@ impl Medium {
             hops: hops::hops(spec, stream),
             slowest: spec.rates.slowest(),
             capture: spec.capture,
+            eifs_after_carriers: spec.eifs_after_carriers,
             events: EventQueue::new(
                 stations_and_walk,
                 Ties::new(stream("ties").bits(), stations_and_walk),
@@ -87,6 +91,7 @@ impl Medium {
                 RateProcess::new(&bits, stream("errors"))
             }),
             frames: 0,
+            record: FrameRecord::default(),
             moves: moves.then(|| Box::new(spec.clone())),
         };
         medium.walk(Time::ZERO);
@@ -140,6 +145,11 @@ impl Medium {
             self.settle(station);
         }
         Ok(())
+    }
+
+    /// The frames that were over since the last call; the first one begins the record.
+    pub(crate) fn take_frames(&mut self) -> Vec<FrameSeen> {
+        self.record.take()
     }
 
     /// When something happens next.
@@ -263,6 +273,8 @@ impl Medium {
                 power: reach.power,
                 decodes: reach.power >= need,
                 bears: self.capture.map_or(0.0, |ratio| reach.power / (ratio * need)),
+                // Its header is as slow as the slowest mode.
+                is_noticed: reach.power >= 1.0 || self.eifs_after_carriers,
                 senses: reach.senses,
             };
             let radio = &mut self.radios[reach.station as usize];
@@ -284,6 +296,7 @@ impl Medium {
         match frame.kind {
             Kind::Rts => {
                 let granted = heard.and_then(|()| self.grants(peer, now));
+                self.record.note([station, peer], &frame, granted);
                 if granted.is_ok() {
                     let airtime = self.timing.cts();
                     let reserves = frame.reserves.saturating_sub(self.timing.sifs + airtime);
@@ -294,6 +307,7 @@ impl Medium {
             }
             Kind::Data => {
                 let heard = heard.and_then(|()| self.listens(peer));
+                self.record.note([station, peer], &frame, heard);
                 let outcome = heard.ok().and_then(|()| self.deliver(station));
                 if heard.is_ok() {
                     let airtime = self.timing.ack();
@@ -303,6 +317,7 @@ impl Medium {
                 outcome
             }
             Kind::Cts | Kind::Ack => {
+                self.record.note([station, peer], &frame, heard);
                 self.settle(station);
                 self.answered(peer, frame.kind, now, heard)
             }
@@ -357,14 +372,14 @@ impl Medium {
     /// Does a station answer? Not while it waits for an answer itself, or has one under way.
     fn listens(&self, station: u32) -> Result<(), DropReason> {
         let free = matches!(self.radios[station as usize].phase, Phase::Contending);
-        free.then_some(()).ok_or(DropReason::Collision)
+        free.then_some(()).ok_or(DropReason::Contention)
     }
 
     /// Does it answer an RTS? Not while the medium is reserved around it, either (§9.2.5.4).
     fn grants(&self, station: u32, now: Time) -> Result<(), DropReason> {
         self.listens(station)?;
         let free = self.radios[station as usize].ear.unreserved(now);
-        free.then_some(()).ok_or(DropReason::Collision)
+        free.then_some(()).ok_or(DropReason::Contention)
     }
 
     /// The station waits for the answer that is coming, or for the one that is not.

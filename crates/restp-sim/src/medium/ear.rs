@@ -20,8 +20,8 @@ pub(super) struct Ear {
     /// The frame that is being received unspoilt; and the one before it, which its sender may not have asked for yet.
     receiving: Option<Receiving>,
     received: Option<u64>,
-    /// What ended or will end last was not decoded.
-    garbled: bool,
+    /// When the last frame that began to be received and was spoilt is over; the answer to it may follow.
+    garbled_until: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,8 @@ pub(super) struct Signal {
     /// As strong as its mode needs, and how strong the others may be together.
     pub decodes: bool,
     pub bears: f64,
+    /// A radio notices that this is a frame, and waits for EIFS where it does not get it.
+    pub is_noticed: bool,
     /// Keeps others from transmitting.
     pub senses: bool,
 }
@@ -82,9 +84,13 @@ impl Ear {
                 bears: signal.bears,
             });
         }
-        // What ends last counts: an answer to it may follow.
-        if signal.senses && until > self.busy_until {
-            (self.busy_until, self.garbled) = (until, !received);
+        if signal.senses {
+            self.busy_until = self.busy_until.max(until);
+        }
+        if received {
+            self.understand(until);
+        } else if signal.senses && signal.is_noticed && !captured {
+            self.garbled_until = self.garbled_until.max(Some(until));
         }
     }
 
@@ -94,9 +100,8 @@ impl Ear {
             self.spoil();
         }
         self.deaf_until = until;
-        if until >= self.busy_until {
-            (self.busy_until, self.garbled) = (until, false);
-        }
+        self.busy_until = self.busy_until.max(until);
+        self.understand(until);
     }
 
     /// Has this frame, which is over, been received unspoilt?
@@ -119,15 +124,23 @@ impl Ear {
         now >= self.nav_until
     }
 
-    /// When the slots of a backoff begin to count, if nothing comes between.
+    /// When the slots of a backoff begin to count, if nothing comes between: a DIFS after every carrier and reservation, and an EIFS
+    /// after a frame that was spoilt (802.11-1999 §9.2.3.4).
     pub(super) fn free_from(&self, timing: &Timing) -> Time {
-        let pause = if self.garbled { timing.eifs } else { timing.difs };
-        (self.busy_until + pause).max(self.nav_until + timing.difs)
+        let idle = self.busy_until.max(self.nav_until) + timing.difs;
+        self.garbled_until
+            .map_or(idle, |until| idle.max(until + timing.eifs))
+    }
+
+    /// A frame that ends at `until` is received, or sent: what was spoilt before that keeps nobody waiting.
+    fn understand(&mut self, until: Time) {
+        self.garbled_until = self.garbled_until.filter(|garbled| *garbled > until);
     }
 
     fn spoil(&mut self) {
-        self.receiving = None;
-        self.garbled = true;
+        if let Some(spoilt) = self.receiving.take() {
+            self.garbled_until = self.garbled_until.max(Some(spoilt.until));
+        }
     }
 }
 
@@ -148,6 +161,7 @@ mod tests {
             power: 1.0,
             decodes: true,
             bears: 0.0,
+            is_noticed: true,
             senses: true,
         }
     }
@@ -164,6 +178,32 @@ mod tests {
         ear.hear(signal(2, 1300, 1600));
         assert!(ear.decoded(2));
         assert_eq!(ear.free_from(&timing), us(1600) + timing.difs);
+    }
+
+    /// CMT §4.3: EIFS after a corrupted reception. What is too weak to be received is none.
+    #[test]
+    fn a_carrier_that_is_too_weak_to_be_a_frame_costs_a_difs() {
+        let timing = Timing::dsss(DSSS[1]);
+        let weak = |frame, from, until| Signal {
+            decodes: false,
+            is_noticed: false,
+            ..signal(frame, from, until)
+        };
+        let mut ear = Ear::default();
+        ear.hear(weak(1, 100, 400));
+        assert_eq!(ear.free_from(&timing), us(400) + timing.difs);
+        // A frame that it spoils costs an EIFS from that frame's end on, however long the carrier goes on.
+        ear.hear(signal(2, 500, 800));
+        ear.hear(weak(3, 700, 900));
+        assert_eq!(ear.free_from(&timing), us(800) + timing.eifs);
+        ear.hear(weak(4, 950, 1500));
+        assert_eq!(ear.free_from(&timing), us(1500) + timing.difs);
+        // What is received afterwards ends that wait.
+        ear.hear(signal(5, 1600, 1700));
+        ear.hear(signal(6, 1650, 1800));
+        assert_eq!(ear.free_from(&timing), us(1800) + timing.eifs);
+        ear.hear(signal(7, 1810, 1820));
+        assert_eq!(ear.free_from(&timing), us(1820) + timing.difs);
     }
 
     #[test]

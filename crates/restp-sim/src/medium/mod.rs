@@ -10,6 +10,7 @@
 //! | `ear.rs` | what a radio hears: carriers, reservations, frames unspoilt |
 //! | `backoff.rs` | the countdown, computed when it matters |
 //! | `radio.rs` | one station: queue, contention, what it does now |
+//! | `seen.rs` | frames, for whoever looks on |
 //! | `channel.rs` | frames from station to station, attempts, and what becomes of packets |
 //!
 //! No event happens per slot or per hearer. Whoever begins to transmit writes the span into all stations it reaches, and
@@ -24,6 +25,7 @@ mod minstrel;
 mod place;
 mod radio;
 mod rates;
+mod seen;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,8 @@ pub mod timing;
 pub(crate) use channel::{Medium, Outcome};
 pub use hops::Pair;
 pub use place::{Place, Station};
+pub use radio::Kind as FrameKind;
 pub use rates::Rates;
+pub use seen::FrameSeen;
 pub use spec::{MediumError, MediumSpec, Ranges};
 pub use timing::{Mode, Timing};

@@ -57,10 +57,14 @@ pub(super) struct Frame {
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// Asks for the medium.
     Rts,
+    /// Grants it.
     Cts,
+    /// Carries a packet.
     Data,
+    /// Confirms it.
     Ack,
 }
 
@@ -203,6 +207,7 @@ mod tests {
             power: 1.0,
             decodes: true,
             bears: 0.0,
+            is_noticed: true,
             senses: true,
         }
     }

@@ -27,6 +27,9 @@ pub struct MediumSpec {
     /// with the fourth power of the distance (two-ray ground). Faster modes bear less by what they [need](super::Mode::need).
     /// `None`: every other frame within [`Ranges::interfere`] spoils it.
     pub capture: Option<f64>,
+    /// Stations wait for EIFS after every carrier that they do not receive, as in ns-2, and not only after frames that reach them strong
+    /// enough to be received (802.11-1999 §9.2.3.4).
+    pub eifs_after_carriers: bool,
     /// Packets that wait at a station, whichever neighbour they are for; the one being sent does not count.
     pub queue_packets: u32,
     /// Data frames of more bytes, header included, are preceded by RTS and CTS.
@@ -50,6 +53,7 @@ impl MediumSpec {
             rates: Rates::Fixed(DSSS[1]),
             ranges: Ranges::default(),
             capture: None,
+            eifs_after_carriers: false,
             queue_packets: 50,
             rts_threshold: 0,
             short_retries: 7,

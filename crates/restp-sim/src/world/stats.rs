@@ -2,8 +2,10 @@
 
 use super::{HostId, World};
 use crate::direction::Counters;
+use crate::direction::DropReason;
+use crate::medium::FrameSeen;
 use crate::spec::Way;
-use restp_base::observe::{Cause, Transmitted};
+use restp_base::observe::Transmitted;
 
 /// What one direction of one link has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub struct LostSegment {
     pub from: HostId,
     /// Which one it was.
     pub segment: Transmitted,
-    /// Never [`Cause::Late`].
-    pub cause: Cause,
+    /// What became of it; [`DropReason::Error`] also where it arrived changed.
+    pub reason: DropReason,
 }
 
 impl World {
@@ -47,6 +49,12 @@ impl World {
     /// record. Copies that lines make do not count.
     pub fn take_lost(&mut self) -> impl Iterator<Item = LostSegment> {
         self.lost.get_or_insert_default().drain(..)
+    }
+
+    /// The frames of each medium that were over since the last call, by its place in the list. The first call begins the record.
+    pub fn take_frames(&mut self) -> impl Iterator<Item = (usize, Vec<FrameSeen>)> {
+        let media = self.media.iter_mut().enumerate();
+        media.map(|(index, medium)| (index, medium.take_frames()))
     }
 
     /// What waits before each direction now: its name, `"<link>/<forward|reverse>"`, packets, and bytes.

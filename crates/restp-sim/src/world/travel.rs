@@ -6,7 +6,6 @@ use crate::direction::{DropReason, Parcel, Verdict};
 use crate::medium::Outcome;
 use crate::trace::{Captured, Step, TraceEvent};
 use restp_base::machine::Datagram;
-use restp_base::observe::Cause;
 use restp_base::time::Time;
 
 impl World {
@@ -83,7 +82,7 @@ impl World {
     /// Nothing leads where it is to go.
     #[cold]
     fn vanish(&mut self, packet: u32) {
-        self.blame(packet, Cause::Outage);
+        self.blame(packet, DropReason::Outage);
         self.totals.dropped += 1;
         self.pool.discard(packet);
     }
@@ -174,7 +173,7 @@ impl World {
                     self.pool.damage(packet, mark_ce, flip_bit);
                 }
                 if flip_bit.is_some() {
-                    self.blame(packet, Cause::Corruption);
+                    self.blame(packet, DropReason::Error);
                 }
                 let marked = mark_ce;
                 self.observe(packet, |labels| Step::Accepted {
@@ -237,7 +236,7 @@ impl World {
     }
 
     fn lose(&mut self, packet: u32, index: usize, reason: DropReason) {
-        self.blame(packet, reason.cause());
+        self.blame(packet, reason);
         self.observe(packet, |labels| Step::Dropped {
             line: &labels[index].line,
             reason,
@@ -261,12 +260,16 @@ impl World {
     }
 
     /// The segment in it does not arrive as it was sent.
-    fn blame(&mut self, packet: u32, cause: Cause) {
+    fn blame(&mut self, packet: u32, reason: DropReason) {
         if let Some(lost) = &mut self.lost
             && let Some(segment) = self.pool.segment(packet)
         {
             let from = HostId(self.pool.packet(packet).from);
-            lost.push(LostSegment { from, segment, cause });
+            lost.push(LostSegment {
+                from,
+                segment,
+                reason,
+            });
         }
     }
 

@@ -1,5 +1,7 @@
 //! Scenarios that are none: each sentence names the line, the key, the value and the way out.
 
+mod air;
+
 use super::*;
 
 #[test]

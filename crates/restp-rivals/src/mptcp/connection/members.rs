@@ -104,6 +104,7 @@ impl Path for Member {
             lost_packets: stats.lost_packets,
             srtt: stats.srtt,
             suspicions: self.reinjections,
+            congestion_window_bytes: Some(stats.congestion_window_bytes),
             ..PathStats::new(self.tcp.address())
         };
         total.add(&FlowStats {

@@ -22,6 +22,12 @@ impl Association {
         index == self.current()
     }
 
+    /// May data leave by the path `index`, new or again? By one that is for acknowledgements only where no other works.
+    pub(super) fn carries_data(&self, index: usize) -> bool {
+        let for_data = self.parameters.data_paths.min(self.paths.len());
+        index < for_data || !self.paths[..for_data].iter().any(|path| path.is_usable())
+    }
+
     /// Data has left by the path, or it has answered.
     pub(super) fn begin_idle(&mut self, now: Time, index: usize) {
         let path = &mut self.paths[index];
@@ -73,7 +79,8 @@ impl Association {
         let path = &mut self.paths[index];
         if path.on_answer() {
             let (address, lane) = (path.address, path.lane);
-            self.sender.on(lane, |sender| sender.set_active(true));
+            let for_data = index < self.parameters.data_paths;
+            self.sender.on(lane, |sender| sender.set_active(for_data));
             self.tell(address, PathState::Up);
         }
     }

@@ -410,6 +410,7 @@ impl Association {
             suspicions: 0,
             down_events: path.down_events,
             window_cuts: self.sender.cuts_on(path.lane),
+            congestion_window_bytes: Some(self.sender.window_of(path.lane)),
             arrived_payload_bytes: path.arrived_payload_bytes,
             repeated_payload_bytes: path.repeated_payload_bytes,
         };

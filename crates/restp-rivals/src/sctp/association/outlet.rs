@@ -11,6 +11,7 @@ use restp_base::machine::{Datagram, Ecn};
 use restp_base::observe::Transmitted;
 use restp_base::sequence::truncate;
 use restp_base::time::Time;
+use restp_services::path_management::AckReturn;
 use restp_services::sender::{Segment, Transmission};
 use smallvec::{SmallVec, smallvec};
 
@@ -117,9 +118,27 @@ impl Association {
         self.told_free = sack.window.into();
         *self.stats.report_bytes.get_or_insert(0) += 4 * sack.blocks.len() as u64;
         self.receiver.acknowledgement().on_sent();
-        let exists = |path: usize| self.paths.get(path).is_some_and(|path| path.confirmed);
-        let index = self.parameters.ack_return.choose(self.latest, exists);
-        (index, Chunk::Sack(sack))
+        (self.ack_path(), Chunk::Sack(sack))
+    }
+
+    /// The path that acknowledgements return by. Paths are counted as who opened the association wrote them, which is the order of its
+    /// addresses; those that it heard of first are ours.
+    fn ack_path(&self) -> usize {
+        let told = |number: usize| {
+            let address = self.peer_addresses.get(number)?;
+            self.paths
+                .iter()
+                .position(|path| path.address.remote.ip() == *address)
+        };
+        let wanted = match self.parameters.ack_return {
+            AckReturn::Fixed(number) if !self.opened_here => {
+                told(number).map_or(AckReturn::Any, AckReturn::Fixed)
+            }
+            as_written => as_written,
+        };
+        wanted.choose(self.latest, |path| {
+            self.paths.get(path).is_some_and(|path| path.confirmed)
+        })
     }
 
     /// What the sender lets out on the first path that has something, in turn.
@@ -133,6 +152,9 @@ impl Association {
         for step in 0..count {
             let index = (self.turn + step) % count;
             let (is_usable, lane) = (self.paths[index].is_usable(), self.paths[index].lane);
+            if !self.carries_data(index) {
+                continue;
+            }
             let is_drawn = drawn.flatten().is_none_or(|drawn| drawn == index);
             let carries_new = is_drawn && self.carries_new(index);
             if !is_usable && !carries_new {
