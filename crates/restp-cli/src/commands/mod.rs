@@ -25,6 +25,7 @@ pub mod send;
 pub mod serve;
 pub mod sim;
 mod trust;
+pub mod tunnel;
 mod visits;
 mod words;
 

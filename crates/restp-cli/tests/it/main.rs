@@ -19,4 +19,5 @@ mod serve;
 mod socks;
 mod streams;
 mod transfer;
+mod tunnel;
 mod udp;

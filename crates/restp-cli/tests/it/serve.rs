@@ -13,7 +13,11 @@ fn a_file_says_what_is_served_to_whom() {
     let folder = tempfile::tempdir().unwrap();
     let key = restp(&["keygen", "--show"]);
     let key = key.stdout.split_whitespace().next_back().unwrap().to_owned();
-    write(folder.path(), "friends", format!("# those of the house\n{key}\n").as_bytes());
+    write(
+        folder.path(),
+        "friends",
+        format!("# those of the house\n{key}\n").as_bytes(),
+    );
     let text = format!("listen = [\"127.0.0.1:0\"]\nallow = [\"tcp:{target}\"]\nkeys = [\"friends\"]\n");
     let file = write(folder.path(), "serve.toml", text.as_bytes());
     let file = file.to_str().unwrap();
@@ -31,11 +35,23 @@ fn a_file_says_what_is_served_to_whom() {
 #[test]
 fn what_is_wrong_in_a_file_is_said_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "serve.toml", b"allow = [\"tcp:a:1\"]\n\ntimout = \"5m\"\n");
+    let file = write(
+        folder.path(),
+        "serve.toml",
+        b"allow = [\"tcp:a:1\"]\n\ntimout = \"5m\"\n",
+    );
     let file = file.to_str().unwrap();
-    says(&restp(&["serve", "--config", file]), 2, &["serve.toml: line 3", "`timout`", "`timeout`"]);
+    says(
+        &restp(&["serve", "--config", file]),
+        2,
+        &["serve.toml: line 3", "`timout`", "`timeout`"],
+    );
     let missing = format!("{file}.not");
-    says(&restp(&["serve", "--config", &missing]), 2, &["no such file", "restp help serve"]);
+    says(
+        &restp(&["serve", "--config", &missing]),
+        2,
+        &["no such file", "restp help serve"],
+    );
 }
 
 /// Starts `restp serve` with `socket` as the first descriptor of the protocol, as systemd does.
@@ -66,6 +82,9 @@ fn other_sockets_and_two_places_to_listen_at_are_refused() {
     let refused = activated(stream.into(), &words).end();
     says(&refused, 2, &["LISTEN_FDS: descriptor 3", "ListenDatagram="]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let both = activated(socket.into(), &[&words[..], &["--listen", "127.0.0.1:0"]].concat());
+    let both = activated(
+        socket.into(),
+        &[&words[..], &["--listen", "127.0.0.1:0"]].concat(),
+    );
     says(&both.end(), 2, &["--listen", "leave one of both out"]);
 }
