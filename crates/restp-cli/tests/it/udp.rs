@@ -73,7 +73,8 @@ fn each_client_gets_its_own_answers_whatever_their_size() {
     }
 }
 
-/// A path that loses every twentieth packet: with a deadline everything is repaired, without one nothing is.
+/// A path that loses every twentieth packet: with a deadline everything is repaired, without one nothing is. Once the first datagram of
+/// each flow was missing, at a new socket that was not known to have room.
 #[test]
 fn losses_are_repaired_while_there_is_time_and_only_then() {
     const DATAGRAMS: u16 = 400;
