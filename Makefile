@@ -73,6 +73,12 @@ bench-path: ## measure against kernel TCP and QUIC across an emulated path (root
 bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
 	python3 bench/multipath.py
 
+bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3)
+	python3 bench/tunnel.py
+
+bench-udp: ## how much of live media arrives in time through `restp forward --udp --deadline` over a lossy path
+	python3 bench/udp_deadline.py
+
 bench-parity: ## the simulator's TCP beside the kernel's on fifteen emulated links (root); writes docs/results/kernel-parity.md
 	python3 bench/parity.py
 

@@ -7,8 +7,8 @@ mod shown;
 
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
-use links::{FORWARD, PATHS, PIPE, RELAY, SERVE};
-pub use links::{Forward, HostArgs, LinkArgs, Pipe, Relay, Serve};
+use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};
+pub use links::{Forward, HostArgs, LinkArgs, Pipe, Relay, Serve, Tunnel};
 pub use rule::{Listen, Rule};
 use shown::TOP;
 pub use shown::{LogArgs, MonitorArgs, Top};
@@ -55,6 +55,9 @@ pub enum Command {
     /// Forward TCP and UDP ports to what a host serves, and its ports to this one
     #[command(after_help = FORWARD)]
     Forward(Forward),
+    /// Make several links one, for everything that this host sends to networks behind another one
+    #[command(after_help = TUNNEL)]
+    Tunnel(Tunnel),
     /// Show the links of this host and which of them are used
     #[command(after_help = PATHS)]
     Paths,
@@ -190,7 +193,7 @@ pub struct Send {
     pub qlog: QlogArgs,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct CompositionArgs {
     /// What the connection is made of: a preset, or a file of `service = "choice"` lines that ends in .toml [default:
     /// `default`, and `multipath` where `send` is given several paths]
@@ -218,7 +221,7 @@ pub struct Keygen {
     pub show: bool,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct SealArgs {
     /// File of this host's secret key [default: this user's, made when there is none]
     #[arg(long, value_name = "FILE", conflicts_with = "plain")]

@@ -24,6 +24,7 @@ mod qlog;
 mod socks;
 mod toml_file;
 pub mod transfer;
+mod tunnel;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -49,6 +50,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Serve(serve) => commands::serve::execute(serve, output),
         Command::Pipe(pipe) => commands::pipe::execute(pipe),
         Command::Forward(forward) => commands::forward::execute(forward, output),
+        Command::Tunnel(tunnel) => commands::tunnel::execute(tunnel, output),
         Command::Bench(bench) => commands::bench::execute(bench, output),
         Command::Decode(decode) => commands::decode::execute(decode, output),
         Command::Emulate(emulate) => commands::emulate::execute(emulate, output),

@@ -147,16 +147,18 @@ pub enum Use {
     Send,
     Pipe,
     Forward,
+    Tunnel,
 }
 
 impl Use {
-    pub const ALL: [Use; 3] = [Use::Send, Use::Pipe, Use::Forward];
+    pub const ALL: [Use; 4] = [Use::Send, Use::Pipe, Use::Forward, Use::Tunnel];
 
     pub fn name(self) -> &'static str {
         match self {
             Use::Send => "send",
             Use::Pipe => "pipe",
             Use::Forward => "forward",
+            Use::Tunnel => "tunnel",
         }
     }
 }
@@ -175,6 +177,8 @@ pub struct Policy {
     pipe: Option<Choice>,
     #[serde(default)]
     forward: Option<Choice>,
+    #[serde(default)]
+    tunnel: Option<Choice>,
 }
 
 impl Policy {
@@ -192,8 +196,7 @@ impl Policy {
     }
 
     fn read(path: &Path) -> Result<Self, Failure> {
-        let rule =
-            "write `use = [\"wlan0\", \"wwan0\"]` and `paths = 2`, for all or in [send], [pipe], [forward]";
+        let rule = "write `use = [\"wlan0\", \"wwan0\"]` and `paths = 2`, for all or in [send], [pipe], [forward], [tunnel]";
         match TomlFile::read(path)? {
             Some(file) => file.parse(rule),
             None => Ok(Policy::default()),
@@ -206,6 +209,7 @@ impl Policy {
             Use::Send => &self.send,
             Use::Pipe => &self.pipe,
             Use::Forward => &self.forward,
+            Use::Tunnel => &self.tunnel,
         };
         own.clone().unwrap_or_else(|| Choice {
             links: self.links.clone(),

@@ -11,6 +11,7 @@
 //! | `transport` | ResTP with or without a seal under it |
 //! | [`known_hosts`], [`files`] | hosts that were met before, and files that several processes share |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
+//! | `tun` | IP packets of this host, on Linux |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
 //! | [`overview`] | what an endpoint does, for somebody who only looks |
@@ -70,6 +71,8 @@ mod shared;
 mod socket;
 pub mod stream;
 mod transport;
+#[cfg(target_os = "linux")]
+pub mod tun;
 mod watch;
 
 pub use connection::{ConnectError, Connection, PathEvent, SendError};

@@ -2,6 +2,7 @@
 
 use super::rule::{Listen, Rule};
 use super::{CompositionArgs, MonitorArgs, SealArgs};
+use crate::tunnel::Subnet;
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;
@@ -21,7 +22,7 @@ pub struct HostArgs {
     #[command(flatten)]
     pub monitor: MonitorArgs,
     /// Serve only those with this public key, or those in this file, one a line, with the ticket or without; of `serve` also: what they
-    /// may reach, as tcp:HOST:PORT, udp:HOST:PORT, listen:ADDRESS:PORT or listen-udp:ADDRESS:PORT; may be repeated [default: who has the ticket]
+    /// may reach, as tcp:HOST:PORT, udp:HOST:PORT, listen:ADDRESS:PORT, listen-udp:ADDRESS:PORT or tunnel:ADDRESS/LENGTH; may be repeated [default: who has the ticket]
     #[arg(long, value_name = "KEY-or-FILE")]
     pub allow: Vec<String>,
     /// Be reached through this relay as well, where nobody can reach this host directly: HOST or HOST:PORT of a `restp relay`; may be repeated
@@ -114,6 +115,36 @@ pub struct Forward {
     pub timeout: String,
 }
 
+pub const TUNNEL: &str = "\
+Examples:
+  restp tunnel TICKET --bind wlan0 --bind wwan0 both links as one, to the server and back
+  restp tunnel TICKET --bind wlan0 --bind wwan0 --route 0.0.0.0/0
+                                                everything goes that way
+  restp tunnel TICKET --address 10.9.0.2/30 --route 192.168.7.0/24
+                                                a network behind the server
+
+--address with a length is the address of this host in the tunnel; without --address it is the other one of the server's network,
+where that has two. The server allows it with --allow tunnel:10.9.0.1/30, its address in the tunnel. Both ends need the right CAP_NET_ADMIN, as root has.
+Device and routes vanish with the command, however it ends.";
+
+#[derive(Debug, Args)]
+pub struct Tunnel {
+    /// Ticket that `restp serve` printed, or its address as HOST, HOST:PORT or PORT
+    #[arg(value_name = "TICKET-or-ADDR")]
+    pub server: String,
+    /// Network to reach through the tunnel; may be repeated
+    #[arg(long, value_name = "NETWORK/LENGTH")]
+    pub route: Vec<Subnet>,
+    /// Name of the device [default: tun0, or the next that is free]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    #[command(flatten)]
+    pub link: LinkArgs,
+    /// Give the server up after this long without an answer, and ask again: 30, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub timeout: String,
+}
+
 pub const PIPE: &str = "\
 Examples:
   ssh -o ProxyCommand=\"restp pipe TICKET\" user@host
@@ -175,7 +206,7 @@ holds where no option speaks; what a command's own table says replaces what stan
   use = [\"eth0\"]";
 
 /// How the other host is reached.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct LinkArgs {
     /// Address in the place of the ticket's; may be repeated
     #[arg(long, value_name = "ADDR")]

@@ -4,7 +4,7 @@
 use super::dial::{self, Attempt};
 use crate::datagrams::{Message, Open, Operation as DatagramOperation, deadline_of};
 use crate::failure::Failure;
-use crate::pipe::{self, Answer, Broken, Operation, Place, Refusal, Request};
+use crate::pipe::{self, Answer, Broken, Operation, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use bytes::Bytes;
 use restp::{Connection, Endpoint};
@@ -157,7 +157,7 @@ impl Carriers {
     pub async fn open_datagrams(
         &self,
         operation: DatagramOperation,
-        place: &Place,
+        place: &str,
     ) -> Result<(Connection, String), OpenError> {
         let connection = self.reach().await?;
         self.ask_datagrams(connection, operation, place).await
@@ -171,14 +171,14 @@ impl Carriers {
         &self,
         connection: Connection,
         operation: DatagramOperation,
-        place: &Place,
+        place: &str,
     ) -> Result<(Connection, String), OpenError> {
         let composition = connection.composition();
         let open = Message::Open(Open {
             capability: self.capability.clone(),
             deadline: composition.and_then(|composition| deadline_of(&composition)),
             operation,
-            place: place.to_string(),
+            place: place.to_owned(),
         });
         let answered = async {
             let mut wait = FIRST_WAIT;
@@ -207,7 +207,8 @@ impl Carriers {
         }
     }
 
-    fn addresses(&self) -> Vec<SocketAddr> {
+    /// Where the server is.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
         let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.clone()
     }

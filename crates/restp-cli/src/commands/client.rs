@@ -13,7 +13,8 @@ use crate::monitor::Monitor;
 use crate::pipe::{self, Operation};
 use crate::plan;
 use crate::transfer::{Capability, check_fitness};
-use restp::{Composition, Connection, EndpointConfig, PathMode};
+use crate::tunnel;
+use restp::{Composition, Connection, EndpointConfig, Local, PathMode};
 use restp_base::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
@@ -24,6 +25,7 @@ pub struct Client {
     trust: Trust,
     carriers: Carriers,
     _monitor: Monitor,
+    locals: Vec<Local>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -34,6 +36,8 @@ pub enum Traffic {
     Streams,
     /// Datagrams, which are of use for so long.
     Datagrams(Option<Duration>),
+    /// Packets of IP.
+    Packets,
 }
 
 /// Runs `work` over what `link` says leads to `server`, until it ends or the user interrupts it, which is `interrupted`.
@@ -109,6 +113,12 @@ impl Client {
                 datagrams::check_fitness(&composition).map_err(Failure::input)?;
                 (composition, datagrams::SERVICE_PORT)
             }
+            Traffic::Packets => {
+                let composition = dial::composition(link, several, user_timeout)?;
+                let composition = tunnel::composition(composition).map_err(Failure::input)?;
+                tunnel::check_fitness(&composition).map_err(Failure::input)?;
+                (composition, tunnel::SERVICE_PORT)
+            }
         };
         let composition = plan::checked(composition)?;
         let all_paths = composition.paths != PathMode::Single;
@@ -124,6 +134,7 @@ impl Client {
             trust,
             carriers: Carriers::new((endpoint, port), addresses, all_paths, user_timeout, capability),
             _monitor: monitor,
+            locals,
             tasks: Mutex::default(),
         })
     }
@@ -150,6 +161,17 @@ impl Client {
     /// Where connections to the server come from.
     pub fn carriers(&self) -> &Carriers {
         &self.carriers
+    }
+
+    /// Does everything leave by links that are named?
+    pub fn is_on_links(&self) -> bool {
+        let named = |local: &Local| matches!(local, Local::Interface(_));
+        !self.locals.is_empty() && self.locals.iter().all(named)
+    }
+
+    /// Does it take every link that comes?
+    pub fn is_on_every_link(&self) -> bool {
+        self.locals.contains(&Local::Every)
     }
 
     /// Runs `task` until it ends, or this client is closed.

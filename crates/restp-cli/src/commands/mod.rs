@@ -27,6 +27,7 @@ pub mod serve;
 pub mod sim;
 pub mod top;
 mod trust;
+pub mod tunnel;
 mod visits;
 mod words;
 

@@ -1,5 +1,6 @@
 //! What carries datagrams: messages that stay whole, and are not waited for longer than they are of use.
 
+use crate::transfer::unmet;
 use restp::{Composition, Preset};
 use restp_base::time::Duration;
 
@@ -10,8 +11,8 @@ const NEEDS: [(&str, &[&str]); 3] = [
     ("ordering", &["unordered", "partial"]),
 ];
 
-/// As the composition for datagrams that are of use until `deadline`: preset `video`; without one each is sent once, in no order,
-/// under BBR, which takes losses that nobody repairs for no congestion.
+/// As the composition for datagrams that are of use until `deadline`: preset `video`; without one each is sent once, at once and
+/// in no order: who sends it answers for its rate, as without a forward (RFC 8085 §3.1.11).
 ///
 /// # Errors
 /// Never, as long as the preset exists.
@@ -27,7 +28,11 @@ pub fn composition(deadline: Option<Duration>) -> Result<Composition, String> {
         ("ordering", "unordered"),
         ("reliability", "unreliable"),
         ("loss", "congestion"),
-        ("congestion", "bbr"),
+        ("congestion", "none"),
+        ("flight-limit", "8192 segments"),
+        ("pacing", "off"),
+        ("ecn", "off"),
+        ("ack-thinning", "off"),
     ];
     Composition::from_pairs(Composition::default(), set).map_err(|error| error.to_string())
 }
@@ -45,19 +50,11 @@ pub fn deadline_of(composition: &Composition) -> Option<Duration> {
 /// # Errors
 /// When it does not: the services at fault, and what to choose instead.
 pub fn check_fitness(composition: &Composition) -> Result<(), String> {
-    let services = composition.services();
-    let fault = |(service, fit): &(&str, &[&str])| {
-        let chosen = services.iter().find(|(name, ..)| name == service);
-        let choice = chosen.map_or("nothing", |(_, choice, _)| choice);
-        let wrong = format!(
-            "{service} = {choice} carries no datagrams; choose {service} = {}, or --profile video",
-            fit[0]
-        );
-        (!fit.contains(&choice)).then_some(wrong)
-    };
-    match NEEDS.iter().find_map(fault) {
-        Some(wrong) => Err(wrong),
+    match unmet(composition, &NEEDS).first() {
         None => Ok(()),
+        Some((given, instead)) => Err(format!(
+            "{given} carries no datagrams; choose {instead}, or --profile video"
+        )),
     }
 }
 

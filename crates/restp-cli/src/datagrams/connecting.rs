@@ -113,7 +113,8 @@ impl Targets {
                 return None;
             }
         };
-        let _ = socket.try_send(datagram);
+        // Of a new socket nobody knows yet that there is room: a try would drop the first datagram.
+        let _ = socket.send(datagram).await;
         while self.readers.try_join_next().is_some() {}
         let reader = self
             .readers

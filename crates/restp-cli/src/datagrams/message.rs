@@ -29,6 +29,8 @@ pub enum Operation {
     Connect = 1,
     /// Who sends to this place has flows to who asks.
     Listen = 2,
+    /// Packets of IP go both ways.
+    Tunnel = 3,
 }
 
 /// What who connects says first, until it is answered.
@@ -175,6 +177,7 @@ impl Open {
             operation: match operation {
                 1 => Operation::Connect,
                 2 => Operation::Listen,
+                3 => Operation::Tunnel,
                 _ => return None,
             },
             place: String::from_utf8(place.to_vec()).ok()?,

@@ -6,7 +6,7 @@ use super::{check_fitness, deadline_of};
 use crate::output::note;
 use crate::pipe::Answer;
 use bytes::Bytes;
-use restp::{Connection, SendError};
+use restp::{Connection, FlowStats, SendError};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -26,10 +26,19 @@ const TELL: Duration = Duration::from_secs(30);
 /// Until one looks again whether the connection has sent what it holds.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Bytes that have left, each counted once.
+fn sent_once(stats: &FlowStats) -> u64 {
+    stats
+        .sent_payload_bytes
+        .saturating_sub(stats.repeated_payload_bytes)
+}
+
 /// What waits for one connection.
 pub struct Outlet {
     waiting: VecDeque<(Instant, Bytes)>,
     bytes: usize,
+    /// Bytes that the connection has taken, so far.
+    taken: u64,
     /// How long what waits may wait here.
     wait: Duration,
     /// Most bytes of a message.
@@ -52,6 +61,7 @@ impl Outlet {
         Ok(Outlet {
             waiting: VecDeque::new(),
             bytes: 0,
+            taken: sent_once(&connection.stats()),
             // The other half is for the way and for repairs.
             wait: deadline.map_or(WAIT, |deadline| deadline / 2),
             limit: composition.payload_bytes(),
@@ -121,10 +131,15 @@ impl Outlet {
             } else if self.holds_enough(connection) {
                 sleep(LOOK).await;
             } else {
+                let bytes = message.len() as u64;
                 match timeout_at(until, connection.send(message)).await {
                     // It is too late for it: dropped in the next turn.
                     Err(_) => {}
-                    Ok(Ok(()) | Err(SendError::Rejected(_))) => self.pop(),
+                    Ok(Ok(())) => {
+                        self.taken += bytes;
+                        self.pop();
+                    }
+                    Ok(Err(SendError::Rejected(_))) => self.pop(),
                     Ok(Err(_)) => return std::future::pending().await,
                 }
             }
@@ -144,9 +159,7 @@ impl Outlet {
         let (Some(rtt), window) = (stats.srtt, stats.congestion_window_bytes) else {
             return false;
         };
-        let unsent = stats
-            .memory_bytes
-            .saturating_sub(stats.in_flight_segments * self.limit as u64);
+        let unsent = self.taken.saturating_sub(sent_once(&stats));
         let rtt_ns = rtt.as_nanos().max(1);
         let a_quarter = u128::from(window) * (self.wait.as_nanos() / 2) / u128::from(rtt_ns);
         u128::from(unsent) > a_quarter.max(8 * self.limit as u128)

@@ -1,5 +1,6 @@
 //! Names of places, such as `tcp:127.0.0.1:22`, and which of them are allowed.
 
+use crate::tunnel::Subnet;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -24,6 +25,9 @@ const SCHEMES: [(&str, Scheme); 4] = [
     ("udp", Scheme::Udp),
     ("listen-udp", Scheme::ListenUdp),
 ];
+
+/// What an address in a tunnel is allowed with.
+const TUNNEL: &str = "tunnel";
 
 /// Stands for every host, or every port.
 const ANY: &str = "*";
@@ -157,7 +161,7 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text:?}: write tcp:HOST:PORT, listen:ADDRESS:PORT, udp:HOST:PORT or listen-udp:ADDRESS:PORT, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
+                "{text:?}: write tcp:HOST:PORT, listen:ADDRESS:PORT, udp:HOST:PORT, listen-udp:ADDRESS:PORT or tunnel:ADDRESS/LENGTH, such as tcp:127.0.0.1:22 or tcp:[::1]:22, with {ANY} in the \
                  place of HOST or PORT for every one"
             )
         };
@@ -199,13 +203,16 @@ impl fmt::Display for Pattern {
 
 /// Which places of a server may be reached.
 #[derive(Clone, Debug, Default)]
-pub struct AllowList(Vec<Pattern>);
+pub struct AllowList {
+    places: Vec<Pattern>,
+    tunnels: Vec<Subnet>,
+}
 
 impl AllowList {
     /// Is `word` a place or several, and not a key?
     pub fn is_place(word: &str) -> bool {
         let scheme = word.split_once(':').map(|(scheme, _)| scheme);
-        SCHEMES.iter().any(|(name, _)| Some(*name) == scheme)
+        scheme == Some(TUNNEL) || SCHEMES.iter().any(|(name, _)| Some(*name) == scheme)
     }
 
     /// Those that `words` name.
@@ -213,18 +220,25 @@ impl AllowList {
     /// # Errors
     /// When one is no place.
     pub fn of(words: &[String]) -> Result<Self, String> {
-        let patterns = words.iter().map(|word| word.parse());
-        Ok(AllowList(patterns.collect::<Result<_, _>>()?))
+        let mut list = AllowList::default();
+        for word in words {
+            match word.split_once(':') {
+                Some((TUNNEL, subnet)) => list.tunnels.push(subnet.parse()?),
+                _ => list.places.push(word.parse()?),
+            }
+        }
+        Ok(list)
     }
 
     /// Those of `more` as well.
     pub fn extend(&mut self, more: AllowList) {
-        self.0.extend(more.0);
+        self.places.extend(more.places);
+        self.tunnels.extend(more.tunnels);
     }
 
     /// May `place` be reached?
     pub fn allows(&self, place: &Place) -> bool {
-        self.0.iter().any(|pattern| {
+        self.places.iter().any(|pattern| {
             pattern.scheme == place.scheme
                 && pattern.host.as_ref().is_none_or(|host| *host == place.host)
                 && pattern.port.is_none_or(|port| port == place.port)
@@ -237,12 +251,12 @@ impl AllowList {
             .iter()
             .find(|(name, _)| word.strip_prefix(name) == Some(":*:*"));
         let (_, scheme) = of?;
-        Some(self.0.iter().any(|pattern| pattern.scheme == *scheme))
+        Some(self.places.iter().any(|pattern| pattern.scheme == *scheme))
     }
 
     /// The first single place to connect to, for who names none.
     pub fn first(&self) -> Option<Place> {
-        let places = self.0.iter().filter(|pattern| pattern.scheme == Scheme::Tcp);
+        let places = self.places.iter().filter(|pattern| pattern.scheme == Scheme::Tcp);
         let mut places = places.filter_map(|pattern| {
             Some(Place {
                 scheme: pattern.scheme,
@@ -253,9 +267,16 @@ impl AllowList {
         places.next()
     }
 
+    /// Addresses of this host in tunnels, each for one client.
+    pub fn tunnels(&self) -> &[Subnet] {
+        &self.tunnels
+    }
+
     /// The words again, each in one form.
     pub fn words(&self) -> Vec<String> {
-        self.0.iter().map(Pattern::to_string).collect()
+        let places = self.places.iter().map(Pattern::to_string);
+        let tunnels = self.tunnels.iter().map(|subnet| format!("{TUNNEL}:{subnet}"));
+        places.chain(tunnels).collect()
     }
 }
 
@@ -333,6 +354,11 @@ mod tests {
         assert_eq!(list(&["tcp:a:1"]).allows_some(Place::ANY_TCP), Some(true));
         assert_eq!(list(&["listen:a:1"]).allows_some(Place::ANY_TCP), Some(false));
         assert_eq!(list(&["tcp:*:*"]).allows_some("tcp:*:1"), None);
+        assert_eq!(
+            list(&["tunnel:10.9.0.1/30", "udp:a:1"]).words(),
+            ["udp:a:1", "tunnel:10.9.0.1/30"]
+        );
+        assert!(AllowList::is_place("tunnel:"));
         assert!(AllowList::is_place("tcp:") && !AllowList::is_place("key.pub"));
     }
 }

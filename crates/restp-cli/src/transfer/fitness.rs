@@ -26,15 +26,7 @@ pub struct Unfit {
 /// # Errors
 /// When it does not: every service at fault, and what to choose instead.
 pub fn check(composition: &Composition) -> Result<(), Unfit> {
-    let services = composition.services();
-    let mut faults = Vec::new();
-    for (service, fit) in NEEDS {
-        let chosen = services.iter().find(|(name, ..)| *name == service);
-        let choice = chosen.map_or("nothing", |(_, choice, _)| choice);
-        if !fit.contains(&choice) {
-            faults.push((format!("{service} = {choice}"), format!("{service} = {}", fit[0])));
-        }
-    }
+    let faults = unmet(composition, &NEEDS);
     if faults.is_empty() {
         return Ok(());
     }
@@ -43,6 +35,20 @@ pub fn check(composition: &Composition) -> Result<(), Unfit> {
         given: given.join(", "),
         instead: instead.join(", "),
     })
+}
+
+/// Of what is needed, services with the choices that do, what `composition` has instead, and the first choice that does.
+pub fn unmet(composition: &Composition, needs: &[(&str, &[&str])]) -> Vec<(String, String)> {
+    let services = composition.services();
+    let mut faults = Vec::new();
+    for (service, fit) in needs {
+        let chosen = services.iter().find(|(name, ..)| name == service);
+        let choice = chosen.map_or("nothing", |(_, choice, _)| choice);
+        if !fit.contains(&choice) {
+            faults.push((format!("{service} = {choice}"), format!("{service} = {}", fit[0])));
+        }
+    }
+    faults
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ mod watch;
 mod writer;
 
 pub use capability::Capability;
-pub use fitness::check as check_fitness;
+pub use fitness::{check as check_fitness, unmet};
 pub use folder::Folder;
 pub use inlet::Inlet;
 pub use manifest::Manifest;

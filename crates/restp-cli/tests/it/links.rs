@@ -34,7 +34,10 @@ fn links_are_listed_with_what_the_users_file_makes_of_them() {
         .unwrap();
     assert!(row.contains("127.0.0.1") && row.ends_with("pipe"), "{row}");
     let rest = listed.stdout.lines().last().unwrap();
-    assert!(rest.starts_with("forward, send: the routing table"), "{rest}");
+    assert!(
+        rest.starts_with("forward, send, tunnel: the routing table"),
+        "{rest}"
+    );
 }
 
 #[test]

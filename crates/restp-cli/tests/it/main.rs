@@ -21,4 +21,5 @@ mod serve;
 mod socks;
 mod streams;
 mod transfer;
+mod tunnel;
 mod udp;

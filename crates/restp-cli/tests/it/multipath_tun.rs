@@ -3,47 +3,13 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+use crate::common::namespaces::Namespaces;
 use crate::common::{Running, content, write};
 use std::fs;
-use std::process::Command;
-
-/// Two namespaces with unique names, gone when the test is over, however it ends.
-struct Namespaces([String; 2]);
-
-impl Namespaces {
-    fn create() -> Result<Self, String> {
-        let tun = fs::File::options().read(true).write(true).open("/dev/net/tun");
-        tun.map_err(|error| format!("/dev/net/tun: {error}"))?;
-        let names = ["left", "right"].map(|side| format!("restp-{}-{side}", std::process::id()));
-        let namespaces = Namespaces(names);
-        for name in &namespaces.0 {
-            netns("add", name)?;
-        }
-        Ok(namespaces)
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        for name in &self.0 {
-            let _ = netns("delete", name);
-        }
-    }
-}
-
-fn netns(action: &str, name: &str) -> Result<(), String> {
-    let output = Command::new("ip").args(["netns", action, name]).output();
-    let output = output.map_err(|error| format!("ip: {error}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).trim().into())
-    }
-}
 
 #[test]
 fn a_file_crosses_two_links_by_the_devices_it_was_bound_to() {
-    let namespaces = match Namespaces::create() {
+    let namespaces = match Namespaces::create("file") {
         Ok(namespaces) => namespaces,
         Err(reason) => {
             eprintln!(

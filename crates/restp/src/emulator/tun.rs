@@ -1,13 +1,13 @@
 //! TUN devices in two network namespaces as the ends of a path: whatever IP traffic the one sends to the other
 //! crosses the emulated link, kernel TCP and MPTCP included.
 //!
-//! The devices have no segmentation offload, so the kernel cuts large sends before the device: one read is one
-//! packet on the wire, which is what makes loss and queue limits count packets.
+//! One read of a device is one packet on the wire, which is what makes loss and queue limits count packets.
 
 use super::engine::Ends;
 use super::line::{Line, Packet};
 use super::report::PathPorts;
 use super::{EmulatorError, NetConfig, PathConfig};
+use crate::tun::{TunConfig, changed_sum};
 use bytes::{Bytes, BytesMut};
 use restp_base::machine::Ecn;
 use restp_base::time::Time;
@@ -17,7 +17,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
-use tun_rs::{DeviceBuilder, SyncDevice};
+use tun_rs::SyncDevice;
 
 /// What Ethernet carries; the largest packet a device hands over.
 const MTU: u16 = 1500;
@@ -57,10 +57,12 @@ pub(super) fn attach(config: &NetConfig, path: &PathConfig, index: usize) -> Res
     let device = format!("t{}", path.name);
     let open = |end: usize| {
         let namespace = &namespaces[end];
-        within(namespace, || create(&device, addresses[end])).map_err(|source| EmulatorError::System {
-            path: path.name.clone(),
-            what: format!("cannot create TUN device \"{device}\" in namespace \"{namespace}\""),
-            source,
+        within(namespace, || config_of(&device, addresses[end]).create()).map_err(|source| {
+            EmulatorError::System {
+                path: path.name.clone(),
+                what: format!("cannot create TUN device \"{device}\" in namespace \"{namespace}\""),
+                source,
+            }
         })
     };
     let devices = [open(0)?, open(1)?];
@@ -72,16 +74,13 @@ pub(super) fn attach(config: &NetConfig, path: &PathConfig, index: usize) -> Res
     }))
 }
 
-fn create(name: &str, (address, prefix): (Ipv4Addr, u8)) -> io::Result<SyncDevice> {
-    let device = DeviceBuilder::new()
-        .name(name)
-        .mtu(MTU)
-        .tx_queue_len(DEVICE_QUEUE_PACKETS)
-        .ipv4(address, prefix, None)
-        .enable(true)
-        .build_sync()?;
-    device.set_nonblocking(true)?;
-    Ok(device)
+fn config_of(name: &str, (address, prefix): (Ipv4Addr, u8)) -> TunConfig {
+    TunConfig {
+        name: Some(name.to_owned()),
+        mtu: MTU,
+        address: (address.into(), prefix),
+        queue_packets: Some(DEVICE_QUEUE_PACKETS),
+    }
 }
 
 /// Does `work` inside a namespace made by `ip netns add`. On a thread of its own, which ends with it: a thread
@@ -190,8 +189,7 @@ fn may_fragment(packet: &[u8]) -> bool {
     matches!(*packet, [first, _, _, _, _, _, flags, ..] if first >> 4 == 4 && flags & 0x40 == 0)
 }
 
-/// The packet with "congestion experienced". IPv4 has a check sum over its header, which moves along by
-/// RFC 1624 (3); IPv6 has none.
+/// The packet with "congestion experienced". IPv4 has a check sum over its header, which moves along; IPv6 has none.
 fn mark_ce(packet: &[u8]) -> Bytes {
     let mut packet = BytesMut::from(packet);
     match packet.first().map(|first| first >> 4) {
@@ -199,11 +197,8 @@ fn mark_ce(packet: &[u8]) -> Bytes {
             let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
             let before = word(&packet, 0);
             packet[1] |= 0b11;
-            let mut sum = u32::from(!word(&packet, 10)) + u32::from(!before) + u32::from(word(&packet, 0));
-            while sum > 0xFFFF {
-                sum = (sum & 0xFFFF) + (sum >> 16);
-            }
-            packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            let sum = changed_sum(word(&packet, 10), before, word(&packet, 0));
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         Some(6) if packet.len() >= 2 => packet[1] |= 0b11 << 4,
         _ => {}

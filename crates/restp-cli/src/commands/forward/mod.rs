@@ -25,7 +25,7 @@ use std::task::Poll;
 use udp::Udp;
 
 /// Until a server that was lost is asked again.
-const RETRY: std::time::Duration = std::time::Duration::from_secs(2);
+pub const RETRY: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Of use for less than this, nothing reaches anybody; for longer than the other bound, `-L` is what is wanted.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(60)];

@@ -84,7 +84,7 @@ impl Wanted {
         let connection = client.meet().await?;
         let (connection, there) = client
             .carriers()
-            .ask_datagrams(connection, self.operation, &self.place)
+            .ask_datagrams(connection, self.operation, &self.place.to_string())
             .await?;
         Ok(Udp {
             wanted: self,
@@ -125,11 +125,15 @@ impl Udp {
                 Here::Target { at, .. } => connecting(&self.connection, *at, None).await,
             };
             if let Err(why) = carried {
-                return Failure::operation(format!("{place}: {why}"));
+                return Failure::operation(why);
             }
             note(format!("{place}: the server was lost; asking it again"));
             (self.connection, self.there) = loop {
-                match client.carriers().open_datagrams(operation, &place).await {
+                match client
+                    .carriers()
+                    .open_datagrams(operation, &place.to_string())
+                    .await
+                {
                     Ok(opened) => break opened,
                     Err(error @ OpenError::Refused(_)) => note(format!("{place}: {error}")),
                     Err(OpenError::Unreached(_)) => {}

@@ -1,8 +1,8 @@
 //! One who connects for datagrams: what he asks for, whether that is allowed, and the datagrams.
 
 use super::super::{GOODBYE, bear};
+use super::pool::Held;
 use super::service::{SOON, Service, end};
-use super::sockets::Held;
 use crate::datagrams::{
     Message, Open, Operation, SERVICE_PORT, composition, connecting, deadline_of, listening,
 };
@@ -14,7 +14,7 @@ use restp_base::time::Duration;
 use restp_proto::Listener;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use tokio::net::lookup_host;
+use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::timeout;
 
 /// Until the client has said its own: that of preset `video`.
@@ -37,7 +37,7 @@ pub fn listener(user_timeout: Duration) -> Result<Listener, Failure> {
 /// Where datagrams go.
 enum Side<'a> {
     Target(SocketAddr),
-    Socket(Held<'a>),
+    Socket(Held<'a, UdpSocket>),
 }
 
 impl Service {
@@ -56,13 +56,10 @@ impl Service {
                 let carried = match &side {
                     Side::Target(target) => connecting(connection, *target, Some(&answer)).await,
                     Side::Socket(held) => tokio::select! {
-                        carried = listening(connection, held.socket(), Some(&answer)) => carried,
+                        carried = listening(connection, held.thing(), Some(&answer)) => carried,
                         () = held.lost() => {
-                            let other = Refusal::other(format!(
-                                "{}: another `restp forward` with this key has it now; let one of them use another port",
-                                open.place
-                            ));
-                            return refuse(connection, &Answer::Refused(other)).await;
+                            let superseded = Answer::Refused(held.superseded("forward"));
+                            return refuse(connection, &superseded).await;
                         }
                     },
                 };
@@ -89,7 +86,9 @@ impl Service {
                 Ok(Side::Target(target))
             }
             Operation::Listen if place.is_udp_listener() => {
-                let held = self.sockets().hold(&place, connection.peer_key()).await?;
+                let name = place.to_string();
+                let make = async || bind(&place).await.map_err(|error| Refusal::of(&name, &error));
+                let held = self.sockets().hold(&name, connection.peer_key(), make).await?;
                 Ok(Side::Socket(held))
             }
             _ => Err(Refusal::not_allowed(&open.place)),
@@ -101,9 +100,23 @@ impl Side<'_> {
     fn address(&self) -> String {
         match self {
             Side::Target(_) => String::new(),
-            Side::Socket(held) => held.address(),
+            Side::Socket(held) => held
+                .thing()
+                .local_addr()
+                .map_or_else(|_| String::new(), |at| at.to_string()),
         }
     }
+}
+
+/// A socket at `place`, and its name: any free port is another one each time.
+async fn bind(place: &Place) -> io::Result<(String, UdpSocket)> {
+    let (host, port) = place.host_and_port();
+    let socket = UdpSocket::bind((host, port)).await?;
+    let name = match port {
+        0 => socket.local_addr()?.to_string(),
+        _ => place.to_string(),
+    };
+    Ok((name, socket))
 }
 
 /// The address that datagrams for `place` go to.
@@ -118,7 +131,7 @@ pub async fn resolve(place: &Place) -> io::Result<SocketAddr> {
 }
 
 /// What is asked for first.
-async fn request(connection: &Connection) -> Option<Open> {
+pub async fn request(connection: &Connection) -> Option<Open> {
     loop {
         if let Some(Message::Open(open)) = Message::decode(&connection.recv().await?) {
             return Some(open);
@@ -136,12 +149,12 @@ fn tell_deadline(connection: &Connection, open: &Open) {
     }
 }
 
-async fn say(connection: &Connection, answer: &Answer) {
+pub async fn say(connection: &Connection, answer: &Answer) {
     let _ = connection.send(Message::Answer(answer.clone()).encode()).await;
 }
 
 /// Says it, and again to who asks again because the answer was lost.
-async fn refuse(connection: &Connection, answer: &Answer) {
+pub async fn refuse(connection: &Connection, answer: &Answer) {
     say(connection, answer).await;
     let again = async {
         while let Some(message) = connection.recv().await {

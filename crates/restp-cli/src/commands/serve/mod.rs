@@ -2,9 +2,10 @@
 
 mod datagrams;
 mod listeners;
+mod pool;
 mod service;
 mod settings;
-mod sockets;
+mod tunnel;
 
 pub use datagrams::resolve;
 
@@ -45,6 +46,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
     check_fitness(&composition).map_err(Failure::input)?;
     let mut config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
     config.listeners.push(datagrams::listener(user_timeout)?);
+    config.listeners.push(tunnel::listener(user_timeout)?);
     let (security, capability) = host::security(&arguments, &keys)?;
     let targets = allowed.words();
     let service = Arc::new(Service::new(allowed, capability.clone()));

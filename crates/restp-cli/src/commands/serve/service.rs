@@ -2,15 +2,17 @@
 
 use super::super::GOODBYE;
 use super::listeners::Listeners;
-use super::sockets::Sockets;
-use crate::datagrams::check_fitness;
+use super::pool::Pool;
+use crate::datagrams;
 use crate::output::note;
 use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
-use restp::Connection;
+use crate::tunnel::{self, Subnet};
+use restp::tun::Tun;
+use restp::{Composition, Connection};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::time::timeout;
 
 /// Who connects asks for something within this time, and a target answers within it.
@@ -22,7 +24,8 @@ pub struct Service {
     /// What who connects must show.
     capability: Option<Capability>,
     listeners: Listeners,
-    sockets: Sockets,
+    sockets: Pool<UdpSocket>,
+    devices: Pool<Tun>,
 }
 
 impl Service {
@@ -32,15 +35,23 @@ impl Service {
             allowed,
             capability,
             listeners: Listeners::default(),
-            sockets: Sockets::default(),
+            sockets: Pool::default(),
+            devices: Pool::default(),
         }
     }
 
     /// Serves one connection until it is over.
     pub async fn serve(&self, connection: &Connection) {
+        // What the composition delivers says which service was come for.
         let composition = connection.composition();
-        if composition.is_some_and(|composition| check_fitness(&composition).is_ok()) {
+        let is = |carries: fn(&Composition) -> Result<(), String>| {
+            let composition = composition.as_ref();
+            composition.is_some_and(|composition| carries(composition).is_ok())
+        };
+        if is(datagrams::check_fitness) {
             return self.serve_datagrams(connection).await;
+        } else if is(tunnel::check_fitness) {
+            return self.serve_tunnel(connection).await;
         }
         let mut inlet = Inlet::new(connection);
         if let Err(refusal) = self.run(connection, &mut inlet).await {
@@ -107,8 +118,18 @@ impl Service {
     }
 
     /// UDP sockets that were asked for.
-    pub fn sockets(&self) -> &Sockets {
+    pub fn sockets(&self) -> &Pool<UdpSocket> {
         &self.sockets
+    }
+
+    /// TUN devices that were asked for.
+    pub fn devices(&self) -> &Pool<Tun> {
+        &self.devices
+    }
+
+    /// Addresses of this host in tunnels.
+    pub fn tunnels(&self) -> &[Subnet] {
+        self.allowed.tunnels()
     }
 
     /// The place of this name, if it is allowed.

@@ -7,6 +7,7 @@
     reason = "every test file uses a part of it; tests may wait and measure real time"
 )]
 
+pub mod namespaces;
 pub mod programs;
 
 use nix::sys::signal::{Signal, kill};

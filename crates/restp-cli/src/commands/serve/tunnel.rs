@@ -1,0 +1,90 @@
+//! One who connects with packets of IP: a TUN device for him, if there is one that is allowed.
+
+use super::datagrams::{refuse, request, say};
+use super::pool::Held;
+use super::service::{SOON, Service, end};
+use crate::commands::bear;
+use crate::datagrams::{Open, Operation};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::pipe::{Answer, Refusal};
+use crate::plan;
+use crate::tunnel::{End, SERVICE_PORT, Subnet, carry, composition, device};
+use restp::tun::Tun;
+use restp::{Acceptance, Connection};
+use restp_base::time::Duration;
+use restp_proto::Listener;
+use tokio::time::timeout;
+
+/// The service at which clients come with packets.
+///
+/// # Errors
+/// Never, as long as the preset exists.
+pub fn listener(user_timeout: Duration) -> Result<Listener, Failure> {
+    let mut composition = composition(plan::over_several_paths()?).map_err(Failure::operation)?;
+    bear(&mut composition, user_timeout);
+    Ok(Listener {
+        port: SERVICE_PORT,
+        composition,
+        acceptance: Acceptance::Any,
+    })
+}
+
+impl Service {
+    /// Carries packets until `connection` is over.
+    pub async fn serve_tunnel(&self, connection: &Connection) {
+        let Ok(Some(open)) = timeout(SOON, request(connection)).await else {
+            note("refused: nothing was asked for in time");
+            connection.abort();
+            return;
+        };
+        match self.tunnel(connection, &open).await {
+            Ok((held, subnet)) => {
+                let answer = Answer::Accepted(subnet.to_string());
+                say(connection, &answer).await;
+                let name = held.thing().name();
+                note(format!("tunnel: {name} with {subnet} is up"));
+                let ended = tokio::select! {
+                    ended = carry(connection, held.thing(), Some(&answer)) => ended,
+                    () = held.lost() => {
+                        let superseded = Answer::Refused(held.superseded("tunnel"));
+                        return refuse(connection, &superseded).await;
+                    }
+                };
+                match ended {
+                    End::Device(error) => note(format!("tunnel: {name} has vanished: {error}")),
+                    End::Connection | End::Refused(_) => note(format!("tunnel: {name} is down")),
+                }
+                end(connection).await;
+            }
+            Err(refusal) => {
+                note(format!("refused: {refusal}"));
+                refuse(connection, &Answer::Refused(refusal)).await;
+            }
+        }
+    }
+
+    /// The first tunnel that is allowed and free, or was this client's.
+    async fn tunnel(&self, connection: &Connection, open: &Open) -> Result<(Held<'_, Tun>, Subnet), Refusal> {
+        self.admit(&open.capability)?;
+        if open.operation != Operation::Tunnel {
+            return Err(Refusal::not_allowed(&open.place));
+        }
+        let mut refusal = Refusal::not_allowed("tunnel:10.9.0.1/30");
+        for subnet in self.tunnels() {
+            let make = async || {
+                let made = device(None, *subnet, connection).map_err(Refusal::other)?;
+                Ok((subnet.to_string(), made))
+            };
+            let held = self
+                .devices()
+                .hold(&subnet.to_string(), connection.peer_key(), make)
+                .await;
+            match held {
+                Ok(held) => return Ok((held, *subnet)),
+                Err(why) => refusal = why,
+            }
+        }
+        Err(refusal)
+    }
+}

@@ -1,0 +1,96 @@
+//! Packets both ways between a device and a connection.
+
+use super::mss::clamp;
+use super::subnet::Subnet;
+use crate::datagrams::{Message, Open};
+use crate::pipe::Answer;
+use bytes::{Bytes, BytesMut};
+use restp::tun::{Tun, TunConfig};
+use restp::{Connection, SendError};
+use std::io;
+
+/// Why nothing is carried any more.
+#[derive(Debug)]
+pub enum End {
+    /// The connection is over.
+    Connection,
+    /// The peer wants no more.
+    Refused(String),
+    /// The device is gone.
+    Device(io::Error),
+}
+
+/// The device of a tunnel with `address` here, for what `connection` carries.
+///
+/// # Errors
+/// With a sentence, when the system refuses.
+pub fn device(name: Option<String>, address: Subnet, connection: &Connection) -> Result<Tun, String> {
+    let limit = connection
+        .composition()
+        .map_or(0, |composition| composition.payload_bytes());
+    let config = TunConfig {
+        name: name.clone(),
+        mtu: u16::try_from(limit).unwrap_or(u16::MAX),
+        address: (address.address, address.prefix),
+        queue_packets: None,
+    };
+    Tun::open(&config).map_err(|error| {
+        let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
+        format!("cannot make a TUN device{name} with {address}: {error}; it takes the right CAP_NET_ADMIN, which root has, and /dev/net/tun")
+    })
+}
+
+/// Carries packets until one of both ends. Whoever asks again is given `answer` again.
+pub async fn carry(connection: &Connection, device: &Tun, answer: Option<&Answer>) -> End {
+    tokio::select! {
+        end = outward(connection, device) => end,
+        end = inward(connection, device, answer) => end,
+    }
+}
+
+async fn outward(connection: &Connection, device: &Tun) -> End {
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    loop {
+        let length = match device.recv(&mut buffer).await {
+            Ok(length) => length,
+            Err(error) => return End::Device(error),
+        };
+        let packet = &mut buffer[..length];
+        if !is_packet(packet) {
+            continue;
+        }
+        clamp(packet, device.mtu());
+        // What the peer does not take now waits in the device, whose queue drops what is too much.
+        match connection.send(Bytes::copy_from_slice(packet)).await {
+            Ok(()) | Err(SendError::Rejected(_)) => {}
+            Err(_) => return End::Connection,
+        }
+    }
+}
+
+async fn inward(connection: &Connection, device: &Tun, answer: Option<&Answer>) -> End {
+    while let Some(message) = connection.recv().await {
+        if is_packet(&message) {
+            let mut packet = BytesMut::from(&message[..]);
+            clamp(&mut packet, device.mtu());
+            // One that this host does not take is lost; whether the device is gone shows when it is read.
+            let _ = device.send(&packet).await;
+            continue;
+        }
+        match Message::decode(&message) {
+            Some(Message::Open(Open { .. })) => {
+                if let Some(answer) = answer {
+                    let _ = connection.send(Message::Answer(answer.clone()).encode()).await;
+                }
+            }
+            Some(Message::Answer(Answer::Refused(refusal))) => return End::Refused(refusal.sentence),
+            _ => {}
+        }
+    }
+    End::Connection
+}
+
+/// Is this a packet of IP, and no message of the set-up? Those begin with 2 or `R`.
+fn is_packet(bytes: &[u8]) -> bool {
+    bytes.len() >= 20 && matches!(bytes[0] >> 4, 4 | 6)
+}

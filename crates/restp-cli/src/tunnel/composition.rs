@@ -1,0 +1,54 @@
+//! What carries packets: messages in order, each once, so that TCP inside sees neither the losses of a link nor its disorder.
+
+use crate::transfer::unmet;
+use restp::Composition;
+
+/// Services that decide it, and the choices that do.
+const NEEDS: [(&str, &[&str]); 4] = [
+    ("connection", &["three-way", "opportunistic", "fast-open"]),
+    ("framing", &["fixed"]),
+    ("ordering", &["ordered"]),
+    ("reliability", &["arq"]),
+];
+
+/// The composition `base` for packets, each of which is a message.
+///
+/// # Errors
+/// When it cannot be changed so.
+pub fn composition(base: Composition) -> Result<Composition, String> {
+    Composition::from_pairs(base, [("framing", "fixed")]).map_err(|error| error.to_string())
+}
+
+/// Checks that `composition` carries packets.
+///
+/// # Errors
+/// When it does not: the services at fault, and what to choose instead.
+pub fn check_fitness(composition: &Composition) -> Result<(), String> {
+    match unmet(composition, &NEEDS).first() {
+        None => Ok(()),
+        Some((given, instead)) => Err(format!("{given} carries no tunnel; choose {instead}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagrams;
+    use restp::Preset;
+
+    #[test]
+    fn one_path_and_several_carry_packets_and_nobody_takes_them_for_datagrams() {
+        for preset in ["default", "multipath", "resilient"] {
+            let preset = Preset::named(preset).expect("a preset");
+            let composition = composition(preset.composition()).expect("one");
+            assert_eq!(check_fitness(&composition), Ok(()));
+            assert!(datagrams::check_fitness(&composition).is_err());
+            assert!(composition.check().is_ok());
+        }
+        assert!(
+            check_fitness(&Composition::default())
+                .expect_err("a stream")
+                .contains("framing = fixed")
+        );
+    }
+}

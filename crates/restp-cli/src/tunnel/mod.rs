@@ -1,0 +1,20 @@
+//! IP packets between TUN devices of two hosts, over all links between them (docs/protocol/tunnel.md).
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `carry` | packets both ways |
+//! | `composition` | what carries them |
+//! | `mss` | TCP connections that cross learn how large their segments may be |
+//! | `subnet` | addresses with the length of their network's prefix |
+
+mod carry;
+mod composition;
+mod mss;
+mod subnet;
+
+pub use carry::{End, carry, device};
+pub use composition::{check_fitness, composition};
+pub use subnet::Subnet;
+
+/// ResTP port at which `restp serve` takes packets.
+pub const SERVICE_PORT: u16 = 7073;

@@ -1,0 +1,218 @@
+//! `restp tunnel` over two emulated links between network namespaces. Needs root, /dev/net/tun and the `ip` tool; where these are
+//! missing the tests say so and show nothing.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::namespaces::{Namespaces, inside};
+use crate::common::{FOR_EVER, Running, says, wait_until, write};
+use nix::sys::signal::Signal;
+use std::process::Command;
+
+const LINE: &str = "rate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n";
+
+/// Two hosts, two links between them, a server on the right one, and its ticket.
+struct Net {
+    namespaces: Namespaces,
+    emulator: Running,
+    server: Option<Running>,
+    ticket: String,
+    folder: tempfile::TempDir,
+}
+
+impl Net {
+    /// None where there are no namespaces.
+    fn new(name: &str, allow: &[&str]) -> Option<Net> {
+        let namespaces = Namespaces::create(name).map_err(|reason| {
+            eprintln!(
+                "SKIPPED: no TUN devices between namespaces here ({reason}); run as root to see this test"
+            );
+        });
+        let namespaces = namespaces.ok()?;
+        let [left, right] = &namespaces.0;
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[tun]\nnamespaces = [\"{left}\", \"{right}\"]\n[[path]]\nname = \"A\"\n{LINE}[[path]]\nname = \"B\"\n{LINE}"
+        );
+        let network = write(folder.path(), "net.toml", text.as_bytes());
+        let mut emulator = Running::start(&["emulate", "--tun", "--json", network.to_str().unwrap()]);
+        assert_eq!(emulator.json()["ready"].as_array().unwrap().len(), 2);
+        let mut net = Net {
+            namespaces,
+            emulator,
+            server: None,
+            ticket: String::new(),
+            folder,
+        };
+        net.serve(allow);
+        Some(net)
+    }
+
+    /// A server with the first two paths' addresses.
+    fn serve(&mut self, allow: &[&str]) {
+        self.server = None;
+        let words = [
+            "serve",
+            "--json",
+            "--listen",
+            "10.77.0.2:7070",
+            "--listen",
+            "10.77.1.2:7070",
+        ];
+        let allow = allow.iter().flat_map(|word| ["--allow", word]);
+        let words: Vec<&str> = words.into_iter().chain(allow).chain(FOR_EVER).collect();
+        let mut server = Running::start_inside(&self.namespaces.0[1], &words);
+        self.ticket = server.json()["ticket"].as_str().unwrap().to_owned();
+        self.server = Some(server);
+    }
+
+    fn tunnel(&self, words: &[&str]) -> Running {
+        let fixed = ["tunnel", "--json", &self.ticket, "--bind", "tA", "--bind", "tB"];
+        Running::start_inside(&self.namespaces.0[0], &[&fixed[..], words].concat())
+    }
+
+    fn left(&self, words: &[&str]) -> String {
+        inside(&self.namespaces.0[0], words)
+    }
+
+    fn right(&self, words: &[&str]) -> String {
+        inside(&self.namespaces.0[1], words)
+    }
+
+    /// Does an echo of `size` bytes come back from `address`, in one packet?
+    fn reaches(&self, address: &str, size: &str) -> bool {
+        let words = [
+            "netns",
+            "exec",
+            &self.namespaces.0[0],
+            "ping",
+            "-c",
+            "1",
+            "-W",
+            "2",
+            "-M",
+            "do",
+            "-s",
+            size,
+            address,
+        ];
+        Command::new("ip").args(words).output().unwrap().status.success()
+    }
+}
+
+#[test]
+fn hosts_and_networks_are_reached_through_the_tunnel_and_nothing_is_left_of_it() {
+    let Some(net) = Net::new("tunnel", &["tunnel:10.9.0.1/30"]) else {
+        return;
+    };
+    net.right(&["ip", "link", "set", "lo", "up"]);
+    net.right(&["ip", "address", "add", "192.168.7.1/32", "dev", "lo"]);
+    let before = (net.left(&["ip", "route"]), net.left(&["ip", "-o", "link"]));
+    let mut tunnel = net.tunnel(&[
+        "--route",
+        "192.168.7.0/24",
+        "--device",
+        "restp7",
+        "--timeout",
+        "1 h",
+    ]);
+    let up = tunnel.json();
+    assert_eq!(
+        (&up["device"], &up["address"]),
+        (&"restp7".into(), &"10.9.0.2/30".into())
+    );
+    assert_eq!(
+        (&up["peer"], &up["routes"][0]),
+        (&"10.9.0.1/30".into(), &"192.168.7.0/24".into())
+    );
+    let mtu = up["mtu"].as_u64().unwrap();
+    assert!(
+        net.left(&["ip", "link", "show", "restp7"])
+            .contains(&format!("mtu {mtu}"))
+    );
+    // Less the headers of IP and ICMP: the largest packet goes whole.
+    for address in ["10.9.0.1", "192.168.7.1"] {
+        wait_until("an echo comes back", || net.reaches(address, "56"));
+        wait_until("a large echo comes back", || {
+            net.reaches(address, &(mtu - 28).to_string())
+        });
+    }
+    assert!(
+        !net.reaches("10.9.0.1", &(mtu - 27).to_string()),
+        "the device says what is too large"
+    );
+    tunnel.signal(Signal::SIGTERM);
+    assert_eq!(tunnel.end().code, Some(0));
+    assert_eq!(
+        (net.left(&["ip", "route"]), net.left(&["ip", "-o", "link"])),
+        before
+    );
+    wait_until("the server's device is gone", || {
+        !net.right(&["ip", "route"]).contains("10.9.0.0")
+    });
+}
+
+#[test]
+fn a_tunnel_stands_while_its_server_starts_again_and_ends_with_its_device() {
+    let allow = ["tunnel:10.9.0.1/30"];
+    let Some(mut net) = Net::new("again", &allow) else {
+        return;
+    };
+    let mut tunnel = net.tunnel(&["--address", "10.9.0.2/30", "--timeout", "1 h"]);
+    let device = tunnel.json()["device"].as_str().unwrap().to_owned();
+    wait_until("an echo comes back", || net.reaches("10.9.0.1", "56"));
+    net.serve(&allow);
+    wait_until("an echo comes back from the next server", || {
+        net.reaches("10.9.0.1", "56")
+    });
+    net.left(&["ip", "link", "delete", &device]);
+    says(&tunnel.end(), 1, &[&device, "has vanished", "start again"]);
+}
+
+/// Everything goes through the tunnel but its own packets; a link that dies is not missed.
+#[test]
+fn everything_may_go_through_a_tunnel_of_named_links() {
+    let Some(net) = Net::new("all", &["tunnel:10.9.0.1/30"]) else {
+        return;
+    };
+    net.right(&["ip", "link", "set", "lo", "up"]);
+    net.right(&["ip", "address", "add", "203.0.113.9/32", "dev", "lo"]);
+    let unnamed = ["tunnel", &net.ticket, "--route", "0.0.0.0/0"];
+    let unnamed = Running::start_inside(&net.namespaces.0[0], &unnamed).end();
+    says(&unnamed, 2, &["--route 0.0.0.0/0", "10.77.0.2", "--bind wlan0"]);
+    let every = ["tunnel", &net.ticket, "--bind", "all"];
+    says(
+        &Running::start_inside(&net.namespaces.0[0], &every).end(),
+        2,
+        &["--bind all", "--bind wlan0"],
+    );
+    let mut tunnel = net.tunnel(&["--route", "0.0.0.0/0", "--timeout", "1 h"]);
+    tunnel.json();
+    wait_until("an echo comes back", || net.reaches("203.0.113.9", "56"));
+    net.left(&["ip", "link", "set", "tA", "down"]);
+    wait_until("an echo comes back over the other link", || {
+        net.reaches("203.0.113.9", "56")
+    });
+    drop(tunnel);
+    wait_until("the routes are gone", || {
+        !net.left(&["ip", "route"]).contains("128.0.0.0/1")
+    });
+}
+
+#[test]
+fn what_cannot_be_a_tunnel_is_said_at_once() {
+    let Some(net) = Net::new("refused", &["tcp:127.0.0.1:1"]) else {
+        return;
+    };
+    says(
+        &net.tunnel(&[]).end(),
+        1,
+        &["the server refused", "--allow tunnel:10.9.0.1/30"],
+    );
+    assert_eq!(net.tunnel(&["--route", "10.9.0.1"]).end().code, Some(2));
+    let mut net = net;
+    net.serve(&["tunnel:10.9.0.1/24"]);
+    says(&net.tunnel(&[]).end(), 2, &["10.9.0.1/24", "--address"]);
+    let stream = net.tunnel(&["--profile", "voice"]).end();
+    says(&stream, 2, &["carries no tunnel"]);
+    assert!(net.emulator.is_running() && net.folder.path().exists());
+}
