@@ -12,7 +12,7 @@
 //! | [`known_hosts`], [`files`] | hosts that were met before, and files that several processes share |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
-//! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | [`endpoint`], [`connection`], [`stream`], [`bi_stream`] | what an async user holds |
 //! | `dial` | connections that an endpoint opens, and who is at their other end |
 //! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
@@ -49,6 +49,7 @@
 //! ```
 
 pub mod algorithms;
+pub mod bi_stream;
 pub mod clock;
 pub mod connection;
 mod dial;
@@ -68,6 +69,7 @@ pub mod stream;
 mod transport;
 mod watch;
 
+pub use bi_stream::{BiStream, StreamReadError};
 pub use connection::{ConnectError, Connection, PathEvent, SendError};
 pub use endpoint::Endpoint;
 #[cfg(unix)]
@@ -76,6 +78,7 @@ pub use locals::{Local, LocalError};
 pub use restp_base::flow::{Change, ChangeError, CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
 pub use restp_base::observe::{Changed, Why};
+pub use restp_base::streams::{StreamId, StreamOpenError, StreamWriteError};
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode};

@@ -66,7 +66,7 @@ impl Association {
             match notice {
                 Notice::Connected | Notice::Accepted => self.on_path_up(now, ordinal),
                 Notice::Closed(reason) => self.on_path_closed(now, ordinal, reason),
-                Notice::Readable | Notice::Writable | Notice::Path(..) => {}
+                Notice::Readable | Notice::Writable | Notice::Stream(_) | Notice::Path(..) => {}
             }
         }
     }

@@ -9,7 +9,7 @@ use restp_services::reliability::FecCode;
 
 /// What the set-up settles: how the connection begins, how data become numbered segments and how these are checked, and
 /// what was negotiated once with the path.
-const SETTLED: [&str; 12] = [
+const SETTLED: [&str; 14] = [
     "connection",
     "framing",
     "flow-control",
@@ -20,6 +20,8 @@ const SETTLED: [&str; 12] = [
     "paths",
     "segment",
     "window",
+    "stream-window",
+    "streams",
     "handshake-rto",
     "handshake-attempts",
 ];
