@@ -2,6 +2,7 @@
 
 use crate::machine::PathAddress;
 use crate::observe::{Changed, Loss};
+use crate::streams::Streams;
 use crate::time::{Duration, Time};
 use bytes::Bytes;
 use thiserror::Error;
@@ -75,6 +76,9 @@ pub enum WriteError {
     /// Where segments are numbered, an empty message cannot be told from an acknowledgement.
     #[error("an empty message cannot be sent where segments are numbered; send at least one byte")]
     Empty,
+    /// The flow carries streams.
+    #[error("the flow carries streams; open one and write to that")]
+    Streams,
     /// The sending direction is finished, or the flow does not exist.
     #[error("the flow is closed for writing")]
     Closed,
@@ -368,8 +372,15 @@ pub trait Flow {
     /// Takes the next data in order of delivery.
     fn read(&mut self, now: Time, flow: FlowId) -> Read;
 
-    /// No more writes will come: everything written is delivered, then the direction ends.
+    /// No more writes will come: everything written is delivered, then the direction ends. Where a flow carries streams none is
+    /// opened any more, and it ends when all are over.
     fn finish(&mut self, now: Time, flow: FlowId);
+
+    /// The streams of a flow that carries some; its own [`write`](Flow::write) and [`read`](Flow::read) carry nothing then. None
+    /// where it carries none, or is gone.
+    fn streams(&mut self, _now: Time, _flow: FlowId) -> Option<&mut dyn Streams> {
+        None
+    }
 
     /// Breaks the flow off at once and tells the peer.
     fn abort(&mut self, now: Time, flow: FlowId);

@@ -14,6 +14,7 @@
 //! | [`wakes`] | who is woken when |
 //! | [`machine`] | seam between a protocol and the world |
 //! | [`flow`] | seam between a protocol and an application |
+//! | [`streams`] | the same where one flow carries many streams |
 //! | [`observe`] | what a driver shows of both to somebody who only looks |
 
 pub mod flow;
@@ -26,6 +27,7 @@ pub mod ranges;
 pub mod secret;
 pub mod sequence;
 pub mod sources;
+pub mod streams;
 pub mod time;
 pub mod units;
 pub mod wakes;

@@ -10,6 +10,7 @@
 
 use crate::flow::{Flow, FlowId};
 use crate::observe::Transmitted;
+use crate::streams::StreamEvent;
 use crate::time::Time;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -196,6 +197,8 @@ pub enum Event {
     Readable(FlowId),
     /// A write that was refused for lack of room may be tried again.
     Writable(FlowId),
+    /// What happened to the streams of a flow that has some.
+    Stream(FlowId, StreamEvent),
     /// One path of a flow over several of them changed its state.
     Path(FlowId, PathAddress, crate::flow::PathState),
     /// The flow is over; nothing more will come. Its identifier dies with [`Flow::release`].

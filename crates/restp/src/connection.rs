@@ -169,8 +169,8 @@ pub struct PathEvent {
 /// # }
 /// ```
 pub struct Connection<M: Machine = crate::Transport> {
-    shared: Arc<Shared<M>>,
-    flow: FlowId,
+    pub(crate) shared: Arc<Shared<M>>,
+    pub(crate) flow: FlowId,
     finished: AtomicBool,
 }
 

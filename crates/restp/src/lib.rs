@@ -13,7 +13,7 @@
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `tun` | IP packets of this host, on Linux |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
-//! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | [`endpoint`], [`connection`], [`stream`], [`bi_stream`] | what an async user holds |
 //! | [`overview`] | what an endpoint does, for somebody who only looks |
 //! | [`relay`] | hosts that nobody can reach directly, and relays for them |
 //! | `dial` | connections that an endpoint opens, and who is at their other end |
@@ -52,6 +52,7 @@
 //! ```
 
 pub mod algorithms;
+pub mod bi_stream;
 pub mod clock;
 pub mod connection;
 mod dial;
@@ -75,6 +76,7 @@ mod transport;
 pub mod tun;
 mod watch;
 
+pub use bi_stream::{BiStream, StreamReadError};
 pub use connection::{ConnectError, Connection, PathEvent, SendError};
 pub use endpoint::Endpoint;
 #[cfg(unix)]
@@ -84,6 +86,7 @@ pub use overview::{ConnectionView, EndpointView, Overview};
 pub use restp_base::flow::{Change, ChangeError, CloseReason, FlowStats, PathState, PathStats};
 pub use restp_base::machine::PathAddress;
 pub use restp_base::observe::{Changed, Why};
+pub use restp_base::streams::{StreamId, StreamOpenError, StreamWriteError};
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode};

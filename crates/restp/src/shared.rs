@@ -1,6 +1,7 @@
 //! What an application's handles and the driver share: the machine behind a lock, the flows as their handles see
 //! them, and who waits for what.
 
+use crate::bi_stream::StreamWaiters;
 use crate::clock::Clock;
 use crate::connection::PathEvent;
 use crate::locals::{Locals, Present, makes_sense};
@@ -8,6 +9,7 @@ use crate::socket::{Socket, SocketStats};
 use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_base::observe::{Observer, Seen};
+use restp_base::streams::StreamEvent;
 use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -239,6 +241,7 @@ impl<M: Machine> Core<M> {
         } else if let Some(state) = self.flows.get_mut(&flow) {
             state.detached = true;
             self.drop_unread(flow);
+            self.refuse_streams(flow);
         }
         self.wake_driver();
     }
@@ -246,6 +249,17 @@ impl<M: Machine> Core<M> {
     fn drop_unread(&mut self, flow: FlowId) {
         let now = self.now();
         while let Read::Data(_) = self.machine.read(now, flow) {}
+    }
+
+    /// Nobody will accept what the peer opens.
+    fn refuse_streams(&mut self, flow: FlowId) {
+        let now = self.now();
+        if let Some(streams) = self.machine.streams(now, flow) {
+            while let Some(id) = streams.accept() {
+                streams.stop(id, 0);
+                streams.reset(id, 0);
+            }
+        }
     }
 
     /// Tells those who wait. True when the machine was called on the way.
@@ -299,6 +313,14 @@ impl<M: Machine> Core<M> {
                         known.path_watchers.wake();
                     }
                 }
+                Event::Stream(flow, event) => match self.flows.get_mut(&flow) {
+                    Some(state) if state.detached && event == StreamEvent::Opened => {
+                        acted = true;
+                        self.refuse_streams(flow);
+                    }
+                    Some(state) => state.streams.on_event(event),
+                    None => {}
+                },
                 Event::Connected(flow) => {
                     if let Some(state) = self.flows.get_mut(&flow) {
                         state.established = true;
@@ -349,6 +371,8 @@ pub(crate) struct FlowState {
     pub(crate) path_watchers: Wakers,
     /// Where it takes every path to, those from later addresses of this host included.
     pub(crate) remotes: Vec<SocketAddr>,
+    /// Who waits for something of its streams.
+    pub(crate) streams: StreamWaiters,
 }
 
 impl FlowState {
@@ -358,6 +382,7 @@ impl FlowState {
         self.writers.wake();
         self.watchers.wake();
         self.path_watchers.wake();
+        self.streams.wake_all();
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::observe::{Changed, Loss};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
@@ -268,6 +269,9 @@ impl Flow for Transport {
     }
     fn finish(&mut self, now: Time, flow: FlowId) {
         each!(&mut self.layers, machine => machine.finish(now, flow));
+    }
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        each!(self, machine => machine.streams(now, flow))
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
         each!(&mut self.layers, machine => machine.abort(now, flow));

@@ -284,7 +284,7 @@ impl<'a> Application<'a> {
                     stage.trace.add(stage.now, What::Closed { end, reason });
                 }
             }
-            Event::Connected(_) | Event::Readable(_) | Event::Path(..) => {}
+            Event::Connected(_) | Event::Readable(_) | Event::Stream(..) | Event::Path(..) => {}
         }
     }
 

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 use restp_proto::Endpoint;
 use std::cell::RefCell;
@@ -90,6 +91,9 @@ impl Flow for Tap {
     fn finish(&mut self, now: Time, flow: FlowId) {
         self.hears = false;
         self.engine.finish(now, flow);
+    }
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        self.engine.streams(now, flow)
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
         self.aborted.insert(flow);

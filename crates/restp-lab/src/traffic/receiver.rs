@@ -69,7 +69,11 @@ impl Receiver {
                     responder.pump(now, machine, *flow);
                 }
             }
-            Event::Readable(_) | Event::Connected(_) | Event::Path(..) | Event::Closed(..) => {}
+            Event::Readable(_)
+            | Event::Connected(_)
+            | Event::Stream(..)
+            | Event::Path(..)
+            | Event::Closed(..) => {}
         }
     }
 

@@ -128,7 +128,7 @@ impl Sender {
                 self.source.pump(now, machine, *flow)?;
             }
             Event::Closed(_, reason) => self.closed = Some(reason.clone()),
-            Event::Accepted(_) | Event::Path(..) => {}
+            Event::Accepted(_) | Event::Stream(..) | Event::Path(..) => {}
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Association {
                 notice @ (Notice::Readable | Notice::Writable) if self.shares(ordinal) => {
                     self.shared.note(notice);
                 }
-                Notice::Readable | Notice::Writable | Notice::Path(..) => {}
+                Notice::Readable | Notice::Writable | Notice::Stream(_) | Notice::Path(..) => {}
             }
         }
     }

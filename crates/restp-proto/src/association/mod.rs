@@ -27,7 +27,7 @@ use member::Member;
 use stream::Stream;
 
 use crate::composition::ValidComposition;
-use crate::connection::{Connection, Setup, granted};
+use crate::connection::{Connection, Setup, granted, window_bytes};
 use crate::wire::Services;
 use bytes::Bytes;
 use restp_base::flow::{FlowStats, Read, WriteError};
@@ -38,6 +38,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::connection_management::{EARLY_SEGMENTS, Key, Keys, Notice, first_number};
 use restp_services::flow_control::FlowControl;
+use restp_services::framing::Streams;
 use restp_services::multipath::{
     DataReceiver, DataSender, DataSenderParameters, Multipath, Numbering, Reinjection,
 };
@@ -70,7 +71,7 @@ impl Association {
         port: u16,
         opened_here: bool,
     ) -> Self {
-        let tx = DataSender::new(DataSenderParameters {
+        let mut tx = DataSender::new(DataSenderParameters {
             numbering: Numbering::Segments,
             first: sequence::ORIGIN + u64::from(first_number(local_key)) + 1,
             window: EARLY_SEGMENTS,
@@ -82,6 +83,13 @@ impl Association {
             reinjection: Reinjection::Early,
             stall_timeout: Some(composition.stall_timeout()),
         });
+        if let Some(streams) = tx.streams_mut() {
+            streams.begin(
+                opened_here,
+                window_bytes(&composition),
+                composition.send_buffer_bytes,
+            );
+        }
         let advertises = composition.flow_control != FlowControl::None;
         let rx = DataReceiver::of_segments(granted(&composition), advertises, composition.segment_bytes);
         let coupled = composition.congestion.is_coupled();
@@ -170,6 +178,15 @@ impl Association {
             connection.finish();
         }
         Some(connection)
+    }
+
+    /// Its streams, where it carries some.
+    pub(crate) fn streams(&self) -> Option<&Streams> {
+        self.shared.sender().streams()
+    }
+    /// The same, to be written and read.
+    pub(crate) fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.shared.sender_mut().streams_mut()
     }
 
     /// Takes data to send, on `path` if the application chose one. See [`restp_base::flow::Flow::write_on`].

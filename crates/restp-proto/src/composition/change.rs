@@ -9,7 +9,7 @@ use restp_services::reliability::FecCode;
 
 /// What the set-up settles: how the connection begins, how data become numbered segments and how these are checked, and
 /// what was negotiated once with the path.
-const SETTLED: [&str; 13] = [
+const SETTLED: [&str; 15] = [
     "connection",
     "framing",
     "flow-control",
@@ -21,6 +21,8 @@ const SETTLED: [&str; 13] = [
     "numbering",
     "segment",
     "window",
+    "stream-window",
+    "streams",
     "handshake-rto",
     "handshake-attempts",
 ];

@@ -8,7 +8,7 @@ use entries::{
     ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SPARING, SWITCH,
     VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_numbering,
     choose_reliability, fec, fec_count, grant_blocks, hold, name_of, number, parameter, positive, service,
-    sparing, vegas,
+    sparing, streams, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -53,7 +53,11 @@ pub static KEYS: &[Key] = &[
     service(
         "framing",
         "ResTP §3.5.3",
-        named!(Framing::ALL, |c| Some(&mut c.framing)),
+        Access::Choice {
+            choices: || Framing::ALL.map(|(name, _)| name).to_vec(),
+            read: |c| Some(c.framing.name().into()),
+            write: |c, value| choose(&Framing::ALL, Some(&mut c.framing), value),
+        },
     ),
     service(
         "flow-control",
@@ -181,6 +185,24 @@ pub static KEYS: &[Key] = &[
                 FlowControl::Window(window) => Some(&mut window.segments),
                 FlowControl::None => None,
             },
+        },
+    ),
+    parameter(
+        "stream-window",
+        "RFC 9000 §4.1",
+        "framing = streams",
+        Access::Number {
+            unit: Unit::Bytes,
+            slot: |c| Some(&mut streams(c)?.window_bytes),
+        },
+    ),
+    parameter(
+        "streams",
+        "RFC 9000 §4.6",
+        "framing = streams",
+        Access::Number {
+            unit: Unit::Count,
+            slot: |c| Some(&mut streams(c)?.most),
         },
     ),
     parameter(

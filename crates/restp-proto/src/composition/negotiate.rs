@@ -6,13 +6,13 @@
 //! FC. The table of rules holds a composition to that.
 
 use super::{Composition, Refusal, ValidComposition};
-use crate::wire::codes::{CONG_NEW_RENO, CONG_NONE, FC_WINDOW};
+use crate::wire::codes::{CONG_NEW_RENO, CONG_NONE, FC_STREAMS, FC_WINDOW};
 use crate::wire::{self, ErrorControl, Order, Paths, Scheduler, Services, Setup};
 use restp_services::ack::{Acknowledgement, DelayedParameters, Detail, PositiveParameters, Schedule};
 use restp_services::congestion::{CodeSpace, CongestionChoice};
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::{FlowControl, WindowParameters};
-use restp_services::framing::Framing;
+use restp_services::framing::{Framing, StreamLimits};
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
 use restp_services::path_management::{NumberSpace, PathMode};
@@ -53,11 +53,12 @@ impl Services {
             congestion: stated(&c.congestion, code_space(c.paths)),
             flow_control: match c.flow_control {
                 FlowControl::None => 0,
+                FlowControl::Window(_) if c.framing.has_streams() => FC_STREAMS,
                 FlowControl::Window(_) => FC_WINDOW,
             },
             framing: match c.framing {
                 Framing::Fixed => wire::Framing::Fixed,
-                Framing::Coalesce => wire::Framing::Coalesce,
+                Framing::Coalesce | Framing::Streams(_) => wire::Framing::Coalesce,
             },
         }
     }
@@ -98,9 +99,15 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
     let controlled = bits.congestion != CONG_NONE;
     let flow_control = match (bits.flow_control, local.flow_control) {
         (0, _) => FlowControl::None,
-        (FC_WINDOW, FlowControl::Window(parameters)) => FlowControl::Window(parameters),
-        (FC_WINDOW, FlowControl::None) => FlowControl::Window(WindowParameters::default()),
-        (code, _) => return Err(unknown("FC", code, "0 is none, 1 is window")),
+        (FC_WINDOW | FC_STREAMS, FlowControl::Window(parameters)) => FlowControl::Window(parameters),
+        (FC_WINDOW | FC_STREAMS, FlowControl::None) => FlowControl::Window(WindowParameters::default()),
+        (code, _) => {
+            return Err(unknown(
+                "FC",
+                code,
+                "0 is none, 1 is window, 2 is window with streams",
+            ));
+        }
     };
     let reliability = reliability(bits);
     let mut fec = local.fec;
@@ -117,10 +124,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             Setup::Opportunistic if local.establishment == Establishment::FastOpen => Establishment::FastOpen,
             Setup::Opportunistic => Establishment::Opportunistic,
         },
-        framing: match bits.framing {
-            wire::Framing::Fixed => Framing::Fixed,
-            wire::Framing::Coalesce => Framing::Coalesce,
-        },
+        framing: framing(bits, local)?,
         flow_control,
         ordering: match bits.order {
             Order::Unordered => Ordering::Unordered,
@@ -165,6 +169,17 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
         ..local.clone()
     }
     .check()
+}
+
+/// Streams are coalesced, and have windows of their own.
+fn framing(bits: Services, local: &Composition) -> Result<Framing, Refusal> {
+    match (bits.framing, bits.flow_control) {
+        (wire::Framing::Fixed, FC_STREAMS) => Err(unknown("FC", FC_STREAMS, "2 goes with FRM")),
+        (wire::Framing::Fixed, _) => Ok(Framing::Fixed),
+        (wire::Framing::Coalesce, FC_STREAMS) if local.framing.has_streams() => Ok(local.framing),
+        (wire::Framing::Coalesce, FC_STREAMS) => Ok(Framing::Streams(StreamLimits::DEFAULT)),
+        (wire::Framing::Coalesce, _) => Ok(Framing::Coalesce),
+    }
 }
 
 fn congestion(bits: Services, local: &Composition) -> Result<CongestionChoice, Refusal> {

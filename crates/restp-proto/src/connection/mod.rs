@@ -26,7 +26,7 @@ mod timers;
 
 pub(crate) use application::{WriteTo, write};
 pub(crate) use intake::{Packet, kept};
-pub(crate) use receive::granted;
+pub(crate) use receive::{granted, window_bytes};
 pub(crate) use restp_services::connection_management::Ports;
 pub(crate) use subflow::{MAX_PATHS, Said, Setup, Stream, Turn, asks_for_integrity, hash_of};
 
@@ -45,6 +45,7 @@ use restp_base::observe::Loss;
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Establishment, Exchange, Handshake, Notice, Release};
+use restp_services::framing::Streams;
 use restp_services::receiver::Receiver;
 use restp_services::reliability::FecCode;
 use restp_services::sender::Sender;
@@ -129,6 +130,7 @@ impl Connection {
         };
         let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         connection.encode_by(connection.composition.fec.code);
+        connection.begin_streams();
         connection.exchange = exchange;
         if exchange.is_some() {
             connection.sender.bind_credit(false); // the exchange says how much, until the peer does (OP-33)
@@ -167,6 +169,7 @@ impl Connection {
         let state = State::SynReceived(Handshake::start(now, composition.handshake));
         let mut connection = Self::new(now, composition, services, address, ports, isn, state);
         (connection.opened_here, connection.announced) = (false, false);
+        connection.begin_streams();
         connection.peer = Some(syn.peer);
         connection.learn_peer_number(syn);
         connection.ecn.agreed = connection.composition.ecn && header.flags.has(Flags::ECE | Flags::CWR);
@@ -274,6 +277,30 @@ impl Connection {
 
     fn services_are_numbered(&self) -> bool {
         self.services.numbered() || self.composition.reliability.repeats()
+    }
+
+    fn begin_streams(&mut self) {
+        let (here, composition) = (self.opened_here, &self.composition);
+        if let Some(streams) = self.sender.streams_mut() {
+            streams.begin(
+                here,
+                receive::window_bytes(composition),
+                composition.send_buffer_bytes,
+            );
+        }
+    }
+
+    /// Its streams, where it carries some.
+    pub(crate) fn streams(&self) -> Option<&Streams> {
+        self.sender.streams()
+    }
+    /// The same, to be written and read.
+    pub(crate) fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.sender.streams_mut()
+    }
+    /// Streams may be written now, by the application or because the peer takes more.
+    pub(crate) fn begin_progress(&mut self, now: Time) {
+        self.sender.begin_progress(now);
     }
 
     /// True when the peer acknowledges what we send.

@@ -29,6 +29,11 @@ pub(crate) fn granted(composition: &Composition) -> WindowParameters {
     }
 }
 
+/// Memory that the window promises, which is what streams may hold in all.
+pub(crate) fn window_bytes(composition: &Composition) -> u64 {
+    u64::from(granted(composition).segments) * u64::from(composition.segment_bytes)
+}
+
 /// The peer's first number is `next`.
 pub(super) fn begin(receiver: &mut Receiver, next: u64, composition: &Composition) {
     let nak = acknowledgement::nak_reporter(next);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::PathAddress;
 use restp_base::observe::{Changed, Loss};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 
 impl Endpoint {
@@ -122,18 +123,25 @@ impl Flow for Endpoint {
         read
     }
 
-    fn finish(&mut self, _now: Time, flow: FlowId) {
-        self.with(flow, Session::finish);
+    fn finish(&mut self, now: Time, flow: FlowId) {
+        self.with(flow, |session| session.finish(now));
+    }
+
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        let index = self.table.index(flow)?;
+        self.touch(index); // what the application does now leaves with the next turn
+        let streams = self.table.at(index)?.streams_at(now)?;
+        Some(streams)
     }
 
     fn abort(&mut self, now: Time, flow: FlowId) {
         self.with(flow, |connection| connection.abort(now));
     }
 
-    fn release(&mut self, _now: Time, flow: FlowId) {
+    fn release(&mut self, now: Time, flow: FlowId) {
         if let Some(index) = self.table.index(flow) {
             self.table.release(index);
-            self.with(flow, Session::discard);
+            self.with(flow, |session| session.discard(now));
         }
     }
 

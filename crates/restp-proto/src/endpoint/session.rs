@@ -1,4 +1,6 @@
-//! What an endpoint holds for one flow: a connection on one path, or an association over several.
+//! What an endpoint holds for one flow: a connection on one path, or an association over several; and the streams it may carry.
+
+mod streams;
 
 use crate::association::{Association, Dial};
 use crate::composition::ValidComposition;
@@ -10,6 +12,7 @@ use restp_base::machine::{Datagram, PathAddress, Wakeup};
 use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use restp_services::connection_management::{Cookie, Notice};
+use restp_services::framing::Streams;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -36,6 +39,10 @@ macro_rules! each {
 impl Session {
     /// Takes a packet of the path `ordinal`. An association whose peer declines further paths becomes a connection.
     pub(super) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
+        self.take_packet(now, ordinal, packet);
+        self.feed_streams(now);
+    }
+    fn take_packet(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
         match self {
             Session::One(connection) => {
                 connection.handle(now, packet);
@@ -49,12 +56,20 @@ impl Session {
         }
     }
     pub(super) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
-        each!(self, inner => inner.poll_transmit(now, out))
+        let sent = each!(self, inner => inner.poll_transmit(now, out));
+        sent || self.end_streams() && each!(self, inner => inner.poll_transmit(now, out))
     }
     pub(super) fn has_notices(&self) -> bool {
-        each!(self, inner => inner.has_notices())
+        each!(self, inner => inner.has_notices() || inner.streams().is_some_and(Streams::has_events))
     }
     pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        if self.carries_streams() {
+            self.poll_notice_of_streams()
+        } else {
+            self.poll_own_notice()
+        }
+    }
+    fn poll_own_notice(&mut self) -> Option<Notice> {
         each!(self, inner => inner.poll_notice())
     }
     pub(super) fn deadline(&self) -> Option<(Time, Wakeup)> {
@@ -62,6 +77,7 @@ impl Session {
     }
     pub(super) fn on_deadline(&mut self, now: Time) {
         each!(self, inner => inner.on_deadline(now));
+        self.feed_streams(now);
     }
     /// Lets the peer of a flow with one path hear from it; those with several ask by themselves.
     pub(super) fn acknowledge_now(&mut self) {
@@ -78,28 +94,51 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+        if self.carries_streams() {
+            return Err(WriteError::Streams);
+        }
         match self {
             Session::One(connection) => connection.write(now, data),
             Session::Several(association) => association.write(now, data, None),
         }
     }
     pub(super) fn write_on(&mut self, now: Time, data: Bytes, path: PathAddress) -> Result<(), WriteError> {
+        if self.carries_streams() {
+            return Err(WriteError::Streams);
+        }
         match self {
             Session::One(connection) => connection.write(now, data), // it has no other
             Session::Several(association) => association.write(now, data, Some(path)),
         }
     }
     pub(super) fn read(&mut self) -> Read {
+        match self.streams() {
+            None => self.read_own(),
+            Some(streams) if streams.has_ended() => Read::End,
+            Some(_) => Read::Empty,
+        }
+    }
+    fn read_own(&mut self) -> Read {
         each!(self, inner => inner.read())
     }
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&mut self, now: Time) {
+        match self.streams_at(now) {
+            Some(streams) => streams.finish_all(),
+            None => self.finish_own(),
+        }
+    }
+    fn finish_own(&mut self) {
         each!(self, inner => inner.finish());
     }
     pub(super) fn abort(&mut self, now: Time) {
         each!(self, inner => inner.abort(now));
+        self.feed_streams(now);
     }
-    pub(super) fn discard(&mut self) {
-        each!(self, inner => inner.discard());
+    pub(super) fn discard(&mut self, now: Time) {
+        match self.streams_at(now) {
+            Some(streams) => streams.discard(),
+            None => each!(self, inner => inner.discard()),
+        }
     }
 
     /// One more pair of addresses to use; false where there can be one path only.

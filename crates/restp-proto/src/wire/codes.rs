@@ -9,6 +9,8 @@ pub const MAX_WORDS: usize = 255;
 
 /// FC: a TCP-like window (OP-5).
 pub const FC_WINDOW: u8 = 1;
+/// FC: the same, and the payload is frames of streams, each with a window of its own (docs/protocol/streams.md).
+pub const FC_STREAMS: u8 = 2;
 
 /// Cong, any path mode: no congestion control.
 pub const CONG_NONE: u8 = 0;

@@ -270,6 +270,7 @@ fn paths(list: &mut List<'_>, services: &Services) {
     let flow_control = match services.flow_control {
         0 => "no flow control",
         codes::FC_WINDOW => "WIN: window",
+        codes::FC_STREAMS => "WIN: window, and one per stream",
         _ => "unassigned technique",
     };
     list.add("FC", 4, flow_control);

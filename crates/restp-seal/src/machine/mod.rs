@@ -31,6 +31,7 @@ use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::observe::{Changed, Loss};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -272,6 +273,10 @@ impl<M: Machine> Flow for Sealed<M> {
 
     fn finish(&mut self, now: Time, flow: FlowId) {
         self.inner.finish(now, flow);
+    }
+
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        self.inner.streams(now, flow)
     }
 
     fn abort(&mut self, now: Time, flow: FlowId) {

@@ -2,6 +2,7 @@
 
 use restp_base::flow::{CloseReason, FlowId, PathState};
 use restp_base::machine::{Event, PathAddress};
+use restp_base::streams::StreamEvent;
 
 /// Something happened to a connection, which does not know its own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub enum Notice {
     Readable,
     /// A refused write may be tried again.
     Writable,
+    /// What happened to its streams.
+    Stream(StreamEvent),
     /// What became of one of its paths.
     Path(PathAddress, PathState),
     /// It is over.
@@ -28,6 +31,7 @@ impl Notice {
             Notice::Accepted => Event::Accepted(flow),
             Notice::Readable => Event::Readable(flow),
             Notice::Writable => Event::Writable(flow),
+            Notice::Stream(event) => Event::Stream(flow, event),
             Notice::Path(path, state) => Event::Path(flow, path, state),
             Notice::Closed(reason) => Event::Closed(flow, reason),
         }

@@ -4,8 +4,10 @@
 mod boundaries;
 mod coalesce;
 mod fixed;
+mod streams;
 
 pub use boundaries::Boundaries;
+pub use streams::{INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS, StreamLimits, Streams, Violation};
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -17,12 +19,31 @@ pub enum Framing {
     Fixed,
     /// Frames share segments; a stream of bytes, boundaries are not preserved.
     Coalesce,
+    /// Many streams of bytes share segments, each in order by itself.
+    Streams(StreamLimits),
 }
 
 impl Framing {
     /// Every mode with its name in compositions.
-    pub const ALL: [(&'static str, Framing); 2] =
-        [("fixed", Framing::Fixed), ("coalesce", Framing::Coalesce)];
+    pub const ALL: [(&'static str, Framing); 3] = [
+        ("fixed", Framing::Fixed),
+        ("coalesce", Framing::Coalesce),
+        ("streams", Framing::Streams(StreamLimits::DEFAULT)),
+    ];
+
+    /// Its name in compositions.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Framing::Fixed => Framing::ALL[0].0,
+            Framing::Coalesce => Framing::ALL[1].0,
+            Framing::Streams(_) => Framing::ALL[2].0,
+        }
+    }
+
+    /// Many streams share the segments.
+    pub const fn has_streams(&self) -> bool {
+        matches!(self, Framing::Streams(_))
+    }
 }
 
 /// Data written and not yet numbered.
@@ -31,6 +52,8 @@ pub struct SendQueue {
     framing: Framing,
     frames: VecDeque<Bytes>,
     bytes: usize,
+    /// With streams: what the frames are cut from.
+    streams: Option<Box<Streams>>,
 }
 
 impl SendQueue {
@@ -40,23 +63,48 @@ impl SendQueue {
             framing,
             frames: VecDeque::new(),
             bytes: 0,
+            streams: match framing {
+                Framing::Streams(limits) => Some(Box::new(Streams::new(limits))),
+                Framing::Fixed | Framing::Coalesce => None,
+            },
         }
     }
-    /// Bytes waiting.
+    /// The streams, where there are any.
+    pub fn streams(&self) -> Option<&Streams> {
+        self.streams.as_deref()
+    }
+    /// The same, to be written and read.
+    pub fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.streams.as_deref_mut()
+    }
+    /// Bytes waiting. Of streams: that may leave now, as far as the peer's credit for them goes.
     pub fn bytes(&self) -> usize {
+        self.streams
+            .as_ref()
+            .map_or(self.bytes, |streams| streams.bytes())
+    }
+    /// Those that will leave whatever the application does: a stream may still be broken off.
+    pub fn settled_bytes(&self) -> usize {
         self.bytes
+    }
+    /// Bytes of memory that it keeps.
+    pub fn memory(&self) -> usize {
+        self.bytes + self.streams.as_ref().map_or(0, |streams| streams.memory())
     }
     /// True when nothing waits. A frame of no bytes is still a frame under fixed framing.
     pub fn is_empty(&self) -> bool {
-        self.frames.is_empty()
+        match &self.streams {
+            Some(streams) => streams.is_empty(),
+            None => self.frames.is_empty(),
+        }
     }
     /// Most bytes that the next segment has, of `segment_bytes`. A fixed frame may be larger: it was made for other paths.
     pub fn next_bytes(&self, segment_bytes: usize) -> usize {
         let whole = match self.framing {
             Framing::Fixed => self.frames.front().map_or(0, Bytes::len),
-            Framing::Coalesce => 0,
+            Framing::Coalesce | Framing::Streams(_) => 0,
         };
-        self.bytes.min(segment_bytes).max(whole)
+        self.bytes().min(segment_bytes).max(whole)
     }
     /// Frames waiting.
     pub fn frames(&self) -> usize {
@@ -66,12 +114,12 @@ impl SendQueue {
     pub fn fits(&self, frame: &Bytes, segment_bytes: usize) -> bool {
         match self.framing {
             Framing::Fixed => fixed::fits(frame, segment_bytes),
-            Framing::Coalesce => true,
+            Framing::Coalesce | Framing::Streams(_) => true,
         }
     }
-    /// Appends a frame.
+    /// Appends a frame. Where there are streams they are written to instead.
     pub fn push(&mut self, frame: Bytes) {
-        if frame.is_empty() && self.framing == Framing::Coalesce {
+        if self.streams.is_some() || frame.is_empty() && self.framing == Framing::Coalesce {
             return;
         }
         self.bytes += frame.len();
@@ -79,15 +127,21 @@ impl SendQueue {
     }
     /// The payload of the next segment, at most `segment_bytes`.
     pub fn next_segment(&mut self, segment_bytes: usize) -> Option<Bytes> {
+        if let Some(streams) = &mut self.streams {
+            return streams.next_segment(segment_bytes);
+        }
         let payload = match self.framing {
             Framing::Fixed => fixed::next(&mut self.frames),
-            Framing::Coalesce => coalesce::next(&mut self.frames, segment_bytes),
+            Framing::Coalesce | Framing::Streams(_) => coalesce::next(&mut self.frames, segment_bytes),
         }?;
         self.bytes -= payload.len();
         Some(payload)
     }
-    /// Drops everything and gives the memory back.
+    /// Drops everything that was to be sent and gives the memory back.
     pub fn clear(&mut self) {
-        *self = SendQueue::new(self.framing);
+        (self.frames, self.bytes) = (VecDeque::new(), 0);
+        if let Some(streams) = &mut self.streams {
+            streams.clear();
+        }
     }
 }

@@ -69,6 +69,10 @@ impl ByteStream {
     pub fn newest(&self) -> u64 {
         self.newest
     }
+    /// Pieces held back.
+    pub fn pieces(&self) -> usize {
+        self.held.len()
+    }
     /// Payload bytes held back.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes

@@ -18,9 +18,7 @@ impl Sender {
 
     /// Takes a segment, which leaves with the next packet under the number that this returns.
     pub fn assign(&mut self, now: Time, payload: Bytes) -> u64 {
-        if self.board.is_empty() && self.queue.is_empty() {
-            self.progress.at = now;
-        }
+        self.begin_progress(now);
         self.queue.push(payload);
         self.board.next() + self.queue.frames() as u64 - 1
     }

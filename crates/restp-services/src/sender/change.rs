@@ -79,7 +79,7 @@ impl Sender {
     /// certain: nobody knows whether the application writes again.
     pub fn lead(&self) -> u64 {
         let outstanding = self.board.next() - self.board.first();
-        let written = self.queue.bytes() as u64 / u64::from(self.parameters.segment_bytes.max(1));
+        let written = self.queue.settled_bytes() as u64 / u64::from(self.parameters.segment_bytes.max(1));
         (2 * outstanding + MOST_SOON).min(written).min(MOST_LEAD)
     }
 

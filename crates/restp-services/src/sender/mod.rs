@@ -47,7 +47,7 @@ pub use timeout::TimeoutOutcome;
 pub use transmission::{LaneShare, Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
-use crate::framing::{Framing, SendQueue};
+use crate::framing::{Framing, SendQueue, Streams};
 use crate::loss_handling::{Differentiation, LossHandling};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LateAfter, LateThreshold, Recovery, RtoParameters, Scoreboard};
@@ -247,11 +247,25 @@ impl Sender {
             self.writer_waits = true;
             return false;
         }
+        self.begin_progress(now);
+        frames.into_iter().for_each(|frame| self.queue.push(frame));
+        true
+    }
+
+    /// Data may be written: where nothing waited before, the peer is measured from now on.
+    pub fn begin_progress(&mut self, now: Time) {
         if self.queue.is_empty() && self.board.is_empty() {
             self.progress.at = now;
         }
-        frames.into_iter().for_each(|frame| self.queue.push(frame));
-        true
+    }
+
+    /// The streams, where there are any.
+    pub fn streams(&self) -> Option<&Streams> {
+        self.queue.streams()
+    }
+    /// The same, to be written and read: after [`Sender::begin_progress`].
+    pub fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.queue.streams_mut()
     }
 
     /// Bytes in the send buffer.
@@ -415,7 +429,7 @@ impl Sender {
     /// Bytes of memory that it keeps.
     pub fn memory(&self) -> usize {
         let encoder = self.encoder.as_ref().map_or(0, FecEncoder::bytes);
-        self.queue.bytes() + self.buffer.bytes() + self.board.memory() + encoder
+        self.queue.memory() + self.buffer.bytes() + self.board.memory() + encoder
     }
 
     /// Payload of a full segment of new data.

@@ -63,6 +63,7 @@ impl Machine for Recorder {
             Event::Writable(_) => return Some(event),
             Event::Path(_, _, state) => format!("path: {state:?}"),
             Event::Closed(_, reason) => format!("closed: {reason}"),
+            Event::Stream(_, event) => format!("stream: {event:?}"),
         };
         // So is how often there is something to read.
         self.note(|account| {

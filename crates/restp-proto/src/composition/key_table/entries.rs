@@ -7,6 +7,7 @@ use restp_services::congestion::{
     BbrParams, BicProfile, CommonParams, CongestionChoice, Growth, VegasParams, WestwoodFilter,
     WestwoodPlusFilter,
 };
+use restp_services::framing::{Framing, StreamLimits};
 use restp_services::ordering::HoldParameters;
 use restp_services::path_management::NumberSpace;
 use restp_services::reliability::{FecParameters, Reliability};
@@ -109,6 +110,14 @@ pub(super) fn positive(c: &mut Composition) -> Option<&mut PositiveParameters> {
 
 /// The services that encode.
 pub(super) const ENCODED: &str = "reliability = quasi, harq or partial+fec";
+
+/// Bounds of streams, where there are any.
+pub(super) fn streams(c: &mut Composition) -> Option<&mut StreamLimits> {
+    match &mut c.framing {
+        Framing::Streams(limits) => Some(limits),
+        Framing::Fixed | Framing::Coalesce => None,
+    }
+}
 
 pub(super) fn fec(c: &mut Composition) -> Option<&mut FecParameters> {
     c.reliability.encodes().then_some(&mut c.fec)

@@ -319,7 +319,7 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
     });
     assert_eq!(
         sentence,
-        "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window"
+        "FC = 7 in the peer's header stands for no service here; 0 is none, 1 is window, 2 is window with streams"
     );
     let sentence = said(Services {
         congestion: 16,

@@ -6,6 +6,7 @@ use restp_base::time::Duration;
 use restp_services::ack::{DelayedParameters, Detail, RepeatParameters, Schedule};
 use restp_services::congestion::CongestionChoice;
 use restp_services::flow_control::FlowControl;
+use restp_services::framing::{Framing, INITIAL_STREAM_BYTES, INITIAL_STREAMS};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -56,6 +57,25 @@ pub(super) static RULES: &[Rule] = &[
         reason: "a window is 1 to 65535 segments: the field has 16 bits and is not scaled",
         instead: &[("window", "8192 segments")],
         broken: |c| matches!(c.flow_control, FlowControl::Window(w) if !(1..=65_535).contains(&w.segments)),
+    },
+    Rule {
+        id: "stream-sizes",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["segment", "stream-window", "streams"],
+        reason: "before it is told anything a peer may open 128 streams and send 64 KiB of each, and frames need segments of \
+                 256 bytes at least",
+        instead: &[
+            ("segment", "1400 B"),
+            ("stream-window", "1 MiB"),
+            ("streams", "1024"),
+        ],
+        broken: |c| {
+            matches!(c.framing, Framing::Streams(limits)
+                if c.segment_bytes < 256
+                    || u64::from(limits.window_bytes) < INITIAL_STREAM_BYTES
+                    || u64::from(limits.most) < INITIAL_STREAMS)
+        },
     },
     Rule {
         id: "flight-limit-size",

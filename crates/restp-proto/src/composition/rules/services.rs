@@ -115,6 +115,34 @@ pub(super) static RULES: &[Rule] = &[
         instead: &[("reliability", "partial+fec"), ("fec", "rlc")],
         broken: |c| c.reliability.encodes() && !c.reliability.encodes_by(c.fec.code),
     },
+    // Streams (docs/protocol/streams.md).
+    Rule {
+        id: "streams-order-themselves",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["framing", "ordering"],
+        reason: "each stream is put in order by itself, and order below would hold up all for what is lost of one",
+        instead: &[("ordering", "unordered")],
+        broken: |c| c.framing.has_streams() && c.ordering != Ordering::Unordered,
+    },
+    Rule {
+        id: "streams-need-all",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["framing", "reliability"],
+        reason: "what is missing of a stream for good ends it, so every segment has to arrive",
+        instead: &[("reliability", "arq")],
+        broken: |c| c.framing.has_streams() && !c.reliability.is_full(),
+    },
+    Rule {
+        id: "streams-need-window",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["framing", "flow-control"],
+        reason: "a stream has a window within that of the connection",
+        instead: &[("flow-control", "window")],
+        broken: |c| c.framing.has_streams() && !windowed(c),
+    },
     // How losses are found (ResTP §11.2, §12.2).
     Rule {
         id: "delayed-fast-retransmit",
@@ -233,7 +261,9 @@ pub(super) static RULES: &[Rule] = &[
         about: &["ordering", "paths"],
         reason: "several paths share one buffer that puts their data in order again",
         instead: &[("ordering", "ordered")],
-        broken: |c| c.paths != PathMode::Single && c.ordering != Ordering::Ordered,
+        broken: |c| {
+            c.paths != PathMode::Single && c.ordering != Ordering::Ordered && !c.framing.has_streams()
+        },
     },
     Rule {
         id: "coupled-needs-paths",

@@ -15,7 +15,7 @@ mod reinjection;
 
 use super::{Path, Paths};
 use crate::flow_control::SendWindow;
-use crate::framing::{Boundaries, Framing, SendQueue};
+use crate::framing::{Boundaries, Framing, SendQueue, Streams};
 use crate::path_management::PathMode;
 use crate::reliability::TransmitBuffer;
 use crate::scheduling::{Copy, Place, Places, Scheduler, Scheduling};
@@ -173,6 +173,15 @@ impl DataSender {
         again
     }
 
+    /// The streams, where there are any.
+    pub fn streams(&self) -> Option<&Streams> {
+        self.queue.streams()
+    }
+    /// The same, to be written and read.
+    pub fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.queue.streams_mut()
+    }
+
     /// Moves out what is written and not numbered.
     pub(super) fn take_queue(&mut self) -> SendQueue {
         std::mem::replace(&mut self.queue, SendQueue::new(self.parameters.framing))
@@ -228,7 +237,7 @@ impl DataSender {
     /// Bytes of memory that it keeps.
     pub(super) fn memory(&self) -> usize {
         let boundaries = self.boundaries.as_ref().map_or(0, Boundaries::memory);
-        self.queue.bytes() + self.buffer.bytes() + self.places.memory() + boundaries
+        self.queue.memory() + self.buffer.bytes() + self.places.memory() + boundaries
     }
 
     /// Adds what it counted.

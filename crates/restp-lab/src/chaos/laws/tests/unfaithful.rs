@@ -3,6 +3,7 @@
 use super::*;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 use restp_proto::{Endpoint, EndpointConfig};
 
@@ -62,6 +63,9 @@ impl Flow for Unfaithful {
         if self.sin != Sin::NeverEnds {
             self.inner.finish(now, flow);
         }
+    }
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        self.inner.streams(now, flow)
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
         self.inner.abort(now, flow);

@@ -46,6 +46,34 @@ pub(in super::super) const OWN: &[Row] = &[
         &["connectionless-paths", "paths-need-arq", "paths-need-order"],
     ),
     (
+        "streams put in order below",
+        "cubic",
+        &[("framing", "streams")],
+        &["streams-order-themselves"],
+    ),
+    (
+        "streams with what is lost for good",
+        "unrel",
+        &[("framing", "streams")],
+        &["streams-need-all", "streams-need-window"],
+    ),
+    (
+        "streams over several paths",
+        "multipath",
+        &[("framing", "streams"), ("ordering", "unordered")],
+        &[],
+    ),
+    (
+        "streams with less than a peer may send at once",
+        "cubic",
+        &[
+            ("framing", "streams"),
+            ("ordering", "unordered"),
+            ("streams", "100"),
+        ],
+        &["stream-sizes"],
+    ),
+    (
         "a scheduler on one path",
         "3wh-arq",
         &[("scheduling", "round-robin")],

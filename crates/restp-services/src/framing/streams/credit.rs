@@ -1,0 +1,102 @@
+//! What the peer may send (RFC 9000 §4.1): of one stream, or of all, counted from the beginning.
+
+use super::frame::Violation;
+
+/// An account of one kind of bytes, or of streams.
+#[derive(Debug)]
+pub(super) struct Credit {
+    /// What may be outstanding at most: sent and not consumed.
+    window: u64,
+    granted: u64,
+    /// How much was used when that was granted.
+    granted_at: u64,
+    used: u64,
+    consumed: u64,
+}
+
+impl Credit {
+    /// The peer has `initial` without being told, and `window` as soon as it is.
+    pub(super) fn new(window: u64, initial: u64) -> Self {
+        Credit {
+            window,
+            granted: initial,
+            granted_at: 0,
+            used: 0,
+            consumed: 0,
+        }
+    }
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The peer has used what is below `end`.
+    pub(super) fn use_up_to(&mut self, end: u64) -> Result<(), Violation> {
+        if end > self.granted {
+            return Err(Violation("more comes than is taken"));
+        }
+        self.used = self.used.max(end);
+        Ok(())
+    }
+
+    /// What is below `end` makes room again.
+    pub(super) fn consume_up_to(&mut self, end: u64) {
+        self.consumed = self.consumed.max(end);
+    }
+
+    /// There is more to grant, and the peer has used a quarter of what it had when it was told last: news then arrive before
+    /// it has used the rest, where the window has four times what is in flight or more.
+    pub(super) fn is_owed(&self) -> bool {
+        let had = self.granted - self.granted_at;
+        self.consumed + self.window > self.granted && (self.used - self.granted_at) * 4 >= had
+    }
+
+    /// Grants what there is.
+    pub(super) fn grant(&mut self) -> u64 {
+        self.granted = self.granted.max(self.consumed + self.window);
+        self.granted_at = self.used;
+        self.granted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_used_is_news() {
+        let mut credit = Credit::new(1000, 100);
+        assert!(!credit.is_owed());
+        credit.use_up_to(24).unwrap();
+        assert!(!credit.is_owed());
+        credit.use_up_to(25).unwrap();
+        assert!(credit.is_owed());
+        assert_eq!(credit.grant(), 1000);
+        credit.use_up_to(600).unwrap();
+        assert!(!credit.is_owed(), "nothing was consumed");
+        credit.consume_up_to(300);
+        assert!(credit.is_owed());
+        assert_eq!((credit.grant(), credit.is_owed()), (1300, false));
+    }
+
+    #[test]
+    fn what_is_not_granted_is_not_taken() {
+        let mut credit = Credit::new(1000, 100);
+        assert!(credit.use_up_to(101).is_err());
+        assert_eq!(credit.used(), 0);
+        credit.use_up_to(100).unwrap();
+        credit.use_up_to(50).unwrap();
+        assert_eq!(credit.used(), 100);
+    }
+
+    #[test]
+    fn a_window_below_the_first_grant_takes_nothing_back() {
+        let mut credit = Credit::new(10, 100);
+        credit.use_up_to(100).unwrap();
+        credit.consume_up_to(95);
+        assert!(credit.is_owed());
+        assert_eq!(credit.grant(), 105);
+    }
+}

@@ -1,0 +1,195 @@
+//! One direction of a stream, from the peer to here.
+
+use super::chunks::Chunks;
+use super::credit::Credit;
+use super::frame::Violation;
+use super::{INITIAL_STREAM_BYTES, MOST_PIECES};
+use crate::ordering::{Arrival, ByteStream, Stretch};
+use bytes::Bytes;
+use restp_base::streams::StreamRead;
+
+/// How far the direction has come, for the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The peer has broken it off.
+    Reset(u32),
+    /// The flow is over.
+    Lost,
+    /// Nobody reads any more, though more may come.
+    Stopped,
+    /// The reader knows the end.
+    Over,
+}
+
+/// The receiving half of one stream.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    stream: ByteStream,
+    ready: Chunks,
+    /// What the peer may send.
+    credit: Credit,
+    /// Where it ends, once known.
+    size: Option<u64>,
+    state: State,
+    reader_knows: bool,
+    /// A frame with new credit waits to leave.
+    pub(super) credit_is_due: bool,
+}
+
+impl Receiving {
+    pub(super) fn new(window_bytes: u64) -> Self {
+        Receiving {
+            stream: ByteStream::new(0, MOST_PIECES),
+            ready: Chunks::default(),
+            credit: Credit::new(window_bytes, INITIAL_STREAM_BYTES),
+            size: None,
+            state: State::Open,
+            reader_knows: false,
+            credit_is_due: false,
+        }
+    }
+
+    /// The reader has learnt the end, or will not, and everything that the peer has sent is accounted for.
+    pub(super) fn is_over(&self) -> bool {
+        match self.state {
+            State::Over => true,
+            State::Stopped => self.size == Some(self.credit.used()),
+            State::Open | State::Reset(_) | State::Lost => false,
+        }
+    }
+    pub(super) fn pieces(&self) -> usize {
+        self.stream.pieces()
+    }
+    pub(super) fn memory(&self) -> usize {
+        self.stream.held_bytes() + self.ready.bytes()
+    }
+    /// Bytes that the peer has sent, as far as is known.
+    pub(super) fn used(&self) -> u64 {
+        self.credit.used()
+    }
+    /// Bytes that were read, or dropped.
+    pub(super) fn consumed(&self) -> u64 {
+        self.credit.consumed()
+    }
+
+    /// Bytes of the stream have arrived, and perhaps its end.
+    pub(super) fn on_data(&mut self, offset: u64, data: Bytes, fin: bool) -> Result<(), Violation> {
+        let end = offset + data.len() as u64;
+        self.credit.use_up_to(end)?;
+        if self
+            .size
+            .is_some_and(|size| if fin { end != size } else { end > size })
+            || fin && end < self.credit.used()
+        {
+            return Err(Violation("a stream has two ends"));
+        }
+        if fin {
+            self.size = Some(end);
+        }
+        if self.state != State::Open {
+            self.credit.consume_up_to(self.credit.used()); // nobody reads it
+            return Ok(());
+        }
+        let stretch = Stretch {
+            start: offset,
+            payload: data,
+            fin,
+        };
+        match self.stream.insert(stretch, u64::MAX, &mut self.ready) {
+            Arrival::BeyondWindow => Err(Violation("a stream arrives in too many pieces")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The peer breaks off at `size` bytes. What is complete all the same is still read.
+    pub(super) fn on_reset(&mut self, code: u32, size: u64) -> Result<(), Violation> {
+        self.credit.use_up_to(size)?;
+        if self.size.is_some_and(|known| known != size) || size < self.credit.used() {
+            return Err(Violation("a stream has two ends"));
+        }
+        self.size = Some(size);
+        if self.state == State::Open && !self.stream.is_finished() {
+            self.state = State::Reset(code);
+            self.drop_unread();
+        }
+        if self.state == State::Stopped {
+            self.credit.consume_up_to(size);
+        }
+        Ok(())
+    }
+
+    /// The flow is over: what is in order is still read.
+    pub(super) fn on_flow_end(&mut self) {
+        if self.state == State::Open && !self.stream.is_finished() {
+            self.state = State::Lost;
+        }
+    }
+
+    /// Nobody reads any more. True when the peer has to hear of it.
+    pub(super) fn stop(&mut self) -> bool {
+        let news = self.state == State::Open && self.size.is_none();
+        if self.state != State::Over {
+            self.state = State::Stopped;
+            self.drop_unread();
+        }
+        news
+    }
+
+    fn drop_unread(&mut self) {
+        self.ready.clear();
+        self.stream = ByteStream::new(0, MOST_PIECES);
+        self.credit.consume_up_to(self.credit.used());
+    }
+
+    /// True when the reader has to be told of something: once, until it finds nothing.
+    pub(super) fn has_news(&mut self) -> bool {
+        let something = match self.state {
+            State::Open => !self.ready.is_empty() || self.stream.is_finished(),
+            State::Reset(_) | State::Lost => true,
+            State::Stopped | State::Over => false,
+        };
+        let news = something && !self.reader_knows;
+        self.reader_knows |= news;
+        news
+    }
+
+    /// The next bytes for the reader.
+    pub(super) fn read(&mut self) -> StreamRead {
+        if let Some(data) = self.ready.pop() {
+            self.credit
+                .consume_up_to(self.credit.consumed() + data.len() as u64);
+            return StreamRead::Data(data);
+        }
+        match self.state {
+            State::Open if !self.stream.is_finished() => {
+                self.reader_knows = false;
+                StreamRead::Empty
+            }
+            State::Reset(code) => {
+                self.state = State::Over;
+                StreamRead::Reset(code)
+            }
+            State::Lost => {
+                self.state = State::Over;
+                StreamRead::Lost
+            }
+            State::Open | State::Over => {
+                self.state = State::Over;
+                StreamRead::End
+            }
+            State::Stopped => StreamRead::Lost,
+        }
+    }
+
+    /// More may come than the peer knows, and it should. Never once the end is known.
+    pub(super) fn owes_credit(&self) -> bool {
+        self.size.is_none() && !self.credit_is_due && self.credit.is_owed()
+    }
+
+    /// What it is told.
+    pub(super) fn grant(&mut self) -> u64 {
+        self.credit_is_due = false;
+        self.credit.grant()
+    }
+}

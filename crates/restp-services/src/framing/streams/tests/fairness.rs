@@ -1,0 +1,58 @@
+//! Streams take turns.
+
+use super::*;
+use std::collections::BTreeMap;
+
+/// Bytes of each stream among those that have arrived.
+fn arrived(b: &mut Streams, ids: &[StreamId]) -> BTreeMap<StreamId, usize> {
+    ids.iter().map(|id| (*id, read_all(b, *id).0.len())).collect()
+}
+
+#[test]
+fn a_thousand_streams_get_the_same_beside_small_writers() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let (mut ids, mut got) = (Vec::new(), BTreeMap::new());
+    let small = pair.a.open().unwrap();
+    for round in 0..400 {
+        while ids.len() < 1000
+            && let Ok(id) = pair.a.open()
+        {
+            ids.push(id);
+        }
+        for id in &ids {
+            while pair.a.write(*id, text(id.0, 3000)).is_ok() {}
+        }
+        // 300 bytes in each segment, so that turns end in the middle of one.
+        let _ = pair.a.write(small, text(0, 300));
+        pair.carry(64);
+        if round >= 50 {
+            for (id, bytes) in arrived(&mut pair.b, &ids) {
+                *got.entry(id).or_insert(0) += bytes;
+            }
+        } else {
+            arrived(&mut pair.b, &ids);
+        }
+        read_all(&mut pair.b, small);
+    }
+    assert_eq!(ids.len(), 1000);
+    let (least, most) = (got.values().min().unwrap(), got.values().max().unwrap());
+    assert!(*least > 20_000 && most - least <= 1400 * 2, "{least} to {most}");
+}
+
+#[test]
+fn a_stream_with_little_to_say_waits_one_round() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let bulk: Vec<_> = (0..10).map(|_| a.open().unwrap()).collect();
+    for id in &bulk {
+        a.write(*id, text(1, 50_000)).unwrap();
+    }
+    segments(&mut a, 3);
+    let talk = a.open().unwrap();
+    a.write(talk, text(2, 20)).unwrap();
+    let mut b = end(false, StreamLimits::DEFAULT);
+    let needed = segments(&mut a, 99).into_iter().position(|segment| {
+        b.on_segment(segment).unwrap();
+        b.streams.get(&talk).is_some_and(|stream| stream.rx.memory() > 0)
+    });
+    assert!(needed.is_some_and(|needed| needed <= 11), "{needed:?}");
+}

@@ -1,0 +1,202 @@
+//! What a peer may not say, and what it costs to say what it may.
+
+use super::super::frame::{Frame, Violation};
+use super::super::{INITIAL_STREAM_BYTES, INITIAL_STREAMS};
+use super::*;
+use bytes::BytesMut;
+
+fn segment(frames: &[Frame]) -> Bytes {
+    let mut out = BytesMut::new();
+    frames.iter().for_each(|frame| frame.emit(&mut out));
+    out.freeze()
+}
+
+fn data(id: StreamId, offset: u64, size: usize, fin: bool) -> Frame {
+    let data = text(id.0, size);
+    Frame::Data {
+        id,
+        offset,
+        data,
+        fin,
+    }
+}
+
+fn b() -> Streams {
+    end(false, StreamLimits::DEFAULT)
+}
+
+#[test]
+fn what_no_peer_of_ours_says_ends_the_flow() {
+    let first = StreamId(0);
+    let reset = |size| Frame::Reset {
+        id: first,
+        code: 0,
+        size,
+    };
+    let cases: &[(&str, &[Frame])] = &[
+        (
+            "beyond the stream's credit",
+            &[data(first, INITIAL_STREAM_BYTES, 1, false)],
+        ),
+        ("a break-off beyond it", &[reset(INITIAL_STREAM_BYTES + 1)]),
+        (
+            "more streams",
+            &[data(StreamId::of(true, INITIAL_STREAMS), 0, 1, false)],
+        ),
+        ("no such stream", &[data(StreamId(1), 0, 1, false)]),
+        (
+            "credit for no stream",
+            &[Frame::StreamCredit {
+                id: StreamId(3),
+                most: 1,
+            }],
+        ),
+        (
+            "nobody reads no stream",
+            &[Frame::Stop {
+                id: StreamId(1),
+                code: 0,
+            }],
+        ),
+        (
+            "an end before what came",
+            &[data(first, 0, 10, false), data(first, 5, 1, true)],
+        ),
+        (
+            "bytes beyond the end",
+            &[data(first, 0, 10, true), data(first, 10, 1, false)],
+        ),
+        (
+            "another end",
+            &[data(first, 0, 10, true), data(first, 0, 11, true)],
+        ),
+        ("a break-off elsewhere", &[data(first, 5, 5, true), reset(11)]),
+        (
+            "a break-off before what came",
+            &[data(first, 5, 5, false), reset(9)],
+        ),
+    ];
+    for (what, frames) in cases {
+        assert!(b().on_segment(segment(frames)).is_err(), "{what}");
+    }
+    assert_eq!(
+        b().on_segment(Bytes::new()),
+        Err(Violation("a segment without a frame"))
+    );
+}
+
+#[test]
+fn streams_beyond_the_credit_in_all_end_the_flow() {
+    let mut small = b();
+    small.begin(false, 0, 0);
+    let mut taken = 0;
+    let refused = (0..128).find(|ordinal| {
+        let id = StreamId::of(true, *ordinal);
+        let fits = small.on_segment(segment(&[data(id, 0, 60_000, false)])).is_ok();
+        taken += u64::from(fits) * 60_000;
+        !fits
+    });
+    assert!(refused.is_some());
+    assert_eq!(taken, super::super::INITIAL_BYTES / 60_000 * 60_000);
+}
+
+#[test]
+fn overlapping_bytes_count_as_they_came_first() {
+    let mut b = b();
+    let id = StreamId(0);
+    let lie = Frame::Data {
+        id,
+        offset: 5,
+        data: Bytes::from_static(b"XXXXXXXXXX"),
+        fin: false,
+    };
+    b.on_segment(segment(&[data(id, 0, 10, false), lie, data(id, 0, 4, false)]))
+        .unwrap();
+    let (read, _) = read_all(&mut b, id);
+    assert_eq!(read, [&text(0, 10)[..], b"XXXXX"].concat());
+    assert_eq!(b.credit.used(), 15, "booked once");
+}
+
+#[test]
+fn single_bytes_with_gaps_are_bounded() {
+    let mut b = end(
+        false,
+        StreamLimits {
+            window_bytes: 1 << 30,
+            most: 1024,
+        },
+    );
+    b.begin(false, 1 << 32, 0);
+    let mut frames = Vec::new();
+    let mut refused = None;
+    'flood: for ordinal in 0..INITIAL_STREAMS {
+        for at in 0..INITIAL_STREAM_BYTES / 2 {
+            frames.push(data(StreamId::of(true, ordinal), 2 * at + 1, 1, false));
+            if frames.len() == 1000 {
+                if b.on_segment(segment(&frames)).is_err() {
+                    refused = Some(b.pieces);
+                    break 'flood;
+                }
+                frames.clear();
+            }
+        }
+    }
+    assert_eq!(refused, Some(super::super::MOST_PIECES + 1));
+}
+
+#[test]
+fn single_bytes_in_order_take_about_a_byte_each() {
+    let mut b = b();
+    for at in 0..INITIAL_STREAM_BYTES {
+        b.on_segment(segment(&[data(StreamId(0), at, 1, false)])).unwrap();
+    }
+    let rx = &b.streams[&StreamId(0)].rx;
+    assert_eq!((rx.memory(), rx.pieces()), (INITIAL_STREAM_BYTES as usize, 0));
+    let pieces = std::iter::from_fn(|| match b.read(StreamId(0)) {
+        StreamRead::Data(data) => Some(data),
+        _ => None,
+    });
+    assert_eq!(pieces.count(), 4);
+}
+
+#[test]
+fn a_flood_of_streams_that_end_at_once_is_answered_with_little() {
+    let mut b = b();
+    let mut answers = 0;
+    for ordinal in 0..100_000 {
+        let id = StreamId::of(true, ordinal);
+        let reset = Frame::Reset { id, code: 0, size: 0 };
+        b.on_segment(segment(&[reset, Frame::Stop { id, code: 0 }]))
+            .unwrap();
+        assert_eq!(b.accept(), Some(id));
+        assert_eq!(b.read(id), StreamRead::Reset(0));
+        b.finish(id);
+        if ordinal % 50 == 0 {
+            answers += segments(&mut b, 999).len();
+        }
+        assert!(b.open_streams() < 2 && b.turns.memory() < 100_000);
+        events(&mut b);
+    }
+    assert!(
+        answers <= 4000,
+        "{answers}: each is answered by its break-off, many in a segment"
+    );
+}
+
+#[test]
+fn credit_of_every_size_is_taken_as_it_is() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let id = a.open().unwrap();
+    let most = super::super::frame::MOST;
+    a.on_segment(segment(&[
+        Frame::Credit { most },
+        Frame::StreamCredit { id, most },
+        Frame::Streams { most },
+        Frame::Credit { most: 0 },
+        Frame::StreamCredit { id, most: 0 },
+        Frame::Streams { most: 0 },
+    ]))
+    .unwrap();
+    a.write(id, text(0, 2 << 20)).unwrap();
+    assert_eq!(data_bytes(segments(&mut a, 9999)), 2 << 20);
+}

@@ -1,0 +1,148 @@
+//! Flow control per stream and in all, numbers of streams, shares of the send buffer.
+
+use super::super::{INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS};
+use super::*;
+use restp_base::streams::{StreamOpenError, StreamWriteError};
+
+const MIB: usize = 1 << 20;
+
+/// Writes as much as is taken, and carries it, until no more is.
+fn fill(pair: &mut Pair, id: StreamId) -> usize {
+    let mut written = 0;
+    let piece = text(id.0, 10_000);
+    loop {
+        match pair.a.write(id, piece.clone()) {
+            Ok(()) => written += piece.len(),
+            Err(StreamWriteError::Blocked) if pair.a.is_empty() && pair.b.is_empty() => return written,
+            Err(StreamWriteError::Blocked) => pair.settle(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_holds_its_window_and_stalls_no_other() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let (stalled, read) = (pair.a.open().unwrap(), pair.a.open().unwrap());
+    fill(&mut pair, stalled);
+    let held = pair.b.streams[&stalled].rx.memory();
+    assert_eq!(held, MIB);
+    let mut arrived = 0;
+    for _ in 0..100 {
+        if pair.a.write(read, text(1, 100_000)).is_ok() {
+            pair.settle();
+            arrived += read_all(&mut pair.b, read).0.len();
+        }
+    }
+    assert_eq!(arrived, 100 * 100_000);
+    assert_eq!(pair.b.streams[&stalled].rx.memory(), held);
+    read_all(&mut pair.b, stalled);
+    fill(&mut pair, stalled);
+    assert_eq!(
+        pair.b.streams[&stalled].rx.memory(),
+        MIB,
+        "its window opens when it is read"
+    );
+}
+
+#[test]
+fn before_the_peer_has_spoken_the_first_bounds_hold() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let first = a.open().unwrap();
+    a.write(first, text(1, 100_000)).unwrap();
+    let sent = |a: &mut Streams| data_bytes(segments(a, 9999));
+    let bytes = sent(&mut a);
+    assert_eq!(bytes, INITIAL_STREAM_BYTES);
+    for _ in 0..40 {
+        let id = a.open().unwrap();
+        a.write(id, text(1, 100_000)).unwrap();
+    }
+    assert_eq!(bytes + sent(&mut a), INITIAL_BYTES);
+    let opened = std::iter::from_fn(|| a.open().ok()).count() as u64;
+    assert_eq!(opened + 41, INITIAL_STREAMS);
+    assert_eq!(a.open(), Err(StreamOpenError::Limit));
+}
+
+#[test]
+fn all_streams_together_hold_what_is_granted_in_all() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let ids: Vec<_> = (0..20).map(|_| pair.a.open().unwrap()).collect();
+    for id in &ids {
+        fill(&mut pair, *id);
+    }
+    assert_eq!(
+        pair.b
+            .streams
+            .values()
+            .map(|stream| stream.rx.memory())
+            .sum::<usize>(),
+        8 * MIB
+    );
+    let mut read = 0;
+    for id in &ids {
+        read += read_all(&mut pair.b, *id).0.len();
+    }
+    assert_eq!(read, 8 * MIB);
+    pair.settle();
+    assert!(
+        pair.b.streams.values().any(|stream| stream.rx.memory() > 0),
+        "it goes on"
+    );
+}
+
+#[test]
+fn a_thousand_streams_are_open_at_once_and_no_more_than_the_peer_takes() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let mut open = Vec::new();
+    loop {
+        match pair.a.open() {
+            Ok(id) => {
+                pair.a.write(id, text(id.0, 10)).unwrap();
+                open.push(id);
+            }
+            Err(_) if pair.a.is_empty() && pair.b.is_empty() => break,
+            Err(_) => pair.settle(),
+        }
+    }
+    assert_eq!((open.len(), pair.b.open_streams()), (1024, 1024));
+    events(&mut pair.a);
+    // One that ends makes room for another: where few are left the peer hears of each.
+    pair.a.reset(open[7], 0);
+    pair.b.stop(open[7], 0);
+    pair.b.reset(open[7], 0);
+    pair.settle();
+    assert_eq!(pair.a.read(open[7]), StreamRead::Reset(0));
+    assert_eq!(
+        events(&mut pair.a),
+        [StreamEvent::Readable(open[7]), StreamEvent::Available]
+    );
+    assert!(pair.a.open().is_ok() && pair.a.open().is_err());
+}
+
+#[test]
+fn the_send_buffer_is_shared_out_and_a_writer_is_woken() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let ids: Vec<_> = (0..64).map(|_| a.open().unwrap()).collect();
+    for id in &ids {
+        let taken = std::iter::from_fn(|| a.write(*id, text(1, 1000)).ok()).count();
+        assert_eq!(taken, 17, "a share of 16 KiB, and the write that crosses it");
+    }
+    assert!(!a.has_events());
+    segments(&mut a, 400);
+    let woken = events(&mut a);
+    assert!(woken.contains(&StreamEvent::Writable(ids[0])), "{woken:?}");
+    assert!(a.write(ids[0], text(1, 1)).is_ok());
+}
+
+#[test]
+fn an_older_word_about_credit_takes_nothing_back() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    for most in [500_000, 200_000] {
+        let mut out = bytes::BytesMut::new();
+        super::super::frame::Frame::StreamCredit { id, most }.emit(&mut out);
+        pair.a.on_segment(out.freeze()).unwrap();
+    }
+    pair.a.write(id, text(1, 300_000)).unwrap();
+    assert_eq!(data_bytes(segments(&mut pair.a, 9999)), 300_000);
+}

@@ -1,0 +1,166 @@
+//! Whose bytes leave next: frames that are not data first, then streams in turn, as much of each as a segment holds. A stream
+//! that shares a segment with others goes on in the next one until its turn is used up, so that all get the same.
+
+use super::frame::{CONTROL_BYTES, Frame, HEAD_BYTES};
+use super::sending::Sending;
+use super::{INITIAL_BYTES, Stream, Streams};
+use bytes::{Bytes, BytesMut};
+use restp_base::streams::StreamId;
+use std::collections::VecDeque;
+
+/// A frame with fewer bytes of a stream is not begun at the end of a segment.
+const LEAST_DATA_BYTES: usize = 32;
+
+/// What waits to leave.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// Frames that are not data, and lone ends. At most four of a stream.
+    control: VecDeque<Frame>,
+    /// Streams with bytes that the peer takes of them.
+    ready: VecDeque<StreamId>,
+    /// Their bytes.
+    ready_bytes: u64,
+    /// What the first of them has left of its turn; 0: its turn has not begun.
+    left: u64,
+    /// Bytes of all streams that have left, and that the peer takes.
+    sent: u64,
+    may_send: u64,
+}
+
+impl Turns {
+    pub(super) fn new() -> Self {
+        Turns {
+            control: VecDeque::new(),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            left: 0,
+            sent: 0,
+            may_send: INITIAL_BYTES,
+        }
+    }
+
+    /// Nothing may leave.
+    pub(super) fn is_empty(&self) -> bool {
+        self.control.is_empty() && !self.has_data()
+    }
+    fn has_data(&self) -> bool {
+        self.may_send > self.sent && !self.ready.is_empty()
+    }
+    pub(super) fn memory(&self) -> usize {
+        self.control.capacity() * size_of::<Frame>() + self.ready.capacity() * size_of::<StreamId>()
+    }
+
+    /// The peer takes so many bytes of all streams; less than it said before is an older word.
+    pub(super) fn on_credit(&mut self, most: u64) {
+        self.may_send = self.may_send.max(most);
+    }
+
+    /// The frame leaves before any data.
+    pub(super) fn announce(&mut self, frame: Frame) {
+        self.control.push_back(frame);
+    }
+
+    /// The same of one that takes the place of an older one of its kind, which is about no stream.
+    pub(super) fn announce_latest(&mut self, frame: Frame) {
+        let kind = std::mem::discriminant(&frame);
+        match self
+            .control
+            .iter_mut()
+            .find(|other| std::mem::discriminant(*other) == kind)
+        {
+            Some(other) => *other = frame,
+            None => self.control.push_back(frame),
+        }
+    }
+
+    /// The stream has other bytes to send than when it was counted.
+    pub(super) fn recount(&mut self, id: StreamId, tx: &mut Sending) {
+        let sendable = tx.sendable();
+        self.ready_bytes = self.ready_bytes + sendable - tx.counted;
+        tx.counted = sendable;
+        if sendable > 0 && !tx.is_ready {
+            self.ready.push_back(id);
+        } else if sendable == 0 && tx.is_ready {
+            if self.ready.front() == Some(&id) {
+                self.left = 0;
+            }
+            self.ready.retain(|other| *other != id);
+        }
+        tx.is_ready = sendable > 0;
+    }
+
+    /// The first stream has used up its turn.
+    fn pass_on(&mut self) {
+        self.left = 0;
+        if self.ready.len() > 1 {
+            self.ready.rotate_left(1);
+        }
+    }
+}
+
+impl Streams {
+    /// Nothing may leave now.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Bytes that may leave now, frames included: at least as many as there are.
+    pub fn bytes(&self) -> usize {
+        let turns = &self.turns;
+        let control = turns.control.len() * CONTROL_BYTES;
+        if !turns.has_data() {
+            return control;
+        }
+        let data = turns.ready_bytes.min(turns.may_send - turns.sent) as usize;
+        control + data + turns.ready.len() * HEAD_BYTES
+    }
+
+    /// The next segment, of at most `room` bytes, or one frame if that is larger. None if and only if nothing may leave.
+    pub fn next_segment(&mut self, room: usize) -> Option<Bytes> {
+        let mut out = BytesMut::with_capacity(room.min(self.bytes()));
+        while !self.turns.control.is_empty() && (out.is_empty() || out.len() + CONTROL_BYTES <= room) {
+            self.next_control(&mut out);
+        }
+        let begins = |out: &BytesMut| out.is_empty() || out.len() + HEAD_BYTES + LEAST_DATA_BYTES <= room;
+        while self.turns.has_data() && begins(&out) {
+            self.next_data(room, &mut out);
+        }
+        (!out.is_empty()).then(|| out.freeze())
+    }
+
+    fn next_control(&mut self, out: &mut BytesMut) {
+        let Some(mut frame) = self.turns.control.pop_front() else {
+            return;
+        };
+        if let Frame::StreamCredit { id, most } = &mut frame {
+            // One that is over needs none, and says so.
+            *most = self.streams.get_mut(id).map_or(0, |stream| stream.rx.grant());
+        }
+        frame.emit(out);
+    }
+
+    fn next_data(&mut self, room: usize, out: &mut BytesMut) {
+        let turns = &mut self.turns;
+        let Some(id) = turns.ready.front().copied() else {
+            return;
+        };
+        let Some(Stream { tx, .. }) = self.streams.get_mut(&id) else {
+            turns.ready.pop_front();
+            return;
+        };
+        if turns.left == 0 {
+            turns.left = room.max(1) as u64;
+        }
+        let most = turns.left.min(turns.may_send - turns.sent);
+        let size = tx.cut(id, most, room.saturating_sub(out.len()), out);
+        turns.sent += size;
+        turns.left -= size;
+        let uses_up = turns.left == 0;
+        turns.recount(id, tx);
+        if uses_up && tx.is_ready {
+            turns.pass_on();
+        }
+        self.refresh(id);
+        self.sweep(id);
+    }
+}
