@@ -101,10 +101,20 @@ fn total(result: &Value, remote: &str, counter: &str) -> u64 {
 
 #[test]
 fn one_of_two_lines_dies_and_the_file_arrives() {
+    a_line_dies(&FOR_EVER, "per-path");
+}
+
+#[test]
+fn one_of_two_lines_that_share_the_numbers_dies_and_the_file_arrives() {
+    let shared = ["--set", "numbering=shared"];
+    a_line_dies(&[&FOR_EVER[..], &shared].concat(), "shared");
+}
+
+fn a_line_dies(options: &[&str], numbering: &str) {
     // The other carries the rest for longer than it takes to notice.
     let rate = "rate = \"8 Mbit/s\"\nqueue = { drop_tail = \"100 packets\" }\n";
     let dying = format!("{rate}{}", dies_after(200));
-    let transfer = begin([&dying, rate], 6 << 20, &FOR_EVER);
+    let transfer = begin([&dying, rate], 6 << 20, options);
     let (sent, received) = (transfer.sender.end(), transfer.receiver.end());
     assert_eq!(
         (sent.code, received.code),
@@ -122,6 +132,7 @@ fn one_of_two_lines_dies_and_the_file_arrives() {
         assert!(total(&result, remote, "bytes_sent") > 100_000, "{result}");
     }
     assert_eq!(result["composition"]["paths"], "spreading");
+    assert_eq!(result["composition"]["numbering"], numbering);
     assert!(result["longest_stall_ms"].is_null(), "{result}");
     let (_, received) = lines(&received);
     assert!(received["longest_stall_ms"].as_f64().unwrap() > 0.0, "{received}");

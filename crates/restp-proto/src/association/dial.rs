@@ -180,7 +180,16 @@ impl Association {
 
     /// The number of a SYN: where paths share the numbers, that of the first one.
     fn number_of_syn(&self, own: u32) -> u32 {
-        self.stream.as_ref().map_or(own, |stream| stream.initial_number)
+        match &self.stream {
+            Some(stream) => stream.initial_number,
+            None if self.services.shared_numbers && !self.shared.is_opened_here() => {
+                let mut members = self.shared.paths().iter();
+                members
+                    .find(|member| !member.vacant)
+                    .map_or(own, |first| first.connection.initial_number())
+            }
+            None => own,
+        }
     }
 
     /// A peer opens an association with its key in MP_CAPABLE.

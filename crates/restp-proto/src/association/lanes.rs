@@ -177,10 +177,11 @@ impl Association {
             add(judged.map(|at| (at, Wakeup::Probe)));
         }
         let (over, returns) = (self.shared.is_over(), self.ack_path().is_some());
+        let is_up = self.shared.paths().best().is_some();
         let stall_timeout = self.composition.stall_timeout();
         let Some(stream) = &mut self.stream else { return };
         if let Some(shut) = stream.shut {
-            add(Some((shut.ask_at, Wakeup::Probe)));
+            add(Some((shut.ask_at, Wakeup::Probe)).filter(|_| is_up));
             add(Some((shut.since + stall_timeout, Wakeup::Expiry)));
         }
         let lent = stream.seen();

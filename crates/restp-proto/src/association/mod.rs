@@ -197,7 +197,7 @@ impl Association {
         path: Option<PathAddress>,
     ) -> Result<(), WriteError> {
         if self.stream.is_some() {
-            return self.write_stream(now, data);
+            return self.write_stream(now, data, path);
         }
         self.shared.write(data, path)
     }

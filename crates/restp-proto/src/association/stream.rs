@@ -11,7 +11,7 @@ use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::multipath::{LanePath, LaneScheduler, Path};
 use restp_services::recovery::LaneId;
-use restp_services::sender::LaneShare;
+use restp_services::sender::{LaneShare, Sender};
 use smallvec::SmallVec;
 
 /// Nothing can be sent: since when, and when the best path asks whether that is still so (OP-25, OP-50).
@@ -86,10 +86,7 @@ impl Stream {
 
     /// The path of the lane is gone: what it carried leaves by others.
     pub(super) fn close_lane(&mut self, lane: LaneId) {
-        self.own().sender.on(lane, |sender| {
-            sender.yield_lane();
-            sender.set_active(false);
-        });
+        self.own().sender.on(lane, Sender::close_lane);
     }
 
     /// Nobody has the lane any more.
@@ -120,27 +117,45 @@ impl Association {
 
     /// The first path is up, and the peer shares its numbers: what it has sent and received is the stream.
     pub(super) fn found_stream(&mut self, now: Time, ordinal: usize) {
-        let (written, ends) = self.shared.take_written();
-        let connection = &mut self.shared.paths_mut()[ordinal].connection;
+        let mut written = self.shared.take_written();
+        let connection = &self.shared.paths()[ordinal].connection;
         let initial_number = connection.initial_number();
-        let lent = connection.found_stream(now, written, ends);
+        let first = connection.sender().next_number();
         let composition = &self.composition;
         let scheduler = LaneScheduler::new(
             composition.paths,
             composition.scheduling.clone(),
-            lent.sender.first(),
+            first,
             composition.segment_bytes,
+            &mut written,
         );
+        let connection = &mut self.shared.paths_mut()[ordinal].connection;
+        let lent = connection.found_stream(now, written.queue, written.ends);
+        let founder = self.shared.paths()[ordinal].connection.address();
         self.stream = Some(Box::new(Stream {
             lent,
             scheduler,
             initial_number,
-            founder: self.shared.paths()[ordinal].connection.address(),
+            founder,
             free: Vec::new(),
             latest: ordinal,
             shut: None,
             deadline: None,
         }));
+        if !self.shared.is_opened_here() {
+            self.share_with_others(now);
+        }
+    }
+
+    /// A join may overtake the last packet of the set-up: whichever path is up first, those that wait have part in the stream.
+    fn share_with_others(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        for member in self.shared.paths_mut().iter_mut() {
+            let connection = &mut member.connection;
+            if !member.vacant && connection.is_opening() && connection.shares_numbers() {
+                stream.open_lane(now, connection);
+            }
+        }
     }
 
     /// A further path has part in the stream. False: there is none, or no lane is left.
@@ -201,12 +216,13 @@ impl Association {
 
     /// A shut window is asked for once per timeout, without data, because data that the peer does not take would be missing.
     fn ask_window(&mut self, now: Time) -> Option<usize> {
-        let best = self.shared.paths().best()?;
+        let over = self.shared.is_over();
         let stream = self.stream.as_mut()?;
-        if self.shared.is_over() || !stream.scheduler.is_shut(&stream.lent.sender) {
+        if over || !stream.scheduler.is_shut(&stream.lent.sender) {
             stream.shut = None;
             return None;
         }
+        let best = self.shared.paths().best()?;
         let wait = self.with(best, |connection| connection.sender().timeout());
         let stream = self.stream.as_mut()?;
         let shut = stream.shut.get_or_insert(ShutWindow {
@@ -254,6 +270,7 @@ impl Association {
             Some(LanePath {
                 ordinal: *ordinal,
                 lane: paths[*ordinal].connection.lane()?,
+                address: paths[*ordinal].address(),
                 share: paths[*ordinal].share(*ordinal),
             })
         });
@@ -304,7 +321,12 @@ impl Association {
     }
 
     /// Takes data to send, where paths share the numbers.
-    pub(super) fn write_stream(&mut self, now: Time, data: Bytes) -> Result<(), WriteError> {
+    pub(super) fn write_stream(
+        &mut self,
+        now: Time,
+        data: Bytes,
+        path: Option<PathAddress>,
+    ) -> Result<(), WriteError> {
         let takes = WriteTo {
             limit: self.composition.payload_bytes(),
             empty: self.composition.framing != Framing::Fixed,
@@ -312,7 +334,12 @@ impl Association {
         let over = self.shared.is_over();
         match &mut self.stream {
             Some(stream) if !over && !stream.lent.release.is_wanted() => {
-                write(&mut stream.own().sender, now, data, takes)
+                stream.deadline = None;
+                let (size, sender) = (data.len(), &mut stream.lent.sender);
+                let queued = sender.queued_bytes();
+                write(sender, now, data, takes)?;
+                stream.scheduler.on_write(queued, size, path);
+                Ok(())
             }
             _ => Err(WriteError::Closed),
         }

@@ -44,6 +44,6 @@ impl Connection {
     }
 
     fn mapping_bytes(&self) -> usize {
-        if self.subflow.is_some() { MAPPING_BYTES } else { 0 }
+        if self.numbers_data() { 0 } else { MAPPING_BYTES }
     }
 }

@@ -1,10 +1,13 @@
 //! Which path takes the next new data, where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
 //! lost leaves again by any lane with room, so that here is only what a scheduler decides.
 
+use super::Written;
+use super::sender::PathAffinity;
 use crate::path_management::PathMode;
 use crate::recovery::LaneId;
 use crate::scheduling::{Candidate, Queue, Schedule, Scheduler, Scheduling};
 use crate::sender::Sender;
+use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
 
@@ -15,6 +18,8 @@ pub struct LanePath {
     pub ordinal: usize,
     /// Its lane.
     pub lane: LaneId,
+    /// Where it runs.
+    pub address: PathAddress,
     /// Its place in the list of configured shares.
     pub share: usize,
 }
@@ -29,6 +34,9 @@ pub struct LaneScheduler {
     first: u64,
     /// Payload bytes of a full segment.
     segment_bytes: u32,
+    affinity: PathAffinity,
+    /// Bytes that waited at the last look, and were written since.
+    queued: usize,
     /// The window was shut at the last look although data waits, and how often it came to that.
     stalled: bool,
     stalls: u64,
@@ -38,9 +46,17 @@ impl LaneScheduler {
     /// Round trip that is assumed of a path before it was measured.
     const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 
-    /// For numbers from `first` on.
-    pub fn new(mode: PathMode, scheduling: Option<Scheduling>, first: u64, segment_bytes: u32) -> Self {
+    /// For numbers from `first` on, of which the first are of what was `written`.
+    pub fn new(
+        mode: PathMode,
+        scheduling: Option<Scheduling>,
+        first: u64,
+        segment_bytes: u32,
+        written: &mut Written,
+    ) -> Self {
         LaneScheduler {
+            affinity: std::mem::take(&mut written.affinity),
+            queued: written.queue.bytes(),
             mode,
             scheduler: Scheduler::new(mode, scheduling.as_ref()),
             scheduling,
@@ -59,9 +75,28 @@ impl LaneScheduler {
         }
     }
 
+    /// `size` bytes were written behind `queued` that waited, for `path` if the application chose one.
+    pub fn on_write(&mut self, queued: usize, size: usize, path: Option<PathAddress>) {
+        self.note_sent(queued);
+        if let Some(path) = path {
+            self.affinity.add(self.queued, size, path);
+        }
+        self.queued += size;
+    }
+
+    /// So many bytes wait now: the others have left.
+    fn note_sent(&mut self, queued: usize) {
+        self.affinity.take(self.queued.saturating_sub(queued));
+        self.queued = queued;
+    }
+
     /// The ordinal of the path by which new data, or the `fin`, leaves now.
     pub fn choose(&mut self, now: Time, sender: &mut Sender, paths: &[LanePath], fin: bool) -> Option<usize> {
         let first = paths.first()?;
+        let waiting = sender.queued_bytes();
+        self.note_sent(waiting);
+        let (together, wanted) = self.affinity.next(waiting);
+        sender.limit_new((together < waiting).then_some(together));
         let waits = fin || !sender.has_nothing_queued();
         let Some(bytes) = sender.on(first.lane, |lane| lane.next_new_bytes(fin)) else {
             self.stalls += u64::from(waits && !self.stalled);
@@ -71,7 +106,15 @@ impl LaneScheduler {
         self.stalled = false;
         let candidates = self.candidates(now, sender, paths, bytes);
         let queue = self.queue(now, sender, bytes);
-        let chosen = self.scheduler.choose(&candidates, &queue).first().copied();
+        let is_wanted = |path: &&LanePath| Some(path.address) == wanted;
+        let chosen = match paths.iter().find(is_wanted) {
+            Some(path) => {
+                let mut all = candidates.iter();
+                all.find(|candidate| candidate.path == path.ordinal && candidate.has_room)
+                    .map(|candidate| candidate.path)
+            }
+            None => self.scheduler.choose(&candidates, &queue).first().copied(),
+        };
         for (path, candidate) in paths.iter().zip(&candidates) {
             // A path that gets nothing although it has room is not limited by its window.
             let passed_over = chosen.is_none() && candidate.has_room;

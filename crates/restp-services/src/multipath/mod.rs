@@ -104,6 +104,17 @@ pub struct Shared {
     pub paths: usize,
 }
 
+/// What was written and not numbered.
+#[derive(Debug)]
+pub struct Written {
+    /// The writes.
+    pub queue: crate::framing::SendQueue,
+    /// Paths that the application chose for some of them.
+    affinity: sender::PathAffinity,
+    /// No more will be.
+    pub ends: bool,
+}
+
 /// How far the connection has come. Each path has states of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -282,13 +293,18 @@ impl<P: Path> Multipath<P> {
     /// The peer knows no further paths: its only one goes on by itself, with what was written so far, and `true` where no
     /// more will be.
     pub fn take_single(&mut self, ordinal: usize) -> (P, crate::framing::SendQueue, bool) {
-        let (written, ends) = self.take_written();
-        (self.paths.take(ordinal), written, ends)
+        let Written { queue, ends, .. } = self.take_written();
+        (self.paths.take(ordinal), queue, ends)
     }
 
-    /// What was written so far, and `true` where no more will be: somebody else sends it.
-    pub fn take_written(&mut self) -> (crate::framing::SendQueue, bool) {
-        (self.tx.take_queue(), self.release.is_wanted())
+    /// Moves out what was written so far: somebody else sends it.
+    pub fn take_written(&mut self) -> Written {
+        let (queue, affinity) = self.tx.take_queue();
+        Written {
+            queue,
+            affinity,
+            ends: self.release.is_wanted(),
+        }
     }
 
     /// Tells the application.

@@ -61,6 +61,14 @@ impl Sender {
         late
     }
 
+    /// The path of the lane in hand is gone: what it carried leaves by others, and nothing is asked any more.
+    pub fn close_lane(&mut self) {
+        self.yield_lane();
+        self.lane.active = false;
+        self.lane.mtu = PathMtu::known(self.parameters.segment_bytes);
+        self.lane.outage = Default::default();
+    }
+
     /// Asks for the lane `id`: what may leave by it, what is known of it, what became of it. The lane that was in hand is so
     /// again afterwards, so a question may hold others.
     pub fn on<R>(&mut self, id: LaneId, ask: impl FnOnce(&mut Sender) -> R) -> R {
@@ -98,6 +106,11 @@ impl Sender {
     /// The lane in hand could carry more, and what carries data is chosen above: it is not its window that limits it.
     pub fn pass_over(&mut self, passed_over: bool) {
         self.lane.gate.set_passed_over(passed_over);
+    }
+
+    /// The next new segment has so many payload bytes at most.
+    pub fn limit_new(&mut self, limit: Option<usize>) {
+        self.new_limit = limit;
     }
 
     /// Does the lane in hand take `bytes` of new data now?

@@ -125,6 +125,8 @@ pub struct Sender {
     encoder: Option<FecEncoder>,
     /// The first number that it encodes.
     encoded_from: u64,
+    /// Payload bytes of the next new segment at most, where a scheduler above says so.
+    new_limit: Option<usize>,
     /// The first number that may not leave yet.
     held_from: Option<u64>,
     /// The lane in hand, and those that wait.
@@ -169,6 +171,7 @@ impl Sender {
             buffer: TransmitBuffer::new(first),
             encoder: None,
             encoded_from: first,
+            new_limit: None,
             held_from: None,
             lane: Lane::new(now, rto, controller, mtu, recovery).judging(parameters.loss_handling),
             others: Vec::new(),
@@ -434,7 +437,9 @@ impl Sender {
 
     /// Payload of a full segment of new data.
     fn full_payload(&self) -> usize {
-        (self.lane.mtu.segment_bytes() as usize).saturating_sub(self.parameters.reserved_bytes as usize)
+        let full =
+            (self.lane.mtu.segment_bytes() as usize).saturating_sub(self.parameters.reserved_bytes as usize);
+        self.new_limit.map_or(full, |limit| full.min(limit))
     }
 
     /// Tells the controller. `in_flight_bytes` is what was outstanding before anything was marked lost, for events that

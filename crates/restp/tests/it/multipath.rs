@@ -21,8 +21,16 @@ fn loopback(host: u8) -> SocketAddr {
 }
 
 fn config() -> EndpointConfig {
+    config_with("per-path")
+}
+
+fn config_with(numbering: &str) -> EndpointConfig {
     let mut composition: Composition = Preset::named("cubic").expect("a preset").composition();
-    for (key, choice) in [("paths", "spreading"), ("scheduling", "fastest-rtt")] {
+    for (key, choice) in [
+        ("paths", "spreading"),
+        ("scheduling", "fastest-rtt"),
+        ("numbering", numbering),
+    ] {
         composition.set(key, choice).expect("a choice");
     }
     EndpointConfig::new(composition.check().expect("valid"))
@@ -34,8 +42,12 @@ fn server(hosts: &[u8]) -> Endpoint {
 }
 
 fn client(hosts: &[u8]) -> Endpoint {
+    client_with(hosts, "per-path")
+}
+
+fn client_with(hosts: &[u8], numbering: &str) -> Endpoint {
     let locals: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
-    Endpoint::bind_all(&locals, config(), Trust::Anybody).expect("loopback")
+    Endpoint::bind_all(&locals, config_with(numbering), Trust::Anybody).expect("loopback")
 }
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -152,9 +164,18 @@ fn receive(connection: Connection) -> JoinHandle<(Vec<u8>, CloseReason)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_goes_on_over_one_line_when_the_other_dies_and_uses_both_when_it_returns() {
+    a_line_dies_and_returns("per-path").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_it_does_where_the_lines_share_their_numbers() {
+    a_line_dies_and_returns("shared").await;
+}
+
+async fn a_line_dies_and_returns(numbering: &str) {
     let server = server(&[1, 2]);
     let lines = Lines::start(&server.local_addrs());
-    let client = client(&[3, 4]);
+    let client = client_with(&[3, 4], numbering);
     let paths = pairs(&client, &lines.addresses);
     let connection = client.open_paths(&paths, PORT).expect("bound");
     within("set-up", connection.established()).await.expect("served");

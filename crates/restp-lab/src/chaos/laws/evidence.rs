@@ -7,7 +7,7 @@ use restp_base::flow::CloseReason;
 use restp_base::sequence;
 use restp_proto::composition::{ValidComposition, accept};
 use restp_proto::wire::{ErrorControl, Header, Mapping, Services};
-use restp_services::path_management::PathMode;
+use restp_services::path_management::{NumberSpace, PathMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -176,6 +176,11 @@ impl<'a> Evidence<'a> {
     /// May conversations have several paths? Then paths have numbers of their own, and data has the association's too.
     pub fn several_paths(&self) -> bool {
         self.composition(Side::Client).paths != PathMode::Single
+    }
+
+    /// Do these paths share one space of numbers?
+    pub fn shares_numbers(&self) -> bool {
+        self.composition(Side::Client).numbering == NumberSpace::Shared
     }
 
     /// The conversation that something is about.

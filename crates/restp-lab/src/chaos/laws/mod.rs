@@ -15,6 +15,7 @@ mod memory;
 mod nonces;
 mod numbers;
 mod once;
+mod one_space;
 mod order;
 mod origin;
 mod progress;

@@ -20,6 +20,18 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             continue;
         };
         let changes = |before: Option<&Bytes>| before.is_some_and(|before| *before != pdu.payload);
+        if pdu.header.services.shared_numbers {
+            if changes(shared.insert((numbering, number), &pdu.payload)) {
+                let what = format!("number {number}, which its paths share, has another payload now");
+                return Err(Fault::at(index, format!("{from}: {what}")));
+            }
+            if pdu.header.dss.is_some() {
+                let what =
+                    format!("number {number} of {from} is mapped, although its paths share the numbers");
+                return Err(Fault::at(index, what));
+            }
+            continue;
+        }
         if changes(known.insert((*from, strand, number), &pdu.payload)) {
             return Err(Fault::at(
                 index,

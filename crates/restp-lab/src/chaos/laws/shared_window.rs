@@ -1,4 +1,4 @@
-//! The window of several paths: it counts from the association's pointer, which any path may bring (OP-55). A packet
+//! The window of several paths (where they share the numbers, it counts these: `one_space`): it counts from the association's pointer, which any path may bring (OP-55). A packet
 //! grants what its sender had told when it left: the pointer in it, or without one the highest told before, and its
 //! window from there. What has been told since does not move it, however late the packet arrives.
 

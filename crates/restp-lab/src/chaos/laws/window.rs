@@ -3,7 +3,7 @@
 //! share one window, which counts the association's numbers (OP-55).
 
 use super::evidence::{Evidence, Fault, Pdu};
-use super::shared_window as shared;
+use super::{one_space, shared_window as shared};
 use crate::chaos::Side;
 use crate::chaos::trace::What;
 use restp_base::sequence;
@@ -36,6 +36,9 @@ struct Probes {
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     if evidence.composition(Side::Client).flow_control == FlowControl::None {
         return Ok(());
+    }
+    if evidence.shares_numbers() {
+        return one_space::check(evidence);
     }
     if evidence.several_paths() {
         return shared::check(evidence);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 #[derive(Debug, Default)]
-pub(super) struct PathAffinity {
+pub(in crate::multipath) struct PathAffinity {
     /// Bytes taken from the queue so far.
     taken: u64,
     list: VecDeque<(Range<u64>, PathAddress)>,
@@ -14,18 +14,18 @@ pub(super) struct PathAffinity {
 
 impl PathAffinity {
     /// `size` bytes are appended to `queued` that wait, for `path`.
-    pub(super) fn add(&mut self, queued: usize, size: usize, path: PathAddress) {
+    pub(in crate::multipath) fn add(&mut self, queued: usize, size: usize, path: PathAddress) {
         let start = self.taken + queued as u64;
         self.list.push_back((start..start + size as u64, path));
     }
 
     /// The application has chosen no path for anything that waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::multipath) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// How many of the next `most` bytes belong together, and on which path if on one.
-    pub(super) fn next(&self, most: usize) -> (usize, Option<PathAddress>) {
+    pub(in crate::multipath) fn next(&self, most: usize) -> (usize, Option<PathAddress>) {
         let Some((range, path)) = self.list.front() else {
             return (most, None);
         };
@@ -38,7 +38,7 @@ impl PathAffinity {
     }
 
     /// `size` bytes were taken.
-    pub(super) fn take(&mut self, size: usize) {
+    pub(in crate::multipath) fn take(&mut self, size: usize) {
         self.taken += size as u64;
         while self
             .list

@@ -19,7 +19,7 @@ use crate::framing::{Boundaries, Framing, SendQueue, Streams};
 use crate::path_management::PathMode;
 use crate::reliability::TransmitBuffer;
 use crate::scheduling::{Copy, Place, Places, Scheduler, Scheduling};
-use affinity::PathAffinity;
+pub(super) use affinity::PathAffinity;
 use bytes::Bytes;
 use ending::Deadlines;
 use reinjection::Doubt;
@@ -182,9 +182,11 @@ impl DataSender {
         self.queue.streams_mut()
     }
 
-    /// Moves out what is written and not numbered.
-    pub(super) fn take_queue(&mut self) -> SendQueue {
-        std::mem::replace(&mut self.queue, SendQueue::new(self.parameters.framing))
+    /// Moves out what is written and not numbered, and the paths that the application chose for it.
+    pub(super) fn take_queue(&mut self) -> (SendQueue, PathAffinity) {
+        let queue = SendQueue::new(self.parameters.framing);
+        let queue = std::mem::replace(&mut self.queue, queue);
+        (queue, std::mem::take(&mut self.affinity))
     }
 
     /// The first path has settled what the peer takes from the first number on.

@@ -74,6 +74,9 @@ impl Limit {
     }
 }
 
+/// A path of several is not suspected sooner.
+const SILENCE: Duration = Duration::from_millis(30);
+
 /// What a sender's composition means for its flight.
 struct Terms {
     segment_bytes: u64,
@@ -93,6 +96,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
     let mut carriers: BTreeMap<((Side, usize), u32), BTreeSet<usize>> = BTreeMap::new();
     let mut flights: BTreeMap<(Side, usize), Flight> = BTreeMap::new();
+    let mut sharing: BTreeMap<(Side, usize), BTreeSet<usize>> = BTreeMap::new();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         let (side, packet) = match &record.what {
             What::Sent { packet, from, .. } => (*from, *packet),
@@ -113,6 +117,21 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         let Some((pdu, strand)) = pdu.and_then(|pdu| Some((pdu, pdu.strand?))) else {
             continue;
         };
+        let shares = pdu.header.services.shared_numbers;
+        let mut siblings = Vec::new();
+        if let Some(numbering) = pdu.numbering(side).filter(|_| shares) {
+            let strands = sharing.entry(numbering).or_default();
+            strands.insert(strand);
+            siblings.extend(strands.iter().copied().filter(|other| *other != strand));
+        }
+        for sibling in siblings {
+            if let Some(sibling) = flights.get_mut(&(side, sibling)) {
+                match sent {
+                    false => sibling.hear(record.at, pdu), // a report speaks of every path
+                    true => sibling.hand_over(pdu),
+                }
+            }
+        }
         let flight = match flights.entry((side, strand)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => match Limit::of(evidence.composition(side), record.at) {
@@ -125,10 +144,14 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             continue;
         }
         let mut reinjected = false;
-        if let (Some(numbering), Some(mapping)) = (pdu.numbering(side), pdu.mapping()) {
-            // The first of what a silent path carries leaves at once on another, full or not, but once.
-            let carriers = carriers.entry((numbering, mapping.dsn)).or_default();
-            reinjected = carriers.insert(strand) && carriers.len() > 1;
+        let mapped = pdu.mapping().map(|mapping| mapping.dsn);
+        let number = mapped.or(pdu.header.sequence.filter(|_| shares && pdu.is_data()));
+        if let (Some(numbering), Some(number)) = (pdu.numbering(side), number) {
+            // The first of what a silent path carries leaves at once on another, full or not, but once. Where paths share the
+            // numbers a path that carries one once more may have lost it or not.
+            let carriers = carriers.entry((numbering, number)).or_default();
+            let is_new = carriers.insert(strand);
+            reinjected = (is_new || shares) && carriers.len() > 1;
         }
         flight
             .send(
@@ -149,16 +172,20 @@ impl Terms {
         let fixed = matches!(composition.congestion, CongestionChoice::None { .. });
         let others = evidence.case.paths() as u64 - 1;
         let segment_bytes = u64::from(composition.segment_bytes);
+        let shares = evidence.shares_numbers();
+        let timeout = composition.rto.floor.min(composition.handshake.rto);
         let blocks = matches!(composition.ack.detail, Detail::Sack { .. });
         Terms {
             segment_bytes,
             conclusions: Conclusions {
-                timeout: composition.rto.floor.min(composition.handshake.rto),
-                shows: composition.reliability.repeats() && !composition.pacing,
+                // Silence makes a path yield what others can carry (OP-54).
+                timeout: if shares { timeout.min(SILENCE) } else { timeout },
+                shows: composition.reliability.repeats() && !composition.pacing && !shares,
                 forgets: !composition.reliability.repeats(),
                 departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
                 measures: !composition.reliability.encodes()
                     && !composition.loss_handling.probes()
+                    && !shares
                     && matches!(composition.ack.detail, Detail::Pointer | Detail::Sack { .. }),
                 starts_over: composition.recovery == RecoveryChoice::DuplicateAck
                     && composition.congestion.fast_recovery() == FastRecovery::None,
@@ -186,6 +213,13 @@ impl Flight {
     fn leap(&mut self, by: Duration) {
         self.outstanding.expire();
         self.limit.leap(by);
+    }
+
+    /// What it carries leaves by another path, which answers for it from now on.
+    fn hand_over(&mut self, pdu: &Pdu) {
+        if let Some(wire) = pdu.header.sequence.filter(|_| pdu.is_data()) {
+            self.outstanding.hand_over(wire);
+        }
     }
 
     /// A packet leaves. `reinjected`: it may leave at any time, and takes no room.

@@ -156,6 +156,13 @@ impl Outstanding {
         again
     }
 
+    /// The segment leaves by another path.
+    pub fn hand_over(&mut self, wire: u32) {
+        if let Some(near) = self.near {
+            self.segments.remove(&sequence::expand(near, wire));
+        }
+    }
+
     fn cause(&self, before: &Segment, number: u64, expired: bool) -> Cause {
         let named = before.order < self.reported;
         let condemned = self.duplicates >= DUPLICATES && self.first() == Some(number);
