@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::transfer::{Capability, Ticket};
 use restp::{Clients, Endpoint, EndpointConfig, Identity, Local, Security};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
@@ -57,10 +58,17 @@ pub fn security(arguments: &HostArgs, allow: &[String]) -> Result<(Security, Opt
 /// # Errors
 /// When there is none.
 pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
-    let bind = |addresses: &[SocketAddr]| {
+    bind_by(listen, |addresses: &[SocketAddr]| {
         let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
         Endpoint::bind_with(&locals, config.clone(), security.clone())
-    };
+    })
+}
+
+/// The same, of whatever `bind` makes of the addresses.
+///
+/// # Errors
+/// When there is none.
+pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<T>) -> Result<T, Failure> {
     // A host without IPv6 has no such socket.
     let everywhere = |addresses: &[SocketAddr]| {
         let without: Vec<_> = addresses
@@ -107,16 +115,21 @@ fn is_every_v6(address: &SocketAddr) -> bool {
 
 /// Where and as whom `endpoint` is reached.
 pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>) -> Ticket {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
     let bound = endpoint.local_addrs();
     let ticket = if bound.iter().any(|address| address.ip().is_unspecified()) {
-        Ticket::new(reachable(&bound, &own))
+        Ticket::new(reached_at(&bound))
     } else {
         Ticket::of_paths(bound)
     };
     (ticket.with_key(endpoint.public_key())).with_capability(capability)
+}
+
+/// Where sockets bound to `bound` are reached on this host.
+pub fn reached_at(bound: &[SocketAddr]) -> Vec<SocketAddr> {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    reachable(bound, &own)
 }
 
 /// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards

@@ -1,22 +1,26 @@
 //! One file per command.
 
 pub mod bench;
+pub mod cache;
 mod carrier;
 pub mod chaos;
 mod client;
 pub mod decode;
 mod dial;
 pub mod emulate;
+pub mod fetch;
 pub mod forward;
 mod host;
 pub mod keygen;
 pub mod manual;
 mod mismatch;
 pub mod model;
+mod node;
 pub mod paths;
 pub mod pipe;
 mod places;
 pub mod profiles;
+pub mod publish;
 pub mod recv;
 pub mod report;
 pub mod reproduce;

@@ -170,17 +170,7 @@ impl fmt::Display for Ticket {
         let capable = if self.capability.is_some() { CAPABLE } else { 0 };
         let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed | capable];
         for address in &self.addresses {
-            match address.ip() {
-                IpAddr::V4(ip) => {
-                    content.push(IPV4);
-                    content.extend_from_slice(&ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    content.push(IPV6);
-                    content.extend_from_slice(&ip.octets());
-                }
-            }
-            content.extend_from_slice(&address.port().to_be_bytes());
+            emit_address(&mut content, *address);
         }
         if let Some(key) = &self.key {
             content.extend_from_slice(&key.0);
@@ -216,8 +206,23 @@ impl FromStr for Ticket {
     }
 }
 
+/// As [`Bytes::address`] reads it.
+pub(crate) fn emit_address(content: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            content.push(IPV4);
+            content.extend_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            content.push(IPV6);
+            content.extend_from_slice(&ip.octets());
+        }
+    }
+    content.extend_from_slice(&address.port().to_be_bytes());
+}
+
 /// A destination has a port.
-fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
+pub(crate) fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
     match address.port() {
         0 => Err(TicketError::NoPort(address)),
         _ => Ok(address),
@@ -225,15 +230,15 @@ fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
 }
 
 /// CRC-32 (IEEE 802.3): a slip of the copying hand is noticed.
-fn checksum(bytes: &[u8]) -> [u8; 4] {
+pub(crate) fn checksum(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_be_bytes()
 }
 
 /// What is left to read.
-struct Bytes<'a>(&'a [u8]);
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
         let (first, rest) = self
             .0
             .split_first_chunk()
@@ -242,12 +247,12 @@ impl Bytes<'_> {
         Ok(*first)
     }
 
-    fn number(&mut self) -> Result<u8, TicketError> {
+    pub(crate) fn number(&mut self) -> Result<u8, TicketError> {
         let [number] = self.take()?;
         Ok(number)
     }
 
-    fn address(&mut self) -> Result<SocketAddr, TicketError> {
+    pub(crate) fn address(&mut self) -> Result<SocketAddr, TicketError> {
         let ip = match self.number()? {
             IPV4 => IpAddr::from(self.take::<4>()?),
             IPV6 => IpAddr::from(self.take::<16>()?),
