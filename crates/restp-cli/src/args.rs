@@ -1,10 +1,13 @@
 //! The command line as typed.
 
+mod content;
 mod lab;
 mod links;
 mod rule;
 mod shown;
 
+use content::{CACHE, FETCH, PUBLISH};
+pub use content::{Cache, Fetch, Publish};
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
 use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};
@@ -46,6 +49,15 @@ pub enum Command {
     /// Send files and folders
     #[command(after_help = SEND)]
     Send(Send),
+    /// Publish files and folders for any number of others to fetch
+    #[command(after_help = PUBLISH)]
+    Publish(Publish),
+    /// Fetch what was published, from several sources at once
+    #[command(after_help = FETCH)]
+    Fetch(Fetch),
+    /// Keep what others fetch, and give it to those who fetch it next
+    #[command(after_help = CACHE)]
+    Cache(Cache),
     /// Let others reach programs of this host
     #[command(after_help = SERVE)]
     Serve(Serve),

@@ -1,12 +1,14 @@
 //! The `restp` command: arguments as typed (`args`), validated (`plan`), one file per command (`commands`). Results
 //! go to standard output, everything else to standard error (`output`); `transfer` is the protocol of send and recv,
-//! `qlog` the format of traces, `pcapng` that of captures; `monitor` shows running commands to others.
+//! `content` what is published, fetched and cached, `qlog` the format of traces, `pcapng` that of captures; `monitor` shows running
+//! commands to others.
 //!
 //! A library, so that what reads files and words of others ([`cookies`], [`keys`], [`transfer`]) can be fuzzed.
 
 mod address;
 mod args;
 mod commands;
+pub mod content;
 pub mod cookies;
 mod datagrams;
 mod failure;
@@ -47,6 +49,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match &arguments.command {
         Command::Recv(recv) => commands::recv::execute(recv, output),
         Command::Send(send) => commands::send::execute(send, output),
+        Command::Publish(publish) => commands::publish::execute(publish, output),
+        Command::Fetch(fetch) => commands::fetch::execute(fetch, output),
+        Command::Cache(cache) => commands::cache::execute(cache, output),
         Command::Serve(serve) => commands::serve::execute(serve, output),
         Command::Pipe(pipe) => commands::pipe::execute(pipe),
         Command::Forward(forward) => commands::forward::execute(forward, output),

@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use crate::transfer::{Capability, Ticket};
 use restp::relay::Reached;
 use restp::{Clients, Endpoint, EndpointConfig, Identity, Local, Security};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -64,10 +65,17 @@ pub fn security(arguments: &HostArgs, allow: &[String]) -> Result<(Security, Opt
 /// # Errors
 /// When there is none.
 pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
-    let bind = |addresses: &[SocketAddr]| {
+    bind_by(listen, |addresses: &[SocketAddr]| {
         let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
         Endpoint::bind_with(&locals, config.clone(), security.clone())
-    };
+    })
+}
+
+/// The same, of whatever `bind` makes of the addresses.
+///
+/// # Errors
+/// When there is none.
+pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<T>) -> Result<T, Failure> {
     // A host without IPv6 has no such socket.
     let everywhere = |addresses: &[SocketAddr]| {
         let without: Vec<_> = addresses
@@ -158,12 +166,9 @@ pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reach
 
 /// Where and as whom `endpoint` is reached.
 pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>, relays: &[Reached]) -> Ticket {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
     let bound = endpoint.local_addrs();
     let ticket = if bound.iter().any(|address| address.ip().is_unspecified()) {
-        Ticket::new(reachable(&bound, &own))
+        Ticket::new(reached_at(&bound))
     } else {
         Ticket::of_paths(bound)
     };
@@ -192,6 +197,14 @@ fn code(ticket: &Ticket) -> Option<String> {
     let mut drawn = code.render::<qrcode::render::unicode::Dense1x2>();
     // A terminal is dark: light modules are what it draws.
     Some(drawn.dark_color(light).light_color(dark).quiet_zone(true).build())
+}
+
+/// Where sockets bound to `bound` are reached on this host.
+pub fn reached_at(bound: &[SocketAddr]) -> Vec<SocketAddr> {
+    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
+        .unwrap_or_default();
+    reachable(bound, &own)
 }
 
 /// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards

@@ -2,22 +2,26 @@
 
 mod activation;
 pub mod bench;
+pub mod cache;
 mod carrier;
 pub mod chaos;
 mod client;
 pub mod decode;
 mod dial;
 pub mod emulate;
+pub mod fetch;
 pub mod forward;
 mod host;
 pub mod keygen;
 pub mod manual;
 mod mismatch;
 pub mod model;
+mod node;
 pub mod paths;
 pub mod pipe;
 mod places;
 pub mod profiles;
+pub mod publish;
 pub mod recv;
 pub mod relay;
 pub mod report;

@@ -165,7 +165,7 @@ impl Ticket {
         let count = rest.number()?;
         let (mut addresses, mut relays) = (Vec::new(), Vec::new());
         for _ in 0..count & !(SEVERAL | KEYED | CAPABLE) {
-            let (address, is_relayed) = rest.address()?;
+            let (address, is_relayed) = rest.marked_address()?;
             let list = if is_relayed { &mut relays } else { &mut addresses };
             list.push(reachable(address)?);
         }
@@ -199,18 +199,11 @@ impl fmt::Display for Ticket {
         let capable = if self.capability.is_some() { CAPABLE } else { 0 };
         let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed | capable];
         for address in &self.addresses {
-            let relayed = if self.relays.contains(address) { RELAYED } else { 0 };
-            match address.ip() {
-                IpAddr::V4(ip) => {
-                    content.push(IPV4 | relayed);
-                    content.extend_from_slice(&ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    content.push(IPV6 | relayed);
-                    content.extend_from_slice(&ip.octets());
-                }
+            let family = content.len();
+            emit_address(&mut content, *address);
+            if self.relays.contains(address) {
+                content[family] |= RELAYED;
             }
-            content.extend_from_slice(&address.port().to_be_bytes());
         }
         if let Some(key) = &self.key {
             content.extend_from_slice(&key.0);
@@ -246,8 +239,23 @@ impl FromStr for Ticket {
     }
 }
 
+/// As [`Bytes::address`] reads it.
+pub(crate) fn emit_address(content: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            content.push(IPV4);
+            content.extend_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            content.push(IPV6);
+            content.extend_from_slice(&ip.octets());
+        }
+    }
+    content.extend_from_slice(&address.port().to_be_bytes());
+}
+
 /// A destination has a port.
-fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
+pub(crate) fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
     match address.port() {
         0 => Err(TicketError::NoPort(address)),
         _ => Ok(address),
@@ -255,15 +263,15 @@ fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
 }
 
 /// CRC-32 (IEEE 802.3): a slip of the copying hand is noticed.
-fn checksum(bytes: &[u8]) -> [u8; 4] {
+pub(crate) fn checksum(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_be_bytes()
 }
 
 /// What is left to read.
-struct Bytes<'a>(&'a [u8]);
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
         let (first, rest) = self
             .0
             .split_first_chunk()
@@ -272,13 +280,20 @@ impl Bytes<'_> {
         Ok(*first)
     }
 
-    fn number(&mut self) -> Result<u8, TicketError> {
+    pub(crate) fn number(&mut self) -> Result<u8, TicketError> {
         let [number] = self.take()?;
         Ok(number)
     }
 
+    pub(crate) fn address(&mut self) -> Result<SocketAddr, TicketError> {
+        match self.marked_address()? {
+            (address, false) => Ok(address),
+            (_, true) => Err(TicketError::Damaged("an address is of no known family")),
+        }
+    }
+
     /// And whether it is one of a relay.
-    fn address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
+    fn marked_address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
         let family = self.number()?;
         let ip = match family & !RELAYED {
             IPV4 => IpAddr::from(self.take::<4>()?),

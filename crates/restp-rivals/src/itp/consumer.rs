@@ -113,6 +113,11 @@ impl Consumer {
         Some((item, payload))
     }
 
+    /// Bytes of the chunks that are held.
+    pub fn held_bytes(&self) -> u64 {
+        self.holding.held_bytes()
+    }
+
     /// Something has come and was not taken.
     pub fn has_arrived(&self) -> bool {
         self.holding.buffered() > 0

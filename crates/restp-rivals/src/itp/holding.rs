@@ -104,6 +104,10 @@ impl Holding {
     pub fn is_complete(&self) -> bool {
         self.chunks.total() == self.shape.chunks
     }
+    /// Bytes of the chunks that are held.
+    pub fn held_bytes(&self) -> u64 {
+        (self.chunks.total() * u64::from(self.core.chunk_bytes)).min(self.core.length)
+    }
     /// Everything was read.
     pub fn is_read(&self) -> bool {
         self.read == self.shape.chunks

@@ -182,6 +182,16 @@ impl Node {
         self.fetches.get(&flow).is_some_and(Retrieval::is_complete)
     }
 
+    /// It is looking at what its reader has from before.
+    pub fn is_recalling(&self, flow: FlowId) -> bool {
+        self.fetches.get(&flow).is_some_and(Retrieval::is_recalling)
+    }
+
+    /// Bytes of chunks that have come, or were there.
+    pub fn held_bytes(&self, flow: FlowId) -> u64 {
+        self.fetches.get(&flow).map_or(0, Retrieval::held_bytes)
+    }
+
     /// What the sources of a fetch did.
     pub fn sources(&self, flow: FlowId) -> Vec<SourceReport> {
         self.fetches

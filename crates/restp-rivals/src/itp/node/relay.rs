@@ -29,12 +29,12 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 /// What an Interest weighs where nobody knows how large the chunk is: a packet.
 const WEIGHT: u32 = 1452;
 
-/// Where chunks are kept. Names are where chunks lie in their objects: neighbours are asked for together.
+/// Where chunks are kept, by their digests.
 pub trait Store: fmt::Debug + Send {
-    /// The chunk with this digest, if it is there.
-    fn get(&mut self, object: u64, item: Item, digest: &Digest) -> Option<Bytes>;
+    /// The chunk with this digest, if it is there. `in_doubt`: it was asked for before, so that what is there may be damaged.
+    fn get(&mut self, digest: &Digest, in_doubt: bool) -> Option<Bytes>;
     /// Keeps a chunk that has this digest.
-    fn put(&mut self, object: u64, item: Item, digest: &Digest, payload: &Bytes);
+    fn put(&mut self, digest: &Digest, payload: &Bytes);
     /// A root manifest with its signature, as a Manifest Message carries it.
     fn root(&mut self, wanted: &Wanted) -> Option<Bytes>;
     /// Keeps one.
@@ -157,7 +157,8 @@ impl Relay {
             }
             return None;
         }
-        if let Some(payload) = self.store.get(pointer.object, item, &digest) {
+        let in_doubt = header.flags & flags::REPEATED != 0;
+        if let Some(payload) = self.store.get(&digest, in_doubt) {
             self.counters.hits += 1;
             return Some(self.answer(&waiter, payload, flags::CACHE));
         }
@@ -192,7 +193,8 @@ impl Relay {
         wanted: Wanted,
         number: u64,
     ) -> Option<Datagram> {
-        if let Some(body) = self.store.root(&wanted) {
+        let root = self.store.root(&wanted);
+        if let Some(body) = root.filter(|body| shelf::check_root(body, &wanted).is_ok()) {
             return Some(super::manifest_message(path, header.pointer, body));
         }
         if self.upstreams.is_empty() || !self.roots.on_request(now, path, header.pointer, wanted, number) {
@@ -268,7 +270,7 @@ impl Relay {
         };
         self.waiting -= pending.waiters.len();
         self.counters.fetched_bytes += payload.len() as u64;
-        self.store.put(pending.object, pending.item, &digest, &payload);
+        self.store.put(&digest, &payload);
         let answers = pending
             .waiters
             .iter()

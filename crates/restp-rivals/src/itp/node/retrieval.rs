@@ -205,6 +205,12 @@ impl Retrieval {
     pub fn is_complete(&self) -> bool {
         self.consumer.as_ref().is_some_and(Consumer::is_complete)
     }
+    pub fn is_recalling(&self) -> bool {
+        self.is_recalling
+    }
+    pub fn held_bytes(&self) -> u64 {
+        self.consumer.as_ref().map_or(0, Consumer::held_bytes)
+    }
     pub fn take_arrived(&mut self) -> Option<(Item, Bytes)> {
         self.consumer.as_mut()?.take_arrived()
     }

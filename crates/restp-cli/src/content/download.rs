@@ -1,0 +1,257 @@
+//! What is fetched, on its way: two hidden files in the target folder, one of the object and one of its manifests. They stay when a
+//! fetch ends early, and what they hold is looked at again by digest, so that nothing in them has to be believed. Files get their names
+//! when everything has come.
+
+use super::layout;
+use super::slots::Slots;
+use crate::transfer::manifest::{Kind, ManifestError};
+use crate::transfer::part::{self, Part};
+use crate::transfer::target::{Piece, Target, TargetError};
+use crate::transfer::{CHUNK_BYTES, Folder, Manifest, folder};
+use bytes::Bytes;
+use restp_rivals::itp::manifest::{Core, Digest};
+use restp_rivals::itp::node::{Item, Keep, Wanted};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Chunks that lie behind each other are written together, up to so many bytes.
+const TOGETHER: usize = 256 << 10;
+
+/// Why something fetched does not become a file.
+#[derive(Debug, Error)]
+pub enum DownloadError {
+    /// Something has its name.
+    #[error("there is a file {0:?} already; rename it, or fetch with --overwrite")]
+    Exists(String),
+    /// The parts cannot be written.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Write(#[from] io::Error),
+    /// What arrived is no list of files, or the list breaks a rule.
+    #[error("what was published cannot be a file here: {0}")]
+    List(io::Error),
+    /// Files could not be placed.
+    #[error("{0}")]
+    Target(#[from] TargetError),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room there, and the same command goes on with it"
+        }
+        io::ErrorKind::FileTooLarge => "; its file system or a limit does not allow files of this size",
+        io::ErrorKind::WouldBlock => "; another `restp fetch` is fetching the same into this folder",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; name another folder with --dir"
+        }
+        _ => "",
+    }
+}
+
+/// An object on its way.
+#[derive(Debug)]
+pub struct Download {
+    folder: Folder,
+    object: Part,
+    manifests_part: Part,
+    manifests: Slots,
+    length: u64,
+    chunk_bytes: u64,
+    /// Chunks that wait to be written, in a row, and where the first belongs.
+    together: Vec<u8>,
+    together_at: u64,
+}
+
+/// What is on disk from before.
+#[derive(Debug)]
+struct Kept {
+    object: File,
+    bytes: u64,
+    manifests: Slots,
+    length: u64,
+    chunk_bytes: u64,
+}
+
+impl Keep for Kept {
+    fn recall(&mut self, item: Item, _digest: &Digest) -> Option<Bytes> {
+        match item {
+            Item::Manifest(position) => self.manifests.get(position),
+            Item::Chunk(number) => {
+                let start = number * self.chunk_bytes;
+                let end = (start + self.chunk_bytes).min(self.length);
+                if end > self.bytes || start >= end {
+                    return None;
+                }
+                let mut bytes = vec![0; (end - start) as usize];
+                self.object.read_exact_at(&mut bytes, start).ok()?;
+                Some(bytes.into())
+            }
+        }
+    }
+}
+
+impl Download {
+    /// Of the object with this root into `folder`, going on with what is there.
+    ///
+    /// # Errors
+    /// When the hidden files cannot be opened, or something has the name that is known already.
+    pub fn open(folder: &Folder, wanted: &Wanted, core: &Core) -> Result<Self, DownloadError> {
+        let name = |what| part::name(part::id(&[&wanted.root[..], &wanted.publisher.0].concat(), what));
+        let object = Part::open(folder.handle(), name("object"))?;
+        let manifests_part = match Part::open(folder.handle(), name("manifests")) {
+            Ok(part) => part,
+            Err(error) => {
+                object.keep();
+                return Err(error.into());
+            }
+        };
+        Ok(Download {
+            folder: folder.clone(),
+            manifests: Slots::new(manifests_part.file().try_clone()?, core.chunk_bytes),
+            object,
+            manifests_part,
+            length: core.length,
+            chunk_bytes: core.chunk_bytes.into(),
+            together: Vec::new(),
+            together_at: 0,
+        })
+    }
+
+    /// What there is from before.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn kept(&self) -> io::Result<Box<dyn Keep>> {
+        Ok(Box::new(Kept {
+            object: self.object.file().try_clone()?,
+            bytes: self.object.file().metadata()?.len(),
+            manifests: Slots::new(self.manifests_part.file().try_clone()?, self.chunk_bytes as u32),
+            length: self.length,
+            chunk_bytes: self.chunk_bytes,
+        }))
+    }
+
+    /// Takes what has come and is what it should be.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn put(&mut self, item: Item, payload: &[u8]) -> io::Result<()> {
+        match item {
+            Item::Manifest(position) => self.manifests.put(position, payload),
+            Item::Chunk(number) => {
+                let at = number * self.chunk_bytes;
+                if at != self.together_at + self.together.len() as u64 || self.together.len() >= TOGETHER {
+                    self.flush()?;
+                    self.together_at = at;
+                }
+                self.together.extend_from_slice(payload);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what waits.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.object
+            .file()
+            .write_all_at(&self.together, self.together_at)?;
+        self.together.clear();
+        Ok(())
+    }
+
+    /// Leaves what there is to who goes on with it.
+    pub fn keep(mut self) {
+        // What is not written is fetched again.
+        let _ = self.flush();
+        self.object.keep();
+        self.manifests_part.keep();
+    }
+
+    /// Everything has come: files get their names. Returns the list of them.
+    ///
+    /// # Errors
+    /// When something has such a name, or the list breaks a rule. What was fetched stays, and the same command places it.
+    pub async fn place(mut self) -> Result<Manifest, DownloadError> {
+        let placed = self.place_all().await;
+        match placed {
+            Ok((list, None)) => Ok(list), // the parts go
+            Ok((list, Some(number))) => {
+                let entry = &list.entries()[number];
+                let to = self.folder.handle();
+                let options = (self.folder.overwrite, self.folder.sync);
+                match self.object.place(&to, entry, options) {
+                    Ok(()) => Ok(list),
+                    Err(error) => {
+                        self.manifests_part.keep();
+                        Err(error.into())
+                    }
+                }
+            }
+            Err(error) => {
+                self.keep();
+                Err(error)
+            }
+        }
+    }
+
+    /// All but one single file, which is what was fetched.
+    async fn place_all(&mut self) -> Result<(Manifest, Option<usize>), DownloadError> {
+        self.flush()?;
+        let file = self.object.file();
+        let list = layout::list_of(self.length, |at, into| file.read_exact_at(into, at))
+            .map_err(DownloadError::List)?;
+        if let Some(hidden) = list.first_hidden().filter(|_| !self.folder.dotfiles) {
+            return Err(TargetError::Hidden(list.path(hidden)).into());
+        }
+        if !list.is_one_file() {
+            self.copy_all(&list).await?;
+            return Ok((list, None));
+        }
+        let entry = &list.entries()[0];
+        let there = folder::find(&self.folder.handle(), &entry.name)?;
+        if there.is_some() && !self.folder.overwrite {
+            return Err(DownloadError::Exists(entry.name.clone()));
+        }
+        let Kind::File(Some(bytes)) = entry.kind else {
+            return Err(TargetError::Manifest(ManifestError::Size).into());
+        };
+        file.set_len(bytes)?;
+        Ok((list, Some(0)))
+    }
+
+    /// Files and folders as `restp recv` places them, out of what was fetched.
+    async fn copy_all(&self, list: &Manifest) -> Result<(), DownloadError> {
+        let encoded = list.encode().map_err(TargetError::from)?;
+        let (target, mut answers) = Target::begin(&self.folder, encoded, b"fetch".to_vec()).await?;
+        // What is there already is compared with what is written.
+        let heard = tokio::spawn(async move { while answers.recv().await.is_some() {} });
+        let file = Arc::new(self.object.file().try_clone()?);
+        let mut at = 0;
+        for (_, bytes) in list.files() {
+            let (mut left, mut digest) = (bytes.unwrap_or(0), Sha256::new());
+            while left > 0 {
+                let mut piece = vec![0; left.min(CHUNK_BYTES as u64) as usize];
+                file.read_exact_at(&mut piece, at)?;
+                digest.update(&piece);
+                at += piece.len() as u64;
+                left -= piece.len() as u64;
+                if !target.put(Piece::Data(vec![piece.into()])).await {
+                    return Err(target.failure().await.into());
+                }
+            }
+            if !target.put(Piece::End(digest.finalize().into())).await {
+                return Err(target.failure().await.into());
+            }
+        }
+        target.complete().await?;
+        heard.abort();
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Manifests by their positions, in a file: each has a slot of its own, so that they may come in any order.
+
+use bytes::Bytes;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A file of slots.
+#[derive(Debug)]
+pub struct Slots {
+    file: File,
+    most_bytes: u32,
+}
+
+impl Slots {
+    /// In `file`, of `most_bytes` each.
+    pub fn new(file: File, most_bytes: u32) -> Self {
+        Slots { file, most_bytes }
+    }
+
+    fn offset(&self, position: u64) -> u64 {
+        position * (u64::from(self.most_bytes) + 4)
+    }
+
+    /// Writes what is at `position`.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn put(&self, position: u64, content: &[u8]) -> io::Result<()> {
+        let length = content.len() as u32;
+        let slot = [&length.to_be_bytes()[..], content].concat();
+        self.file.write_all_at(&slot, self.offset(position))
+    }
+
+    /// What was written at `position`; of a file that others may have written, anything.
+    pub fn get(&self, position: u64) -> Option<Bytes> {
+        let mut slot = vec![0; self.most_bytes as usize + 4];
+        let mut found = 0;
+        while found < slot.len() {
+            match self
+                .file
+                .read_at(&mut slot[found..], self.offset(position) + found as u64)
+                .ok()?
+            {
+                0 => break,
+                more => found += more,
+            }
+        }
+        let length = u32::from_be_bytes(*slot.first_chunk()?);
+        let there = 0 < length && length <= self.most_bytes && found >= length as usize + 4;
+        there.then(|| Bytes::from(slot).slice(4..4 + length as usize))
+    }
+}

@@ -1,0 +1,573 @@
+//! What a cache keeps, on disk, by digest: packs of chunks in the order in which they came, each with a list. When there are too many
+//! bytes the pack that was used least recently goes. A chunk that is read for the first time since the start, or that is asked for
+//! again, is held against its digest: what was damaged is dropped, and fetched anew.
+
+use bytes::Bytes;
+use restp_rivals::itp::manifest::{DIGEST_BYTES, Digest, digest};
+use restp_rivals::itp::node::{Store, Wanted};
+use rustix::fs::FlockOperation;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// A store has this many packs, so that what goes at a time is a small share; none is smaller or larger than this.
+const PACKS: u64 = 64;
+const LEAST_PACK: u64 = 1 << 20;
+const MOST_PACK: u64 = 256 << 20;
+/// Bytes of a line of a list: digest, offset, length.
+const LINE_BYTES: usize = DIGEST_BYTES + 8;
+/// What waits to be written together; after a crash it is fetched again.
+const TOGETHER: usize = 256 << 10;
+/// Longest chunk, as UDP carries it.
+const MOST_CHUNK: u32 = 65_507;
+/// Roots that are kept, and bytes of one at most.
+const MOST_ROOTS: usize = 4096;
+const MOST_ROOT: u64 = 65_507;
+
+/// What a store did, to be looked at while it works.
+#[derive(Debug, Default)]
+pub struct StoreStats {
+    /// Bytes of chunks in it.
+    pub bytes: AtomicU64,
+    /// Chunks in it.
+    pub chunks: AtomicU64,
+    /// Chunks that were damaged, and dropped.
+    pub damaged: AtomicU64,
+    /// Chunks that the disk did not take.
+    pub failed: AtomicU64,
+    /// Chunks that made room for others.
+    pub evicted: AtomicU64,
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    pack: u32,
+    offset: u32,
+    length: u32,
+    /// It was what its digest says since the start.
+    is_known: bool,
+}
+
+#[derive(Debug)]
+struct Pack {
+    data: File,
+    list: File,
+    bytes: u64,
+    keys: Vec<u64>,
+    used: u64,
+    touched: Option<SystemTime>,
+}
+
+/// A store.
+#[derive(Debug)]
+pub struct DiskStore {
+    folder: PathBuf,
+    /// Held while it is in use.
+    _lock: File,
+    limit: u64,
+    pack_bytes: u64,
+    /// By the first eight bytes of the digest: of two chunks that share them the later one counts.
+    places: BTreeMap<u64, Place>,
+    packs: BTreeMap<u32, Pack>,
+    /// Use of packs, the oldest first.
+    by_use: BTreeSet<(u64, u32)>,
+    uses: u64,
+    /// The pack that is being filled, with what is not written of it.
+    current: u32,
+    data_tail: Vec<u8>,
+    list_tail: Vec<u8>,
+    bytes: u64,
+    stats: Arc<StoreStats>,
+}
+
+impl DiskStore {
+    /// The store in `folder`, which is made where it is missing, of `limit` bytes.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or another cache uses it.
+    pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder.join("roots"))?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join("lock"))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let mut store = DiskStore {
+            folder: folder.to_owned(),
+            _lock: lock,
+            limit,
+            pack_bytes: (limit / PACKS).clamp(LEAST_PACK, MOST_PACK),
+            places: BTreeMap::new(),
+            packs: BTreeMap::new(),
+            by_use: BTreeSet::new(),
+            uses: 0,
+            current: 0,
+            data_tail: Vec::new(),
+            list_tail: Vec::new(),
+            bytes: 0,
+            stats: Arc::new(StoreStats::default()),
+        };
+        store.load()?;
+        store.make_room();
+        store.publish_stats();
+        Ok(store)
+    }
+
+    /// What it did, to be looked at while it works.
+    pub fn stats(&self) -> Arc<StoreStats> {
+        self.stats.clone()
+    }
+
+    fn pack_path(&self, number: u32, kind: &str) -> PathBuf {
+        self.folder.join(format!("{number:08x}.{kind}"))
+    }
+
+    /// Packs from before, in the order of their last use.
+    fn load(&mut self) -> io::Result<()> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".list"));
+            if let Some(number) = number.and_then(|number| u32::from_str_radix(number, 16).ok()) {
+                found.push((entry.metadata()?.modified()?, number));
+            }
+        }
+        found.sort();
+        for (_, number) in found {
+            // A pack that cannot be read is none.
+            if self.load_pack(number).is_err() {
+                self.remove_files(number);
+            }
+        }
+        self.current = self.packs.keys().last().map_or(0, |last| last.wrapping_add(1));
+        Ok(())
+    }
+
+    fn load_pack(&mut self, number: u32) -> io::Result<()> {
+        let open = |kind| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(self.pack_path(number, kind))
+        };
+        let (data, mut list) = (open("pack")?, open("list")?);
+        let bytes = data.metadata()?.len();
+        let mut lines = Vec::new();
+        (&mut list).take(2 * MOST_PACK).read_to_end(&mut lines)?;
+        let mut pack = Pack {
+            data,
+            list,
+            bytes,
+            keys: Vec::new(),
+            used: 0,
+            touched: None,
+        };
+        let (lines, _) = lines.as_chunks::<LINE_BYTES>();
+        for line in lines {
+            let number_at =
+                |at: usize| u32::from_be_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]]);
+            let (offset, length) = (number_at(DIGEST_BYTES), number_at(DIGEST_BYTES + 4));
+            if length > MOST_CHUNK || u64::from(offset) + u64::from(length) > bytes {
+                continue;
+            }
+            let key = key_of(line);
+            pack.keys.push(key);
+            self.places.insert(
+                key,
+                Place {
+                    pack: number,
+                    offset,
+                    length,
+                    is_known: false,
+                },
+            );
+        }
+        self.bytes += bytes;
+        self.uses += 1;
+        pack.used = self.uses;
+        self.by_use.insert((self.uses, number));
+        self.packs.insert(number, pack);
+        Ok(())
+    }
+
+    /// Removes what was used least recently until there is room.
+    fn make_room(&mut self) {
+        while self.bytes > self.limit
+            && let Some(&(used, number)) = self.by_use.iter().find(|(_, number)| *number != self.current)
+        {
+            self.by_use.remove(&(used, number));
+            if let Some(pack) = self.packs.remove(&number) {
+                self.bytes -= pack.bytes;
+                for key in pack.keys {
+                    if self.places.get(&key).is_some_and(|place| place.pack == number) {
+                        self.places.remove(&key);
+                        self.stats.evicted.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+            self.remove_files(number);
+        }
+    }
+
+    fn remove_files(&self, number: u32) {
+        for kind in ["pack", "list"] {
+            // It may be gone already.
+            let _ = fs::remove_file(self.pack_path(number, kind));
+        }
+    }
+
+    fn publish_stats(&self) {
+        self.stats.bytes.store(self.bytes, Ordering::Relaxed);
+        self.stats
+            .chunks
+            .store(self.places.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Pack `number` is the one used last, which its file remembers to the second.
+    fn on_use(&mut self, number: u32) {
+        let Some(pack) = self.packs.get_mut(&number) else {
+            return;
+        };
+        if pack.used == self.uses {
+            return;
+        }
+        self.by_use.remove(&(pack.used, number));
+        self.uses += 1;
+        pack.used = self.uses;
+        self.by_use.insert((self.uses, number));
+        let now = restp::clock::unix_seconds();
+        let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now);
+        if pack.touched != Some(now) {
+            // Where that fails the order after the next start is another one.
+            let _ = pack.list.set_modified(now);
+            pack.touched = Some(now);
+        }
+    }
+
+    fn read(&self, place: Place) -> Option<Bytes> {
+        let pack = self.packs.get(&place.pack)?;
+        let written = pack.bytes
+            - if place.pack == self.current {
+                self.data_tail.len() as u64
+            } else {
+                0
+            };
+        let mut bytes = vec![0; place.length as usize];
+        match u64::from(place.offset).checked_sub(written) {
+            Some(waiting) => bytes.copy_from_slice(
+                self.data_tail
+                    .get(waiting as usize..)?
+                    .get(..place.length as usize)?,
+            ),
+            None => pack.data.read_exact_at(&mut bytes, place.offset.into()).ok()?,
+        }
+        Some(bytes.into())
+    }
+
+    fn append(&mut self, name: &Digest, payload: &[u8]) -> io::Result<()> {
+        if self
+            .packs
+            .get(&self.current)
+            .is_some_and(|pack| pack.bytes >= self.pack_bytes)
+        {
+            self.flush()?;
+            self.current = self.current.wrapping_add(1);
+        }
+        if !self.packs.contains_key(&self.current) {
+            let open = |kind| {
+                let path = self.pack_path(self.current, kind);
+                OpenOptions::new()
+                    .create(true)
+                    .truncate(true)
+                    .read(true)
+                    .write(true)
+                    .open(path)
+            };
+            let (data, list) = (open("pack")?, open("list")?);
+            self.uses += 1;
+            self.by_use.insert((self.uses, self.current));
+            let pack = Pack {
+                data,
+                list,
+                bytes: 0,
+                keys: Vec::new(),
+                used: self.uses,
+                touched: None,
+            };
+            self.packs.insert(self.current, pack);
+        }
+        if self.data_tail.len() >= TOGETHER {
+            self.flush()?;
+        }
+        let (key, current) = (key_of(name), self.current);
+        let Some(pack) = self.packs.get_mut(&current) else {
+            return Ok(());
+        };
+        let (offset, length) = (pack.bytes as u32, payload.len() as u32);
+        self.data_tail.extend_from_slice(payload);
+        self.list_tail.extend_from_slice(name);
+        self.list_tail.extend_from_slice(&offset.to_be_bytes());
+        self.list_tail.extend_from_slice(&length.to_be_bytes());
+        pack.bytes += u64::from(length);
+        pack.keys.push(key);
+        self.bytes += u64::from(length);
+        self.places.insert(
+            key,
+            Place {
+                pack: current,
+                offset,
+                length,
+                is_known: true,
+            },
+        );
+        self.make_room();
+        self.publish_stats();
+        Ok(())
+    }
+
+    /// Writes what waits: first the chunks, then the list that names them.
+    ///
+    /// # Errors
+    /// When the disk does not take it. What waited is forgotten.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let (data, list) = (
+            std::mem::take(&mut self.data_tail),
+            std::mem::take(&mut self.list_tail),
+        );
+        let Some(pack) = self.packs.get_mut(&self.current) else {
+            return Ok(());
+        };
+        let at = pack.bytes - data.len() as u64;
+        let lines = (pack.keys.len() * LINE_BYTES - list.len()) as u64;
+        let written = pack
+            .data
+            .write_all_at(&data, at)
+            .and_then(|()| pack.list.write_all_at(&list, lines));
+        if written.is_err() {
+            let lost = pack.keys.split_off(lines as usize / LINE_BYTES);
+            pack.bytes = at;
+            self.bytes -= data.len() as u64;
+            self.stats.failed.fetch_add(lost.len() as u64, Ordering::Relaxed);
+            let current = self.current;
+            for key in lost {
+                if self
+                    .places
+                    .get(&key)
+                    .is_some_and(|place| place.pack == current && u64::from(place.offset) >= at)
+                {
+                    self.places.remove(&key);
+                }
+            }
+            self.publish_stats();
+        }
+        written
+    }
+
+    fn root_path(&self, wanted: &Wanted) -> PathBuf {
+        let name = [&wanted.root[..], &wanted.publisher.0].concat();
+        self.folder
+            .join("roots")
+            .join(crate::transfer::hex(&digest(&name)))
+    }
+
+    /// Too many roots: the one that was written first goes.
+    fn bound_roots(&self) -> io::Result<()> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(self.folder.join("roots"))? {
+            let entry = entry?;
+            all.push((entry.metadata()?.modified()?, entry.path()));
+        }
+        all.sort();
+        let more = all.len().saturating_sub(MOST_ROOTS);
+        all[..more].iter().try_for_each(|(_, path)| fs::remove_file(path))
+    }
+}
+
+/// The first bytes of a digest.
+fn key_of(name: &[u8]) -> u64 {
+    name.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+}
+
+impl Store for DiskStore {
+    fn get(&mut self, name: &Digest, in_doubt: bool) -> Option<Bytes> {
+        let key = key_of(name);
+        let place = *self.places.get(&key)?;
+        let found = self.read(place);
+        let is_good = match &found {
+            Some(found) if in_doubt || !place.is_known => digest(found) == *name,
+            Some(_) => true,
+            None => false,
+        };
+        if !is_good {
+            self.stats.damaged.fetch_add(1, Ordering::Relaxed);
+            self.places.remove(&key);
+            self.publish_stats();
+            return None;
+        }
+        if let Some(known) = self.places.get_mut(&key) {
+            known.is_known = true;
+        }
+        self.on_use(place.pack);
+        found
+    }
+
+    fn put(&mut self, name: &Digest, payload: &Bytes) {
+        if payload.len() > MOST_CHUNK as usize || payload.len() as u64 > self.limit {
+            return;
+        }
+        if let Err(error) = self.append(name, payload) {
+            if self.stats.failed.fetch_add(1, Ordering::Relaxed) == 0 {
+                let folder = self.folder.display();
+                crate::output::note(format!(
+                    "{folder}: {error}; what cannot be kept is only handed on"
+                ));
+            }
+        }
+    }
+
+    fn root(&mut self, wanted: &Wanted) -> Option<Bytes> {
+        let file = File::open(self.root_path(wanted)).ok()?;
+        let mut body = Vec::new();
+        file.take(MOST_ROOT).read_to_end(&mut body).ok()?;
+        Some(body.into())
+    }
+
+    fn put_root(&mut self, wanted: &Wanted, body: &Bytes) {
+        let written = restp::files::prepare(&self.root_path(wanted), body)
+            .and_then(|file| file.persist(self.root_path(wanted)).map_err(|error| error.error))
+            .and_then(|_| self.bound_roots());
+        if written.is_err() {
+            self.stats.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        // What is not written is fetched again.
+        let _ = self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(number: u32) -> (Digest, Bytes) {
+        let bytes: Vec<u8> = (0..1000u32)
+            .map(|at| (at ^ number.wrapping_mul(2_654_435_761)) as u8)
+            .collect();
+        let bytes = Bytes::from([&number.to_be_bytes()[..], &bytes].concat());
+        (digest(&bytes), bytes)
+    }
+
+    fn fill(store: &mut DiskStore, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            let (name, bytes) = chunk(number);
+            store.put(&name, &bytes);
+        }
+    }
+
+    fn has(store: &mut DiskStore, number: u32) -> bool {
+        let (name, bytes) = chunk(number);
+        let found = store.get(&name, false);
+        assert!(found.is_none() || found == Some(bytes), "what is there is right");
+        store.get(&name, false).is_some()
+    }
+
+    #[test]
+    fn what_is_put_is_there_before_and_after_it_is_written_and_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 100 << 20).unwrap();
+        fill(&mut store, 0..2500);
+        assert!((0..2500).all(|number| has(&mut store, number)) && !has(&mut store, 2500));
+        assert!(DiskStore::open(folder.path(), 1).is_err(), "it is in use");
+        drop(store);
+        let mut store = DiskStore::open(folder.path(), 100 << 20).unwrap();
+        assert!((0..2500).all(|number| has(&mut store, number)));
+        assert_eq!(store.stats().bytes.load(Ordering::Relaxed), 2500 * 1004);
+    }
+
+    #[test]
+    fn beyond_its_size_what_was_used_least_recently_goes_also_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+        fill(&mut store, 0..4100);
+        assert!(has(&mut store, 0), "the first pack is used again");
+        fill(&mut store, 4100..5200);
+        assert!(store.bytes <= (4 << 20) + 2000, "{}", store.bytes);
+        assert!(has(&mut store, 0) && !has(&mut store, 1100) && has(&mut store, 5199));
+        drop(store);
+        let mut store = DiskStore::open(folder.path(), 2 << 20).unwrap();
+        assert!(store.bytes <= 2 << 20);
+        assert!(has(&mut store, 5199));
+        let on_disk: u64 = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .sum();
+        assert!(on_disk < 3 << 20, "{on_disk}");
+    }
+
+    #[test]
+    fn what_was_damaged_on_disk_is_noticed_dropped_and_taken_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 100 << 20).unwrap();
+        fill(&mut store, 0..10);
+        drop(store);
+        let pack = folder.path().join("00000000.pack");
+        let mut bytes = fs::read(&pack).unwrap();
+        bytes[3 * 1004 + 500] ^= 1;
+        fs::write(&pack, bytes).unwrap();
+        let mut store = DiskStore::open(folder.path(), 100 << 20).unwrap();
+        let there: Vec<u32> = (0..10).filter(|number| has(&mut store, *number)).collect();
+        assert_eq!(there, [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(store.stats().damaged.load(Ordering::Relaxed), 1);
+        fill(&mut store, 3..4);
+        assert!(has(&mut store, 3));
+    }
+
+    /// Damage while it runs is found when a consumer asks again.
+    #[test]
+    fn what_is_asked_for_again_is_looked_at_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 100 << 20).unwrap();
+        fill(&mut store, 0..10);
+        store.flush().unwrap();
+        assert!(has(&mut store, 3));
+        let pack = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("00000000.pack"))
+            .unwrap();
+        pack.write_all_at(&[0xFF; 100], 3 * 1004 + 500).unwrap();
+        let name = chunk(3).0;
+        assert!(
+            store.get(&name, false).is_some(),
+            "it was right when it was looked at"
+        );
+        assert_eq!(store.get(&name, true), None);
+        assert_eq!(store.get(&name, false), None);
+    }
+
+    #[test]
+    fn lists_that_make_no_sense_name_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(DiskStore::open(folder.path(), 1 << 20).unwrap());
+        fs::write(folder.path().join("00000007.pack"), [1; 100]).unwrap();
+        let far = [&[2; 32][..], &90u32.to_be_bytes(), &u32::MAX.to_be_bytes()].concat();
+        let beyond = [&[3; 32][..], &90u32.to_be_bytes(), &11u32.to_be_bytes(), &[9; 5]].concat();
+        fs::write(folder.path().join("00000007.list"), [far, beyond].concat()).unwrap();
+        fs::write(folder.path().join("00000008.list"), [1; 80]).unwrap();
+        let mut store = DiskStore::open(folder.path(), 1 << 20).unwrap();
+        assert!(store.get(&[2; 32], false).is_none() && store.get(&[3; 32], false).is_none());
+        fill(&mut store, 0..3);
+        assert!((0..3).all(|number| has(&mut store, number)));
+    }
+}
