@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -66,6 +66,9 @@ chaos: ## 20 000 random compositions, networks and faults, with every assertion 
 
 experiments: ## the published experiments, under ten minutes on two cores; writes docs/results/; EXPERIMENTS="e8 tc-c1" for some
 	cargo run --locked --quiet --release --package restp-cli -- reproduce $(EXPERIMENTS)
+
+pages: ## every page of results that needs no measurement, on the revision that is checked out, in a clone of it; PAGES="--measured" for all
+	python3 bench/pages.py $(PAGES)
 
 bench-path: ## measure against kernel TCP and QUIC across an emulated path (root); writes docs/results/paths.md
 	python3 bench/path.py

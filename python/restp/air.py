@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from restp import _restp, traces
-from restp.figures import Figure, drawn
+from restp.figures import Figure, figure
 
 #: More stations than this have no names in a drawing of places, and no line each in one of time.
 _MOST_NAMES = 40
@@ -33,7 +33,7 @@ def drawings(at: Point) -> list[Figure]:
     if not media:
         return []
     figures = [
-        Figure(drawn(partial(topology, medium), (9.0, 3.6)), _places_caption(medium)) for medium in media
+        figure(partial(topology, medium), (9.0, 3.6), _places_caption(medium)) for medium in media
     ]
     begin = _begin(at)
     frames = _frames(at, begin)
@@ -41,7 +41,7 @@ def drawings(at: Point) -> list[Figure]:
         own = frames[frames["medium"] == medium["name"]]
         if len(own):
             figures.append(
-                Figure(drawn(partial(timeline, medium, own, begin), (9.0, _height(medium))), _time_caption(medium, at, own))
+                figure(partial(timeline, medium, own, begin), (9.0, _height(medium)), _time_caption(medium, at, own))
             )
     return figures
 

@@ -23,7 +23,7 @@ def run(
     ``scenario`` is the path of a scenario file, or its text. ``changes`` are keys of it with ``__`` or, in a mapping,
     dots between their parts: ``link__bottleneck__loss__rate=0.02`` or ``**{"link.bottleneck.loss.rate": 0.02}``. A list
     of values is an axis. ``seed`` is that of the first run and ``runs`` their number per point, in the place of the
-    scenario's. ``table`` chooses what rows are: flows, groups, links, paths, bins, outages, timeouts or runs.
+    scenario's. ``table`` chooses what rows are: flows, groups, hosts, links, paths, bins, outages, timeouts or runs.
 
     Raises ``ScenarioError`` for what does not exist or cannot be, and ``RunError`` when a simulation cannot go on.
     """

@@ -13,7 +13,7 @@ import pandas as pd
 
 from restp import _restp
 
-__all__ = ["cdf", "fairness", "label", "line", "paths", "queue", "sequence", "window"]
+__all__ = ["axis", "cdf", "fairness", "label", "line", "paths", "queue", "sequence", "value", "window"]
 
 #: How units at the end of a name are shown: factor and unit.
 _UNITS = {
@@ -24,17 +24,27 @@ _UNITS = {
 }
 
 
+#: Lines differ by colour, shape and dashes: one of the three is enough to tell them apart (colours of Okabe and Ito).
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#7f7f7f")
+_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "*")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+#: Values that differ by this much or more are drawn on a logarithmic axis.
+_DECADES = 30.0
+
+
 def line(
     frame: Any, x: str, y: str = "goodput_bps", by: str | Sequence[str] | None = "transport", ax: Any = None
 ) -> Any:
     """The mean of ``y`` against ``x`` with its 95 % interval as a band, a line for each value of ``by``.
 
     A point of ``x`` has all rows that share it: the runs, and axes that are neither ``x`` nor in ``by``. Values of
-    ``x`` that are texts stand side by side, in the order of the frame.
+    ``x`` that are texts stand side by side, in the order of the frame. Axes are logarithmic where their values span
+    decades.
     """
     data, ax = _pandas(frame, x, y), _axes(ax)
     scale, shown = _scale(y)
-    for name, group in _groups(data, by):
+    means: list[float] = []
+    for number, (name, group) in enumerate(_groups(data, by)):
         points = [
             (at, _restp.interval((rows[y].dropna() * scale).to_list()))
             for at, rows in group.groupby(x, sort=pd.api.types.is_numeric_dtype(group[x]), dropna=False)
@@ -42,20 +52,53 @@ def line(
         known = [(at, *interval) for at, interval in points if interval is not None]
         if known:
             at, mean, low, high = zip(*known, strict=True)
-            drawn = ax.plot(at, mean, marker="o", markersize=3, label=name)
-            ax.fill_between(at, low, high, alpha=0.2, color=drawn[0].get_color(), linewidth=0)
-    return _finish(ax, x, shown, zero=True)
+            means += mean
+            style = _style(number)
+            # The first line is the widest, so that one that hides it does not hide all of it.
+            width = max(1.2, 3.2 - 0.5 * number)
+            ax.plot(at, mean, markersize=5, linewidth=width, label=name, markerfacecolor="none", **style)
+            ax.fill_between(at, low, high, alpha=0.15, color=style["color"], linewidth=0)
+    is_wide = _spans_decades(means)
+    _finish(ax, x, shown, zero=not is_wide)
+    if is_wide:
+        ax.set_yscale("log")
+    if pd.api.types.is_numeric_dtype(data[x]):
+        _stretch(ax, data[x].dropna())
+    return ax
+
+
+def _style(number: int) -> dict[str, Any]:
+    dashes = _DASHES[number % len(_DASHES)]
+    return {"color": _COLOURS[number % 8], "marker": _SHAPES[number % 8], "linestyle": dashes}
+
+
+def _spans_decades(values: Sequence[float]) -> bool:
+    known = [value for value in values if value == value]
+    return bool(known) and min(known) > 0 and max(known) / min(known) >= _DECADES
+
+
+def _stretch(ax: Any, values: Any) -> None:
+    """A logarithmic axis where values span decades; zero, which has no logarithm, stands beside the smallest."""
+    positive = values[values > 0]
+    if len(positive) == 0 or (values < 0).any() or positive.max() / positive.min() < _DECADES:
+        return
+    if (values == 0).any():
+        ax.set_xscale("symlog", linthresh=positive.min(), linscale=0.5)
+        ax.set_xlim(left=-0.15 * positive.min())
+    else:
+        ax.set_xscale("log")
 
 
 def cdf(frame: Any, value: str = "goodput_bps", by: str | Sequence[str] | None = "transport", ax: Any = None) -> Any:
     """The share of rows with at most this ``value``, a curve for each value of ``by``."""
     data, ax = _pandas(frame, value), _axes(ax)
     scale, shown = _scale(value)
-    for name, group in _groups(data, by):
+    for number, (name, group) in enumerate(_groups(data, by)):
         values = (group[value].dropna() * scale).sort_values().to_list()
         if values:
             shares = [(i + 1) / len(values) for i in range(len(values))]
-            ax.step([values[0], *values], [0.0, *shares], where="post", label=name)
+            style = _style(number)
+            ax.step([values[0], *values], [0.0, *shares], where="post", label=name, markersize=4, **style)
     ax.set_ylim(0, 1)
     return _finish(ax, shown, "share of runs")
 
@@ -170,6 +213,22 @@ def _groups(data: pd.DataFrame, by: str | Sequence[str] | None) -> Iterator[tupl
 
 def _shown(value: Any) -> str:
     return "-" if pd.isna(value) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def axis(name: str) -> str:
+    """What an axis is called in figures: ``link.bottleneck.loss.rate`` is the loss rate of bottleneck."""
+    parts = name.split(".")
+    if len(parts) < 3 or parts[0] not in ("flow", "host", "link", "medium", "station"):
+        return name.replace("_", " ")
+    what = " ".join(parts[2:]).removeprefix("set ").replace("_", " ").replace("-", " ")
+    return f"{what} of {parts[1]}" if parts[1] != "*" else what
+
+
+def value(name: str, given: Any) -> str:
+    """A value of an axis as a person writes it: a share of losses of 0.01 is 1 %."""
+    if name.endswith((".loss.rate", "share")) and isinstance(given, (int, float)) and not pd.isna(given):
+        return f"{given * 100:g} %"
+    return _shown(given)
 
 
 def label(name: str) -> str:

@@ -4,6 +4,7 @@ import html
 import json
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from restp import _restp, air, results
+from restp import _restp, air, plot, results
 from restp.figures import Figure, figures
 from restp.store import Folder
 
@@ -30,18 +31,27 @@ _SHOWN = {
     "timeouts": ("timeouts", "", 1.0),
 }
 _STYLE = """
-:root { color-scheme: light; --line: #d5d9de; --soft: #f5f6f8; --good: #17692f; --bad: #b3261e; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b1f24; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --page: #fff; --text: #1b1f24; --line: #d5d9de; --soft: #f5f6f8; --faint: #555;
+  --good: #17692f; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --page: #14181d; --text: #e6e8eb; --line: #353c45; --soft: #1f242b;
+  --faint: #a9b1ba; --good: #5fd38a; --bad: #ff8a80; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 72rem;
+  margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+.asked { font-size: 1.05rem; margin: .3rem 0; } .asked li { margin: .1rem 0; } a { color: inherit; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left; white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; } td.claim { white-space: normal; min-width: 18rem; }
 thead th { background: var(--soft); position: sticky; top: 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr)); gap: 1rem; }
-figure { margin: 0; } figure img { width: 100%; height: auto; } figcaption { font-size: 13px; color: #555; }
+figure { margin: 0; } figure img { width: 100%; height: auto; } figcaption { font-size: 14px; color: var(--faint); }
 pre { background: var(--soft); padding: 1rem; overflow-x: auto; font-size: 13px; }
 .holds { color: var(--good); } .fails { color: var(--bad); font-weight: 600; }
 """
+
+
+#: Values of one axis that the beginning of a page names.
+_MOST_VALUES = 12
 
 
 class ReportError(ValueError):
@@ -149,7 +159,7 @@ def _lines(path: Path, scenario: str | PathLike[str] | None) -> _Source:
     text = Path(scenario).read_text(encoding="utf-8") if scenario is not None else None
     return _Source(
         id=runs[0]["scenario"],
-        title="",
+        title=_title(scenario),
         origin=str(path),
         rows=results.located(nested, runs[0]["scenario"], places),
         axes=tuple(places),
@@ -170,20 +180,31 @@ def _drawn(text: str | None, file: str | PathLike[str] | None, run: dict[str, An
     return air.Point(built, points.index(run["point"]), run["seed"]) if run["point"] in points else None
 
 
+def _title(scenario: str | PathLike[str] | None) -> str:
+    """The title of a scenario file; a page about a text that is no scenario says what it is by its id."""
+    if scenario is None:
+        return ""
+    try:
+        return str(tomllib.loads(Path(scenario).read_text(encoding="utf-8")).get("title", ""))
+    except tomllib.TOMLDecodeError:
+        return ""
+
+
 def _page(source: _Source) -> str:
     flows: pd.DataFrame = results.flat(source.rows, "flows").to_pandas()
     seeds = sorted(flows["seed"].unique())
+    title = source.title or source.id
     parts = [
-        f"<h1>{_text(source.id)}</h1><p>{_text(source.title)}</p>",
+        f"<h1>{_text(title)}</h1>",
         "" if source.complete else '<p class="fails">Not complete: some runs are still to be done.</p>',
-        _facts(source, flows, seeds),
+        _asked(source, flows, seeds),
+        _figures(figures(flows, source.axes)),
         _section("Claims", _verdicts(source.verdicts)) if source.verdicts else "",
-        _section("Figures", _figures(figures(flows, source.axes))),
         _air(source),
         _section("Means with 95 % intervals", _means(flows, source.axes)),
         _section("Links", _links(results.flat(source.rows, "links").to_pandas(), source.axes)),
         _section("Scenario", _scenario(source)),
-        _section("Seeds", f"<p>{_text(_ranges(seeds))}</p>"),
+        _section("Where this comes from", _facts(source, flows, seeds)),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -193,14 +214,33 @@ def _page(source: _Source) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         # An icon of its own: browsers ask for one otherwise.
         '<link rel="icon" href="data:,">'
-        f"<title>{_text(source.id)}</title><style>{_STYLE}</style></head>\n<body>\n"
+        f"<title>{_text(title)} ({_text(source.id)})</title><style>{_STYLE}</style></head>\n<body>\n"
         + "\n".join(filter(None, parts))
         + "\n</body></html>\n"
     )
 
 
+def _asked(source: _Source, flows: pd.DataFrame, seeds: Sequence[int]) -> str:
+    """What was varied, how often it was tried, and what became of the claims."""
+    varied = []
+    for axis in _varying(flows, source.axes):
+        values = list(dict.fromkeys(flows[axis]))
+        shown = [plot.value(axis, value) for value in values[:_MOST_VALUES]]
+        more = f" and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
+        varied.append(f"<li>{_text(plot.axis(axis))}: {_text(', '.join(shown))}{more}</li>")
+    names = sorted(flows["transport"].unique())
+    carried = f"{', '.join(names[:_MOST_VALUES])}{' and others' if len(names) > _MOST_VALUES else ''}"
+    runs = f"{len(seeds)} run{'s' if len(seeds) > 1 else ''}"
+    how = f"How {'do' if len(names) > 1 else 'does'} {carried} do"
+    asked = f"{how} as these vary? {runs} of each combination." if varied else f"{how} here? {runs}."
+    judged = [verdict["held"] for verdict in source.verdicts if verdict["held"] is not None]
+    claims = f'<p class="asked">{judged.count(True)} of {len(judged)} claims hold.</p>' if judged else ""
+    return f'<p class="asked">{_text(asked)}</p><ul class="asked">{"".join(varied)}</ul>{claims}'
+
+
 def _facts(source: _Source, flows: pd.DataFrame, seeds: Sequence[int]) -> str:
     facts = [
+        ("scenario", source.id),
         ("results", source.origin),
         ("runs", f"{flows.groupby(['point', 'seed']).ngroups} ({flows['point'].nunique()} points)"),
         ("seeds", _ranges(seeds)),
@@ -212,6 +252,11 @@ def _facts(source: _Source, flows: pd.DataFrame, seeds: Sequence[int]) -> str:
 
 def _verdicts(verdicts: list[dict[str, Any]]) -> str:
     rows = []
+    # What is the same everywhere says nothing of a point.
+    places = [verdict["point"] for verdict in verdicts]
+    everywhere = {
+        name for name in set().union(*places) if all(place.get(name) == places[0].get(name) for place in places)
+    }
     for verdict in verdicts:
         held = verdict["held"]
         word, kind = ("no data", "") if held is None else ("holds", "holds") if held else ("FAILS", "fails")
@@ -219,9 +264,9 @@ def _verdicts(verdicts: list[dict[str, Any]]) -> str:
             [
                 _cell(verdict["check"]),
                 f'<td class="claim">{_text(verdict["text"])}</td>',
-                _cell(_place(verdict["point"].items())),
-                _number(verdict["expected"]),
-                _number(verdict["measured"]),
+                _cell(_place((name, at) for name, at in verdict["point"].items() if name not in everywhere)),
+                _quantity(verdict["expected"], verdict.get("claim", "")),
+                _quantity(verdict["measured"], verdict.get("claim", "")),
                 f'<td class="{kind}">{word}</td>',
             ]
         )
@@ -229,8 +274,10 @@ def _verdicts(verdicts: list[dict[str, Any]]) -> str:
 
 
 def _figures(drawn: Iterable[Figure]) -> str:
+    data = "data:image/svg+xml;base64,"
     shown = [
-        f'<figure><img alt="{_text(figure.caption)}" src="data:image/svg+xml;base64,{figure.svg}">'
+        f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{data}{figure.dark}">'
+        f'<img alt="{_text(figure.caption)}" src="{data}{figure.svg}"></picture>'
         f"<figcaption>{_text(figure.caption)}</figcaption></figure>"
         for figure in drawn
     ]
@@ -245,27 +292,36 @@ def _air(source: _Source) -> str:
 def _means(flows: pd.DataFrame, axes: Sequence[str]) -> str:
     columns = [name for name in _SHOWN if flows[name].notna().any()]
     titles = [f"{title}{f', {unit}' if unit else ''}" for title, unit, _ in (_SHOWN[name] for name in columns)]
-    varying = _varying(flows, axes)
+    # The transport has a column of its own.
+    varying = [axis for axis in _varying(flows, axes) if not axis.endswith(".transport")]
     rows = []
     for _, group in flows.groupby(["point", "flow"], sort=False):
         first = group.iloc[0]
-        cells = [_cell(first[axis]) for axis in varying]
+        cells = [_cell(plot.value(axis, first[axis])) for axis in varying]
         cells += [_cell(first["flow"]), _cell(first["transport"]), _cell(len(group), number=True)]
         rows.append(cells + [_interval(group[name], _SHOWN[name][2]) for name in columns])
     return _table([*map(_end, varying), "flow", "transport", "runs", *titles], rows)
 
 
 def _links(links: pd.DataFrame, axes: Sequence[str]) -> str:
-    shown = ["packets", "dropped_queue", "dropped_error", "dropped_outage", "queue_mean_ms", "utilisation"]
-    given_up = ["dropped_collision", "dropped_contention"]
-    if links[given_up].to_numpy().any():
-        shown[2:2] = given_up
+    shown = {
+        "packets": ("packets", 1.0),
+        "dropped_queue": ("dropped by the queue", 1.0),
+        "dropped_error": ("by errors", 1.0),
+        "dropped_outage": ("by outages", 1.0),
+        "queue_mean_ms": ("mean wait, ms", 1.0),
+        "utilisation": ("in use, %", 100.0),
+    }
+    given_up = {"dropped_collision": ("by collisions", 1.0), "dropped_contention": ("by contention", 1.0)}
+    if links[list(given_up)].to_numpy().any():
+        shown = dict(list(shown.items())[:2]) | given_up | dict(list(shown.items())[2:])
     varying = _varying(links, axes)
     rows = []
     for _, group in links.groupby(["point", "link"], sort=False):
-        cells = [_cell(group.iloc[0][axis]) for axis in varying] + [_cell(group.iloc[0]["link"])]
-        rows.append(cells + [_interval(group[name], 1.0) for name in shown])
-    return _table([*map(_end, varying), "link", *(name.replace("_", " ") for name in shown)], rows)
+        first = group.iloc[0]
+        cells = [_cell(plot.value(axis, first[axis])) for axis in varying] + [_cell(first["link"])]
+        rows.append(cells + [_interval(group[name], scale) for name, (_, scale) in shown.items()])
+    return _table([*map(_end, varying), "link", *(title for title, _ in shown.values())], rows)
 
 
 def _scenario(source: _Source) -> str:
@@ -291,8 +347,25 @@ def _interval(values: Any, scale: float) -> str:
     return f'<td class="number">{_digits(mean, 4)}{spread}</td>'
 
 
-def _number(value: float | None) -> str:
-    return "<td>-</td>" if value is None else f'<td class="number">{_digits(value, 5)}</td>'
+def _quantity(value: float | None, claim: str) -> str:
+    """A number of a claim in the unit a person reads; the claim begins with the name of what was measured."""
+    if value is None:
+        return "<td>-</td>"
+    name = claim.split(" ", 1)[0].rstrip(":")
+    for end, units in _UNITS.items():
+        if name.endswith(end):
+            factor, unit = next(((f, u) for f, u in units if abs(value) >= f), units[-1])
+            return f'<td class="number">{_digits(value / factor, 4)} {unit}</td>'
+    return f'<td class="number">{_digits(value, 5)}</td>'
+
+
+#: Units of what names end in, the largest first.
+_UNITS = {
+    "_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "_bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "_ms": ((1e3, "s"), (1.0, "ms")),
+    "_s": ((1.0, "s"), (1e-3, "ms")),
+}
 
 
 def _digits(number: float, digits: int) -> str:
@@ -321,7 +394,7 @@ def _end(axis: str) -> str:
 
 
 def _place(items: Iterable[tuple[str, Any]]) -> str:
-    return " ".join(f"{_end(axis)}={value}" for axis, value in items)
+    return " ".join(f"{_end(axis)}={plot.value(axis, value)}" for axis, value in items)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -1,7 +1,7 @@
 """Results of runs: from lines of JSON to one nested Arrow table, and from that to flat ones.
 
 The nested table has a row per run: ``scenario``, ``point``, one column per axis, ``seed``, ``sim_seconds``, ``events``,
-``packets``, and the lists ``flows``, ``groups`` and ``links``. It is what result folders hold.
+``packets``, and the lists ``flows``, ``groups``, ``hosts`` and ``links``. It is what result folders hold.
 """
 
 import io
@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-Table = Literal["flows", "groups", "links", "paths", "bins", "outages", "timeouts", "runs"]
+Table = Literal["flows", "groups", "hosts", "links", "paths", "bins", "outages", "timeouts", "runs"]
 
 #: Where each table's rows are below a run, what tells them apart there, and what its own name is.
 _PLACES: dict[str, tuple[str, ...]] = {
     "flows": ("flows",),
     "groups": ("groups",),
+    "hosts": ("hosts",),
     "links": ("links",),
     "paths": ("flows", "paths"),
     "bins": ("flows", "bins_bps"),
@@ -28,7 +29,16 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "timeouts": ("flows", "rto_events"),
     "runs": (),
 }
-_NAMES = {"flows": "flow", "groups": "group", "links": "link", "paths": "path", "bins_bps": "bin", "outages": "outage", "rto_events": None}
+_NAMES = {
+    "flows": "flow",
+    "groups": "group",
+    "hosts": "host",
+    "links": "link",
+    "paths": "path",
+    "bins_bps": "bin",
+    "outages": "outage",
+    "rto_events": None,
+}
 
 _TYPES = {
     "integer": pa.int64(),
@@ -119,7 +129,7 @@ def _below(rows: pa.Table, column: str) -> pa.Table:
     own = _NAMES[column]
     if pa.types.is_struct(elements.type):
         fields = {field.name: elements.field(i) for i, field in enumerate(elements.type)}
-        if column in ("flows", "groups", "links"):
+        if column in ("flows", "groups", "hosts", "links"):
             columns[str(own)] = fields.pop("name")
         elif own is not None:
             columns[own] = _ordinals(parents)
@@ -147,6 +157,7 @@ _FLOW = _scalars(SCHEMA.field("flows").type.value_type)
 _MEASURES: dict[str, tuple[str, ...]] = {
     "flows": _RUN,
     "groups": _RUN,
+    "hosts": _RUN,
     "links": _RUN,
     "paths": _FLOW,
     "bins_bps": _FLOW,

@@ -30,7 +30,11 @@ def test_the_page_is_beside_the_results_and_holds_all_of_it(page):
     assert page.name == "loss.html"
     for word in ("short", "&lt;lossy&gt; &amp;", "1 to 5", "tcp:bic", "30 (6 points)", "[[link]]", "Means with"):
         assert word in text, word
-    assert text.count("<img ") == text.count("data:image/svg+xml;base64,") == 2
+    # One figure for the one question, in light and in dark.
+    assert (text.count("<img "), text.count("data:image/svg+xml;base64,")) == (1, 2)
+    assert text.index("<figure>") < text.index("<table>"), "figures come first"
+    assert "loss rate of bottleneck: 0 %, 2 %, 5 %" in text and "5 runs of each combination" in text
+    assert "&lt;lossy&gt;" in text.split("</h1>")[0], "the title, not the id"
     frame = restp.load(page.with_suffix(""))
     rows = frame[(frame["transport"] == "tcp:bic") & (frame["link.bottleneck.loss.rate"] == 0.05)]
     assert f"{rows['goodput_bps'].mean() / 1e6:.4g} ± " in text
@@ -56,6 +60,42 @@ def test_what_restp_sim_prints_is_reported_with_its_verdicts(file, tmp_path):
     path.write_text("\n".join(map(json.dumps, printed)))
     text = restp.report(path, scenario=file).read_text()
     assert "FAILS" in text and "It is &lt; fast" in text and "[[flow]]" in text
+    assert "0 of 1 claims hold." in text.split("<table>")[0]
+
+
+def test_a_claim_is_read_in_the_unit_of_what_it_measures():
+    from restp.reports import _quantity
+
+    def shown(value, claim):
+        return re.sub("<[^>]*>", "", _quantity(value, claim))
+
+    assert shown(1.871e6, "goodput_bps of flow a: mean within 1 % of the formula") == "1.871 Mbit/s"
+    assert shown(0.0421, "completion_s of flow a: x is at most y") == "42.1 ms"
+    assert shown(2_000_000, "delivered_bytes of flow a is equal to the formula") == "2 MB"
+    assert shown(7, "timeouts of flow a is at most the formula") == "7"
+    assert shown(None, "goodput_bps") == "-"
+
+
+def test_values_that_span_decades_are_on_logarithmic_axes_and_lines_differ_in_shape():
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from restp import plot
+
+    rates = [0.0, 0.001, 0.01, 0.1]
+    rows = [
+        {"x": rate, "transport": name, "goodput_bps": 1e6 / (1 + 1000 * rate), "seed": seed}
+        for rate in rates
+        for name in ("a", "b")
+        for seed in (1, 2)
+    ]
+    ax = plot.line(pd.DataFrame(rows), x="x", ax=Figure().subplots())
+    assert (ax.get_xscale(), ax.get_yscale()) == ("symlog", "log")
+    styles = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in ax.get_lines()]
+    assert all(len(set(kind)) == 2 for kind in zip(*styles, strict=True))
+    narrow = pd.DataFrame([row | {"x": 1 + row["x"], "goodput_bps": 1e6} for row in rows])
+    ax = plot.line(narrow, x="x", ax=Figure().subplots())
+    assert (ax.get_xscale(), ax.get_yscale(), ax.get_ylim()[0]) == ("linear", "linear", 0)
 
 
 def test_where_stations_stand_and_when_they_transmit_is_drawn(air_file, tmp_path):
@@ -97,7 +137,7 @@ def test_a_browser_shows_every_image_and_says_nothing(page, tmp_path):
 
     shown = browser(page.as_uri(), "--dump-dom", "--virtual-time-budget=5000")
     assert "CONSOLE" not in shown.stderr, shown.stderr
-    assert "<h1>short</h1>" in shown.stdout
+    assert "&lt;lossy&gt;" in shown.stdout.split("</h1>")[0], "its title says what it is"
 
     # A copy that may run a script, which looks at what was drawn.
     probe = tmp_path / "probe.html"
@@ -113,7 +153,7 @@ def test_a_browser_shows_every_image_and_says_nothing(page, tmp_path):
     probe.write_text(text.replace("</body>", script + "</body>"))
     dom = browser(probe.as_uri(), "--dump-dom", "--virtual-time-budget=5000").stdout
     seen = json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dom).group(1))
-    assert len(seen["images"]) == 2
+    assert len(seen["images"]) == 1
     assert all(natural and width > 300 and height > 150 for natural, width, height in seen["images"])
     assert len(seen["tables"]) == 3 and all(width > 100 and height > 50 for width, height in seen["tables"])
     assert seen["wide"] <= seen["window"] and seen["outside"] == 0

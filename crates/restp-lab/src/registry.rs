@@ -336,7 +336,6 @@ fn unknown_transport(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::traffic::PORT;
-    use restp_base::machine::Machine;
     use restp_base::time::Time;
 
     #[track_caller]

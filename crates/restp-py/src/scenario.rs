@@ -206,11 +206,12 @@ fn line(point: usize, result: &RunResult) -> Vec<u8> {
         packets,
         flows,
         groups,
+        hosts,
         links,
     } = result;
     let value = json!({
         "point": point, "seed": seed, "sim_seconds": sim_seconds, "events": events, "packets": packets,
-        "flows": flows, "groups": groups, "links": links,
+        "flows": flows, "groups": groups, "hosts": hosts, "links": links,
     });
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');

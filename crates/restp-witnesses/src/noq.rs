@@ -194,6 +194,15 @@ fn transport(parameters: &QuicParameters) -> TransportConfig {
     if let Some(bytes) = parameters.datagram_bytes {
         transport.initial_mtu(bytes).mtu_discovery_config(None);
     }
+    if let Some(bytes) = parameters.stream_window_bytes {
+        transport.stream_receive_window(bytes.into());
+    }
+    if let Some(bytes) = parameters.connection_window_bytes {
+        transport.receive_window(bytes.into());
+    }
+    if let Some(bytes) = parameters.send_window_bytes {
+        transport.send_window(bytes.into());
+    }
     let window = parameters.initial_window_bytes();
     match parameters.congestion {
         QuicCongestion::Cubic => {

@@ -102,9 +102,20 @@ fn set_quic(quic: &mut QuicParameters, key: &str, value: &str) -> Result<(), Par
         "initial-window" => {
             quic.initial_window_packets = Some(within(key, units::packets(value), 2..=10_000)?);
         }
-        _ => return Err(unknown(key, "congestion, datagram, initial-window")),
+        "stream-window" => quic.stream_window_bytes = Some(window(key, value)?),
+        "connection-window" => quic.connection_window_bytes = Some(window(key, value)?),
+        "send-window" => quic.send_window_bytes = Some(window(key, value)?),
+        _ => {
+            let keys = "congestion, datagram, initial-window, stream-window, connection-window, send-window";
+            return Err(unknown(key, keys));
+        }
     }
     Ok(())
+}
+
+/// Bytes of a window: a full datagram at least, 1 GiB at most.
+fn window(key: &str, value: &str) -> Result<u32, ParameterError> {
+    Ok(within(key, units::bytes(value), 1500..=1 << 30)? as u32)
 }
 
 fn set_sctp(sctp: &mut SctpParameters, key: &str, value: &str) -> Result<(), ParameterError> {
@@ -191,6 +202,9 @@ mod tests {
             ("congestion", "newreno", "vegas"),
             ("datagram", "1400 B", "100 B"),
             ("initial_window", "2 packets", "1 packet"),
+            ("stream-window", "64 KiB", "100 B"),
+            ("connection_window", "1 MiB", "2 GiB"),
+            ("send-window", "1500 B", "1499 B"),
         ];
         let tcp: &[_] = &[
             ("congestion", "reno", "bbr"),

@@ -24,6 +24,12 @@ pub(crate) struct QuicParameters {
     pub(crate) datagram_bytes: Option<u16>,
     /// Default none: what the engine ships, ten datagrams of 1200 bytes.
     pub(crate) initial_window_packets: Option<u64>,
+    /// Bytes that a peer may send on a stream, and on all of them, before they are read. Default none: what the engine ships, 1.25 MB for
+    /// a stream, which is 100 Mbit/s at a round trip of 100 ms, and no bound for all.
+    pub(crate) stream_window_bytes: Option<u32>,
+    pub(crate) connection_window_bytes: Option<u32>,
+    /// Bytes that are sent and not acknowledged. Default none: what the engine ships, 10 MB.
+    pub(crate) send_window_bytes: Option<u32>,
 }
 
 /// Congestion controls that both have.
@@ -39,6 +45,9 @@ impl QuicParameters {
         congestion: QuicCongestion::Cubic,
         datagram_bytes: None,
         initial_window_packets: None,
+        stream_window_bytes: None,
+        connection_window_bytes: None,
+        send_window_bytes: None,
     };
 
     /// The initial window in bytes, if it is set.

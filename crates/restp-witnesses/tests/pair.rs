@@ -28,11 +28,17 @@ struct Pair {
     read: [Vec<u8>; 2],
     ended: [bool; 2],
     under_way: VecDeque<(Time, usize, Datagram)>,
+    /// Most bytes that were on the way to who serves.
+    most_under_way: usize,
 }
 
 impl Pair {
     fn new(name: &str) -> Self {
-        let witness = Witness::named(name, &[]).expect("a name").expect("no keys");
+        Pair::set(name, &[])
+    }
+
+    fn set(name: &str, set: &[(&str, &str)]) -> Self {
+        let witness = Witness::named(name, set).expect("a name").expect("keys");
         Pair {
             now: Time::ZERO,
             ends: [witness.machine(false), witness.machine(true)],
@@ -40,6 +46,7 @@ impl Pair {
             read: Default::default(),
             ended: [false; 2],
             under_way: VecDeque::new(),
+            most_under_way: 0,
         }
     }
 
@@ -56,6 +63,9 @@ impl Pair {
                     datagram.path = datagram.path.reversed();
                     self.under_way.push_back((self.now + DELAY, 1 - index, datagram));
                 }
+                let to_server = self.under_way.iter().filter(|(_, to, _)| *to == 1);
+                let bytes = to_server.map(|(_, _, datagram)| datagram.len()).sum();
+                self.most_under_way = self.most_under_way.max(bytes);
                 let Some(event) = self.ends[index].poll_event() else {
                     break;
                 };
@@ -168,6 +178,36 @@ fn both_ends_may_talk() {
             (&b"question"[..], &b"answer"[..]),
             "{name}"
         );
+    }
+}
+
+/// What a path of any rate has under way is what the windows allow.
+#[test]
+fn the_windows_of_a_quic_bound_what_is_under_way() {
+    for name in ["quic:quinn", "mpquic:noq"] {
+        let most = |set: &[(&str, &str)]| {
+            let mut pair = Pair::set(name, set);
+            let flow = pair.open();
+            pair.run(1);
+            let data = Bytes::from(vec![7; 8 << 10]);
+            for _ in 0..100 {
+                for _ in 0..100 {
+                    if pair.ends[0].write(pair.now, flow, data.clone()).is_err() {
+                        break;
+                    }
+                }
+                pair.now += Duration::from_millis(1);
+                pair.run(0);
+            }
+            assert!(pair.read[1].len() > 100_000, "{name} {set:?}");
+            pair.most_under_way
+        };
+        assert!(most(&[]) > 200_000, "{name}");
+        for key in ["stream-window", "connection-window", "send-window"] {
+            let found = most(&[(key, "32 KiB")]);
+            // With headers, and acknowledgements beside the data.
+            assert!((20_000..40_000).contains(&found), "{name} {key}: {found}");
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Finds one number of a summary: `flow.NAME.FIELD` (`*` for NAME: each flow has a row of its own), `group.NAME.FIELD`, `link.NAME.FIELD`,
-//! `goodput_bps`, `shared_bps`, `fairness`. Elements of lists are numbers in FIELD, from 0.
+//! Finds one number of a summary: `flow.NAME.FIELD` (`*` for NAME: each flow has a row of its own), `group.NAME.FIELD`, `host.NAME.FIELD`,
+//! `link.NAME.FIELD`, `goodput_bps`, `shared_bps`, `fairness`. Elements of lists are numbers in FIELD, from 0.
 
 use crate::run::Summary;
 use crate::scenario::{Plan, unknown};
@@ -18,6 +18,10 @@ pub(super) enum Source {
         field: String,
     },
     Group {
+        name: String,
+        field: String,
+    },
+    Host {
         name: String,
         field: String,
     },
@@ -75,6 +79,14 @@ impl Source {
                 )?,
                 field: field(rest),
             }),
+            (Some("host"), Some(name), Some(rest)) => Ok(Source::Host {
+                name: known(
+                    "host",
+                    name,
+                    &mut plan.hosts.iter().map(|host| host.name.as_str()),
+                )?,
+                field: field(rest),
+            }),
             (Some("link"), Some(name), Some(rest)) => Ok(Source::Link {
                 name: known("link", name, &mut plan.link_names().iter().map(String::as_str))?,
                 field: field(rest),
@@ -121,6 +133,7 @@ impl Source {
             Source::EachFlow { field } => (numbers.flows.get(flow).cloned(), field),
             Source::Flow { name, field } => (named(&numbers.flows, name), field),
             Source::Group { name, field } => (named(&numbers.groups, name), field),
+            Source::Host { name, field } => (named(&numbers.hosts, name), field),
             Source::Link { name, field } => (named(&numbers.links, name), field),
             Source::All { field } => {
                 let interval = match field.as_str() {

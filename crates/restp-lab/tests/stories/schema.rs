@@ -3,7 +3,7 @@
 use crate::common::{runs, with};
 use serde_json::Value;
 
-/// Everything a result can hold is in it: bins, an outage, a timer that ran out in it, a service that changed, a path.
+/// Everything a result can hold is in it: bins, an outage, a timer that ran out in it, a service that changed, a window, a path, a host.
 const FULL: &str = r#"
 id = "full"
 duration = "5 s"
@@ -19,11 +19,16 @@ outage = ["1 s..2 s"]
 name = "all"
 flows = ["*"]
 
+[[host]]
+name = "server"
+node = "sink"
+transport = "restp:default"
+
 [[flow]]
 name = "a"
 from = "source"
-to = "sink"
-transport = "restp:default"
+to = "server"
+sawtooth = true
 traffic = { bulk = {} }
 bins = "1 s"
 "#;
