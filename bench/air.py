@@ -21,6 +21,9 @@ from ns3_speed import timed
 from report import cpu_model, output, spread, table
 from run import ROOT, build
 
+# The package has 69 MB: a network that needs longer than this is as good as none.
+FETCH_S = 600
+
 # The libraries that bench/ns3/chain.cc needs.
 LIBRARIES = ["core", "network", "internet", "applications", "mobility", "propagation", "traffic-control", "spectrum", "wifi"]
 
@@ -46,14 +49,14 @@ def chain(package: Path | None, folder: Path) -> tuple[Path | None, str]:
     try:
         package = package or install(folder / "packages")
         return ns3.compile_program(package, folder, "chain", LIBRARIES), ""
-    except (OSError, subprocess.CalledProcessError, SystemExit) as error:
+    except (OSError, subprocess.SubprocessError, SystemExit) as error:
         print(f"without ns-3 in the same run: {error}", file=sys.stderr)
         return None, str(error).splitlines()[0]
 
 
 def install(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", str(folder), "ns3"]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, timeout=FETCH_S)
     return folder / "ns3"
 
 

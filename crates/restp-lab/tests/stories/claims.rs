@@ -414,7 +414,7 @@ fn a_side_may_be_the_sum_of_several_values() {
         [Some(false); 2]
     );
     assert_eq!(
-        compare("relation = \"at_least\", factor = 0.93, beyond_chance = true"),
+        compare("relation = \"at_least\", factor = 0.91, beyond_chance = true"),
         [Some(true); 2],
         "the means of so few runs may be off by as much"
     );

@@ -103,7 +103,11 @@ fn channels_nobody_knows_and_channels_without_stations() {
     refused_air(
         "transport = \"udp\"",
         "transport = \"udp\"\npaths = [[\"tow\"]]",
-        &["line 28: flow.a.paths", "\"tow\"", "did you mean \"two\"?"],
+        &[
+            "line 28: flow.a.paths[0]",
+            "no link is called \"tow\", nor a medium",
+            "media in place of their hops",
+        ],
     );
 }
 
