@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn};
-use restp_base::observe::{Cause, Transmitted};
+use restp_base::observe::Transmitted;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use restp_sim::error_model::{Corrupt, Duplicate, Scripted};
@@ -431,7 +431,7 @@ fn packets_follow_the_route_of_their_host() {
 /// Every way to lose a segment, as whoever asks is told it; what was lost before is not told, and a copy is nobody's segment.
 #[test]
 fn lost_segments_are_told_with_their_cause() {
-    let lost = |direction: DirectionSpec| -> Vec<(u64, Cause)> {
+    let lost = |direction: DirectionSpec| -> Vec<(u64, DropReason)> {
         let mut pair = Pair::new(direction);
         let send = |pair: &mut Pair, number: Option<u64>| {
             let now = pair.world.now();
@@ -451,16 +451,16 @@ fn lost_segments_are_told_with_their_cause() {
         let source = pair.source;
         let told = pair.world.take_lost().map(|lost| {
             assert_eq!((lost.from, lost.segment.at), (source, Time::ZERO));
-            (lost.segment.number, lost.cause)
+            (lost.segment.number, lost.reason)
         });
         told.collect()
     };
-    let both = |cause| vec![(1, cause), (2, cause)];
+    let both = |reason| vec![(1, reason), (2, reason)];
     let full = DirectionSpec {
         queue: QueueLimit::Packets(0).into(),
         ..plain()
     };
-    assert_eq!(lost(full), both(Cause::Congestion));
+    assert_eq!(lost(full), both(DropReason::Queue));
     let policed = DirectionSpec {
         police: Some(Police {
             rate: Rate::from_bps(1),
@@ -468,28 +468,28 @@ fn lost_segments_are_told_with_their_cause() {
         }),
         ..plain()
     };
-    assert_eq!(lost(policed), both(Cause::Congestion));
+    assert_eq!(lost(policed), both(DropReason::Police));
     let noisy = DirectionSpec {
         loss: vec![ErrorModel::Scripted(Scripted { drop: vec![1, 3, 4] })],
         duplicate: Some(Duplicate { probability: 1.0 }),
         ..plain()
     };
-    assert_eq!(lost(noisy), both(Cause::Corruption));
+    assert_eq!(lost(noisy), both(DropReason::Error));
     let flipping = DirectionSpec {
         corrupt: Some(Corrupt { probability: 1.0 }),
         ..plain()
     };
-    assert_eq!(lost(flipping), both(Cause::Corruption));
+    assert_eq!(lost(flipping), both(DropReason::Error));
     let down = DirectionSpec {
         outage: vec![Time::ZERO..ms(1)],
         ..plain()
     };
-    assert_eq!(lost(down), both(Cause::Outage));
+    assert_eq!(lost(down), both(DropReason::Outage));
     let narrow = DirectionSpec {
         mtu: Some(1000),
         ..plain()
     };
-    assert_eq!(lost(narrow), both(Cause::Outage));
+    assert_eq!(lost(narrow), both(DropReason::Length));
     assert_eq!(lost(plain()), []);
 }
 

@@ -351,7 +351,7 @@ fn trace(event: &Event) {
             let (local, remote) = (path.local, path.remote);
             tracing::debug!(flow = flow.0, %local, %remote, ?state, "path");
         }
-        Event::Readable(_) | Event::Writable(_) => {}
+        Event::Readable(_) | Event::Writable(_) | Event::Stream(..) => {}
     }
 }
 

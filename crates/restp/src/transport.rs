@@ -271,7 +271,7 @@ impl Flow for Transport {
         each!(&mut self.layers, machine => machine.finish(now, flow));
     }
     fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
-        each!(self, machine => machine.streams(now, flow))
+        each!(&mut self.layers, machine => machine.streams(now, flow))
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
         each!(&mut self.layers, machine => machine.abort(now, flow));

@@ -14,7 +14,7 @@ pub struct LogArgs {
 }
 
 /// Of commands with connections.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct MonitorArgs {
     /// Serve metrics of the connections at http://ADDR/metrics in the format of OpenMetrics; a port alone is for this host only
     #[arg(long, value_name = "ADDR-or-PORT")]

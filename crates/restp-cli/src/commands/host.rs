@@ -65,6 +65,16 @@ pub fn security(arguments: &HostArgs, allow: &[String]) -> Result<(Security, Opt
 /// # Errors
 /// When there is none.
 pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> Result<Endpoint, Failure> {
+    let given = activation::sockets()?;
+    if !given.is_empty() {
+        if !listen.is_empty() {
+            return Err(Failure::input(
+                "--listen, or listen in the file of --config, but a service manager has bound the sockets; leave one of both out",
+            ));
+        }
+        return Endpoint::on_sockets(given, config.clone(), security.clone())
+            .map_err(|error| Failure::operation(format!("sockets of the service manager: {error}")));
+    }
     bind_by(listen, |addresses: &[SocketAddr]| {
         let locals: Vec<_> = addresses.iter().copied().map(Local::Address).collect();
         Endpoint::bind_with(&locals, config.clone(), security.clone())
@@ -91,16 +101,6 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
             }
         })
     };
-    let given = activation::sockets()?;
-    if !given.is_empty() {
-        if !listen.is_empty() {
-            return Err(Failure::input(
-                "--listen, or listen in the file of --config, but a service manager has bound the sockets; leave one of both out",
-            ));
-        }
-        return Endpoint::on_sockets(given, config.clone(), security.clone())
-            .map_err(|error| Failure::operation(format!("sockets of the service manager: {error}")));
-    }
     if listen.is_empty() {
         let at = |port| {
             [

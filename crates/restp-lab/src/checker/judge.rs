@@ -2,7 +2,7 @@
 
 use super::formula::coordinate;
 use super::raw::Each;
-use super::rows::{Group, Row, cells_of, merged, plain, rows, same};
+use super::rows::{Group, Row, cells_of, groups, merged, rows, same};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
 use crate::run::RunResult;

@@ -201,6 +201,7 @@ impl Host {
         | Event::Connected(flow)
         | Event::Readable(flow)
         | Event::Writable(flow)
+        | Event::Stream(flow, _)
         | Event::Path(flow, ..)
         | Event::Closed(flow, _)) = *event;
         let Some(seat) = self.seat_of(flow) else {

@@ -93,7 +93,7 @@ impl Receiver {
             }
             Event::Writable(flow) => librarian.pump(now, machine, *flow),
             Event::Closed(flow, _) => librarian.close(*flow),
-            Event::Connected(_) | Event::Path(..) => {}
+            Event::Connected(_) | Event::Stream(..) | Event::Path(..) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
-use restp_lab::host::{Application, Host, address_of};
+use restp_lab::host::{Application, Directory, End, Host, Seat};
 use restp_lab::traffic::{Attempt, Moments, PORT, Receiver, Sender, Traffic};
 use restp_sim::{DirectionSpec, HostEvent, LinkSpec, World};
 use std::net::SocketAddr;
@@ -127,11 +127,10 @@ fn simulated() -> [Account; 2] {
         let node = world.node(name).expect("a node of the link");
         world.attach(node)
     });
+    let mut directory = Directory::default();
+    let [local, remote] = ids.map(|id| directory.add(id));
+    let path = PathAddress { local, remote };
     let traffic = Traffic::File { bytes: FILE_BYTES };
-    let path = PathAddress {
-        local: address_of(0),
-        remote: address_of(1),
-    };
     let (client, client_account) = Recorder::new(config());
     let (server, server_account) = Recorder::new(config().listen(PORT, Acceptance::Any));
     let (stream, moments) = (Stream::named(1, "flow/a"), Moments::default());
@@ -145,19 +144,29 @@ fn simulated() -> [Account; 2] {
         moments.clone(),
     ));
     let receiver = Application::Receiver(Receiver::new(&traffic, moments));
-    let mut hosts = [
-        Host::new(ids[0], Box::new(client), sender, None, &mut world),
-        Host::new(ids[1], Box::new(server), receiver, None, &mut world),
-    ];
+    let machines: [Box<dyn Machine>; 2] = [Box::new(client), Box::new(server)];
+    let mut hosts: Vec<Host> = ids
+        .into_iter()
+        .zip(machines)
+        .map(|(id, machine)| Host::new(id, machine))
+        .collect();
+    let ends = [(sender, path), (receiver, path.reversed())];
+    for (host, (application, path)) in hosts.iter_mut().zip(ends) {
+        let end = End {
+            flow: 0,
+            opens: path.local == local,
+        };
+        host.seat(Seat::new(end, application, None), [path], &mut world);
+    }
     let [mut arrived, mut out] = [(); 2].map(|()| Box::new(Datagram::empty()));
     while let Some((now, event)) = world.next(Time::ZERO + Duration::from_secs(300), &mut arrived) {
         let (HostEvent::Arrival { host } | HostEvent::Wake { host }) = event;
         let host = &mut hosts[host.index()];
         match event {
-            HostEvent::Arrival { .. } => host.arrival(now, &mut arrived),
+            HostEvent::Arrival { .. } => host.arrival(now, Some(0), &mut arrived),
             HostEvent::Wake { .. } => host.wake(now).expect("traffic that runs"),
         }
-        host.settle(now, &mut world, &ids, &mut out, |_| ())
+        host.settle(now, &mut world, &directory, &mut out, |_, _| ())
             .expect("traffic that runs");
     }
     [client_account, server_account].map(|account| account.lock().expect("no panic").clone())
