@@ -95,7 +95,7 @@ mod tests {
             0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0, SYN, 0xff, 0xff, 0xab, 0xcd, 0, 0,
         ]);
         let at = packet.len() - TCP_HEADER_BYTES;
-        packet[at + 12] = ((TCP_HEADER_BYTES + options.len()) / 4 << 4) as u8;
+        packet[at + 12] = (((TCP_HEADER_BYTES + options.len()) / 4) << 4) as u8;
         packet.extend(options);
         packet
     }

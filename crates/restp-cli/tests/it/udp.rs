@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 use crate::common::programs::{Forward, Server, forward, rule, serve, serve_at};
-use crate::common::{FOR_EVER, Running, content, emulate, restp, says, wait_until, write};
+use crate::common::{FOR_EVER, Running, content, emulate, pause, restp, says, wait_until, write};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
@@ -95,7 +95,7 @@ fn losses_are_repaired_while_there_is_time_and_only_then() {
             for number in 0..DATAGRAMS {
                 let datagram = [&number.to_be_bytes()[..], &[0; 1314]].concat();
                 client.send(&datagram).unwrap();
-                std::thread::sleep(Duration::from_millis(2));
+                pause(Duration::from_millis(2));
             }
         });
         let mut numbers = BTreeSet::new();
