@@ -8,6 +8,7 @@
 //! | [`packet`] | a sealed datagram, and payloads of handshakes |
 //! | [`sealed`] | a story of two sealed endpoints that have met, a stranger and a hostile network |
 //! | [`composition`] | keys and values of compositions and needs |
+//! | [`itp`] | a message or manifest of ITP, and what a hostile network does to a fetch |
 //! | [`scenario`] | a scenario file, or a case of chaos |
 //! | [`files`] | tickets, keys, cookies, passes, known peers, messages of a file transfer |
 
@@ -15,6 +16,7 @@ pub mod composition;
 pub mod connection;
 pub mod files;
 pub mod inputs;
+pub mod itp;
 pub mod packet;
 pub mod scenario;
 pub mod sealed;
@@ -25,12 +27,13 @@ mod world;
 pub type Target = fn(&[u8]);
 
 /// Name and function of each.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("wire", wire::run),
     ("connection", connection::run),
     ("packet", packet::run),
     ("sealed", sealed::run),
     ("composition", composition::run),
+    ("itp", itp::run),
     ("scenario", scenario::run),
     ("files", files::run),
 ];

@@ -11,6 +11,7 @@ use crate::transfer::{CHUNK_BYTES, Folder, Manifest, folder};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{Core, Digest};
 use restp_rivals::itp::node::{Item, Keep, Wanted};
+use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io;
@@ -94,6 +95,19 @@ impl Keep for Kept {
     }
 }
 
+/// Is there a file that has the name of the object? What is inside of folders is known only when everything has come.
+fn check_free(folder: &Folder, core: &Core) -> Result<(), DownloadError> {
+    let name = String::from_utf8_lossy(&core.name);
+    if folder.overwrite || crate::transfer::check_name(&name).is_err() {
+        return Ok(());
+    }
+    let found = folder::find(&folder.handle(), &name)?;
+    match found.is_some_and(|found| folder::kind(&found) != FileType::Directory) {
+        true => Err(DownloadError::Exists(name.into_owned())),
+        false => Ok(()),
+    }
+}
+
 impl Download {
     /// Of the object with this root into `folder`, going on with what is there.
     ///
@@ -101,6 +115,10 @@ impl Download {
     /// When the hidden files cannot be opened, or something has the name that is known already.
     pub fn open(folder: &Folder, wanted: &Wanted, core: &Core) -> Result<Self, DownloadError> {
         let name = |what| part::name(part::id(&[&wanted.root[..], &wanted.publisher.0].concat(), what));
+        // What is begun may have been placed in part. What is new is better refused now than when all of it has come.
+        if part::find(&folder.handle(), &name("object"))?.is_none() {
+            check_free(folder, core)?;
+        }
         let object = Part::open(folder.handle(), name("object"))?;
         let manifests_part = match Part::open(folder.handle(), name("manifests")) {
             Ok(part) => part,

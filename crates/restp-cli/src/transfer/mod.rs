@@ -64,6 +64,7 @@ pub use folder::Folder;
 pub use inlet::Inlet;
 pub use manifest::Manifest;
 pub(crate) use message::printable;
+pub(crate) use name::check as check_name;
 pub use message::{Answer, Offer, Record};
 pub use outcome::{Outcome, Tally};
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};

@@ -3,6 +3,7 @@
 mod attacks;
 mod commands;
 mod common;
+mod content;
 mod cookies;
 mod endings;
 mod folders;

@@ -272,7 +272,7 @@ mod tests {
             name: Bytes::from_static(b"D"),
             digests: Vec::new(),
         };
-        let consumer = Consumer::new(&ItpParameters::default(), 1, &core).expect("a root");
+        let consumer = Consumer::new(&ItpParameters::default(), 1, &core, Delivery::InOrder).expect("a root");
         let mut fetch = Fetch::new(consumer);
         let peer = |port| Peer {
             path: PathAddress::UNSET,
