@@ -29,6 +29,8 @@ fn check_result(result: &Value, content: &[u8]) {
         "early_packets",
         "longest_stall_ms",
         "paths",
+        "found",
+        "changes",
     ];
     assert_eq!(keys, expected);
     assert_eq!(result["bytes"], content.len());

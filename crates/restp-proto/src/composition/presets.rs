@@ -71,9 +71,6 @@ impl Composition {
             return self;
         }
         Composition {
-            // A hole on one path holds up what all of them bring: to wait whether it was only late costs more than a
-            // retransmission for nothing.
-            reordering: Reordering::Threshold,
             paths: PathMode::Spreading,
             scheduling: Some(Scheduling::Guard),
             // What a slower path takes ahead has to be there: 300 ms at 50 Mbit/s.
@@ -123,6 +120,9 @@ pub static PRESETS: &[Preset] = &[
         purpose: "file transfer over several paths at once, never worse than the best of them: BBR, guard",
         make: || Composition {
             congestion: CongestionChoice::Bbr(BbrParams::default()),
+            // A hole on one path holds up what all of them bring: to wait whether it was only late costs more than a
+            // retransmission for nothing, and BBR reduces nothing for that.
+            reordering: Reordering::Threshold,
             ..cubic().over_several_paths()
         },
     },
