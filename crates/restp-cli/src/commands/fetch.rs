@@ -198,6 +198,7 @@ impl Running {
                 bytes: self.endpoint.call(|node, _| node.held_bytes(self.flow)),
                 down_for: None,
                 paths: Vec::new(),
+                found: Vec::new(),
             });
             if turn.is_complete {
                 return Ok(fetched);

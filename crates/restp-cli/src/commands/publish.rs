@@ -58,6 +58,7 @@ pub fn execute(arguments: &Publish, output: Output) -> Result<(), Failure> {
             bytes: read,
             down_for: None,
             paths: Vec::new(),
+            found: Vec::new(),
         });
     });
     drop(line);

@@ -29,6 +29,7 @@
 //! | `inlet` | exact numbers of bytes from a connection |
 //! | `sender`, `receiver` | the two ends |
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
+//! | `findings` | what was found on the paths, in words |
 //! | `outcome` | the result both ends print |
 
 mod agreement;
@@ -36,6 +37,7 @@ mod capability;
 mod claims;
 mod codec;
 mod copy;
+mod findings;
 mod fitness;
 pub(crate) mod folder;
 mod inlet;
@@ -64,8 +66,8 @@ pub use folder::Folder;
 pub use inlet::Inlet;
 pub use manifest::Manifest;
 pub(crate) use message::printable;
-pub(crate) use name::check as check_name;
 pub use message::{Answer, Offer, Record};
+pub(crate) use name::check as check_name;
 pub use outcome::{Outcome, Tally};
 pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};

@@ -133,6 +133,7 @@ fn a_line_dies(options: &[&str], numbering: &str) {
     }
     assert_eq!(result["composition"]["paths"], "spreading");
     assert_eq!(result["composition"]["numbering"], numbering);
+    assert_eq!(result["composition"]["congestion"], "adaptive", "on each of them");
     assert!(result["longest_stall_ms"].is_null(), "{result}");
     let (_, received) = lines(&received);
     assert!(received["longest_stall_ms"].as_f64().unwrap() > 0.0, "{received}");

@@ -9,6 +9,9 @@ use restp_base::observe::{Changed, Loss};
 use restp_base::time::Time;
 use std::collections::VecDeque;
 
+/// Changes of services that are kept: a run in which there are more shows them early enough.
+const MOST_CHANGES: usize = 10_000;
+
 /// One end of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
@@ -29,7 +32,7 @@ pub struct Seat {
     pub watch: Option<Watch>,
     /// Who looks at the window of the end that has one, if somebody does.
     pub sawtooth: Option<Sawtooth>,
-    /// How the services of what it sends have changed.
+    /// How the services of its flow have changed.
     changes: Vec<Changed>,
     planned: VecDeque<ChangePlan>,
     /// When it is due, as its host has noted.
@@ -66,7 +69,7 @@ impl Seat {
         self
     }
 
-    /// How the services of the flow that it sends have changed so far.
+    /// How the services of its flow have changed so far: the first 10,000 of it.
     pub fn changes(&self) -> &[Changed] {
         &self.changes
     }
@@ -138,10 +141,9 @@ impl Seat {
         {
             sawtooth.look(now, stats.congestion_window_bytes, stats.srtt);
         }
-        if let Application::Sender(sender) = &self.application
-            && let Some(flow) = sender.flow()
-        {
+        if let Some(flow) = self.flow() {
             machine.take_changes(now, flow, &mut self.changes);
+            self.changes.truncate(MOST_CHANGES);
             if let Some(watch) = &mut self.watch
                 && let Some(stats) = machine.stats(flow)
             {

@@ -31,12 +31,15 @@ pub trait Observer {
 pub struct Shown {
     /// By flow: at its opener, then at the other end.
     to: Vec<Option<observe::Observer>>,
+    /// So many changes of services have been shown, in the same order.
+    changes: Vec<usize>,
 }
 
 impl Shown {
     /// To these, by flow: at its opener, then at the other end.
     pub fn to(to: Vec<Option<observe::Observer>>) -> Self {
-        Shown { to }
+        let changes = vec![0; to.len()];
+        Shown { to, changes }
     }
 
     fn show(&mut self, now: Time, end: End, seen: Seen<'_>) {
@@ -62,9 +65,20 @@ impl Observer for Shown {
     }
 
     fn settled(&mut self, now: Time, seat: &Seat, host: &Host, _: &mut World) -> Result<(), RunError> {
+        let end = seat.end;
+        if let Some(flow) = seat.flow() {
+            let index = 2 * end.flow + usize::from(!end.opens);
+            let known = self
+                .changes
+                .get_mut(index)
+                .map(|shown| std::mem::replace(shown, seat.changes().len()));
+            for changed in seat.changes().iter().skip(known.unwrap_or(usize::MAX)) {
+                self.show(now, end, Seen::Changed(flow, changed));
+            }
+        }
         let measured = seat.flow().zip(seat.stats(host.machine()));
         if let Some((flow, stats)) = measured {
-            self.show(now, seat.end, Seen::Measured(flow, &stats));
+            self.show(now, end, Seen::Measured(flow, &stats));
         }
         Ok(())
     }

@@ -395,7 +395,7 @@ impl<'a> Replication<'a> {
                 receiver,
                 watch: opener.watch.as_ref(),
                 sawtooth: opener.sawtooth.as_ref().or(server.sawtooth.as_ref()),
-                changes: opener.changes(),
+                changes: [opener.changes(), server.changes()],
                 counts: [before.flows.get(i).unwrap_or(&nothing), &after.flows[i]],
                 window: before.at..after.at,
                 end: self.end,

@@ -95,7 +95,7 @@ fn role(raw: &RawHost, surroundings: &Surroundings<'_>) -> Result<HostRole, Faul
                 let sentence = "only a cache has a size; leave it out, or write role = \"cache\"";
                 return Err(Fault::at(size, sentence));
             }
-            let transport = transport(name, &raw.set, false, surroundings)?;
+            let transport = transport(name, &raw.set, (false, false), surroundings)?;
             transport.check_shared().map_err(|error| Fault::at(name, error))?;
             Ok(HostRole::Endpoint(transport))
         }
@@ -168,7 +168,12 @@ pub(super) fn transport_of(
     }
     let shared = from.into_iter().chain(to).find_map(HostPlan::transport);
     let transport = match (&raw.transport, shared) {
-        (Some(name), _) => transport(name, &raw.set, raw.seal, surroundings)?,
+        (Some(name), _) => transport(
+            name,
+            &raw.set,
+            (raw.takes_several_paths(), raw.seal),
+            surroundings,
+        )?,
         (None, Some(shared)) => {
             if let Some((_, value)) = raw.set.first_key_value() {
                 let sentence = format!(

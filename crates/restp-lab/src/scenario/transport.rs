@@ -6,11 +6,11 @@ use crate::registry::{Transport, text_of};
 use restp_sim::config::Fault;
 use toml::Spanned;
 
-/// The transport called `name`, changed by `set`. The profile speaks where `set` is silent, to every transport that has a timer.
+/// The transport called `name` over one path or `several`, changed by `set`. The profile speaks where `set` is silent, to every transport that has a timer.
 pub(super) fn transport(
     name: &Spanned<String>,
     written: &RawSet,
-    seal: bool,
+    (several, seal): (bool, bool),
     surroundings: &Surroundings<'_>,
 ) -> Result<Transport, Fault> {
     let mut set = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn transport(
         set.push((key.as_str(), text));
     }
     let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    let plain = Transport::new(name.get_ref(), &pairs, surroundings.dir);
+    let plain = Transport::over(several, name.get_ref(), &pairs, surroundings.dir);
     let transport = if seal {
         plain.and_then(Transport::sealed)
     } else {

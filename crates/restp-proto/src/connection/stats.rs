@@ -92,6 +92,8 @@ pub(super) fn of(c: &Connection) -> FlowStats {
             lost_packets: sent.lost_packets,
             srtt: c.sender.smoothed_rtt(),
             congestion_window_bytes: Some(c.sender.window_bytes()),
+            causes: c.sender.causes(),
+            mode: c.composition.congestion.adapts().then(|| c.sender.mode()),
             ..PathStats::new(c.address)
         }],
     }

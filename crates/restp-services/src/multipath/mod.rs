@@ -9,8 +9,9 @@
 //! | [`DataSender`] | which path takes what, what is given to another one, when is a shut window probed, how do the data end? | `sender/` |
 //! | [`DataReceiver`] | what becomes of data of any path, and how much more may come? | `receiver` |
 //! | [`LaneScheduler`] | which path takes the next data, where all share one space of numbers and one sender? | `lanes` |
-//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey` |
+//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey`, `bottleneck` |
 
+mod bottleneck;
 mod known;
 mod lanes;
 mod paths;

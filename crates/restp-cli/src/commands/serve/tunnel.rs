@@ -8,10 +8,9 @@ use crate::datagrams::{Open, Operation};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Answer, Refusal};
-use crate::plan;
 use crate::tunnel::{End, SERVICE_PORT, Subnet, carry, composition, device};
 use restp::tun::Tun;
-use restp::{Acceptance, Connection};
+use restp::{Acceptance, Composition, Connection};
 use restp_base::time::Duration;
 use restp_proto::Listener;
 use tokio::time::timeout;
@@ -21,7 +20,8 @@ use tokio::time::timeout;
 /// # Errors
 /// Never, as long as the preset exists.
 pub fn listener(user_timeout: Duration) -> Result<Listener, Failure> {
-    let mut composition = composition(plan::over_several_paths()?).map_err(Failure::operation)?;
+    let mut composition =
+        composition(Composition::default().over_several_paths()).map_err(Failure::operation)?;
     bear(&mut composition, user_timeout);
     Ok(Listener {
         port: SERVICE_PORT,

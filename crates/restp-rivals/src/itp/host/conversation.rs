@@ -258,6 +258,7 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::itp::holding::Delivery;
     use crate::itp::manifest::{Core, Naming};
     use crate::itp::parameters::ItpParameters;
 
