@@ -291,7 +291,8 @@ mod tests {
             (now.sent_packets, now.lost_packets) = (now.sent_packets + sent, now.lost_packets + lost);
             lately.look(Time::ZERO, std::slice::from_ref(&now), None)
         };
-        assert_eq!(look(1_000, 10), ["1.0 % lost"]);
+        assert_eq!(look(0, 0), Vec::<String>::new());
+        assert_eq!(look(1_000, 500), ["50.0 % lost"]);
         (1..LOOKS).for_each(|_| assert_ne!(look(1_000, 0), Vec::<String>::new()));
         assert_eq!(look(1_000, 0), Vec::<String>::new());
     }
