@@ -190,7 +190,12 @@ mod tests {
         is(result.doubling_rtts, 1.0, 1e-6);
         is(result.slope_bytes, 1000.0, 1e-6);
         is(result.regrowth_rtts, 1.25, 1e-6);
-        is(result.mean_bytes, 23_500.0, 600.0);
+        // 1 to 16 kB in 5 round trips; then in 16.75 each a half of 32, a quarter of 20, and one of 16 to 31 kB.
+        is(
+            result.mean_bytes,
+            (31.0 + 6.0 * (16.0 + 5.0 + 376.0)) * 1e3 / (5.0 + 6.0 * 16.75),
+            1e-3,
+        );
         // From 16 to 24 kB, and the quarter of the cut.
         is(result.return_rtts, 8.25, 1e-6);
     }

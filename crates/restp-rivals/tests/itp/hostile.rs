@@ -207,3 +207,54 @@ proptest! {
         prop_assert!(net.read[1].starts_with(&content(50_000)[..1000]));
     }
 }
+
+/// A manifest that nobody asked for names ten others: they get nothing until its sender has given something.
+#[test]
+fn a_manifest_from_anywhere_sends_no_interests_to_whom_it_names() {
+    let core = Core {
+        naming: Naming::Sequence,
+        level: 0,
+        length: 3000,
+        chunk_bytes: 500,
+        count: 6,
+        name: Bytes::from_static(b"D"),
+        digests: Vec::new(),
+    };
+    let locators = (3..13u8).map(|host| ([10, 0, 0, host], 49_152).into());
+    let trailer = Trailer {
+        locators: locators.collect(),
+        timeout_ms: 1000,
+    };
+    let body = [core.emit(), trailer.emit()].concat();
+    let object = manifest::object_id(&core.emit());
+    let header = |kind, chunk, sequence| Header {
+        kind,
+        flags: 0,
+        pointer: Pointer {
+            object,
+            chunk,
+            sequence,
+        },
+    };
+    for gives in [false, true] {
+        let mut net = Net::new(&itp(&[]), 13);
+        net.rule = Box::new(|_, _| Vec::new()); // the sender is not there, or answers below
+        let announced = header(Kind::Manifest { request: 0 }, 0, 0);
+        net.hosts[1].handle(net.now, Input::Datagram(&mut whole(&announced, &body, 49_152)));
+        net.run_for(ms(50));
+        let first = net
+            .log
+            .iter()
+            .find(|seen| seen.is_interest())
+            .expect("the sender is asked");
+        let sequence = first.header.pointer.sequence;
+        if gives {
+            let data = header(Kind::Data, 0, sequence);
+            net.hosts[1].handle(net.now, Input::Datagram(&mut whole(&data, &[7; 500], 49_152)));
+        }
+        net.run_for(Duration::from_secs(200));
+        let asked = net.count(|seen| seen.is_interest());
+        // One lane asks eight times at most; eleven of them ask more.
+        assert_eq!(asked > 11, gives, "{asked} Interests");
+    }
+}

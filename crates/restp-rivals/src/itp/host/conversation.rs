@@ -68,6 +68,9 @@ pub(super) struct Fetch {
     pub consumer: Consumer,
     /// One for each lane of the consumer, in the same order.
     producers: Vec<Peer>,
+    /// Others that the manifest names. They are asked once its sender has given something: a manifest that nobody asked for may come from
+    /// anywhere, and must not have Interests sent to whomever it names.
+    named: Vec<Peer>,
     /// Its application has said that it wants nothing more.
     pub finished: bool,
 }
@@ -149,6 +152,7 @@ impl Fetch {
         Fetch {
             consumer,
             producers: Vec::new(),
+            named: Vec::new(),
             finished: false,
         }
     }
@@ -158,6 +162,21 @@ impl Fetch {
         if self.producers.len() < MOST_PRODUCERS && !self.producers.contains(&peer) {
             self.producers.push(peer);
             self.consumer.add_lane(now);
+        }
+    }
+
+    /// A manifest names others that have the object. They are asked at once where it `answers` a request.
+    pub fn name_producers(&mut self, now: Time, others: impl Iterator<Item = Peer>, answers: bool) {
+        self.named.extend(others.take(MOST_PRODUCERS));
+        if answers {
+            self.ask_named(now);
+        }
+    }
+
+    /// Those that the manifest names are asked as well from now on.
+    pub fn ask_named(&mut self, now: Time) {
+        for peer in std::mem::take(&mut self.named) {
+            self.add_producer(now, peer);
         }
     }
 
@@ -252,45 +271,5 @@ impl Conversation {
         self.stats.sent_bytes += (ANSWER_BYTES + payload) as u64;
         self.stats.sent_payload_bytes += payload as u64;
         is_first
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::itp::holding::Delivery;
-    use crate::itp::manifest::{Core, Naming};
-    use crate::itp::parameters::ItpParameters;
-
-    #[test]
-    fn sixteen_producers_are_asked_and_no_more() {
-        let core = Core {
-            naming: Naming::Sequence,
-            level: 0,
-            length: 1000,
-            chunk_bytes: 500,
-            count: 2,
-            name: Bytes::from_static(b"D"),
-            digests: Vec::new(),
-        };
-        let consumer = Consumer::new(&ItpParameters::default(), 1, &core, Delivery::InOrder).expect("a root");
-        let mut fetch = Fetch::new(consumer);
-        let peer = |port| Peer {
-            path: PathAddress::UNSET,
-            port,
-        };
-        for port in 0..20 {
-            fetch.add_producer(Time::ZERO, peer(port));
-            fetch.add_producer(Time::ZERO, peer(port)); // known already
-            let asked = usize::from(port + 1).min(16);
-            assert_eq!((fetch.producers.len(), fetch.consumer.lanes()), (asked, asked));
-        }
-        assert_eq!(
-            (fetch.lane_of(peer(15)), fetch.lane_of(peer(16))),
-            (Some(15), None)
-        );
-        assert!(fetch.remove_producer(3), "there are others");
-        fetch.add_producer(Time::ZERO, peer(16));
-        assert_eq!(fetch.lane_of(peer(16)), Some(15));
     }
 }

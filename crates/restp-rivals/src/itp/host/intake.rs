@@ -94,14 +94,14 @@ impl Itp {
         let is_complete = consumer.is_complete();
         let mut fetch = Fetch::new(consumer);
         fetch.add_producer(now, peer);
-        for locator in trailer.locators {
-            let path = PathAddress {
+        let others = trailer.locators.into_iter().map(|locator| Peer {
+            path: PathAddress {
                 remote: SocketAddr::new(locator.ip(), peer.path.remote.port()),
                 ..peer.path
-            };
-            let port = locator.port();
-            fetch.add_producer(now, Peer { path, port });
-        }
+            },
+            port: locator.port(),
+        });
+        fetch.name_producers(now, others, known.is_some());
         let role = Role::Fetching(Box::new(fetch));
         let id = match known {
             Some(id) => {
@@ -178,6 +178,9 @@ impl Itp {
             .consumer
             .on_data(now, lane, &message.header, message.payload, true);
         let is_complete = fetch.consumer.is_complete();
+        if matches!(arrival, Arrival::Readable | Arrival::Taken) {
+            fetch.ask_named(now);
+        }
         match arrival {
             Arrival::Readable => self.events.push_back(Event::Readable(id)),
             Arrival::Taken if is_complete => self.events.push_back(Event::Readable(id)),
