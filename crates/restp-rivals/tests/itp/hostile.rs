@@ -224,6 +224,7 @@ fn a_manifest_from_anywhere_sends_no_interests_to_whom_it_names() {
     let trailer = Trailer {
         locators: locators.collect(),
         timeout_ms: 1000,
+        signature: None,
     };
     let body = [core.emit(), trailer.emit()].concat();
     let object = manifest::object_id(&core.emit());
