@@ -77,6 +77,7 @@ struct Registration {
 #[derive(Debug)]
 struct Punch {
     path: PathAddress,
+    message: Message,
     next: Time,
     sent: u32,
 }
@@ -169,11 +170,16 @@ impl Rendezvous {
             Some(Message::Peer { id, at }) => {
                 let is_known = |known: &Registration| known.is(path, id) && known.reached.is_some();
                 if let Some(registration) = self.registrations.iter().find(|known| is_known(known)) {
-                    let path = PathAddress {
-                        local: registration.path.local,
-                        remote: at,
-                    };
-                    self.punch(now, path);
+                    let local = registration.path.local;
+                    self.punch(now, PathAddress { local, remote: at }, Message::Punch);
+                }
+            }
+            Some(Message::Open { id, port }) => {
+                let is_known = |known: &Registration| known.is(path, id) && known.reached.is_some();
+                if let Some(registration) = self.registrations.iter().find(|known| is_known(known)) {
+                    let local = registration.path.local;
+                    let remote = SocketAddr::new(path.remote.ip(), port);
+                    self.punch(now, PathAddress { local, remote }, Message::Bind { id });
                 }
             }
             Some(
@@ -187,11 +193,12 @@ impl Rendezvous {
         }
     }
 
-    fn punch(&mut self, now: Time, path: PathAddress) {
+    fn punch(&mut self, now: Time, path: PathAddress, message: Message) {
         let is_new = !self.punches.iter().any(|punch| punch.path == path);
         if is_new && self.punches.len() < MOST_PEERS {
             self.punches.push_back(Punch {
                 path,
+                message,
                 next: now,
                 sent: 0,
             });
@@ -217,7 +224,7 @@ impl Rendezvous {
             self.out.push_back((known.path, message));
         }
         for punch in self.punches.iter_mut().filter(|punch| punch.next <= now) {
-            self.out.push_back((punch.path, Message::Punch));
+            self.out.push_back((punch.path, punch.message));
             punch.next = now + FIRST_PAUSE * (1 << punch.sent);
             punch.sent += 1;
         }
@@ -459,6 +466,28 @@ mod tests {
             ..path()
         };
         assert_eq!(greeted[0], (to(101), Message::Punch));
+    }
+
+    /// A translator that lets in only what its host has spoken to would keep out everybody whom the relay forwards.
+    #[test]
+    fn a_port_of_the_relay_is_spoken_to_first() {
+        let mut rendezvous = registered(ms(0));
+        rendezvous.on_datagram(
+            ms(1),
+            path(),
+            &Message::Open {
+                id: [6; 16],
+                port: 4001,
+            }
+            .emit(),
+        );
+        rendezvous.on_datagram(ms(1), path(), &Message::Open { id: ID, port: 4002 }.emit());
+        rendezvous.on_deadline(ms(1));
+        let to = PathAddress {
+            remote: at(4002),
+            ..path()
+        };
+        assert_eq!(said(&mut rendezvous), [(to, Message::Bind { id: ID })]);
     }
 
     #[test]

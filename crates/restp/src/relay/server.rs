@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::transport::random;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +25,12 @@ const PEER_EXPIRES: Duration = Duration::from_secs(600);
 
 /// Between two looks for who is gone.
 const CLEAN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Datagrams of a peer that wait until the host has spoken to its port.
+const MOST_WAITING: usize = 4;
+
+/// A host that was silent for so long may have lost the way to a port: translators forget (RFC 4787 §4.3).
+const OPEN_AGAIN: Duration = Duration::from_secs(20);
 
 /// Both ends are told where the other is with the first datagram, and again after this long while datagrams come: words are lost.
 const SAY_AGAIN: Duration = Duration::from_millis(500);
@@ -94,12 +100,67 @@ struct Host {
 
 /// Who reaches a host through the relay.
 struct Peer {
-    /// Towards the host.
-    socket: Arc<UdpSocket>,
+    link: Arc<Link>,
     heard: Time,
     said: u32,
     said_at: Time,
+    opened_at: Option<Time>,
     _answers: JoinSet<()>,
+}
+
+/// The port of one peer, towards the host.
+struct Link {
+    socket: UdpSocket,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    /// Where the host has spoken from: its translator may have another port for each of ours.
+    host: Option<(SocketAddr, Time)>,
+    /// What came before that.
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl Link {
+    /// Where a datagram goes now; it waits if nobody knows.
+    fn way(&self, datagram: &[u8]) -> Option<SocketAddr> {
+        let mut state = lock(&self.state);
+        if state.host.is_none() && state.waiting.len() < MOST_WAITING {
+            state.waiting.push_back(datagram.to_vec());
+        }
+        state.host.map(|(at, _)| at)
+    }
+
+    /// The host is to speak first, or again.
+    fn asks(&self, now: Time) -> bool {
+        lock(&self.state)
+            .host
+            .is_none_or(|(_, heard)| now.since(heard) >= OPEN_AGAIN)
+    }
+
+    /// The host has spoken from `at`: what waits for it leaves.
+    fn bind(&self, now: Time, at: SocketAddr) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.host = Some((at, now));
+            std::mem::take(&mut state.waiting)
+        };
+        for datagram in waiting {
+            let _ = self.socket.try_send_to(&datagram, at);
+        }
+    }
+
+    /// Is this where the host is?
+    fn hears(&self, now: Time, from: SocketAddr) -> bool {
+        match &mut lock(&self.state).host {
+            Some((at, heard)) if *at == from => {
+                *heard = now;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -303,8 +364,17 @@ impl Serving {
                     .try_send_to(&Message::Elsewhere { echo, at }.emit(), from);
             }
         }
-        if self.shared.admits(&self.host, datagram.len()) {
-            let _ = peer.socket.try_send_to(datagram, at);
+        if peer.link.asks(now) && peer.opened_at.is_none_or(|opened| now.since(opened) >= SAY_AGAIN) {
+            peer.opened_at = Some(now);
+            if let Ok(port) = peer.link.socket.local_addr().map(|local| local.port()) {
+                let id = self.host.id;
+                let _ = self.front.try_send_to(&Message::Open { id, port }.emit(), at);
+            }
+        }
+        if self.shared.admits(&self.host, datagram.len())
+            && let Some(at) = peer.link.way(datagram)
+        {
+            let _ = peer.link.socket.try_send_to(datagram, at);
         }
     }
 
@@ -318,10 +388,13 @@ impl Serving {
                 .map(|(from, _)| *from);
             self.peers.remove(&silent?);
         }
-        let socket = Arc::new(open(self.shared.config.listen).await.ok()?);
+        let link = Arc::new(Link {
+            socket: open(self.shared.config.listen).await.ok()?,
+            state: Mutex::default(),
+        });
         let mut answers = JoinSet::new();
         answers.spawn(answer(
-            socket.clone(),
+            link.clone(),
             self.socket.clone(),
             from,
             self.host.clone(),
@@ -330,10 +403,11 @@ impl Serving {
         self.peers.insert(
             from,
             Peer {
-                socket,
+                link,
                 heard: now,
                 said: 0,
                 said_at: now,
+                opened_at: None,
                 _answers: answers,
             },
         );
@@ -342,22 +416,19 @@ impl Serving {
 }
 
 /// What the host sends to one peer.
-async fn answer(
-    socket: Arc<UdpSocket>,
-    back: Arc<UdpSocket>,
-    to: SocketAddr,
-    host: Arc<Host>,
-    shared: Arc<Shared>,
-) {
+async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc<Host>, shared: Arc<Shared>) {
     let mut buffer = vec![0; MAX_DATAGRAM];
-    while socket.readable().await.is_ok() {
+    while link.socket.readable().await.is_ok() {
         for _ in 0..IN_A_ROW {
-            match socket.try_recv_from(&mut buffer) {
+            match link.socket.try_recv_from(&mut buffer) {
                 Ok((bytes, from)) => {
-                    let is_host = from == *lock(&host.at);
-                    let is_datagram = bytes > 0 && !is_message(buffer[0]);
-                    if is_host && is_datagram && shared.admits(&host, bytes) {
-                        let _ = back.try_send_to(&buffer[..bytes], to);
+                    let (now, datagram) = (shared.clock.now(), &buffer[..bytes]);
+                    if datagram.first().is_none_or(|first| is_message(*first)) {
+                        if Message::parse(datagram) == Some(Message::Bind { id: host.id }) {
+                            link.bind(now, from);
+                        }
+                    } else if link.hears(now, from) && shared.admits(&host, bytes) {
+                        let _ = back.try_send_to(datagram, to);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

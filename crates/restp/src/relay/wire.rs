@@ -73,6 +73,18 @@ pub enum Message {
     },
     /// Host to peer: opens the translator on the way; nobody reads it.
     Punch,
+    /// Relay to host: somebody who reaches it through the relay has this port of the relay.
+    Open {
+        /// Of the registration.
+        id: RegistrationId,
+        /// The port, which the host has to speak to first: its translator lets nothing in from elsewhere.
+        port: u16,
+    },
+    /// Host to that port: here it is.
+    Bind {
+        /// Of the registration.
+        id: RegistrationId,
+    },
 }
 
 /// Is this a message of a relay, or for one?
@@ -99,7 +111,13 @@ impl Message {
                 out.extend_from_slice(&port.to_be_bytes());
                 put(&mut out, *seen);
             }
-            Message::Full { id } | Message::Release { id } => out.extend_from_slice(id),
+            Message::Full { id } | Message::Release { id } | Message::Bind { id } => {
+                out.extend_from_slice(id)
+            }
+            Message::Open { id, port } => {
+                out.extend_from_slice(id);
+                out.extend_from_slice(&port.to_be_bytes());
+            }
             Message::Peer { id, at } => {
                 out.extend_from_slice(id);
                 put(&mut out, *at);
@@ -150,6 +168,12 @@ impl Message {
                 at: rest.address()?,
             },
             7 => Message::Punch,
+            8 => {
+                let id = rest.take()?;
+                let port = u16::from_be_bytes(rest.take()?);
+                (port != 0).then_some(Message::Open { id, port })?
+            }
+            9 => Message::Bind { id: rest.take()? },
             _ => return None,
         };
         rest.0.is_empty().then_some(message)
@@ -165,6 +189,8 @@ impl Message {
             Message::Peer { .. } => 5,
             Message::Elsewhere { .. } => 6,
             Message::Punch => 7,
+            Message::Open { .. } => 8,
+            Message::Bind { .. } => 9,
         }
     }
 }
@@ -240,6 +266,8 @@ mod tests {
                 at: at("198.51.100.7:1"),
             },
             Message::Punch,
+            Message::Open { id, port: 9 },
+            Message::Bind { id },
         ]
     }
 
