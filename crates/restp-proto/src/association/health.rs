@@ -39,7 +39,11 @@ impl Association {
         member.health.on_silence();
         member.suspicions += 1;
         if self.has_lane(ordinal) {
-            self.with(ordinal, |connection| connection.doubt(now));
+            let since = self.with(ordinal, |connection| {
+                connection.doubt(now);
+                connection.unanswered().map(|due| due.since)
+            });
+            self.shared.paths_mut()[ordinal].silent_since = since;
         } else {
             self.shared.paths_mut()[ordinal].connection.ask();
         }
@@ -65,12 +69,22 @@ impl Association {
     }
 
     /// The path has been answered since the last look.
-    pub(super) fn on_answers(&mut self, _now: Time, ordinal: usize) {
+    pub(super) fn on_answers(&mut self, now: Time, ordinal: usize) {
         let answers = self.with(ordinal, |connection| connection.answers());
         let member = &mut self.shared.paths_mut()[ordinal];
         let new = answers.saturating_sub(std::mem::replace(&mut member.answers, answers));
+        let was_silent = member.silent_since;
+        let before = member.health.verdict();
         if (0..new).any(|_| member.health.on_answer()) {
+            member.silent_since = None;
             member.connection.recover();
+            if self.has_lane(ordinal) {
+                let was_silent = was_silent.filter(|_| before == Health::Suspect);
+                let silence = was_silent.map(|since| now.since(since));
+                self.with(ordinal, |connection| {
+                    connection.sender_mut().resume_lane(now, silence)
+                });
+            }
             self.shared.tell(ordinal, PathState::Up);
             self.rescue_all();
         }

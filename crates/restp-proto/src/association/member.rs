@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) answers: u64,
     pub(super) suspicions: u64,
     pub(super) down_events: u64,
+    /// Since when it did not answer, if it is suspected and others carry its numbers.
+    pub(super) silent_since: Option<Time>,
     /// Smoothed round trip of its lane, where paths share the numbers.
     pub(super) lane_rtt: Option<Duration>,
 }
@@ -31,11 +33,12 @@ pub(super) struct Member {
 /// When silence makes a path suspect, unless it is heard before.
 pub(super) fn suspect_at(health: &PathHealth, connection: &Connection) -> Option<Time> {
     let ack_wait = connection.composition().ack.unmeasured_wait();
-    let at = health.suspect_at(
-        connection.unanswered(),
-        connection.sender().smoothed_rtt(),
-        ack_wait,
-    );
+    let sender = connection.sender();
+    let round_trip = match connection.lane() {
+        Some(_) => sender.expected_rtt(), // what it carried and others repeat is no sample
+        None => sender.smoothed_rtt(),
+    };
+    let at = health.suspect_at(connection.unanswered(), round_trip, ack_wait);
     at.filter(|_| connection.is_established())
 }
 
@@ -50,6 +53,7 @@ impl Member {
             answers: 0,
             suspicions: 0,
             down_events: 0,
+            silent_since: None,
             lane_rtt: None,
         }
     }

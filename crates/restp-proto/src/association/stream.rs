@@ -283,10 +283,7 @@ impl Association {
         let paths = self.shared.paths();
         let may = |member: &Member| {
             let connection = &member.connection;
-            !member.vacant
-                && connection.lane().is_some()
-                && !connection.is_opening()
-                && !connection.is_closed()
+            !member.vacant && connection.lane().is_some() && connection.says_what_arrived()
         };
         let works =
             |ordinal: usize| may(&paths[ordinal]) && (paths[ordinal].works() || self.shared.is_over());

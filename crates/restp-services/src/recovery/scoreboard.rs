@@ -72,6 +72,8 @@ pub struct Scoreboard {
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     encodings: Option<Encodings>,
+    /// Reports have room for every block, so what waited behind a hole was named when it came.
+    names_all: bool,
     /// What was declared lost and not yet told, if anybody asks.
     observed: Option<Observed>,
     /// Entries looked at so far: the cost of the record, which tests bound.
@@ -96,10 +98,16 @@ impl Scoreboard {
             late: Ranges::new(),
             departed: 0,
             encodings: None,
+            names_all: false,
             observed: None,
             #[cfg(test)]
             looks: Default::default(),
         }
+    }
+
+    /// From now on reports have room for every block.
+    pub fn trust_blocks(&mut self) {
+        self.names_all = true;
     }
 
     /// The same for segments that encoded packets may repair (HARQ): see [`Encodings`].

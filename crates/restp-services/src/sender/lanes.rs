@@ -61,6 +61,23 @@ impl Sender {
         late
     }
 
+    /// The lane in hand answers after all: what has not left by others meanwhile is on its way. `silence`: for how long it did not,
+    /// which was a round trip.
+    pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {
+        if let Some(silence) = silence {
+            self.lane.rtt.sample(silence);
+        }
+        self.board.restore_late();
+        if self.established && !self.board.is_quiet() {
+            self.lane.rto.start(now, &self.lane.rtt);
+        }
+    }
+
+    /// How long an answer on the lane in hand may take: as on average, or as the last one.
+    pub fn expected_rtt(&self) -> Option<Duration> {
+        self.lane.rtt.smoothed().max(self.lane.rtt.latest())
+    }
+
     /// The path of the lane in hand is gone: what it carried leaves by others, and nothing is asked any more.
     pub fn close_lane(&mut self) {
         self.yield_lane();
@@ -101,6 +118,12 @@ impl Sender {
     /// The lane in hand loses so many packets of a million, as the user says.
     pub fn expect_losses(&mut self, per_million: u32) {
         self.lane.losses_per_million = per_million;
+    }
+
+    /// Reports have room for every block, however the numbers of lanes interleave. A segment that fills a hole, which on a slow lane is
+    /// nearly every one, tells its round trip then.
+    pub fn trust_blocks(&mut self) {
+        self.board.trust_blocks();
     }
 
     /// The lane in hand could carry more, and what carries data is chosen above: it is not its window that limits it.

@@ -67,6 +67,11 @@ impl Connection {
         matches!(self.state, State::SynSent(_))
     }
 
+    /// It may still have to acknowledge: it is established, or waits for retransmissions.
+    pub(crate) fn says_what_arrived(&self) -> bool {
+        matches!(self.state, State::Established | State::TimeWait { .. })
+    }
+
     /// It takes the lane `id` of the stream.
     pub(crate) fn take_lane(&mut self, id: LaneId) {
         if let Some(subflow) = &mut self.subflow {
@@ -92,6 +97,7 @@ impl Connection {
         };
         self.exchange_stream(&mut stream);
         stream.sender.adopt(written, parameters);
+        stream.sender.trust_blocks();
         if ends {
             stream.release.finish();
         }

@@ -91,7 +91,7 @@ impl Scoreboard {
             self.first += 1;
         }
         self.delivered.remove_below(self.first);
-        if waited {
+        if waited && !self.names_all {
             // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
             feedback.rtt = None;
             self.lanes.iter_mut().for_each(Lane::forget_rtt);

@@ -70,6 +70,16 @@ impl Scoreboard {
         before
     }
 
+    /// What is late by the lane in hand and has not left again is on its way after all.
+    pub fn restore_late(&mut self) {
+        let late: Vec<u64> = self.late.iter().cloned().flatten().collect();
+        for number in late {
+            if self.lane_of(number) == Some(self.in_hand) {
+                self.set_fate(number, Fate::InFlight);
+            }
+        }
+    }
+
     /// `number` waits to leave again because it is late.
     pub fn is_late(&self, number: u64) -> bool {
         self.late.covering(number).is_some()

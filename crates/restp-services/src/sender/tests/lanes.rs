@@ -8,7 +8,7 @@ use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// A second lane with a window and an ear of its own.
-fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Script>>) {
+pub(super) fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Script>>) {
     let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
     let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
     second_with(story, window, recovery)
@@ -27,7 +27,7 @@ fn second_with(story: &mut Story, window: u64, recovery: Recovery) -> (LaneId, A
     (id.expect("room for a second lane"), script)
 }
 
-fn two_lanes(windows: [u64; 2]) -> (Story, LaneId, Arc<Mutex<Script>>) {
+pub(super) fn two_lanes(windows: [u64; 2]) -> (Story, LaneId, Arc<Mutex<Script>>) {
     let setup = Setup {
         recovery: RecoveryChoice::Pipe,
         ..Setup::segments().with_window(windows[0])
@@ -38,7 +38,7 @@ fn two_lanes(windows: [u64; 2]) -> (Story, LaneId, Arc<Mutex<Script>>) {
 }
 
 /// Numbers of all that leaves now by `lane`.
-fn send_on(story: &mut Story, lane: LaneId) -> Vec<u64> {
+pub(super) fn send_on(story: &mut Story, lane: LaneId) -> Vec<u64> {
     let now = story.now;
     std::iter::from_fn(|| story.sender.on(lane, |sender| sender.next(now, false)))
         .map(|sent| match sent {
@@ -49,7 +49,7 @@ fn send_on(story: &mut Story, lane: LaneId) -> Vec<u64> {
 }
 
 /// What a controller heard of losses since it was asked last, and what it could see in flight.
-fn losses(script: &Arc<Mutex<Script>>) -> Vec<(CongestionEvent, u64)> {
+pub(super) fn losses(script: &Arc<Mutex<Script>>) -> Vec<(CongestionEvent, u64)> {
     let heard = std::mem::take(&mut script.lock().unwrap().heard);
     let of_interest = |event: &CongestionEvent| {
         matches!(

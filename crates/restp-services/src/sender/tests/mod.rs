@@ -10,6 +10,7 @@ mod messages;
 mod outage;
 mod probes;
 mod set_up;
+mod shared;
 mod tail;
 mod timer;
 mod window;

@@ -1,0 +1,150 @@
+//! Lanes whose paths come and go, and of which a scheduler above gives out new data: those of ResTP's shared numbers.
+
+use super::lanes::{losses, second, send_on, two_lanes};
+use super::*;
+
+const WIDE: u64 = 100 * SEGMENT as u64;
+
+/// Numbers of what leaves by the lane in hand of its `share`.
+fn send_of(story: &mut Story, share: LaneShare) -> Vec<u64> {
+    let now = story.now;
+    std::iter::from_fn(|| story.sender.next_of(now, share, false))
+        .filter_map(|sent| match sent {
+            Transmission::Segment(segment) => segment.number,
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn what_a_silent_lane_carries_leaves_by_another_and_no_window_is_cut() {
+    let (mut story, second, script) = two_lanes([WIDE; 2]);
+    story.write(4);
+    assert_eq!(story.send(), [1, 2, 3, 4]);
+    assert_eq!(story.sender.yield_lane(), 4);
+    assert_eq!((story.sender.in_flight(), story.sender.is_quiet()), (0, true));
+    assert_eq!(story.sender.deadline(), None, "its timer has nothing to wait for");
+    assert_eq!(send_on(&mut story, second), [1, 2, 3, 4]);
+    assert_eq!(story.sender.counters().lost_packets, 0);
+    story.at(150).ack(5);
+    assert!(losses(&story.script).is_empty() && losses(&script).is_empty());
+    assert!(story.sender.is_drained());
+}
+
+#[test]
+fn new_data_leaves_by_a_lane_whose_share_it_is_and_nothing_by_one_without() {
+    let (mut story, second, _) = two_lanes([WIDE; 2]);
+    story.write(3);
+    assert_eq!(send_on(&mut story, second), [1, 2, 3]);
+    story.sender.on(second, Sender::yield_lane);
+    story.write(1);
+    assert!(send_of(&mut story, LaneShare::Nothing).is_empty());
+    assert_eq!(send_of(&mut story, LaneShare::Repairs), [1, 2, 3]);
+    assert_eq!(send_of(&mut story, LaneShare::All), [4]);
+}
+
+#[test]
+fn a_lane_that_is_given_to_another_path_knows_nothing_of_the_last_one() {
+    let (mut story, second, _) = two_lanes([WIDE; 2]);
+    story.write(2);
+    send_on(&mut story, second);
+    story.at(70).ack(3);
+    assert!(story.sender.smoothed_rtt_of(second).is_some());
+    story.sender.on(second, Sender::close_lane);
+    let script = Arc::new(Mutex::new(Script {
+        window: SEGMENT as u64,
+        ..Script::default()
+    }));
+    let controller = Controller::Custom(Box::new(Scripted(script)));
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    let now = story.now;
+    story
+        .sender
+        .renew_lane(now, second, recovery, controller, RtoParameters::default());
+    assert_eq!(story.sender.smoothed_rtt_of(second), None);
+    let rtt = ms(30);
+    story.sender.on(second, |lane| lane.begin_lane(now, Some(rtt)));
+    assert_eq!(story.sender.smoothed_rtt_of(second), Some(rtt));
+    story.write(3);
+    assert_eq!(send_on(&mut story, second), [3], "its window is the new one's");
+}
+
+/// Two lanes time out too often; the third has no path, and nobody waits for it.
+#[test]
+fn a_lane_without_a_path_does_not_keep_the_sender_from_giving_up() {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        rto: RtoParameters {
+            attempts: 1,
+            ..RtoParameters::default()
+        },
+        ..Setup::segments()
+    };
+    let mut story = setup.established();
+    let (other, _) = second(&mut story, WIDE);
+    story.sender.on(other, Sender::close_lane);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    story.send();
+    assert!(matches!(story.expire(), TimeoutOutcome::GivesUp(_)));
+}
+
+#[test]
+fn a_mark_that_is_echoed_by_a_path_cuts_the_window_of_its_lane_alone() {
+    let (mut story, second, script) = two_lanes([WIDE; 2]);
+    story.write(4);
+    story.send();
+    let now = story.now;
+    story.sender.on(second, |lane| lane.on_lane_mark(now));
+    let marks = |script: &Arc<Mutex<Script>>| {
+        let heard = &script.lock().unwrap().heard;
+        let is_mark = |heard: &&Heard| matches!(heard.event, CongestionEvent::Marked { .. });
+        heard.iter().filter(is_mark).count()
+    };
+    assert_eq!((marks(&story.script), marks(&script)), (0, 1));
+}
+
+#[test]
+fn a_limited_segment_ends_where_the_limit_is() {
+    let (mut story, ..) = two_lanes([WIDE; 2]);
+    story.write(2);
+    story.sender.limit_new(Some(10));
+    assert_eq!(story.sender.next_new_bytes(false), Some(10));
+    story.sender.limit_new(None);
+    assert_eq!(story.sender.next_new_bytes(false), Some(SEGMENT as u64));
+}
+
+/// Every segment of the slow lane fills a hole, and the pointer passes what the fast one has delivered long before.
+#[test]
+fn a_segment_that_fills_a_hole_tells_the_round_trip_of_its_lane_where_reports_name_all() {
+    for trusts in [false, true] {
+        let (mut story, second, _) = two_lanes([WIDE; 2]);
+        if trusts {
+            story.sender.trust_blocks();
+        }
+        story.write(1);
+        assert_eq!(send_on(&mut story, second), [1]);
+        story.write(1);
+        assert_eq!(story.send(), [2]);
+        story.at(20).sack(1, 2..3);
+        story.at(300).ack(3);
+        let measured = story.sender.smoothed_rtt_of(second);
+        assert_eq!(measured, trusts.then_some(ms(300)));
+    }
+}
+
+#[test]
+fn what_has_not_left_by_others_is_on_its_way_when_the_lane_answers() {
+    let (mut story, second, _) = two_lanes([WIDE, SEGMENT as u64]);
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.sender.yield_lane();
+    assert_eq!(send_on(&mut story, second), [1], "there is no room for more");
+    let now = story.now;
+    story.sender.resume_lane(now, Some(ms(400)));
+    assert_eq!(story.sender.in_flight(), 2);
+    assert!(story.send().is_empty(), "nothing leaves twice");
+    assert_eq!(story.sender.expected_rtt(), Some(ms(400)));
+}
