@@ -12,6 +12,8 @@ pub struct Feedback {
     pub advanced: u64,
     /// Those of them that were sent more than once.
     pub advanced_repeats: u64,
+    /// With several lanes: the lowest number that the lane waits for is still out, though its pointer moved by another.
+    pub waits_for_lower: bool,
     /// The last transmission of the lowest of them, which filled the hole there, if there was one.
     pub filled_by: u64,
     /// Segments delivered for the first time to our knowledge, by pointer or by block.

@@ -267,8 +267,10 @@ impl Scoreboard {
             self.entry(*number)
                 .is_none_or(|entry| entry.fate == Fate::Delivered)
         };
+        let lowest = lane.awaited.iter().flatten().min();
         Feedback {
             advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
+            waits_for_lower: lowest.is_some_and(|lowest| !is_in(lowest)),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,

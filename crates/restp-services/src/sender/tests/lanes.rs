@@ -2,20 +2,25 @@
 //! (Iyengar, Amer and Stewart 2006).
 
 use super::*;
-use crate::recovery::LaneId;
+use crate::recovery::{LaneId, MissingReports};
 use restp_base::random::Stream;
 use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// A second lane with a window and an ear of its own.
 fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Script>>) {
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
+    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    recovering(story, window, recovery)
+}
+
+/// The same with another recovery.
+fn recovering(story: &mut Story, window: u64, recovery: Recovery) -> (LaneId, Arc<Mutex<Script>>) {
     let script = Arc::new(Mutex::new(Script {
         window,
         ..Script::default()
     }));
     let controller = Controller::Custom(Box::new(Scripted(Arc::clone(&script))));
-    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 4 });
-    let recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
     let id = story
         .sender
         .open_lane(story.now, recovery, controller, RtoParameters::default());
@@ -243,6 +248,41 @@ fn a_timer_restarts_with_the_lowest_of_its_lane_and_stops_with_the_last() {
     story.at(80).sack(1, 2..4);
     assert_eq!(timer(&mut story), None);
     assert_eq!(story.sender.deadline(), first, "1 is waited for as before");
+}
+
+/// The retransmission of 1 is lost as well. What the lane sends for the first time moves its pointer (CUC), again and again; the timer
+/// has to run out all the same.
+#[test]
+fn a_lost_retransmission_is_found_by_the_timer_while_new_data_goes_on() {
+    let mut story = Setup::segments().with_window(SEGMENT as u64).established();
+    let recovery = Recovery::MissingReports(MissingReports::default());
+    let (second, script) = recovering(&mut story, 100 * SEGMENT as u64, recovery);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [2, 3, 4, 5]);
+    for arrived in 4..7 {
+        story.at(50).sack(1, 3..arrived);
+    }
+    assert_eq!(send_on(&mut story, second), [2], "and is lost again");
+    losses(&script);
+    let mut arrived = 6;
+    let mut timeouts = 0;
+    for step in 0..40 {
+        story.at(60 + 20 * step).write(2);
+        send_on(&mut story, second);
+        let now = story.now;
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if due(story.sender.on(second, |sender| sender.lane.rto.deadline())) {
+            story.sender.on_deadline(now);
+            timeouts += 1;
+            break;
+        }
+        arrived += 2;
+        story.sack(1, 3..arrived);
+    }
+    assert_eq!(timeouts, 1, "the timer of the second lane has run out");
+    assert_eq!(send_on(&mut story, second), [2]);
 }
 
 /// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
