@@ -183,9 +183,10 @@ impl Reader<'_> {
                 }
             }
             Some('{') => {
-                let (name, rest) = self.rest.split_once('}').ok_or_else(|| self.expected("}"))?;
-                self.rest = rest;
-                Formula::Name(name.trim().to_owned())
+                let end = closing(self.rest).ok_or_else(|| self.expected("}"))?;
+                let name = self.rest[..end].trim().to_owned();
+                self.rest = &self.rest[end + 1..];
+                Formula::Name(name)
             }
             Some(_) => Formula::Negative(Box::new(self.atom()?)),
             None => match function {
@@ -242,9 +243,29 @@ impl Reader<'_> {
     }
 }
 
+/// Where the brace ends that was opened before `text`: names of many flows have braces of their own (`flow.f-{i}.count`).
+fn closing(text: &str) -> Option<usize> {
+    let mut open = 1;
+    text.char_indices().find_map(|(at, c)| {
+        open += i32::from(c == '{') - i32::from(c == '}');
+        (open == 0).then_some(at)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_may_have_braces_of_its_own() {
+        let formula = Formula::parse("2 / ({flow.f-{i}.count} + 2)").unwrap();
+        assert_eq!(formula.names().collect::<Vec<_>>(), ["flow.f-{i}.count"]);
+        assert!(
+            Formula::parse("{flow.f-{i}.count")
+                .unwrap_err()
+                .contains("expected }")
+        );
+    }
 
     fn value(text: &str) -> Option<f64> {
         let mut point = Coordinates::new();

@@ -113,6 +113,65 @@ fn ten_seconds_over_two_paths_carry_what_both_have() {
     small("multipath-figures.toml", &[("runs", "2")], &[], 12);
 }
 
+/// SMT E4 with one seed. SMOS, which knows the rates of its paths, is ahead, and its page says why.
+#[test]
+#[ignore = "takes longer"]
+fn mfr_uses_more_of_any_paths_than_cmt() {
+    let settings = [("runs", "1"), ("duration", "41 s")];
+    small("../smt/smt-e4.toml", &settings, &["E4.1.smos", "E4.3.three"], 20);
+}
+
+/// SMT E2 where the receive buffer is short.
+#[test]
+#[ignore = "takes longer"]
+fn few_reports_carry_most_where_the_receive_buffer_is_short() {
+    let settings = [
+        ("runs", "1"),
+        ("duration", "100 s"),
+        ("flow.f.set.receive-buffer", "24 KiB"),
+        ("flow.f.set.late-pivot", "[\"20 %\", \"40 %\"]"),
+    ];
+    small("../smt/smt-e2.toml", &settings, &["E2.1", "E2.2", "E2.3"], 7);
+}
+
+/// SMT E8 where few packets are missing.
+#[test]
+#[ignore = "takes longer"]
+fn the_model_and_packets_agree_where_few_are_missing() {
+    let settings = [
+        ("runs", "2"),
+        ("duration", "100 s"),
+        ("link.path.loss.rate", "[0, 0.02]"),
+    ];
+    small("../smt/smt-e8.toml", &settings, &["E8.2"], 8);
+}
+
+/// CMT F3 and, beside eight flows, G1.
+#[test]
+#[ignore = "takes longer"]
+fn sctp_and_cmt_give_and_take_and_nobody_starves() {
+    let settings = [("runs", "1"), ("duration", "160 s")];
+    small("../cmt/cmt-f3.toml", &settings, &["F3.1.tcp"], 16);
+    let few = [
+        ("runs", "1"),
+        ("measure.from", "40 s"),
+        ("duration", "80 s"),
+        ("flow.crowd-{i}.count", "[8]"),
+    ];
+    let others = [
+        "G1.1.equal",
+        "G1.2.alike",
+        "G1.2.ideal.16",
+        "G1.2.ideal.32",
+        "G1.2.ideal.48",
+        "G1.2.ideal.64",
+        "G1.3.alike",
+        "G1.5.many",
+        "G1.7",
+    ];
+    small("../cmt/cmt-g1.toml", &few, &others, 11);
+}
+
 #[test]
 fn unreliable_restp_delivers_what_udp_delivers() {
     small(

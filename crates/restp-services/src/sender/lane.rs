@@ -147,7 +147,9 @@ impl Lane {
             .or(self.tail.deadline(), Wakeup::Probe)
     }
 
-    /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3). `drained`: nothing is outstanding any more.
+    /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3; RFC 9260 §6.3.2 (R3): the lowest number outstanding restarts it, or
+    /// a retransmission that is lost would never be found missing while what was sent once goes on). `drained`: nothing is
+    /// outstanding any more.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
         if let Some(rtt) = feedback.rtt {
             self.rtt.sample(rtt);

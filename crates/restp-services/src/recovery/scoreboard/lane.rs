@@ -267,9 +267,10 @@ impl Scoreboard {
             self.entry(*number)
                 .is_none_or(|entry| entry.fate == Fate::Delivered)
         };
+        let lowest = lane.awaited.iter().flatten().min();
         Feedback {
             advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
-            head_arrived: lane.awaited.iter().flatten().min().is_some_and(is_in),
+            head_arrived: lowest.is_some_and(is_in),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,

@@ -293,6 +293,41 @@ fn a_timer_runs_out_for_the_lowest_of_its_lane_whatever_else_happens_there() {
     assert_eq!(send_on(&mut story, second)[0], 1);
 }
 
+/// The retransmission of 1 is lost as well. What the lane sends for the first time moves its pointer (CUC), again and again; the timer
+/// has to run out all the same.
+#[test]
+fn a_lost_retransmission_is_found_by_the_timer_while_new_data_goes_on() {
+    let mut story = Setup::segments().with_window(SEGMENT as u64).established();
+    let recovery = Recovery::MissingReports(MissingReports::default());
+    let (second, script) = second_with(&mut story, 100 * SEGMENT as u64, recovery);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [2, 3, 4, 5]);
+    for arrived in 4..7 {
+        story.at(50).sack(1, 3..arrived);
+    }
+    assert_eq!(send_on(&mut story, second), [2], "and is lost again");
+    losses(&script);
+    let mut arrived = 6;
+    let mut timeouts = 0;
+    for step in 0..40 {
+        story.at(60 + 20 * step).write(2);
+        send_on(&mut story, second);
+        let now = story.now;
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if due(story.sender.on(second, |sender| sender.lane.rto.deadline())) {
+            story.sender.on_deadline(now);
+            timeouts += 1;
+            break;
+        }
+        arrived += 2;
+        story.sack(1, 3..arrived);
+    }
+    assert_eq!(timeouts, 1, "the timer of the second lane has run out");
+    assert_eq!(send_on(&mut story, second), [2]);
+}
+
 /// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
 #[test]
 fn an_episode_ends_when_its_own_lane_is_through() {
