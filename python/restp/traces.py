@@ -73,7 +73,7 @@ def of(
 ) -> Traces:
     """The same of a scenario that has been read."""
     window = (0, 0) if air is None else (_nanoseconds(air[0]), _nanoseconds(air[1]))
-    line, tables = built.trace(point, seed, _nanoseconds(every), rows, sequence, window)
+    line, tables = built.trace(point, seed, _nanoseconds(every), rows, (sequence, window))
     axes = results.axes(json.loads(built.coordinates()))
     nested = results.located(results.parse([line]), built.id, axes)
     noted = {name: frames.frame(_table(columns), frame) for name, columns in tables.items()}
