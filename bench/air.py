@@ -3,9 +3,9 @@
 
     bench/air.py [--ns3 FOLDER] [--restp PROGRAM] [--rounds 3] [--output FILE]
 
-FOLDER is the installed Python package `ns3`, as for bench/ns3.py. Where it is not named the package is installed into a folder that
-is removed afterwards (`pip install ns3`, 69 MB); where that or a C++ compiler cannot be had, the page says so and has the figures that
-were measured before. Python's standard library only; some two minutes.
+FOLDER is the installed Python package `ns3`, as for bench/ns3.py. Where it is not named the package is installed into
+a folder that is removed afterwards (`pip install ns3`, 69 MB); where that or a C++ compiler cannot be had, the page says
+so and has the figures that were measured before. Python's standard library only; some five minutes.
 """
 
 import argparse
@@ -25,7 +25,17 @@ from run import ROOT, build
 FETCH_S = 600
 
 # The libraries that bench/ns3/chain.cc needs.
-LIBRARIES = ["core", "network", "internet", "applications", "mobility", "propagation", "traffic-control", "spectrum", "wifi"]
+LIBRARIES = [
+    "core",
+    "network",
+    "internet",
+    "applications",
+    "mobility",
+    "propagation",
+    "traffic-control",
+    "spectrum",
+    "wifi",
+]
 
 # The same network in ns-3 3.44, measured apart from this on a machine of the same kind (2 cores, AMD EPYC): wall seconds of its best
 # build (link-time optimised, static, native instructions, a priority queue for its events) without start-up, IP packets
@@ -55,14 +65,14 @@ def chain(package: Path | None, folder: Path) -> tuple[Path | None, str]:
 
 
 def install(folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", str(folder), "ns3"]
-    subprocess.run(command, check=True, timeout=FETCH_S)
+    options = ["--quiet", "--only-binary", ":all:", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "ns3"], check=True, timeout=FETCH_S)
     return folder / "ns3"
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ns3", type=Path, help="folder of the installed Python package ns3; installed for once when absent")
+    parser.add_argument("--ns3", type=Path, help="folder of the installed package ns3; installed for once when absent")
     parser.add_argument("--restp", help="the program to run; built when absent")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, taking turns (default 3)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/air.md")

@@ -28,7 +28,7 @@ class Point:
 
 
 def drawings(at: Point) -> list[Figure]:
-    """Where the stations of each medium stand and whom they reach, and some of what they send; none without a medium."""
+    """Where the stations of each medium stand and whom they reach, and some of what they send."""
     media = json.loads(at.scenario.media(at.point))
     if not media:
         return []
@@ -40,15 +40,14 @@ def drawings(at: Point) -> list[Figure]:
     for medium in media:
         own = frames[frames["medium"] == medium["name"]]
         if len(own):
-            figures.append(
-                figure(partial(timeline, medium, own, begin), (9.0, _height(medium)), _time_caption(medium, at, own))
-            )
+            shown = partial(timeline, medium, own, begin)
+            figures.append(figure(shown, (9.0, _height(medium)), _time_caption(medium, at, own)))
     return figures
 
 
 def topology(medium: dict[str, Any], ax: Any) -> Any:
-    """Stations where they stand at the beginning, lines between those who can receive each other, ways of those who move;
-    and around one of them how far it is received, sensed, and spoils other frames."""
+    """Stations where they stand at the beginning, lines between those who can receive each other, ways of those who
+    move; and around one of them how far it is received, sensed, and spoils other frames."""
     places = {station["node"]: station["at_m"] for station in medium["stations"]}
     for one, other in medium["links"]:
         (x, y), (u, v) = places[one], places[other]
@@ -70,7 +69,8 @@ def topology(medium: dict[str, Any], ax: Any) -> Any:
 
 
 def timeline(medium: dict[str, Any], frames: Any, begin: float, ax: Any) -> Any:
-    """A line for each station, and on it the frames that it sends; those that led to nothing have the colour of the reason."""
+    """A line for each station, and on it the frames that it sends; those that led to nothing have the colour of the
+    reason."""
     nodes = [station["node"] for station in medium["stations"]]
     line = {node: index for index, node in enumerate(nodes)}
     shown: set[str] = set()

@@ -27,8 +27,8 @@ class Traces:
     #: Of each datagram at each end: step (sent, received), sequence, acknowledgement, payload_bytes. Numbers are
     #: counted from the first of their path and direction, in segments with ResTP and bytes with TCP; -1: none.
     sequence: Any
-    #: Of each frame on the air: at_s, until_s, medium, station, to, kind (rts, cts, data, ack), and its outcome: received,
-    #: or why not (collision, error, outage); contention: received, and not answered.
+    #: Of each frame on the air: at_s, until_s, medium, station, to, kind (rts, cts, data, ack), and its outcome:
+    #: received, or why not (collision, error, outage); contention: received, and not answered.
     air: Any
     #: The run's result, a row per flow, as ``restp.run`` gives it.
     flows: Any
@@ -49,8 +49,8 @@ def trace(
     """Run one point of a scenario with one seed, and note what happens. The result is the same as without.
 
     ``every`` is the least time between two looks at windows, paths and queues (``"10 ms"``; ``"0 s"``: every change).
-    ``sequence=False`` leaves out what is noted of every datagram. ``air=("60 s", "61 s")`` notes every frame that stations
-    of a medium have on the air between these times. A trace of more than ``rows`` rows, which memory
+    ``sequence=False`` leaves out what is noted of every datagram. ``air=("60 s", "61 s")`` notes every frame that
+    stations of a medium have on the air between these times. A trace of more than ``rows`` rows, which memory
     might not hold, ends with ``RunError``: shorten ``duration``, look less often, or allow more.
     """
     frames.check(frame)
@@ -73,7 +73,7 @@ def of(
 ) -> Traces:
     """The same of a scenario that has been read."""
     window = (0, 0) if air is None else (_nanoseconds(air[0]), _nanoseconds(air[1]))
-    line, tables = built.trace(point, seed, _nanoseconds(every), rows, sequence, window)
+    line, tables = built.trace(point, seed, _nanoseconds(every), rows, (sequence, window))
     axes = results.axes(json.loads(built.coordinates()))
     nested = results.located(results.parse([line]), built.id, axes)
     noted = {name: frames.frame(_table(columns), frame) for name, columns in tables.items()}

@@ -124,7 +124,8 @@ impl Scenario {
     }
 
     /// Runs one job and notes what happens: the result as a line of JSON, and tables of columns. A column is its kind
-    /// (`integer`, `float`, `word`), its values as bytes (64 bits each, of words 32), and the words.
+    /// (`integer`, `float`, `word`), its values as bytes (64 bits each, of words 32), and the words. `noted`: every datagram, and
+    /// frames on the air between these times, in nanoseconds.
     fn trace<'py>(
         &self,
         py: Python<'py>,
@@ -132,14 +133,14 @@ impl Scenario {
         seed: u64,
         every_ns: u64,
         rows: usize,
-        sequence: bool,
-        air_ns: (u64, u64),
+        noted: (bool, (u64, u64)),
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyDict>)> {
+        let (sequence, (from_ns, until_ns)) = noted;
         let wanted = TracesWanted {
             every: Duration::from_nanos(every_ns),
             rows,
             sequence,
-            air: Time::from_nanos(air_ns.0)..Time::from_nanos(air_ns.1),
+            air: Time::from_nanos(from_ns)..Time::from_nanos(until_ns),
         };
         let place = self.point(point)?;
         let (result, traces) = py
