@@ -19,7 +19,6 @@ use restp_rivals::sctp::{Sctp, SctpConfig, SctpParameters};
 use restp_rivals::tcp::wire as tcp_wire;
 use restp_rivals::tcp::{ParameterError, Tcp, TcpConfig, TcpParameters};
 use restp_rivals::udp::{Udp, UdpConfig};
-use restp_services::framing::Framing;
 use restp_services::path_management::PathMode;
 use restp_witnesses::Witness;
 use std::path::Path;
@@ -206,7 +205,7 @@ impl Transport {
     pub(crate) fn is_stream(&self) -> bool {
         match &self.kind {
             Kind::Udp | Kind::Sctp(_) => false,
-            Kind::Restp(composition) => composition.framing == Framing::Coalesce,
+            Kind::Restp(composition) => composition.framing.is_byte_stream(),
             Kind::Tcp(_) | Kind::Itp(_) | Kind::Witness(_) => true,
         }
     }

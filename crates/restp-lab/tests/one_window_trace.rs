@@ -97,7 +97,7 @@ fn apply(end: &mut dyn Machine, now: Time, event: &Event) {
     match event {
         Event::Connected(flow) | Event::Writable(flow) => fill(end, *flow),
         Event::Readable(flow) => while matches!(end.read(now, *flow), Read::Data(_)) {},
-        Event::Accepted(_) | Event::Path(..) | Event::Closed(..) => {}
+        Event::Accepted(_) | Event::Stream(..) | Event::Path(..) | Event::Closed(..) => {}
     }
 }
 

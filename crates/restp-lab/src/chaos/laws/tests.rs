@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 mod flight;
 mod sealed;
+mod streams;
 mod unfaithful;
 
 /// A transfer both ways without faults, over `choices`.
