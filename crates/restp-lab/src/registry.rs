@@ -18,7 +18,6 @@ use restp_rivals::itp::ItpParameters;
 use restp_rivals::sctp::SctpParameters;
 use restp_rivals::tcp::wire as tcp_wire;
 use restp_rivals::tcp::{ParameterError, TcpParameters};
-use restp_services::framing::Framing;
 use restp_services::path_management::PathMode;
 use restp_services::reliability::Reliability;
 use restp_witnesses::Witness;
@@ -208,7 +207,7 @@ impl Transport {
     pub(crate) fn is_stream(&self) -> bool {
         match &self.kind {
             Kind::Udp | Kind::Sctp(_) => false,
-            Kind::Restp(composition) => composition.framing == Framing::Coalesce,
+            Kind::Restp(composition) => composition.framing.is_byte_stream(),
             Kind::Tcp(_) | Kind::Itp(_) | Kind::Witness(_) => true,
         }
     }

@@ -55,6 +55,7 @@ pub use summary::Summary;
 pub use trace::{End, Ending, Mark, Record, Trace, What, Work};
 pub use traffic::Traffic;
 
+use crate::one_stream::OneStream;
 use crate::run::in_order;
 use restp_base::machine::Machine;
 use restp_base::random::Stream;
@@ -153,6 +154,9 @@ pub fn judge_with(case: &Case, make: Maker<'_>) -> Outcome {
     }
 }
 
+/// Streams beside the one that applications use, where flows carry some.
+const COMPANIONS: u64 = 3;
+
 /// The smallest case found that breaks the same law as `case`, with its violation. `None`: it breaks none.
 pub fn shrink(case: &Case) -> Option<(Case, Violation)> {
     shrink::shrink(case, &endpoint)
@@ -165,7 +169,7 @@ fn skewed(draw: &mut Stream, bound: u64) -> u64 {
 }
 
 fn endpoint(config: &EndpointConfig) -> Box<dyn Machine> {
-    Box::new(Endpoint::new(config.clone()))
+    Box::new(OneStream::new(Endpoint::new(config.clone()), COMPANIONS))
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Violation {

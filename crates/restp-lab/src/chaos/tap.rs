@@ -1,6 +1,8 @@
 //! The engine as the seal sees it: notes what passes between the two, so that each PDU that the seal hands up can be held
 //! against what was said on the other side.
 
+use super::COMPANIONS;
+use crate::one_stream::OneStream;
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
@@ -29,7 +31,7 @@ pub type Notes = Rc<RefCell<Vec<Note>>>;
 
 /// An engine with a note of what passes.
 pub struct Tap {
-    engine: Endpoint,
+    engine: OneStream<Endpoint>,
     notes: Notes,
     /// A PDU was handed to it, and what it tells is because of that.
     hears: bool,
@@ -40,7 +42,7 @@ pub struct Tap {
 impl Tap {
     pub fn new(engine: Endpoint, notes: Notes) -> Self {
         Tap {
-            engine,
+            engine: OneStream::new(engine, COMPANIONS),
             notes,
             hears: false,
             aborted: BTreeSet::new(),
@@ -48,11 +50,11 @@ impl Tap {
     }
 
     pub fn engine(&self) -> &Endpoint {
-        &self.engine
+        self.engine.inner()
     }
 
     pub fn engine_mut(&mut self) -> &mut Endpoint {
-        &mut self.engine
+        self.engine.inner_mut()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::seal::seal;
 use super::{Ends, TransportError};
+use crate::one_stream::OneStream;
 use crate::scenario::unknown;
 use crate::traffic::PORT;
 use restp_base::flow::ChangeError;
@@ -80,10 +81,13 @@ pub(super) fn ends(composition: &ValidComposition, path: PathAddress, sealed: bo
     let mut server = client.clone().listen(PORT, acceptance);
     server.weaker_services = follows;
     let cookies = server.cookies;
-    let (mut client, server) = (Endpoint::new(client), Endpoint::new(server));
+    let one = |config| OneStream::new(Endpoint::new(config), 0);
+    let (mut client, server) = (one(client), one(server));
     let met = composition.establishment.is_opportunistic();
     if met {
-        client.keep_cookie(Time::ZERO, kept_cookie(cookies, path));
+        client
+            .inner_mut()
+            .keep_cookie(Time::ZERO, kept_cookie(cookies, path));
     }
     if sealed {
         return seal(client, server, path, met);

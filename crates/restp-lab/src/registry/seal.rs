@@ -1,6 +1,7 @@
 //! ResTP with the seal of real networks under it (`docs/protocol/sealed.md`): what it costs is bytes, never a round trip.
 
 use super::Ends;
+use crate::one_stream::OneStream;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_proto::endpoint::Endpoint;
@@ -12,7 +13,12 @@ const CLIENT: u8 = b'c';
 const SERVER: u8 = b's';
 
 /// Both machines sealed. The client knows the server's key; if they `met` before, it has its token too.
-pub(super) fn seal(client: Endpoint, server: Endpoint, path: PathAddress, met: bool) -> Ends {
+pub(super) fn seal(
+    client: OneStream<Endpoint>,
+    server: OneStream<Endpoint>,
+    path: PathAddress,
+    met: bool,
+) -> Ends {
     let [mut client, mut server] = [(client, CLIENT), (server, SERVER)].map(|(engine, who)| {
         let secret = SecretKey::from_chance([who; 32]);
         Box::new(Sealed::new(

@@ -131,8 +131,11 @@ impl Session {
         each!(self, inner => inner.finish());
     }
     pub(super) fn abort(&mut self, now: Time) {
-        each!(self, inner => inner.abort(now));
+        self.abort_own(now);
         self.feed_streams(now);
+    }
+    fn abort_own(&mut self, now: Time) {
+        each!(self, inner => inner.abort(now));
     }
     pub(super) fn discard(&mut self, now: Time) {
         match self.streams_at(now) {

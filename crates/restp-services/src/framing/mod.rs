@@ -40,6 +40,11 @@ impl Framing {
         }
     }
 
+    /// What is read are bytes without boundaries.
+    pub const fn is_byte_stream(&self) -> bool {
+        matches!(self, Framing::Coalesce | Framing::Streams(_))
+    }
+
     /// Many streams share the segments.
     pub const fn has_streams(&self) -> bool {
         matches!(self, Framing::Streams(_))

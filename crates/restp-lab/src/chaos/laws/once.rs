@@ -6,14 +6,14 @@ use crate::chaos::trace::What;
 use bytes::Bytes;
 use restp_proto::wire::Services;
 use restp_services::connection_management::Establishment;
-use restp_services::framing::Framing;
 use restp_services::ordering::Ordering;
 use std::collections::BTreeMap;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let composition = evidence.composition(Side::Client);
-    let stream = composition.framing == Framing::Coalesce;
-    if stream && composition.reliability.is_full() && composition.ordering == Ordering::Ordered {
+    let stream = composition.framing.is_byte_stream();
+    let ordered = composition.ordering == Ordering::Ordered || composition.framing.has_streams();
+    if stream && composition.reliability.is_full() && ordered {
         return Ok(()); // a stream without holes: the law of order compares every byte
     }
     let numbered = composition.reliability.repeats() || Services::of(composition).numbered();

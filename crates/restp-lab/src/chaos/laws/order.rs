@@ -4,18 +4,21 @@ use super::evidence::{Evidence, Fault};
 use super::once::units;
 use crate::chaos::Side;
 use crate::chaos::trace::What;
-use restp_services::framing::Framing;
 use restp_services::ordering::Ordering;
 use std::collections::BTreeMap;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let composition = evidence.composition(Side::Client);
-    if composition.ordering == Ordering::Unordered || evidence.changes(&["ordering"]) {
+    let unordered = composition.ordering == Ordering::Unordered && !composition.framing.has_streams();
+    if unordered || evidence.changes(&["ordering"]) {
         return Ok(());
     }
-    match (composition.reliability.is_full(), composition.framing) {
-        (true, Framing::Coalesce) => whole_stream(evidence),
-        (full, framing) => pieces(evidence, full, framing == Framing::Coalesce),
+    match (
+        composition.reliability.is_full(),
+        composition.framing.is_byte_stream(),
+    ) {
+        (true, true) => whole_stream(evidence),
+        (full, stream) => pieces(evidence, full, stream),
     }
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 mod eras;
 mod flight;
 mod sealed;
+mod streams;
 mod unfaithful;
 
 /// A transfer both ways without faults, over `choices`.

@@ -41,9 +41,11 @@ impl Session {
                 return;
             };
             match read {
+                Read::Data(_) if streams.has_ended() => {} // came before it was left
                 Read::Data(segment) => {
                     if streams.on_segment(segment).is_err() {
-                        return self.abort(now);
+                        streams.on_flow_end();
+                        self.abort_own(now);
                     }
                 }
                 Read::End => return streams.on_flow_end(),

@@ -1,5 +1,5 @@
 //! What a segment of the peer says. Segments arrive once each and in any order: a frame may be about a stream that is over, or
-//! say less than one before.
+//! say less than one before (RFC 9000 §2.2).
 
 use super::frame::{Frame, Violation};
 use super::receiving::Receiving;

@@ -1,5 +1,5 @@
 //! Bytes in order that wait: what was written and has not left, or has arrived and was not read. Small pieces share a chunk, so
-//! that a byte costs about a byte however it comes.
+//! that a byte costs about a byte however it comes (RFC 9000 §2.2).
 
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;

@@ -213,7 +213,8 @@ impl Streams {
         self.streams.values_mut().for_each(|stream| stream.tx.abandon());
     }
 
-    /// The peer may send more than it knows: of a stream, if it is open, and of all.
+    /// The peer may send more than it knows: of a stream, if it is open, and of all. How much is said, and granted, when the frame
+    /// leaves: who takes nothing gets nothing.
     fn grant(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.rx.owes_credit()
@@ -222,8 +223,7 @@ impl Streams {
             self.turns.announce(Frame::StreamCredit { id, most: 0 });
         }
         if self.credit.is_owed() {
-            let most = self.credit.grant();
-            self.turns.announce_latest(Frame::Credit { most });
+            self.turns.announce_once(Frame::Credit { most: 0 });
         }
     }
 
@@ -242,8 +242,7 @@ impl Streams {
 
     fn grant_streams(&mut self) {
         if self.peer_streams.is_owed() {
-            let most = self.peer_streams.grant();
-            self.turns.announce_latest(Frame::Streams { most });
+            self.turns.announce_once(Frame::Streams { most: 0 });
         }
     }
 

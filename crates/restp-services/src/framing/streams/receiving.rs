@@ -1,4 +1,4 @@
-//! One direction of a stream, from the peer to here.
+//! One direction of a stream, from the peer to here (RFC 9000 §3.2).
 
 use super::chunks::Chunks;
 use super::credit::Credit;

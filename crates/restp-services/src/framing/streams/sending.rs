@@ -1,4 +1,4 @@
-//! One direction of a stream, from here to the peer.
+//! One direction of a stream, from here to the peer (RFC 9000 §3.1).
 
 use super::chunks::Chunks;
 use super::frame::head_bytes;

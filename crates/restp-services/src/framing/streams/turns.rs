@@ -1,5 +1,5 @@
 //! Whose bytes leave next: frames that are not data first, then streams in turn, as much of each as a segment holds. A stream
-//! that shares a segment with others goes on in the next one until its turn is used up, so that all get the same.
+//! that shares a segment with others goes on in the next one until its turn is used up, so that all get the same (RFC 9000 §2.3).
 
 use super::frame::{CONTROL_BYTES, Frame, HEAD_BYTES};
 use super::sending::Sending;
@@ -60,16 +60,10 @@ impl Turns {
         self.control.push_back(frame);
     }
 
-    /// The same of one that takes the place of an older one of its kind, which is about no stream.
-    pub(super) fn announce_latest(&mut self, frame: Frame) {
-        let kind = std::mem::discriminant(&frame);
-        match self
-            .control
-            .iter_mut()
-            .find(|other| std::mem::discriminant(*other) == kind)
-        {
-            Some(other) => *other = frame,
-            None => self.control.push_back(frame),
+    /// The same, unless it waits already.
+    pub(super) fn announce_once(&mut self, frame: Frame) {
+        if !self.control.contains(&frame) {
+            self.control.push_back(frame);
         }
     }
 
@@ -81,10 +75,11 @@ impl Turns {
         if sendable > 0 && !tx.is_ready {
             self.ready.push_back(id);
         } else if sendable == 0 && tx.is_ready {
-            if self.ready.front() == Some(&id) {
+            if self.ready.pop_front_if(|front| *front == id).is_some() {
                 self.left = 0;
+            } else {
+                self.ready.retain(|other| *other != id);
             }
-            self.ready.retain(|other| *other != id);
         }
         tx.is_ready = sendable > 0;
     }
@@ -132,9 +127,14 @@ impl Streams {
         let Some(mut frame) = self.turns.control.pop_front() else {
             return;
         };
-        if let Frame::StreamCredit { id, most } = &mut frame {
+        match &mut frame {
             // One that is over needs none, and says so.
-            *most = self.streams.get_mut(id).map_or(0, |stream| stream.rx.grant());
+            Frame::StreamCredit { id, most } => {
+                *most = self.streams.get_mut(id).map_or(0, |stream| stream.rx.grant());
+            }
+            Frame::Credit { most } => *most = self.credit.grant(),
+            Frame::Streams { most } => *most = self.peer_streams.grant(),
+            Frame::Data { .. } | Frame::Reset { .. } | Frame::Stop { .. } => {}
         }
         frame.emit(out);
     }

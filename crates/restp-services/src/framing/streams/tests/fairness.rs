@@ -1,4 +1,4 @@
-//! Streams take turns.
+//! Streams take turns (RFC 9000 §2.3).
 
 use super::*;
 use std::collections::BTreeMap;

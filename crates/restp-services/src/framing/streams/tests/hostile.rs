@@ -1,4 +1,4 @@
-//! What a peer may not say, and what it costs to say what it may.
+//! What a peer may not say, and what it costs to say what it may (RFC 9000 §4, §19).
 
 use super::super::frame::{Frame, Violation};
 use super::super::{INITIAL_STREAM_BYTES, INITIAL_STREAMS};
@@ -181,6 +181,25 @@ fn a_flood_of_streams_that_end_at_once_is_answered_with_little() {
         answers <= 4000,
         "{answers}: each is answered by its break-off, many in a segment"
     );
+}
+
+#[test]
+fn who_takes_no_answers_is_granted_nothing() {
+    let mut b = b();
+    let taken = (0..10_000).take_while(|ordinal| {
+        let id = StreamId::of(true, *ordinal);
+        let reset = Frame::Reset { id, code: 0, size: 0 };
+        let taken = b
+            .on_segment(segment(&[reset, Frame::Stop { id, code: 0 }]))
+            .is_ok();
+        while let Some(id) = b.accept() {
+            b.read(id);
+            b.finish(id);
+        }
+        taken
+    });
+    assert_eq!(taken.count() as u64, INITIAL_STREAMS);
+    assert!(b.bytes() < 10_000, "{} bytes wait to leave", b.bytes());
 }
 
 #[test]

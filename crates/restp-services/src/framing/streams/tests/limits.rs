@@ -1,4 +1,4 @@
-//! Flow control per stream and in all, numbers of streams, shares of the send buffer.
+//! Flow control per stream and in all, numbers of streams, shares of the send buffer (RFC 9000 §4).
 
 use super::super::{INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS};
 use super::*;

@@ -1,4 +1,4 @@
-//! Order, ends, half-close, break-off.
+//! Order, ends, half-close, break-off (RFC 9000 §2, §3).
 
 use super::*;
 use restp_base::streams::StreamWriteError;
