@@ -20,6 +20,8 @@ LINES = (("A", "50 Mbit/s", "10 ms"), ("B", "20 Mbit/s", "30 ms"))
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--restp", default="target/release/restp")
+    parser.add_argument("--set", action="append", default=[], help="SERVICE=CHOICE of the sending end")
+    parser.add_argument("--only", default="", help="cases with these words")
     parser.add_argument("--seconds", type=int, default=20)
     options = parser.parse_args()
     cases = (
@@ -30,14 +32,17 @@ def main():
         ("tunnel, A dies half-way", {"dies": "A"}),
     )
     for name, case in cases:
-        with tempfile.TemporaryDirectory() as folder, Net(options.restp, folder, case) as net:
+        if options.only not in name:
+            continue
+        with tempfile.TemporaryDirectory() as folder, Net(options.restp, folder, case, options.set) as net:
             print(json.dumps({"case": name, **net.measure(options.seconds)}), flush=True)
 
 
 class Net:
     """Two namespaces, two emulated links, a server and a tunnel."""
 
-    def __init__(self, restp, folder, case):
+    def __init__(self, restp, folder, case, changes):
+        self.changes = [word for change in changes for word in ("--set", change)]
         self.restp, self.folder, self.case = restp, folder, case
         self.sides = [f"restp-bench-{os.getpid()}-{side}" for side in ("left", "right")]
         self.running = []
@@ -80,7 +85,7 @@ class Net:
             listen = ["--listen", "10.77.0.2:7070", "--listen", "10.77.1.2:7070"]
             served = self.start([self.restp, "serve", "--json", *listen, "--allow", "tunnel:10.9.0.1/30"], 1)
             bind = ["--bind", "tA", "--bind", "tB"]
-            self.start([self.restp, "tunnel", "--json", served["ticket"], *bind], 0)
+            self.start([self.restp, "tunnel", "--json", served["ticket"], *bind, *self.changes], 0)
             to = "10.9.0.1"
         server = ["ip", "netns", "exec", self.sides[1], "iperf3", "--server", "--one-off", "--interval", "0.1", "--json"]
         receiving = subprocess.Popen(server, stdout=subprocess.PIPE, text=True)

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
 use crate::monitor::Monitor;
+use crate::output::note;
 use crate::pipe::{self, Operation};
 use crate::plan;
 use crate::transfer::{Capability, check_fitness};
@@ -107,6 +108,11 @@ impl Client {
                 (composition, pipe::SERVICE_PORT)
             }
             Traffic::Datagrams(deadline) => {
+                if several {
+                    note(
+                        "datagrams go over one path, the first that answers; `restp tunnel` and TCP go over all of them",
+                    );
+                }
                 let composition = datagrams::composition(deadline).map_err(Failure::operation)?;
                 let tune = |composition: &mut Composition| bear(composition, user_timeout);
                 let composition = plan::composition(composition, &link.composition, tune)?;

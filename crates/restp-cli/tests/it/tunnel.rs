@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 use crate::common::namespaces::{Namespaces, inside};
-use crate::common::{FOR_EVER, Running, says, wait_until, write};
+use crate::common::{FOR_EVER, Running, restp, says, wait_until, write};
 use nix::sys::signal::Signal;
 use std::process::Command;
 
@@ -196,6 +196,29 @@ fn everything_may_go_through_a_tunnel_of_named_links() {
     wait_until("the routes are gone", || {
         !net.left(&["ip", "route"]).contains("128.0.0.0/1")
     });
+}
+
+/// What carries packets fills both links, also where one loses: in virtual time, where no machine is too slow.
+#[test]
+fn both_links_are_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    for loss in ["0", "0.01"] {
+        let scenario = format!(
+            "id = \"tunnel\"\ntitle = \"Tunnel\"\nduration = \"12 s\"\nseed = 7\n[measure]\nfrom = \"2 s\"\nto = \"11 s\"\n\
+             [[link]]\nname = \"A\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"10 ms\"\n\
+             [[link]]\nname = \"B\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"30 ms\"\n\
+             loss = {{ rate = {loss}, direction = \"forward\" }}\n\
+             [[flow]]\nname = \"packets\"\nfrom = \"a\"\nto = \"b\"\ntransport = \"restp:multipath\"\npaths = [[\"A\"], [\"B\"]]\n\
+             set = {{ framing = \"fixed\", segment = \"1340 B\" }}\ntraffic = {{ bulk = {{}} }}\n"
+        );
+        let file = write(folder.path(), "tunnel.toml", scenario.as_bytes());
+        let run = restp(&["sim", "--json", file.to_str().unwrap()]);
+        let result: serde_json::Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
+        let packets = result["flows"][0]["goodput_bps"].as_f64().unwrap();
+        // Of each packet 52 bytes are headers of IP and TCP inside.
+        let inside = packets * (1340.0 - 52.0) / 1340.0;
+        assert!(inside >= 0.9 * 70e6, "{loss}: {inside}");
+    }
 }
 
 #[test]

@@ -56,12 +56,14 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
         let _monitor = Monitor::start("serve", &endpoint, &arguments.monitor)?;
         let relays = host::register(&arguments.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability, &relays);
+        let word = ticket.to_string();
         note(format!(
-            "serving {}; at the other host: ssh -o ProxyCommand=\"restp pipe {ticket}\" user@host",
-            targets.join(", ")
+            "serving {}; at the other host: {}",
+            targets.join(", "),
+            hint(&targets, &word)
         ));
         let invitation = Invitation {
-            ticket: ticket.to_string(),
+            ticket: word,
             addresses: ticket.addresses().to_vec(),
             targets,
         };
@@ -95,6 +97,18 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
         let _ = timeout(GOODBYE, endpoint.close()).await;
         result
     })
+}
+
+/// What to type at the other host.
+fn hint(targets: &[String], ticket: &str) -> String {
+    let first = targets.first().map_or("", |target| &target[..]);
+    match first.split_once(':') {
+        Some(("tunnel", _)) => format!("restp tunnel {ticket}"),
+        Some(("tcp", place)) if !place.contains('*') => {
+            format!("ssh -o ProxyCommand=\"restp pipe {ticket}\" user@host")
+        }
+        _ => format!("restp forward {ticket}, as `restp help forward` shows"),
+    }
 }
 
 /// What is printed first.
