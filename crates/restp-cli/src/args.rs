@@ -145,8 +145,7 @@ Examples:
   restp send video.mkv restp1-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
   restp send video.mkv restp1-... --bind wlan0 --bind wwan0
-                                                over two interfaces at once; `--bind all`: over every one;
-                                                several paths imply preset `multipath`
+                                                over two interfaces at once; `--bind all`: over every one
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone
 
@@ -179,10 +178,10 @@ pub struct Send {
     pub qlog: QlogArgs,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct CompositionArgs {
     /// What the connection is made of: a preset, or a file of `service = "choice"` lines that ends in .toml [default:
-    /// `default`, and `multipath` where `send` is given several paths]
+    /// `default`, for one path and for several]
     #[arg(long, value_name = "NAME-or-FILE.toml")]
     pub profile: Option<String>,
     /// Change one service or number of it; may be repeated

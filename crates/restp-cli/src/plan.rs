@@ -122,15 +122,6 @@ pub fn composition(
     with(base, &set)
 }
 
-/// What a transfer over several paths is made of unless `--profile` or `--set` say otherwise: preset `multipath`, whose
-/// scheduler leaves a path out that would make the transfer slower.
-///
-/// # Errors
-/// Never, as long as it exists.
-pub fn over_several_paths() -> Result<Composition, Failure> {
-    Composition::from_pairs(Composition::default(), [("preset", "multipath")]).map_err(Failure::operation)
-}
-
 /// Checks a composition and prints what to beware of.
 ///
 /// # Errors

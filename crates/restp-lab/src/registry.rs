@@ -92,6 +92,14 @@ impl Transport {
     /// # Errors
     /// When nothing has this name, or the pairs are not understood or not possible together.
     pub fn new(name: &str, set: &[(&str, &str)], dir: &Path) -> Result<Self, TransportError> {
+        Self::over(false, name, set, dir)
+    }
+
+    /// The same over one path or `several`: `restp:default` uses all of them.
+    ///
+    /// # Errors
+    /// As [`Transport::new`].
+    pub fn over(several: bool, name: &str, set: &[(&str, &str)], dir: &Path) -> Result<Self, TransportError> {
         let kind = match name.split_once(':') {
             None if name == "udp" => match set.first() {
                 None => Kind::Udp,
@@ -129,7 +137,9 @@ impl Transport {
             }
             None if name == "itp" => Kind::Itp(made(ItpParameters::from_pairs(set), set)?),
             None if name == "ndn" => Kind::Itp(made(ItpParameters::ndn_from_pairs(set), set)?),
-            Some(("restp", profile)) => Kind::Restp(Box::new(restp::composition(profile, set, dir)?)),
+            Some(("restp", profile)) => {
+                Kind::Restp(Box::new(restp::composition(several, profile, set, dir)?))
+            }
             _ => return Err(TransportError::whole(unknown_transport(name))),
         };
         Ok(Transport {

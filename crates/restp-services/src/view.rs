@@ -33,7 +33,7 @@ pub struct PathView<'a> {
 }
 
 /// What coupled congestion control knows of another path of its association.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sibling {
     /// Its congestion window in bytes.
     pub window_bytes: u64,
@@ -41,4 +41,8 @@ pub struct Sibling {
     pub smoothed_rtt: Duration,
     /// Its longest run of bytes between two losses lately, for algorithms that judge paths by it (OLIA).
     pub loss_interval_bytes: u64,
+    /// What leaves on it waits in the same queue as what leaves on this path.
+    pub shares_queue: bool,
+    /// When its window was last cut beside somebody else, for algorithms that cut together.
+    pub cut_at: Option<Time>,
 }

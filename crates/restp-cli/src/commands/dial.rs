@@ -4,7 +4,7 @@ use super::trust::Trust;
 use super::words::Receiver;
 use super::{bear, std_duration, warn_of_plain};
 use crate::address;
-use crate::args::LinkArgs;
+use crate::args::{CompositionArgs, LinkArgs};
 use crate::failure::Failure;
 use crate::keys;
 use crate::output::span;
@@ -43,7 +43,7 @@ pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr
     Ok(addresses)
 }
 
-/// What the connection is made of. Several paths imply what their preset chooses, unless `--set` contradicts it.
+/// What the connection is made of. Over several paths the default uses all of them, unless `--set` contradicts that.
 ///
 /// # Errors
 /// As [`plan::composition`].
@@ -52,18 +52,19 @@ pub fn composition(
     several: bool,
     user_timeout: Duration,
 ) -> Result<Composition, Failure> {
-    let over = |base| {
-        plan::composition(base, &arguments.composition, |composition| {
-            bear(composition, user_timeout)
-        })
+    let over = |base, arguments: &CompositionArgs| {
+        plan::composition(base, arguments, |composition| bear(composition, user_timeout))
     };
+    let arguments = &arguments.composition;
     if several {
-        let implied = over(plan::over_several_paths()?)?;
-        if implied.clone().check().is_ok() {
-            return Ok(implied);
+        let mut unsaid = arguments.clone();
+        unsaid.profile.take_if(|profile| profile == "default");
+        let spread = over(Composition::default().over_several_paths(), &unsaid)?;
+        if spread.clone().check().is_ok() {
+            return Ok(spread);
         }
     }
-    over(Composition::default())
+    over(Composition::default(), arguments)
 }
 
 /// Did the user name more than one path?
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn several_paths_imply_their_preset_unless_something_else_is_said() {
+    fn over_several_paths_the_default_uses_all_of_them_unless_something_else_is_said() {
         let made_of = |profile: Option<&str>, set: &[&str], several: bool| {
             let mut arguments = arguments(&[]);
             arguments.composition.profile = profile.map(str::to_owned);
@@ -275,23 +276,23 @@ mod tests {
                 .iter()
                 .any(|(name, value, _)| *name == key && value == choice)
         };
-        let implied = made_of(None, &[], true);
-        for (key, choice) in [
-            ("paths", "spreading"),
-            ("scheduling", "guard"),
-            ("congestion", "bbr"),
-        ] {
-            assert!(has(&implied, key, choice), "{implied:?}");
+        for profile in [None, Some("default")] {
+            let spread = made_of(profile, &[], true);
+            for (key, choice) in [
+                ("paths", "spreading"),
+                ("scheduling", "guard"),
+                ("congestion", "adaptive"),
+                ("loss", "adaptive"),
+            ] {
+                assert!(has(&spread, key, choice), "{spread:?}");
+            }
         }
         let changed = made_of(None, &["congestion=cubic"], true);
         assert!(has(&changed, "congestion", "cubic") && has(&changed, "scheduling", "guard"));
         let default = made_of(None, &[], false);
-        for contradicted in [
-            made_of(Some("default"), &[], true),
-            made_of(None, &["paths=single"], true),
-        ] {
-            assert_eq!(contradicted, default);
-        }
+        assert_eq!(made_of(None, &["paths=single"], true), default);
+        let published = made_of(Some("3wh-arq"), &[], true);
+        assert!(!has(&published, "paths", "spreading"), "{published:?}");
     }
 
     #[test]

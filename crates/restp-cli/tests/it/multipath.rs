@@ -122,6 +122,7 @@ fn one_of_two_lines_dies_and_the_file_arrives() {
         assert!(total(&result, remote, "bytes_sent") > 100_000, "{result}");
     }
     assert_eq!(result["composition"]["paths"], "spreading");
+    assert_eq!(result["composition"]["congestion"], "adaptive", "on each of them");
     assert!(result["longest_stall_ms"].is_null(), "{result}");
     let (_, received) = lines(&received);
     assert!(received["longest_stall_ms"].as_f64().unwrap() > 0.0, "{received}");

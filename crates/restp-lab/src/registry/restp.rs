@@ -13,22 +13,27 @@ use restp_proto::endpoint::Endpoint;
 use restp_services::connection_management::{CookieMint, CookieParameters, KeptCookie};
 use std::path::Path;
 
-/// The composition called `profile`, changed by the pairs of `set`.
+/// The composition called `profile`, changed by the pairs of `set`, for one path or `several`.
 pub(super) fn composition(
+    several: bool,
     profile: &str,
     set: &[(&str, &str)],
     dir: &Path,
 ) -> Result<ValidComposition, TransportError> {
-    let own = if profile.ends_with(".toml") {
-        read(&dir.join(profile))?
+    let names_paths = set.iter().any(|(key, _)| *key == "paths");
+    let spreads = several && profile == "default" && !names_paths;
+    let (base, own) = if spreads {
+        (Composition::default().over_several_paths(), Pairs::new())
+    } else if profile.ends_with(".toml") {
+        (Composition::default(), read(&dir.join(profile))?)
     } else {
-        preset(profile)?
+        (Composition::default(), preset(profile)?)
     };
     let all = own
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .chain(set.iter().copied());
-    let composition = Composition::from_pairs(Composition::default(), all).map_err(|error| {
+    let composition = Composition::from_pairs(base, all).map_err(|error| {
         let blamed = key_of(&error);
         let key = set
             .iter()

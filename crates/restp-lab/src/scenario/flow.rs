@@ -190,7 +190,12 @@ fn transport(raw: &RawFlow, surroundings: &Surroundings<'_>) -> Result<Transport
         set.push((key.as_str(), text));
     }
     let pairs: Vec<(&str, &str)> = set.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    let plain = Transport::new(raw.transport.get_ref(), &pairs, surroundings.dir);
+    let plain = Transport::over(
+        raw.takes_several_paths(),
+        raw.transport.get_ref(),
+        &pairs,
+        surroundings.dir,
+    );
     let transport = if raw.seal {
         plain.and_then(Transport::sealed)
     } else {

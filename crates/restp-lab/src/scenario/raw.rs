@@ -181,6 +181,15 @@ pub(super) struct RawFlow {
     pub change: Vec<RawChange>,
 }
 
+impl RawFlow {
+    /// More than one path is asked for.
+    pub(super) fn takes_several_paths(&self) -> bool {
+        self.paths.as_ref().is_some_and(|paths| paths.get_ref().len() > 1)
+            || self.disjoint.as_ref().is_some_and(|count| *count.get_ref() > 1)
+            || self.geodiverse.is_some()
+    }
+}
+
 /// Other services from a moment on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -28,7 +28,7 @@ impl Association {
         }
         let (window, is_slice) = (packet.header.window, packet.is_slice);
         let breaks_off = packet.header.flags.has(Flags::RST);
-        self.shared.paths_mut().introduce(ordinal);
+        self.shared.paths_mut().introduce(now, ordinal);
         let (mut said, arrived) = self.shared.paths_mut()[ordinal]
             .connection
             .handle_path(now, packet);

@@ -77,7 +77,7 @@ impl Association {
         });
         let advertises = composition.flow_control != FlowControl::None;
         let rx = DataReceiver::of_segments(granted(&composition), advertises, composition.segment_bytes);
-        let coupled = composition.congestion.is_coupled();
+        let coupled = composition.congestion.looks_at_siblings();
         Association {
             below: Arc::new(composition.of_each_path()),
             services,
@@ -182,7 +182,7 @@ impl Association {
         for ordinal in 0..self.shared.paths().len() {
             let paths = self.shared.paths();
             if paths.is_due(ordinal, now) && !paths[ordinal].vacant {
-                self.shared.paths_mut().introduce(ordinal);
+                self.shared.paths_mut().introduce(now, ordinal);
                 self.shared.paths_mut()[ordinal].connection.on_deadline(now);
                 self.collect(now, ordinal);
             }

@@ -62,6 +62,24 @@ impl Default for Composition {
     }
 }
 
+impl Composition {
+    /// The same over several paths at once, as `default` is where an application names more than one: each path learns for itself
+    /// why its packets are lost and who shares it, and none that makes the transfer slower is used. An application's own
+    /// choice of paths stays.
+    pub fn over_several_paths(self) -> Self {
+        if self.paths != PathMode::Single {
+            return self;
+        }
+        Composition {
+            paths: PathMode::Spreading,
+            scheduling: Some(Scheduling::Guard),
+            // What a slower path takes ahead has to be there: 300 ms at 50 Mbit/s.
+            send_buffer_bytes: self.send_buffer_bytes.max(2 << 20),
+            ..self
+        }
+    }
+}
+
 /// What other stacks do, and what `resilient` and `multipath` differ from.
 fn cubic() -> Composition {
     Composition {
@@ -105,11 +123,7 @@ pub static PRESETS: &[Preset] = &[
             // A hole on one path holds up what all of them bring: to wait whether it was only late costs more than a
             // retransmission for nothing, and BBR reduces nothing for that.
             reordering: Reordering::Threshold,
-            paths: PathMode::Spreading,
-            scheduling: Some(Scheduling::Guard),
-            // What a slower path takes ahead has to be there: 300 ms at 50 Mbit/s.
-            send_buffer_bytes: 2 << 20,
-            ..cubic()
+            ..cubic().over_several_paths()
         },
     },
     Preset {

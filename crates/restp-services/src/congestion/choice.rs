@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::recovery::FastRecovery;
+use restp_base::time::Time;
 
 /// What an algorithm steers by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +244,11 @@ impl CongestionChoice {
         self.facts().control == Control::Coupled
     }
 
+    /// It looks at the other paths, where there are several.
+    pub fn looks_at_siblings(&self) -> bool {
+        self.is_coupled() || self.adapts()
+    }
+
     /// It goes from one mode to another by what it finds on its path.
     pub fn adapts(&self) -> bool {
         matches!(self, CongestionChoice::Adaptive(_))
@@ -301,6 +307,14 @@ impl Controller {
             | Controller::Olia(coupled)
             | Controller::Balia(coupled) => coupled.loss_interval_bytes(),
             _ => 0,
+        }
+    }
+
+    /// What siblings may know of its last reduction beside somebody else. See [`Sibling`](crate::view::Sibling).
+    pub fn cut_at(&self) -> Option<Time> {
+        match self {
+            Controller::Adaptive(adaptive) => adaptive.cut_at(),
+            _ => None,
         }
     }
 }

@@ -299,6 +299,10 @@ fn any_siblings(stream: &mut Stream) -> Vec<Sibling> {
             window_bytes: number(stream, 1_000_000),
             smoothed_rtt: Duration::from_nanos(number(stream, 1_000_000_000)),
             loss_interval_bytes: number(stream, 1_000_000),
+            shares_queue: stream.chance(0.5),
+            cut_at: stream
+                .chance(0.5)
+                .then(|| Time::ZERO + Duration::from_nanos(number(stream, 1_000_000_000_000))),
         })
         .collect()
 }

@@ -48,6 +48,8 @@ pub struct Cubic {
     before: Option<State>,
     /// When acknowledgements last counted: silence after it does not move the curve.
     clock: Time,
+    /// It is one of so many that together are one flow.
+    parts: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +85,7 @@ impl Cubic {
             state,
             before: None,
             clock: Time::ZERO,
+            parts: 1,
         }
     }
 
@@ -101,6 +104,14 @@ impl Cubic {
         self.skip(view.now);
     }
 
+    /// From now on it grows as one of so many `parts` of a flow: those that are cut together are one CUBIC flow, because each step
+    /// of its curve and of Reno's is divided among them. The stage that runs begins anew.
+    pub(super) fn set_parts(&mut self, parts: u32) {
+        if self.parts != parts {
+            (self.parts, self.state.stage) = (parts, None);
+        }
+    }
+
     fn acked(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) {
         let segment = segment_of(view);
         let bytes = self.advised(bytes, rtt, view);
@@ -114,7 +125,8 @@ impl Cubic {
         if window.in_slow_start() {
             *stage = None; // after a timeout or silence the next stage begins anew
         } else if acked > 0 {
-            let stage = stage.get_or_insert_with(|| Stage::begin(view.now, window.bytes, *maximum, segment));
+            let begin = || Stage::begin(view.now, window.bytes, *maximum, segment, self.parts);
+            let stage = stage.get_or_insert_with(begin);
             stage.grow(window, acked, *prior, segment, view);
         }
     }

@@ -25,29 +25,33 @@ pub(super) struct Stage {
     pub estimate: f64,
     /// Growth owed, in bytes times the window.
     credit: u128,
+    /// C and α are divided by this: the steps of one flow among its parts.
+    parts: f64,
 }
 
 impl Stage {
-    pub fn begin(now: Time, window: u64, maximum: u64, segment: u64) -> Self {
+    pub fn begin(now: Time, window: u64, maximum: u64, segment: u64, parts: u32) -> Self {
+        let height = maximum.saturating_sub(window).saturating_mul(u64::from(parts));
         Stage {
             began: now,
-            plateau_after: seconds_to_climb(maximum.saturating_sub(window), segment),
+            plateau_after: seconds_to_climb(height, segment),
             plateau: maximum.max(window) as f64,
             estimate: window as f64,
             credit: 0,
+            parts: f64::from(parts),
         }
     }
 
     /// W_cubic in bytes, `after` the beginning of the stage (RFC 9438 §4.2, Figure 1).
     pub fn curve(&self, after: Duration, segment: u64) -> f64 {
         let t = after.as_nanos() as f64 / 1e9 - self.plateau_after;
-        self.plateau + C * t * t * t * segment as f64
+        self.plateau + C / self.parts * t * t * t * segment as f64
     }
 
     /// One acknowledgement of `acked` bytes.
     pub fn grow(&mut self, window: &mut Window, acked: u64, prior: u64, segment: u64, view: &PathView<'_>) {
         let alpha = if self.estimate < prior as f64 { ALPHA } else { 1.0 };
-        self.estimate += alpha * acked as f64 * segment as f64 / window.bytes as f64;
+        self.estimate += alpha / self.parts * acked as f64 * segment as f64 / window.bytes as f64;
         let elapsed = view.now.since(self.began);
         if self.curve(elapsed, segment) < self.estimate {
             // Reno-friendly (§4.3). The window may already stand higher, on its way to a curve that has turned
@@ -88,7 +92,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_loss_at_100_segments_gives_the_worked_numbers() {
-        let stage = Stage::begin(Time::ZERO, 70_000, 100_000, SEGMENT);
+        let stage = Stage::begin(Time::ZERO, 70_000, 100_000, SEGMENT, 1);
         assert!(
             (stage.plateau_after - 4.217).abs() < 0.001,
             "{}",
@@ -111,6 +115,7 @@ pub(super) mod tests {
                 epoch as u64 * SEGMENT,
                 maximum as u64 * SEGMENT,
                 SEGMENT,
+                1,
             );
             for tenth in 0..=600u32 {
                 let t = f64::from(tenth) / 10.0;

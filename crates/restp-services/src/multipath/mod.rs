@@ -8,8 +8,9 @@
 //! | [`Multipath`] | how far has the connection come, who sends next, when to come back? | here |
 //! | [`DataSender`] | which path takes what, what is given to another one, when is a shut window probed, how do the data end? | `sender/` |
 //! | [`DataReceiver`] | what becomes of data of any path, and how much more may come? | `receiver` |
-//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey` |
+//! | [`Paths`] | which path is best, which may data use, what do they know of each other? | `paths`, `known`, `survey`, `bottleneck` |
 
+mod bottleneck;
 mod known;
 mod paths;
 mod receiver;

@@ -1,10 +1,12 @@
 //! The paths of one connection, by their ordinals, and what is asked of all of them (ResTP §3.3; OP-54).
 
+use super::bottleneck::Bottlenecks;
 use super::known::Known;
 use super::survey::{Overview, Survey};
 use super::{Path, Shared};
 use crate::connection_management::Notice;
 use crate::scheduling::{Candidate, Scheduling};
+use crate::view::Sibling;
 use restp_base::flow::PathState;
 use restp_base::machine::{Datagram, Wakeup};
 use restp_base::time::Time;
@@ -32,6 +34,8 @@ pub struct Paths<P> {
     turn: usize,
     /// Their congestion controls look at each other.
     coupled: bool,
+    /// Which of them wait in one queue.
+    bottlenecks: Bottlenecks,
 }
 
 impl<P> Index<usize> for Paths<P> {
@@ -71,6 +75,7 @@ impl<P: Path> Paths<P> {
             told: Vec::new(),
             turn: 0,
             coupled,
+            bottlenecks: Bottlenecks::default(),
         }
     }
 
@@ -103,6 +108,7 @@ impl<P: Path> Paths<P> {
     pub fn put(&mut self, ordinal: usize, path: P) {
         if ordinal < self.list.len() {
             (self[ordinal], self.told[ordinal]) = (path, None);
+            self.bottlenecks.forget(ordinal);
         } else {
             self.list.push(path);
             self.told.push(None);
@@ -115,6 +121,7 @@ impl<P: Path> Paths<P> {
     pub(super) fn take(&mut self, ordinal: usize) -> P {
         self.told.swap_remove(ordinal);
         self.known.swap_remove(ordinal);
+        self.bottlenecks = Bottlenecks::default();
         let path = self.list.swap_remove(ordinal);
         self.forget();
         path
@@ -211,16 +218,25 @@ impl<P: Path> Paths<P> {
     }
 
     /// The path `ordinal` learns of the others, where its congestion control looks at them: those that carry data, or
-    /// could (RFC 6356 §3).
-    pub fn introduce(&mut self, ordinal: usize) {
+    /// could (RFC 6356 §3), and which of them wait in the same queue.
+    pub fn introduce(&mut self, now: Time, ordinal: usize) {
         if !self.coupled {
             return;
+        }
+        let sender = self.list[ordinal].sender();
+        if let Some((latest, smoothed)) = sender.latest_rtt().zip(sender.smoothed_rtt()) {
+            self.bottlenecks.on_sample(now, ordinal, latest, smoothed);
         }
         let mut siblings = std::mem::take(self[ordinal].sender_mut().siblings());
         siblings.clear();
         let standings = self.survey.get_mut().update(&self.list).standings();
         let carry = standings.filter(|(other, standing)| *other != ordinal && standing.carries());
-        siblings.extend(carry.filter_map(|(other, _)| self.list[other].sender().as_sibling()));
+        siblings.extend(carry.filter_map(|(other, _)| {
+            Some(Sibling {
+                shares_queue: self.bottlenecks.is_one(ordinal, other),
+                ..self.list[other].sender().as_sibling()?
+            })
+        }));
         *self[ordinal].sender_mut().siblings() = siblings;
     }
 

@@ -482,10 +482,10 @@ fn the_best_path_works_and_is_fast_and_siblings_are_those_that_work() {
     let mut connection = connection(Numbering::Segments, Reinjection::Early, 100);
     let paths = connection.paths_mut();
     assert!(paths.best() == Some(0) && paths.works_beside(0));
-    paths.introduce(0);
+    paths.introduce(at(0), 0);
     assert_eq!(paths[0].sender.siblings().len(), 1);
     paths[1].works = false;
-    paths.introduce(0);
+    paths.introduce(at(0), 0);
     assert_eq!(
         (paths[0].sender.siblings().len(), paths.works_beside(0)),
         (0, false)

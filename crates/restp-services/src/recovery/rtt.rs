@@ -10,12 +10,14 @@ pub struct RttEstimator {
     variation: Duration,
     latest: Option<Duration>,
     minimum: Option<Duration>,
+    samples: u64,
 }
 
 impl RttEstimator {
     /// Takes a sample (RFC 6298 (2.2), (2.3): alpha = 1/8, beta = 1/4).
     pub fn sample(&mut self, rtt: Duration) {
         self.latest = Some(rtt);
+        self.samples += 1;
         self.minimum = Some(self.minimum.map_or(rtt, |minimum| minimum.min(rtt)));
         match self.smoothed {
             None => {
@@ -36,6 +38,10 @@ impl RttEstimator {
     /// The last sample.
     pub fn latest(&self) -> Option<Duration> {
         self.latest
+    }
+    /// Samples so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
     }
     /// The smallest sample.
     pub fn minimum(&self) -> Option<Duration> {

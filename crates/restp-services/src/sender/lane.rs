@@ -117,6 +117,8 @@ impl Lane {
             window_bytes: self.controller.window_bytes(),
             smoothed_rtt: self.rtt.smoothed()?,
             loss_interval_bytes: self.controller.loss_interval_bytes(),
+            shares_queue: false,
+            cut_at: self.controller.cut_at(),
         })
     }
 

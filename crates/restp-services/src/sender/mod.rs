@@ -449,6 +449,10 @@ impl Sender {
     pub fn as_sibling(&self) -> Option<Sibling> {
         self.lane.as_sibling()
     }
+    /// How many round trips were measured, and the last of them.
+    pub fn latest_rtt(&self) -> Option<(u64, Duration)> {
+        Some((self.lane.rtt.samples(), self.lane.rtt.latest()?))
+    }
     /// What its congestion control knows of other paths.
     pub fn siblings(&mut self) -> &mut Vec<Sibling> {
         &mut self.lane.siblings

@@ -10,7 +10,7 @@ use restp_services::connection_management::Notice;
 impl Connection {
     /// Takes a segment of the subflow `ordinal`.
     pub(crate) fn handle(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) -> Verdict {
-        self.shared.paths_mut().introduce(ordinal);
+        self.shared.paths_mut().introduce(now, ordinal);
         let shared = self.shared.shared();
         let (verdict, news) = self.shared.paths_mut()[ordinal]
             .tcp

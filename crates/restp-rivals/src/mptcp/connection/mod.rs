@@ -66,7 +66,7 @@ impl Connection {
             stall_timeout: None,
         });
         let rx = DataReceiver::of_bytes(FIRST_DATA, shift, units, pieces);
-        let coupled = parameters.congestion.is_coupled();
+        let coupled = parameters.congestion.looks_at_siblings();
         Connection {
             local_key,
             lines: VecDeque::new(),
@@ -181,7 +181,7 @@ impl Connection {
             let paths = self.shared.paths();
             let is_left = !paths[ordinal].gone || !paths[ordinal].tcp.is_closed();
             if is_left && paths.is_due(ordinal, now) {
-                self.shared.paths_mut().introduce(ordinal);
+                self.shared.paths_mut().introduce(now, ordinal);
                 let timed_out = self.shared.paths_mut()[ordinal].tcp.on_deadline(now);
                 self.collect(now, ordinal, None, timed_out);
             }

@@ -5,6 +5,7 @@
 //! [`LossHandling::Adaptive`]: crate::loss_handling::LossHandling::Adaptive
 
 mod alone;
+mod joint;
 mod neighbours;
 mod rival;
 #[cfg(test)]
@@ -20,8 +21,9 @@ use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use alone::{Alone, Held};
+use joint::Joint;
 use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use rival::Damage;
 use trips::Trips;
@@ -97,6 +99,8 @@ pub struct Adaptive {
     aftermath: u64,
     /// Rounds in a row that ended with nearly nothing in the queue.
     clear: u32,
+    /// What it has to do with other paths of its association that wait in the same queue.
+    joint: Joint,
     /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
     has_met_congestion: bool,
     smoothed_rtt: Option<Duration>,
@@ -124,6 +128,7 @@ impl Adaptive {
             aftermath: 0,
             smoothed_rtt: None,
             clear: 0,
+            joint: Joint::default(),
             has_met_congestion: false,
         }
     }
@@ -194,7 +199,18 @@ impl Adaptive {
         self.window = grown.min(most.max(self.window));
     }
 
+    /// CUBIC hears of `event`, and beside paths that wait in the same queue of what cost them segments.
     fn ask_cubic(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
+        self.cubic.set_parts(self.joint.parts(view.siblings));
+        let rtt = view.smoothed_rtt.unwrap_or_default();
+        if joint::cuts(event) {
+            if self.joint.is_answered(view.now, rtt) {
+                return;
+            }
+            self.joint.on_cut(view.now);
+        } else if self.joint.follows(view.now, rtt, view.siblings) {
+            self.cubic.on(&CongestionEvent::Lost { bytes: 0 }, view);
+        }
         self.cubic.on(event, view);
         self.window = self.cubic.window_bytes();
     }
@@ -345,6 +361,11 @@ impl Adaptive {
                 self.ask_cubic(event, view);
             }
         }
+    }
+
+    /// When the window was last cut beside somebody else.
+    pub(super) fn cut_at(&self) -> Option<Time> {
+        self.joint.cut_at()
     }
 
     fn bounded(&self, window: u64) -> u64 {

@@ -353,3 +353,39 @@ fn what_an_application_did_not_send_is_not_the_rate_of_the_path() {
         assert_eq!(life.control.rate != known, learnt);
     }
 }
+
+/// Another path through the same queue was cut: this one is, once; one with a queue of its own says nothing.
+#[test]
+fn who_competes_in_the_queue_of_another_path_is_cut_with_it() {
+    use crate::view::Sibling;
+    for (shares_queue, is_cut) in [(true, true), (false, false)] {
+        let mut life = Life::competing();
+        life.now += Duration::from_secs(1);
+        let siblings = [Sibling {
+            shares_queue,
+            cut_at: Some(life.now),
+            ..Sibling::default()
+        }];
+        let before = life.control.window;
+        for _ in 0..3 {
+            let view = PathView {
+                siblings: &siblings,
+                ..life.view(life.rtt())
+            };
+            let rtt = Some(life.rtt());
+            let event = CongestionEvent::Acked {
+                bytes: SEGMENT,
+                rtt,
+                rate: None,
+            };
+            life.control.on(&event, &view);
+        }
+        let expected = if is_cut { before / 10 * 7 } else { before };
+        assert!(
+            life.control.window.abs_diff(expected) < 2 * SEGMENT,
+            "{} after {before}",
+            life.control.window
+        );
+        assert_eq!(life.control.cut_at() == Some(life.now), is_cut);
+    }
+}

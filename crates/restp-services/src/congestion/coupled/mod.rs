@@ -281,6 +281,7 @@ mod tests {
             window_bytes: segments * SEGMENT,
             smoothed_rtt: Duration::from_millis(rtt_ms),
             loss_interval_bytes: 100 * SEGMENT,
+            ..Sibling::default()
         }
     }
 

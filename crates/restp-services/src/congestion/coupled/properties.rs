@@ -77,6 +77,7 @@ impl Several {
                 window_bytes: controller.window_bytes(),
                 smoothed_rtt: RTT,
                 loss_interval_bytes: controller.loss_interval_bytes(),
+                ..Sibling::default()
             })
             .collect()
     }

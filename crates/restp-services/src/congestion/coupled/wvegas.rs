@@ -167,7 +167,7 @@ mod tests {
         let siblings = [Sibling {
             window_bytes: other_window * SEGMENT,
             smoothed_rtt: Duration::from_millis(other_ms),
-            loss_interval_bytes: 0,
+            ..Sibling::default()
         }];
         let view = PathView {
             in_flight_bytes: window,

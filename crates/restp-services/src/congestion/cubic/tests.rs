@@ -351,3 +351,25 @@ fn seven_tenths_are_kept_to_the_byte() {
         assert_eq!(u128::from(share(bytes, BETA)), exact, "of {bytes}");
     }
 }
+
+/// Two parts of a flow that are cut together are that flow: after some losses their windows together are its window.
+#[test]
+fn parts_that_are_cut_together_are_one_flow() {
+    let step = Duration::from_millis(1);
+    let life = |parts: u32| {
+        let mut cubic = at_window(200 / u64::from(parts));
+        cubic.set_parts(parts);
+        let mut now = Time::ZERO;
+        for millis in 0..24_000u64 {
+            if millis % 6_000 == 0 {
+                lose(&mut cubic, now);
+            }
+            let view = full(&cubic, now);
+            cubic.on(&acked(cubic.window_bytes() / 50), &view);
+            now += step;
+        }
+        cubic.window_bytes() * u64::from(parts)
+    };
+    let (whole, halves) = (life(1), life(2));
+    assert!(whole.abs_diff(halves) < whole / 100, "{whole} and {halves}");
+}
