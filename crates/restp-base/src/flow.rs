@@ -1,7 +1,7 @@
 //! Seam between a protocol and an application: open, write, read, close, by flow.
 
 use crate::machine::PathAddress;
-use crate::observe::{Changed, Loss};
+use crate::observe::{Cause, Changed, Loss};
 use crate::time::{Duration, Time};
 use bytes::Bytes;
 use thiserror::Error;
@@ -221,6 +221,77 @@ pub struct PathStats {
     pub arrived_payload_bytes: u64,
     /// Those of them that had arrived before, on whichever path.
     pub repeated_payload_bytes: u64,
+    /// What its losses were taken for, where the sender infers that.
+    pub causes: Option<LossCauses>,
+    /// What its controller takes the path for, where it adapts: the value of `mode` in changes.
+    pub mode: Option<&'static str>,
+}
+
+/// How many segments that did not arrive in time a sender took for what (ResTP §3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCauses {
+    /// Lost to a full queue, or to one that is kept short.
+    pub congestion: Inferred,
+    /// Changed or lost by the wire.
+    pub corruption: Inferred,
+    /// Sent while the link was down.
+    pub outage: Inferred,
+    /// Not lost at all. They count above, too, as what they were taken for before.
+    pub late: Inferred,
+}
+
+/// Segments that were taken for one thing, and how sure that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inferred {
+    /// How many.
+    pub segments: u64,
+    /// The sum over all of them of how sure each was, in percent.
+    pub percents: u64,
+}
+
+impl LossCauses {
+    /// So many `segments` more are taken for `cause`, each with this probability in percent.
+    pub fn add(&mut self, cause: Cause, segments: u64, percent: u64) {
+        let inferred = match cause {
+            Cause::Congestion => &mut self.congestion,
+            Cause::Corruption => &mut self.corruption,
+            Cause::Outage => &mut self.outage,
+            Cause::Late => &mut self.late,
+        };
+        inferred.segments += segments;
+        inferred.percents += segments * percent;
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &LossCauses) -> LossCauses {
+        LossCauses {
+            congestion: self.congestion.since(earlier.congestion),
+            corruption: self.corruption.since(earlier.corruption),
+            outage: self.outage.since(earlier.outage),
+            late: self.late.since(earlier.late),
+        }
+    }
+}
+
+impl Inferred {
+    /// How sure it was on average, in percent; none of nothing.
+    pub fn confidence(self) -> Option<u64> {
+        self.percents.checked_div(self.segments)
+    }
+
+    fn since(self, earlier: Inferred) -> Inferred {
+        Inferred {
+            segments: self.segments.saturating_sub(earlier.segments),
+            percents: self.percents.saturating_sub(earlier.percents),
+        }
+    }
+
+    fn plus(self, later: Inferred) -> Inferred {
+        Inferred {
+            segments: self.segments + later.segments,
+            percents: self.percents + later.percents,
+        }
+    }
 }
 
 impl PathStats {
@@ -238,6 +309,8 @@ impl PathStats {
             window_cuts: 0,
             arrived_payload_bytes: 0,
             repeated_payload_bytes: 0,
+            causes: None,
+            mode: None,
         }
     }
 
@@ -252,6 +325,16 @@ impl PathStats {
         self.window_cuts += later.window_cuts;
         self.arrived_payload_bytes += later.arrived_payload_bytes;
         self.repeated_payload_bytes += later.repeated_payload_bytes;
+        self.causes = match (self.causes, later.causes) {
+            (Some(known), Some(more)) => Some(LossCauses {
+                congestion: known.congestion.plus(more.congestion),
+                corruption: known.corruption.plus(more.corruption),
+                outage: known.outage.plus(more.outage),
+                late: known.late.plus(more.late),
+            }),
+            (known, more) => more.or(known),
+        };
+        self.mode = later.mode.or(self.mode);
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Seen<'a> {
     Received(&'a Datagram),
     /// A segment of the flow was found lost.
     Lost(FlowId, &'a Loss),
+    /// A service of the flow changed.
+    Changed(FlowId, &'a Changed),
     /// After a step: the counters and estimates of one flow.
     Measured(FlowId, &'a FlowStats),
 }

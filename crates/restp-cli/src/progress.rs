@@ -121,7 +121,8 @@ impl Line {
         self.bar.set_message(match look.down_for {
             Some(span) => format!("(no answer for {:.0} s)", span.as_secs_f64()),
             None if Some(look.bytes) == self.bar.length() => "(waiting for the other side)".into(),
-            None => String::new(),
+            None if look.found.is_empty() => String::new(),
+            None => format!("({})", look.found.join("; ")),
         });
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &look.paths {

@@ -15,6 +15,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Bytes that IPv4 puts before every datagram (RFC 791 §3.1, no options).
 pub(crate) const IP_HEADER_BYTES: usize = 20;
 
+/// Changes of services that a host keeps: a run in which there are more shows them early enough.
+const MOST_CHANGES: usize = 10_000;
+
 /// One end of one flow, with one address for each of its paths.
 pub struct Host {
     /// Its first address, which has its timer.
@@ -24,7 +27,7 @@ pub struct Host {
     pub application: Application,
     /// Who looks at the sender's counters after each step, if somebody does.
     pub watch: Option<Watch>,
-    /// How the services of what it sends have changed.
+    /// How the services of its flow have changed.
     changes: Vec<Changed>,
     notices: VecDeque<Notice>,
     planned: VecDeque<ChangePlan>,
@@ -96,7 +99,7 @@ impl Host {
         sender.flow().filter(|flow| self.machine.take_losses(*flow, into))
     }
 
-    /// How the services of the flow that it sends have changed so far.
+    /// How the services of its flow have changed so far: the first 10,000 of it.
     pub fn changes(&self) -> &[Changed] {
         &self.changes
     }
@@ -163,10 +166,13 @@ impl Host {
                 }
             }
         }
-        if let Application::Sender(sender) = &self.application
-            && let Some(flow) = sender.flow()
-        {
+        let flow = match &self.application {
+            Application::Sender(sender) => sender.flow(),
+            Application::Receiver(receiver) => receiver.flow(),
+        };
+        if let Some(flow) = flow {
             self.machine.take_changes(now, flow, &mut self.changes);
+            self.changes.truncate(MOST_CHANGES);
             if let Some(watch) = &mut self.watch
                 && let Some(stats) = self.machine.stats(flow)
             {

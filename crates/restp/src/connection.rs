@@ -425,8 +425,11 @@ impl<M: Machine> Connection<M> {
 
     /// How services changed since the last call, the latest 256; those of the controller's own mode from the first call on.
     pub fn take_changes(&self) -> Vec<Changed> {
-        let mut changes = Vec::new();
         let mut core = self.shared.lock();
+        let kept = core.flows.get_mut(&self.flow);
+        let mut changes: Vec<_> = kept
+            .map(|state| state.changes.drain(..).collect())
+            .unwrap_or_default();
         if !core.broken {
             let now = core.now();
             core.machine.take_changes(now, self.flow, &mut changes);

@@ -7,7 +7,7 @@ use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
 use restp_base::flow::{CloseReason, FlowId, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
-use restp_base::observe::{Observer, Seen};
+use restp_base::observe::{Changed, Observer, Seen};
 use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -110,8 +110,13 @@ impl<M: Machine> Core<M> {
         let Some(observer) = &mut self.observer else {
             return;
         };
-        let mut losses = Vec::new();
-        for flow in self.flows.keys() {
+        let (mut losses, mut changes) = (Vec::new(), Vec::new());
+        for (flow, state) in &mut self.flows {
+            self.machine.take_changes(self.now, *flow, &mut changes);
+            for changed in changes.drain(..) {
+                observer(self.now, Seen::Changed(*flow, &changed));
+                state.keep(changed);
+            }
             self.machine.take_losses(*flow, &mut losses);
             for loss in losses.drain(..) {
                 observer(self.now, Seen::Lost(*flow, &loss));
@@ -334,9 +339,22 @@ pub(crate) struct FlowState {
     pub(crate) path_watchers: Wakers,
     /// Where it takes every path to, those from later addresses of this host included.
     pub(crate) remotes: Vec<SocketAddr>,
+    /// How its services changed, of what an observer was shown and the application has not asked for.
+    pub(crate) changes: VecDeque<Changed>,
 }
 
+/// Changes that are kept for an application; the oldest go first.
+const MOST_CHANGES: usize = 256;
+
 impl FlowState {
+    /// Until the application asks.
+    fn keep(&mut self, changed: Changed) {
+        if self.changes.len() >= MOST_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(changed);
+    }
+
     fn close(&mut self, reason: CloseReason) {
         self.closed = Some(reason);
         self.readers.wake();

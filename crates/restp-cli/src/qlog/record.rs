@@ -43,6 +43,10 @@ pub(super) enum Name {
     PacketReceived,
     PacketLost,
     MetricsUpdated,
+    /// A controller takes its path for something else.
+    CongestionStateUpdated,
+    /// In words, of what the vocabulary has no event for.
+    Info,
 }
 
 impl Name {
@@ -52,6 +56,10 @@ impl Name {
             (Name::PacketSent, Schema::Current) => "quic:packet_sent",
             (Name::PacketReceived, Schema::Current) => "quic:packet_received",
             (Name::PacketLost, Schema::Current) => "quic:packet_lost",
+            (Name::CongestionStateUpdated, Schema::Current) => "quic:congestion_state_updated",
+            (Name::CongestionStateUpdated, Schema::Version03) => "recovery:congestion_state_updated",
+            (Name::Info, Schema::Current) => "loglevel:info",
+            (Name::Info, Schema::Version03) => "generic:info",
             (Name::MetricsUpdated, Schema::Current) => "quic:recovery_metrics_updated",
             // Version 0.3 has no event for paths; that of a new connection names the addresses.
             (Name::TupleAssigned, Schema::Version03) => "connectivity:connection_started",

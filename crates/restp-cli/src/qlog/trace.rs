@@ -3,7 +3,7 @@
 use super::record::{Name, Schema, event};
 use restp_base::flow::{FlowId, FlowStats};
 use restp_base::machine::{Datagram, PathAddress};
-use restp_base::observe::Seen;
+use restp_base::observe::{Changed, Seen};
 use restp_base::time::{Duration, Time};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -67,6 +67,7 @@ impl<W: Write> Trace<W> {
                 self.packet(now, Name::PacketReceived, header, datagram)
             }
             Seen::Lost(..) => Ok(()), // counters tell of all losses, also those of engines that do not say which
+            Seen::Changed(_, changed) => self.changed(now, changed),
             Seen::Measured(flow, stats) => {
                 let mut known = self.flows.remove(&flow).unwrap_or_default();
                 let written = self.measured(now, &mut known, stats);
@@ -74,6 +75,20 @@ impl<W: Write> Trace<W> {
                 written
             }
         }
+    }
+
+    /// When it is written, because times do not fall in a file.
+    fn changed(&mut self, now: Time, changed: &Changed) -> io::Result<()> {
+        let Changed {
+            key, from, to, why, ..
+        } = changed;
+        let (name, data) = if *key == "mode" {
+            (Name::CongestionStateUpdated, json!({ "old": from, "new": to }))
+        } else {
+            let message = format!("{key}: {from} to {to} ({})", why.name());
+            (Name::Info, json!({ "message": message }))
+        };
+        event(&mut self.out, self.schema, now, name, None, data)
     }
 
     fn packet(&mut self, now: Time, name: Name, header: Value, datagram: &Datagram) -> io::Result<()> {
@@ -200,6 +215,7 @@ mod tests {
     use super::super::record::{Vantage, header};
     use super::*;
     use restp_base::flow::PathStats;
+    use restp_base::observe::Why;
 
     fn at(host: u8) -> PathAddress {
         PathAddress {
@@ -294,6 +310,42 @@ mod tests {
             records[11]["data"],
             json!({ "congestion_window": 7000 }),
             "only what has changed"
+        );
+    }
+
+    #[test]
+    fn changes_of_services_are_written_and_the_mode_is_a_congestion_state() {
+        let mut bytes = Vec::new();
+        let mut trace = Trace::new(&mut bytes, Schema::Current);
+        for (key, from, to, why) in [
+            ("mode", "alone", "competing", Why::Path),
+            ("ordering", "ordered", "unordered", Why::Application),
+        ] {
+            let changed = Changed {
+                at: Time::ZERO,
+                key,
+                from: from.into(),
+                to: to.into(),
+                why,
+            };
+            let now = Time::ZERO + Duration::from_millis(7);
+            trace
+                .see(now, Seen::Changed(FlowId(1), &changed))
+                .expect("memory");
+        }
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        let records: Vec<Value> = text
+            .split('\u{1e}')
+            .skip(1)
+            .map(|record| serde_json::from_str(record).expect("JSON"))
+            .collect();
+        assert_eq!(
+            records[0],
+            json!({ "time": 7.0, "name": "quic:congestion_state_updated", "data": { "old": "alone", "new": "competing" } })
+        );
+        assert_eq!(
+            records[1],
+            json!({ "time": 7.0, "name": "loglevel:info", "data": { "message": "ordering: ordered to unordered (application)" } })
         );
     }
 

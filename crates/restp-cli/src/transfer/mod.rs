@@ -29,6 +29,7 @@
 //! | `inlet` | exact numbers of bytes from a connection |
 //! | `sender`, `receiver` | the two ends |
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
+//! | `findings` | what was found on the paths, in words |
 //! | `outcome` | the result both ends print |
 
 mod agreement;
@@ -36,6 +37,7 @@ mod capability;
 mod claims;
 mod codec;
 mod copy;
+mod findings;
 mod fitness;
 mod folder;
 mod inlet;

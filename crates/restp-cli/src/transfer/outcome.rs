@@ -1,8 +1,10 @@
 //! The result of a transfer: the same fields at both ends.
 
+use super::findings::{self, Span};
 use super::{Digest, Watch, hex};
 use restp::{Connection, PathStats};
-use restp_base::time::Duration;
+use restp_base::observe::Changed;
+use restp_base::time::{Duration, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +37,37 @@ pub struct Outcome {
     pub longest_stall_ms: Option<f64>,
     /// Every path used.
     pub paths: Vec<PathOutcome>,
+    /// What was found on the paths in the whole transfer, in words.
+    pub found: Vec<String>,
+    /// How the services of this end changed, the latest 256.
+    pub changes: Vec<ChangeOutcome>,
+}
+
+/// One service that is not what it was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangeOutcome {
+    /// Since when, on the clock of this connection's endpoint, in seconds.
+    pub at_s: f64,
+    /// Which: the key of a composition, or `mode` for what the adaptive controller takes a path for.
+    pub key: &'static str,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+    /// Who wanted it: `path`, `application`, `peer`, `refused`, `overtaken`.
+    pub why: &'static str,
+}
+
+impl From<Changed> for ChangeOutcome {
+    fn from(changed: Changed) -> Self {
+        ChangeOutcome {
+            at_s: changed.at.since(Time::ZERO).as_secs_f64(),
+            key: changed.key,
+            from: changed.from,
+            to: changed.to,
+            why: changed.why.name(),
+        }
+    }
 }
 
 /// What both ends count alike.
@@ -109,6 +142,12 @@ impl Outcome {
                 .iter()
                 .map(|path| PathOutcome::new(path, down(path)))
                 .collect(),
+            found: found(&stats.paths),
+            changes: watch
+                .changes(connection)
+                .into_iter()
+                .map(ChangeOutcome::from)
+                .collect(),
         }
     }
 }
@@ -125,6 +164,16 @@ impl PathOutcome {
             down_events,
         }
     }
+}
+
+/// What was found from the beginning to the end.
+fn found(paths: &[PathStats]) -> Vec<String> {
+    let whole = |now| Span {
+        before: None,
+        now,
+        silent_for: None,
+    };
+    findings::sentences(&paths.iter().map(whole).collect::<Vec<_>>())
 }
 
 fn milliseconds(span: Duration) -> f64 {
@@ -177,6 +226,9 @@ impl fmt::Display for Outcome {
                 1 => write!(f, ", down once")?,
                 times => write!(f, ", down {times} times")?,
             }
+        }
+        for found in &self.found {
+            write!(f, "\n  {found}")?;
         }
         Ok(())
     }

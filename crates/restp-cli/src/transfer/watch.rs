@@ -1,10 +1,14 @@
 //! What a transfer looks like while it runs, by regular looks at its counters: progress for eyes, and outages of
 //! the path.
 
+use super::findings::{self, Span};
 use restp::clock::Clock;
-use restp::{Connection, FlowStats, PathEvent, PathState, PathStats};
+use restp::{Connection, FlowStats, PathAddress, PathEvent, PathState, PathStats};
+use restp_base::observe::Changed;
 use restp_base::time::{Duration, Time};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -12,6 +16,12 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// A path counts as down after this long without a packet from the peer although segments are outstanding: five
 /// times the smallest retransmission timeout (OP-58), so that an unlucky loss is no outage.
 const DOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// What is said of paths is of so many looks: ten seconds.
+const LOOKS: usize = 50;
+
+/// Changes of services that are kept; the oldest go first.
+const MOST_CHANGES: usize = 256;
 
 /// Counters that both a transfer and its observer use.
 #[derive(Debug)]
@@ -23,6 +33,8 @@ pub struct Watch {
     /// When data last arrived, and the longest time between two arrivals, in nanoseconds; zero before there are any.
     arrived_at: AtomicU64,
     longest_stall: AtomicU64,
+    /// How services changed, the latest of it.
+    changes: Mutex<VecDeque<Changed>>,
 }
 
 impl Default for Watch {
@@ -34,6 +46,7 @@ impl Default for Watch {
             clock: Clock::start(),
             arrived_at: AtomicU64::new(0),
             longest_stall: AtomicU64::new(0),
+            changes: Mutex::default(),
         }
     }
 }
@@ -47,6 +60,8 @@ pub struct Look {
     pub down_for: Option<Duration>,
     /// Each path by itself, when there are several.
     pub paths: Vec<PathStats>,
+    /// What was found on the paths lately, in words.
+    pub found: Vec<String>,
 }
 
 /// What became of a path, and when since the transfer began.
@@ -103,6 +118,20 @@ impl Watch {
         self.down_events.load(Ordering::Relaxed)
     }
 
+    /// How services have changed so far: the latest 256.
+    pub fn changes(&self, connection: &Connection) -> Vec<Changed> {
+        self.keep(connection.take_changes());
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.iter().cloned().collect()
+    }
+
+    fn keep(&self, new: Vec<Changed>) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.extend(new);
+        let excess = changes.len().saturating_sub(MOST_CHANGES);
+        changes.drain(..excess);
+    }
+
     /// Looks until it is dropped; hears of paths as soon as there is news.
     pub async fn run(
         &self,
@@ -113,22 +142,30 @@ impl Watch {
         let mut ticks = tokio::time::interval(std::time::Duration::from_nanos(INTERVAL.as_nanos()));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut silence = Silence::default();
+        let mut lately = Lately::default();
         loop {
             tokio::select! {
-                Some(event) = connection.path_event() => news(News {
-                    event,
-                    seconds: self.clock.now().since(Time::ZERO).as_secs_f64(),
-                }),
+                Some(event) = connection.path_event() => {
+                    let now = self.clock.now();
+                    lately.on_event(now, event);
+                    news(News {
+                        event,
+                        seconds: now.since(Time::ZERO).as_secs_f64(),
+                    });
+                }
                 _ = ticks.tick() => {
                     let stats = connection.stats();
                     let down_for = silence.look(&stats);
                     if down_for == Some(DOWN_AFTER) {
                         self.down_events.fetch_add(1, Ordering::Relaxed);
                     }
+                    self.keep(connection.take_changes());
+                    let found = lately.look(self.clock.now(), &stats.paths, down_for);
                     each(Look {
                         bytes: self.bytes(),
                         down_for,
                         paths: if stats.paths.len() > 1 { stats.paths } else { Vec::new() },
+                        found,
                     });
                 }
             }
@@ -145,6 +182,46 @@ impl News {
             PathState::Down => "down",
             PathState::Closed => "closed",
         }
+    }
+}
+
+/// What paths looked like some seconds ago, and since when they are silent.
+#[derive(Debug, Default)]
+struct Lately {
+    looks: VecDeque<Vec<PathStats>>,
+    silent_since: BTreeMap<PathAddress, Time>,
+}
+
+impl Lately {
+    /// Paths of several tell of themselves when they fall silent.
+    fn on_event(&mut self, now: Time, event: PathEvent) {
+        match event.state {
+            PathState::Up | PathState::Closed => _ = self.silent_since.remove(&event.path),
+            PathState::Suspect | PathState::Down => _ = self.silent_since.entry(event.path).or_insert(now),
+        }
+    }
+
+    /// What was found since the look some seconds ago. `down_for`: how long a single path has been silent.
+    fn look(&mut self, now: Time, paths: &[PathStats], down_for: Option<Duration>) -> Vec<String> {
+        let none = Vec::new();
+        let earlier = self.looks.front().unwrap_or(&none);
+        let spans: Vec<_> = paths
+            .iter()
+            .map(|path| Span {
+                before: earlier.iter().find(|before| before.path == path.path),
+                now: path,
+                silent_for: match paths {
+                    [_] => down_for,
+                    _ => self.silent_since.get(&path.path).map(|since| now.since(*since)),
+                },
+            })
+            .collect();
+        let found = findings::sentences(&spans);
+        if self.looks.len() >= LOOKS {
+            self.looks.pop_front();
+        }
+        self.looks.push_back(paths.to_vec());
+        found
     }
 }
 
@@ -196,5 +273,68 @@ mod tests {
     fn an_idle_path_is_not_down() {
         let mut silence = Silence::default();
         assert!((0..20).all(|_| silence.look(&stats(5, 0)).is_none()));
+    }
+
+    fn path(host: u8) -> PathStats {
+        let at = |host| std::net::SocketAddr::from(([10, 0, 0, host], 1));
+        PathStats::new(PathAddress {
+            local: at(host),
+            remote: at(9),
+        })
+    }
+
+    #[test]
+    fn losses_are_of_the_last_ten_seconds() {
+        let mut lately = Lately::default();
+        let mut now = path(1);
+        let mut look = |sent: u64, lost: u64| {
+            (now.sent_packets, now.lost_packets) = (now.sent_packets + sent, now.lost_packets + lost);
+            lately.look(Time::ZERO, std::slice::from_ref(&now), None)
+        };
+        assert_eq!(look(1_000, 10), ["1.0 % lost"]);
+        (1..LOOKS).for_each(|_| assert_ne!(look(1_000, 0), Vec::<String>::new()));
+        assert_eq!(look(1_000, 0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_of_several_paths_that_is_silent_is_named_with_its_number() {
+        let mut lately = Lately::default();
+        let paths = [path(1), path(2)];
+        let mut told = |state, seconds: u64| {
+            let now = Time::ZERO + Duration::from_secs(seconds);
+            lately.on_event(
+                now,
+                PathEvent {
+                    path: paths[1].path,
+                    state,
+                },
+            );
+            lately.look(now + Duration::from_secs(3), &paths, None)
+        };
+        assert_eq!(told(PathState::Suspect, 10), ["path 2: silent for 3 s: probing"]);
+        assert_eq!(
+            told(PathState::Down, 11),
+            ["path 2: silent for 4 s: probing"],
+            "since the suspicion"
+        );
+        assert_eq!(told(PathState::Up, 20), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_more_than_the_latest_changes_are_kept() {
+        let watch = Watch::default();
+        let changed = |at| Changed {
+            at: Time::ZERO + Duration::from_secs(at),
+            key: "mode",
+            from: "alone".into(),
+            to: "competing".into(),
+            why: restp_base::observe::Why::Path,
+        };
+        watch.keep((0..300).map(changed).collect());
+        let kept = watch.changes.lock().expect("nobody else");
+        assert_eq!(
+            (kept.len(), kept[0].clone()),
+            (MOST_CHANGES, changed(300 - MOST_CHANGES as u64))
+        );
     }
 }

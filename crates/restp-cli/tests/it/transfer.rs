@@ -29,6 +29,8 @@ fn check_result(result: &Value, content: &[u8]) {
         "early_packets",
         "longest_stall_ms",
         "paths",
+        "found",
+        "changes",
     ];
     assert_eq!(keys, expected);
     assert_eq!(result["bytes"], content.len());
@@ -51,6 +53,7 @@ fn check_result(result: &Value, content: &[u8]) {
         "down_events",
     ];
     assert_eq!(keys, expected);
+    assert!(result["found"].is_array() && result["changes"].is_array());
     assert!(path["local"].is_string() && path["packets_sent"].as_u64().unwrap() > 0);
 }
 
@@ -73,6 +76,10 @@ fn files_of_all_sizes_arrive_through_a_path_that_loses_packets() {
         ]);
         assert_eq!(sent.code, Some(0), "{sent:?}");
         check_result(&sent.json(), &content);
+        if bytes > 1 << 20 {
+            let found = sent.json()["found"][0].as_str().unwrap().to_owned();
+            assert!(found.contains(" % lost"), "{found}");
+        }
         check_result(&receiver.running.json(), &content);
         assert_eq!(receiver.names(), ["Grüße 1.bin"]);
         assert_eq!(

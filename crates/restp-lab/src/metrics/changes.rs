@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct ChangeResult {
     /// Since when, in seconds of the run.
     pub at_s: f64,
+    /// At which end: `opener` or `server`.
+    pub end: &'static str,
     /// Which: the key of a composition, or `mode` for what a controller makes of the path.
     pub key: &'static str,
     /// What it was.
@@ -19,9 +21,21 @@ pub struct ChangeResult {
     pub why: &'static str,
 }
 
-impl From<&Changed> for ChangeResult {
-    fn from(changed: &Changed) -> Self {
+impl ChangeResult {
+    /// What the `opener` of a flow and its `server` noted, in the order of time.
+    pub(super) fn of(opener: &[Changed], server: &[Changed]) -> Vec<Self> {
+        let ends = [("opener", opener), ("server", server)];
+        let all = ends
+            .iter()
+            .flat_map(|(end, changes)| changes.iter().map(|changed| Self::at(end, changed)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+        all
+    }
+
+    fn at(end: &'static str, changed: &Changed) -> Self {
         ChangeResult {
+            end,
             at_s: changed.at.since(Time::ZERO).as_secs_f64(),
             key: changed.key,
             from: changed.from.clone(),

@@ -92,7 +92,7 @@ pub struct FlowResult {
     pub stray_timeouts: Option<u64>,
     /// How the flow lived through each outage of its path.
     pub outages: Vec<OutageResult>,
-    /// How the sender's services changed, in the order of time.
+    /// How the services of both ends changed, in the order of time.
     pub changes: Vec<ChangeResult>,
     /// What each path carried.
     pub paths: Vec<PathResult>,
@@ -136,8 +136,8 @@ pub struct Measured<'a> {
     pub receiver: &'a Receiver,
     /// Who looked at the sender, if somebody did.
     pub watch: Option<&'a Watch>,
-    /// How the sender's services changed.
-    pub changes: &'a [Changed],
+    /// How the services changed of who opened it, and of who serves it.
+    pub changes: [&'a [Changed]; 2],
     /// What was counted until the measurement began, and until it ended.
     pub counts: [&'a FlowCounts; 2],
     /// From when to when; it may end before the run does.
@@ -242,7 +242,7 @@ impl FlowResult {
             stray_timeouts: watch.map(|_| rto_events.len() as u64 - in_outages),
             rto_events,
             outages,
-            changes: changes.iter().map(ChangeResult::from).collect(),
+            changes: ChangeResult::of(changes[0], changes[1]),
             paths: if opened {
                 paths(plan, sender.paths(), [&sent, &received], rate)
             } else {

@@ -39,12 +39,15 @@ pub trait Observer {
 pub struct Shown {
     /// By flow: at its opener, then at the other end.
     to: Vec<Option<observe::Observer>>,
+    /// So many changes of services have been shown, in the same order.
+    changes: Vec<usize>,
 }
 
 impl Shown {
     /// To these, by flow: at its opener, then at the other end.
     pub fn to(to: Vec<Option<observe::Observer>>) -> Self {
-        Shown { to }
+        let changes = vec![0; to.len()];
+        Shown { to, changes }
     }
 
     fn show(&mut self, now: Time, end: End, seen: Seen<'_>) {
@@ -74,6 +77,16 @@ impl Observer for Shown {
             Application::Sender(sender) => sender.flow(),
             Application::Receiver(receiver) => receiver.flow(),
         };
+        if let Some(flow) = flow {
+            let index = 2 * end.flow + usize::from(!end.opens);
+            let known = self
+                .changes
+                .get_mut(index)
+                .map(|shown| std::mem::replace(shown, host.changes().len()));
+            for changed in host.changes().iter().skip(known.unwrap_or(usize::MAX)) {
+                self.show(now, end, Seen::Changed(flow, changed));
+            }
+        }
         if let Some((flow, stats)) = flow.and_then(|flow| Some((flow, host.machine().stats(flow)?))) {
             self.show(now, end, Seen::Measured(flow, &stats));
         }

@@ -417,7 +417,7 @@ impl<'a> Replication<'a> {
                 sender,
                 receiver,
                 watch: self.hosts[2 * i].watch.as_ref(),
-                changes: self.hosts[2 * i].changes(),
+                changes: [self.hosts[2 * i].changes(), self.hosts[2 * i + 1].changes()],
                 counts: [before.flows.get(i).unwrap_or(&nothing), &after.flows[i]],
                 window: before.at..after.at,
                 end: self.end,

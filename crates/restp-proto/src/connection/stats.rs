@@ -91,6 +91,8 @@ pub(super) fn of(c: &Connection) -> FlowStats {
             received_bytes: n.received_bytes,
             lost_packets: sent.lost_packets,
             srtt: c.sender.smoothed_rtt(),
+            causes: c.sender.causes(),
+            mode: c.composition.congestion.adapts().then(|| c.sender.mode()),
             ..PathStats::new(c.address)
         }],
     }

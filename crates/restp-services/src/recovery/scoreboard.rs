@@ -4,13 +4,14 @@
 
 mod acknowledge;
 mod lane;
+mod observed;
 mod verdicts;
 
 pub use lane::{Lane, LaneId, LaneNews};
+use observed::Observed;
 
 use super::delivery_rate::{LostSegment, Transmission};
 use super::encodings::Encodings;
-use restp_base::observe::Transmitted;
 use restp_base::ranges::Ranges;
 use restp_base::time::Time;
 use smallvec::{SmallVec, smallvec};
@@ -72,7 +73,7 @@ pub struct Scoreboard {
     departed: u64,
     encodings: Option<Encodings>,
     /// What was declared lost and not yet told, if anybody asks.
-    observed: Option<Vec<(LaneId, Transmitted)>>,
+    observed: Option<Observed>,
     /// Entries looked at so far: the cost of the record, which tests bound.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,

@@ -4,6 +4,7 @@ use super::{Sender, SenderParameters};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::recovery::{Recovery, RtoParameters};
 use crate::reliability::FecEncoder;
+use restp_base::flow::LossCauses;
 use restp_base::time::Time;
 
 /// Segments that may leave before anything is known of a path (RFC 6928).
@@ -90,6 +91,11 @@ impl Sender {
             let in_flight = self.board.in_flight_bytes();
             self.tell_controller(now, &CongestionEvent::RecoveryEnded, in_flight);
         }
+    }
+
+    /// What losses were taken for so far, where that is inferred.
+    pub fn causes(&self) -> Option<LossCauses> {
+        self.lane.cutting.as_ref().map(|cutting| cutting.counts())
     }
 
     /// What the controller does of its own accord, for diagnostics only.

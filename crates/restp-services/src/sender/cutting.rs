@@ -2,6 +2,7 @@
 
 use crate::loss_handling::Causes;
 use crate::recovery::{Findings, LostSegment, RttEstimator};
+use restp_base::flow::LossCauses;
 use restp_base::observe::Cause;
 use restp_base::time::{Duration, Time};
 use std::ops::RangeInclusive;
@@ -31,6 +32,8 @@ pub(super) struct Cutting {
     silent_since: Option<Time>,
     /// What the last outage cost leaves again, and is numbered below this.
     resent_below: u64,
+    /// What losses were taken for so far.
+    counts: LossCauses,
 }
 
 impl Cutting {
@@ -64,8 +67,11 @@ impl Cutting {
         self.has_cut &= !std::mem::take(&mut findings.began);
         let mut is_congestion = false;
         for lost in losses {
-            is_congestion |= self.causes.judge(lost.sent_at).cause == Cause::Congestion;
+            let verdict = self.causes.judge(lost.sent_at);
+            self.counts.add(verdict.cause, 1, verdict.confidence.into());
+            is_congestion |= verdict.cause == Cause::Congestion;
         }
+        self.counts.add(Cause::Late, findings.spurious, CERTAIN);
         if is_congestion {
             if !self.is_cut(first) {
                 (findings.began, self.has_cut, self.recover) = (true, true, next);
@@ -110,6 +116,16 @@ impl Cutting {
         is_congestion
     }
 
+    /// So many segments met an outage.
+    pub(super) fn on_outage(&mut self, segments: u64) {
+        self.counts.add(Cause::Outage, segments, CERTAIN);
+    }
+
+    /// What losses were taken for so far.
+    pub(super) fn counts(&self) -> LossCauses {
+        self.counts
+    }
+
     /// What the loss of a segment that left at `sent_at` is taken for.
     pub(super) fn cause(&self, sent_at: Time) -> Cause {
         if self.outage.as_ref().is_some_and(|time| time.contains(&sent_at)) {
@@ -123,6 +139,9 @@ impl Cutting {
         first < self.recover
     }
 }
+
+/// Silence that ended, or an arrival after all, leaves no doubt, in percent.
+const CERTAIN: u64 = 100;
 
 /// The moment `by` earlier.
 fn before(moment: Time, by: Duration) -> Time {

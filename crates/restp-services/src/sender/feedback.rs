@@ -374,7 +374,11 @@ impl Sender {
             let outstanding = self.board.in_flight_bytes();
             self.tell_controller(now, &CongestionEvent::Timeout { repeated: false }, outstanding);
         }
-        self.counters.lost_packets += self.lane.recovery.on_timeout(&mut self.board, false);
+        let lost = self.lane.recovery.on_timeout(&mut self.board, false);
+        self.counters.lost_packets += lost;
+        if let Some(cutting) = &mut self.lane.cutting {
+            cutting.on_outage(lost);
+        }
         if !self.board.is_quiet() || self.board.lost() > 0 {
             self.lane.outage.forget_probes();
             self.lane.rto.restart(now, &self.lane.rtt);

@@ -15,10 +15,11 @@ impl Sender {
             LossHandling::Outage => Cause::Outage,
         };
         let observed: Vec<_> = self.board.take_observed().collect();
-        into.extend(observed.into_iter().map(|(lane, segment)| Loss {
+        into.extend(observed.into_iter().map(|(lane, segment, is_late)| Loss {
             path: path(lane),
             segment,
             cause: self.on(lane, |sender| match &sender.lane.cutting {
+                Some(_) if is_late => Cause::Late,
                 Some(cutting) => cutting.cause(segment.at),
                 None => fixed,
             }),

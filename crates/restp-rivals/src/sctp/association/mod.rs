@@ -401,17 +401,16 @@ impl Association {
     /// Each path by itself, where there are several.
     fn stats_of_paths(&self) -> Vec<PathStats> {
         let of = |path: &Path| PathStats {
-            path: path.address,
             sent_packets: path.sent_packets,
             sent_bytes: path.sent_bytes,
             received_bytes: path.received_bytes,
             lost_packets: self.sender.lost_on(path.lane),
             srtt: self.sender.smoothed_rtt_of(path.lane),
-            suspicions: 0,
             down_events: path.down_events,
             window_cuts: self.sender.cuts_on(path.lane),
             arrived_payload_bytes: path.arrived_payload_bytes,
             repeated_payload_bytes: path.repeated_payload_bytes,
+            ..PathStats::new(path.address)
         };
         let several = self.paths.iter().filter(|_| self.paths.len() > 1);
         several.map(of).collect()

@@ -98,6 +98,9 @@ impl Scoreboard {
         if let Some(encodings) = &mut self.encodings {
             encodings.release_below(self.first);
         }
+        if let Some(observed) = &mut self.observed {
+            observed.release_below(self.first);
+        }
         if self.entries.is_empty() {
             self.release();
         }
@@ -131,7 +134,11 @@ impl Scoreboard {
     /// `entry` is delivered: into the feedback with it.
     fn settle(&mut self, now: Time, number: u64, entry: Entry, feedback: &mut Feedback) {
         let age = now.since(entry.sent_at);
-        feedback.late += u64::from(self.lane_mut(entry.lane).deliver(number, entry, age));
+        let is_late = self.lane_mut(entry.lane).deliver(number, entry, age);
+        feedback.late += u64::from(is_late);
+        if is_late && let Some(observed) = &mut self.observed {
+            observed.on_late(entry.lane, number);
+        }
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
         if entry.repeated || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {

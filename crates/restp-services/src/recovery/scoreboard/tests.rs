@@ -313,7 +313,10 @@ fn an_observer_is_told_which_transmissions_were_declared_lost() {
     let told = |board: &mut Scoreboard| -> Vec<(u64, Time)> {
         let observed = board.take_observed();
         observed
-            .map(|(_, segment)| (segment.number, segment.at))
+            .map(|(_, segment, is_late)| {
+                assert!(!is_late);
+                (segment.number, segment.at)
+            })
             .collect()
     };
     assert_eq!(told(&mut board), []);
@@ -328,4 +331,31 @@ fn an_observer_is_told_which_transmissions_were_declared_lost() {
     board.mark_all_lost();
     assert_eq!(told(&mut board), [(11, at(1)), (12, at(50)), (13, at(3))]);
     assert_eq!(told(&mut board), []);
+}
+
+/// Before it left again, and after, when the answer comes too soon for that: the transmission that was declared lost is meant.
+#[test]
+fn an_observer_is_told_which_of_them_were_only_late() {
+    let mut board = burst();
+    assert_eq!(board.take_observed().count(), 0);
+    let arrive = |board: &mut Scoreboard, ms: u64, received| {
+        let report = AckReport {
+            received,
+            ..AckReport::pointer(10)
+        };
+        board.acknowledge(at(ms), &report).unwrap();
+    };
+    arrive(&mut board, 50, smallvec![14..15]); // a round trip of 46 ms
+    assert!(board.mark_lost(11) && board.mark_lost(12) && board.mark_lost(13));
+    board.on_repeated(at(60), 12);
+    board.on_repeated(at(60), 13);
+    arrive(&mut board, 70, smallvec![11..13, 14..15]);
+    arrive(&mut board, 110, smallvec![11..15]);
+    let told: Vec<_> = board
+        .take_observed()
+        .map(|(_, sent, late)| (sent.number, sent.at, late))
+        .collect();
+    let lost = [(11, at(1), false), (12, at(2), false), (13, at(3), false)];
+    assert_eq!(told[..3], lost);
+    assert_eq!(told[3..], [(11, at(1), true), (12, at(2), true)], "13 was lost");
 }

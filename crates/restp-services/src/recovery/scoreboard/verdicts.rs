@@ -40,8 +40,7 @@ impl Scoreboard {
         let entry = *self.entry(number).filter(|entry| entry.fate == Fate::InFlight)?;
         self.set_fate(number, Fate::Lost);
         if let Some(observed) = &mut self.observed {
-            let at = entry.sent_at;
-            observed.push((entry.lane, Transmitted { number, at }));
+            observed.on_lost(entry.lane, number, entry.sent_at);
         }
         self.departed = self.departed.min(self.open_segments());
         Some((entry.lane, self.lane_mut(entry.lane).lose(entry)))
@@ -63,9 +62,10 @@ impl Scoreboard {
         self.late.covering(number).is_some()
     }
 
-    /// What was declared lost since the last call, by whichever rule, for whoever observes. The first call begins the record.
-    pub fn take_observed(&mut self) -> impl Iterator<Item = (LaneId, Transmitted)> {
-        self.observed.get_or_insert_default().drain(..)
+    /// What was declared lost since the last call, by whichever rule, for whoever observes; and again, with `true`, what proved to be
+    /// late. The first call begins the record.
+    pub fn take_observed(&mut self) -> impl Iterator<Item = (LaneId, Transmitted, bool)> {
+        self.observed.get_or_insert_default().take()
     }
 
     /// Declares everything lost that left by the lane in hand and is not known to have arrived; returns how many segments
