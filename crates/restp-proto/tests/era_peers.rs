@@ -166,3 +166,99 @@ fn an_era_ends_though_nothing_more_is_written() {
         }
     }
 }
+
+fn verb(seen: &common::Seen) -> Option<(EraVerb, u32)> {
+    let message = EraMessage::parse(&seen.payload).filter(|_| seen.header.about_eras)?;
+    Some((message.verb, message.era))
+}
+
+/// The proposer's confirmations are lost, it goes on to the era after, and the peer still says that it accepts the one before: that
+/// goes without an answer, because the proposal of the era after is one.
+#[test]
+fn a_stale_accept_is_answered_by_the_proposal_of_the_era_after() {
+    let (mut pair, flows) = connected(&[], [true; 2]);
+    let mut proposals = 0;
+    pair.rule = Box::new(move |seen| match verb(seen) {
+        Some((EraVerb::Confirm, 1)) => Verdict::Drop,
+        Some((EraVerb::Propose { .. }, 2)) => {
+            proposals += 1;
+            if proposals <= 3 {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        }
+        _ => Verdict::Pass,
+    });
+    let snack: &Set = &[("ack", "positive+snack")];
+    propose(&mut pair, flows, 0, snack);
+    let detail = |pair: &Pair, side| service(pair, flows, side, |of| of.ack.detail);
+    let of = |set| services(set).ack.detail;
+    assert_eq!(
+        [detail(&pair, 0), detail(&pair, 1)],
+        [of(snack), of(&[])],
+        "one has turned"
+    );
+    propose(&mut pair, flows, 0, &[("ordering", "unordered")]);
+    pair.run_for(Duration::from_secs(30));
+    let said = |wanted: fn(&EraVerb) -> bool, of_era| {
+        let messages = pair
+            .log
+            .iter()
+            .enumerate()
+            .filter_map(|(at, seen)| Some((at, verb(seen)?)));
+        let found = messages.filter(|(_, (verb, era))| wanted(verb) && *era == of_era);
+        found.map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    let second = said(|verb| matches!(verb, EraVerb::Propose { .. }), 2);
+    let accepts = said(|verb| matches!(verb, EraVerb::Accept { .. }), 1);
+    assert!(accepts.iter().any(|at| *at > second[0]), "a stale one has come");
+    let unordered = services(&[("ordering", "unordered")]).ordering;
+    for side in 0..2 {
+        assert_eq!(
+            service(&pair, flows, side, |of| of.ordering),
+            unordered,
+            "side {side}"
+        );
+    }
+    for side in 0..2 {
+        pair.write(side, flows[side], b"goes on");
+    }
+    pair.run_for(Duration::from_secs(1));
+    for side in 0..2 {
+        assert_eq!(pair.read_all(side, flows[side]), ["goes on"]);
+    }
+}
+
+/// A boundary lies no further ahead than what is written, so who writes a message now and then writes the first of the next era: it waits until
+/// the peer has answered, a round trip, and no message after it waits longer.
+#[test]
+fn a_message_written_while_an_era_is_agreed_on_waits_a_round_trip() {
+    let (mut pair, flows) = connected(&[], [true; 2]);
+    pair.run_for(Duration::from_millis(500));
+    let (one_way, began) = (pair.delay, pair.now);
+    let change = pair.ends[0].recompose(began, flows[0], services(&[("ordering", "unordered")]));
+    assert_eq!(change, Ok(Change::Agreed));
+    let step = Duration::from_millis(1);
+    let (mut written, mut latest) = (Vec::new(), Duration::ZERO);
+    while pair.now.since(began) < Duration::from_millis(200) {
+        if pair.now.since(began) < Duration::from_millis(60) {
+            written.push(pair.now);
+            pair.write(0, flows[0], &[written.len() as u8; 20]);
+        }
+        pair.run_for(step);
+        for message in pair.read_all(1, flows[1]) {
+            let waited = pair.now.since(written[usize::from(message[0]) - 1]);
+            latest = latest.max(waited);
+        }
+    }
+    assert_eq!(
+        service(&pair, flows, 1, |of| of.ordering),
+        services(&[("ordering", "unordered")]).ordering
+    );
+    assert!(latest > one_way + step, "the first of them waits");
+    assert!(
+        latest <= one_way * 3 + step * 2,
+        "{latest}: proposal, answer, and its own way"
+    );
+}

@@ -1,6 +1,7 @@
 //! The applications of one side: they open, write, read, finish and break off as the case says, and put everything
 //! they do and see on record.
 
+use super::changes::Wish;
 use super::faults::Fault;
 use super::host::address;
 use super::paths::at;
@@ -58,6 +59,8 @@ struct Talk {
 enum Chore {
     Add(usize),
     Remove(usize),
+    /// Asks for the services of this wish.
+    Change(usize),
 }
 
 /// Time and machine while an application acts. The machine has a clock of its own.
@@ -300,7 +303,7 @@ fn pinned(case: &Case, done: u64) -> Option<usize> {
         .then_some((round % case.paths() as u64) as usize)
 }
 
-/// What a client that opens a conversation at `now` does with its further paths.
+/// What a side whose conversation begins at `now` does with its further paths, and with its services.
 fn chores(case: &Case, side: Side, now: Time) -> VecDeque<(Time, Chore)> {
     let mut chores = Vec::new();
     for (path, further) in (1..).zip(&case.further).filter(|_| side == Side::Client) {
@@ -311,6 +314,11 @@ fn chores(case: &Case, side: Side, now: Time) -> VecDeque<(Time, Chore)> {
                 .leaves_ms
                 .map(|millis| (after(millis), Chore::Remove(path))),
         );
+    }
+    for (index, wish) in case.changes.iter().enumerate() {
+        if wish.side == side {
+            chores.push((now + Duration::from_millis(wish.after_ms), Chore::Change(index)));
+        }
     }
     chores.sort_by_key(|(at, _)| *at);
     chores.into()
@@ -333,6 +341,10 @@ impl Talk {
                 Chore::Remove(path) => stage
                     .machine
                     .remove_path(stage.clock, self.flow, address(side, path)),
+                Chore::Change(wish) => {
+                    self.wish(stage, &case.changes[wish]);
+                    continue;
+                }
             };
             // The last path that works is not removed, and the application keeps it.
             if let (Chore::Add(_), Err(error)) = (chore, done) {
@@ -340,6 +352,18 @@ impl Talk {
                 stage.trace.add(stage.now, What::Unexpected { side, what });
             }
         }
+    }
+
+    /// Asks for other services, and goes on with those it has where they are refused.
+    fn wish(&self, stage: &mut Stage<'_>, wish: &Wish) {
+        let set: Vec<_> = wish.set.clone().into_iter().collect();
+        let answer = stage.machine.reconfigure(stage.clock, self.flow, &set);
+        let asked = What::Asked {
+            end: self.end,
+            set: format!("{set:?}"),
+            answer: format!("{answer:?}"),
+        };
+        stage.trace.add(stage.now, asked);
     }
 
     fn may_write(&self) -> bool {

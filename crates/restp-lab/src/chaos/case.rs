@@ -1,6 +1,7 @@
 //! One case: everything a run depends on, as plain data. Drawn from a seed or read from a file, so that a failure
 //! keeps its meaning when the draws change.
 
+use super::changes::{self, Wish};
 use super::faults::Fault;
 use super::network::Hop;
 use super::paths::{self, Further};
@@ -51,6 +52,9 @@ pub struct Case {
     /// The seal under both ends, and who attacks it; none: both are plain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
+    /// Services that applications change meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Wish>,
     /// What breaks.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -117,6 +121,11 @@ impl Case {
             opens_ms.push(draw.below(heal_ms));
         }
         let every: Vec<Hop> = paths::every_hop(&hops, &further).cloned().collect();
+        let changes = if several {
+            Vec::new()
+        } else {
+            changes::draw(&mut stream("changes"), &client, heal_ms)
+        };
         let faults = faults::draw(&mut stream("faults"), every.len(), heal_ms, client.crc);
         let mut case = Case {
             about: String::new(),
@@ -132,6 +141,7 @@ impl Case {
             hops,
             further,
             seal: seal::draw(&mut stream("seal")),
+            changes,
             faults,
         };
         if several {

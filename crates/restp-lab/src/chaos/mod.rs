@@ -9,7 +9,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `case` | everything a run depends on, as data |
-//! | `swarm`, `network`, `paths`, `traffic`, `faults` | the parts of a case, and how each is drawn |
+//! | `swarm`, `network`, `paths`, `traffic`, `faults`, `changes` | the parts of a case, and how each is drawn |
 //! | `seal`, `adversary` | the seal under both ends, and who attacks it |
 //! | `stage`, `host`, `application`, `guests`, `conversations` | the run |
 //! | `seat`, `tap`, `watch`, `ledger` | a machine, what passes between its engine and its seal, and who said it |
@@ -20,6 +20,7 @@
 mod adversary;
 mod application;
 mod case;
+mod changes;
 mod conversations;
 mod faults;
 mod guests;

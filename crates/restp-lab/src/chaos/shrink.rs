@@ -46,6 +46,11 @@ fn candidates(case: &Case) -> Vec<Case> {
             case.faults.remove(index);
         });
     }
+    for index in 0..case.changes.len() {
+        add(&|case| {
+            case.changes.remove(index);
+        });
+    }
     add(&|case| *case = case.clone().plain());
     let attacks = case.seal.as_ref().map_or(0, |seal| seal.attacks.len());
     for index in 0..attacks {

@@ -112,6 +112,15 @@ pub enum What {
         /// Its contents.
         datagram: Datagram,
     },
+    /// An application asked for other services.
+    Asked {
+        /// Whose.
+        end: usize,
+        /// Which.
+        set: String,
+        /// What the machine made of it.
+        answer: String,
+    },
     /// A machine was replaced by a fresh one.
     Restarted {
         /// Whose.

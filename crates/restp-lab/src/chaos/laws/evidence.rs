@@ -63,9 +63,10 @@ impl Pdu {
         self.header.dss?.mapping.filter(|_| self.is_data())
     }
 
-    /// Its payload is a segment, not several of them in code, nor a question how large one may be.
+    /// Its payload is a segment, not several of them in code, nor a question how large one may be, nor a message about eras.
     pub fn is_data(&self) -> bool {
-        !self.payload.is_empty() && !self.header.services.error.has(ErrorControl::ENC) && !self.header.probe
+        let says_something_else = self.header.probe || self.header.about_eras;
+        !self.payload.is_empty() && !self.header.services.error.has(ErrorControl::ENC) && !says_something_else
     }
 }
 
@@ -173,6 +174,12 @@ impl<'a> Evidence<'a> {
         &self.compositions[side.index()]
     }
 
+    /// Does an application ask for another value of one of these keys?
+    pub fn changes(&self, keys: &[&str]) -> bool {
+        let names = |key: &String| keys.contains(&key.as_str());
+        self.case.changes.iter().any(|wish| wish.set.keys().any(names))
+    }
+
     /// May conversations have several paths? Then paths have numbers of their own, and data has the association's too.
     pub fn several_paths(&self) -> bool {
         self.composition(Side::Client).paths != PathMode::Single
@@ -193,6 +200,7 @@ impl<'a> Evidence<'a> {
             | What::Finished { end }
             | What::Aborted { end }
             | What::Closed { end, .. }
+            | What::Asked { end, .. }
             | What::Holds { end, .. } => Some(self.trace.ends[*end].conversation),
             What::Early { packet } => self.pdu(*packet)?.conversation,
             What::Told { end, .. } | What::EndedBy { end, .. } => Some(self.trace.ends[*end].conversation),

@@ -7,6 +7,7 @@ mod early;
 mod encoded;
 mod endings;
 mod envelopes;
+mod eras;
 mod evidence;
 mod flight;
 mod holes;
@@ -55,6 +56,11 @@ pub static LAWS: &[Law] = &[
         name: "numbers",
         says: "a number never changes its payload",
         check: numbers::check,
+    },
+    Law {
+        name: "eras",
+        says: "a packet's services are those of its era, by its number and by what both ends have said of eras",
+        check: eras::check,
     },
     Law {
         name: "encoded",
@@ -219,6 +225,7 @@ fn describe(evidence: &Evidence<'_>, what: &What) -> String {
         What::Copied { packet, of } => format!("packet {packet} is a copy of {of}"),
         What::Flipped { packet } => format!("a bit of packet {packet} flips"),
         What::Dropped { packet } => format!("packet {packet} is lost"),
+        What::Asked { end, set, answer } => format!("{} asks for {set}: {answer}", side(end)),
         What::Restarted { side } => format!("{side} starts again"),
         What::Jumped { side, by } => format!("the clock of {side} leaps by {by}"),
         What::Unexpected { side, what } => format!("{side}: {what}"),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let composition = evidence.composition(Side::Client);
-    if composition.ordering == Ordering::Unordered {
+    if composition.ordering == Ordering::Unordered || evidence.changes(&["ordering"]) {
         return Ok(());
     }
     match (composition.reliability.is_full(), composition.framing) {

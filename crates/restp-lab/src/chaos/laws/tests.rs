@@ -11,6 +11,7 @@ use restp_base::time::Duration;
 use restp_proto::wire::{ErrorControl, Header};
 use std::collections::BTreeSet;
 
+mod eras;
 mod flight;
 mod sealed;
 mod unfaithful;

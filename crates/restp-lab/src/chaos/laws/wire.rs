@@ -9,6 +9,8 @@ use restp_proto::wire::{Header, Tail};
 const MAPPING_BYTES: usize = 20;
 /// An answer to it has two bytes, however small segments are.
 const ANSWER_BYTES: usize = 2;
+/// So has a message about eras sixteen.
+const ERA_MESSAGE_BYTES: usize = 16;
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     for (index, record) in evidence.trace.records.iter().enumerate() {
@@ -33,6 +35,9 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 0
             };
             segment = (segment + mapping).max(ANSWER_BYTES);
+        }
+        if header.about_eras {
+            segment = segment.max(ERA_MESSAGE_BYTES);
         }
         let payload = bytes.len() - length;
         if payload > segment {

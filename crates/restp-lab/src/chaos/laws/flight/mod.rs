@@ -90,6 +90,9 @@ struct Terms {
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
+    if !evidence.case.changes.is_empty() {
+        return Ok(()); // it knows of one algorithm, and of one way to find losses
+    }
     let terms = Side::BOTH.map(|side| Terms::of(evidence, side));
     let mut carriers: BTreeMap<((Side, usize), u32), BTreeSet<usize>> = BTreeMap::new();
     let mut flights: BTreeMap<(Side, usize), Flight> = BTreeMap::new();
