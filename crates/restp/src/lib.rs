@@ -13,6 +13,7 @@
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |
 //! | `watch` | keeps sockets and paths in step with this host's addresses |
 //! | [`endpoint`], [`connection`], [`stream`] | what an async user holds |
+//! | `call` | what a machine can do besides flows |
 //! | `dial` | connections that an endpoint opens, and who is at their other end |
 //! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
@@ -49,6 +50,7 @@
 //! ```
 
 pub mod algorithms;
+mod call;
 pub mod clock;
 pub mod connection;
 mod dial;
