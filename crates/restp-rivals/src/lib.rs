@@ -3,7 +3,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`compositions`] | one record per rival: which service does what |
-//! | [`itp`] | ITP, data by name without connections, and NDN as it is compared with |
+//! | [`itp`] | ITP, data by name without connections, and NDN as it is compared with; a node for real networks |
 //! | [`mptcp`] | MPTCP (RFC 8684) over subflows of [`tcp`] |
 //! | [`sctp`] | SCTP (RFC 9260), and CMT over its paths |
 //! | [`tcp`] | TCP (RFC 9293) with every congestion control that is built |

@@ -10,7 +10,6 @@ use restp_base::flow::{
 };
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::observe::Changed;
-use restp_base::time::Time;
 use restp_proto::ValidComposition;
 use restp_seal::PublicKey;
 use std::fmt;
@@ -316,29 +315,6 @@ impl<M: Machine> Connection<M> {
             core.machine.abort(now, self.flow);
             core.wake_driver();
         }
-    }
-
-    /// Looks at the machine whenever something has come for this flow, until `look` finds what it looks for.
-    ///
-    /// # Errors
-    /// Why the flow ended before that.
-    pub async fn until<R>(&self, mut look: impl FnMut(&mut M, Time) -> Option<R>) -> Result<R, CloseReason> {
-        poll_fn(|cx| {
-            let mut core = self.shared.lock();
-            let now = core.now();
-            if let Some(found) = look(&mut core.machine, now) {
-                core.wake_driver();
-                return Poll::Ready(Ok(found));
-            }
-            let state = core.flows.get_mut(&self.flow).ok_or(CloseReason::Aborted)?;
-            if let Some(reason) = &state.closed {
-                return Poll::Ready(Err(reason.clone()));
-            }
-            state.readers.register(cx);
-            state.watchers.register(cx);
-            Poll::Pending
-        })
-        .await
     }
 
     /// Waits for the end of the connection.

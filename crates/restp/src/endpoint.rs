@@ -8,10 +8,8 @@ use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
 use crate::transport::{Identity, Security, Transport, Trust, random};
 use crate::watch;
-use restp_base::flow::FlowId;
 use restp_base::machine::{Input, Machine, PathAddress};
 use restp_base::observe::Observer;
-use restp_base::time::Time;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use restp_seal::gate::Gate;
 use restp_seal::{PublicKey, SealStats, Token};
@@ -207,23 +205,6 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),
         }
         Ok(Endpoint { shared })
-    }
-
-    /// Calls the machine, for what it can do besides flows, with the time of the call.
-    pub fn call<R>(&self, act: impl FnOnce(&mut M, Time) -> R) -> R {
-        let mut core = self.shared.lock();
-        let now = core.now();
-        let result = act(&mut core.machine, now);
-        core.wake_driver();
-        result
-    }
-
-    /// The handle of a flow that the machine has opened in [`Endpoint::call`].
-    pub fn adopt(&self, flow: FlowId) -> Connection<M> {
-        let mut core = self.shared.lock();
-        core.flows.entry(flow).or_default();
-        drop(core);
-        Connection::new(self.shared.clone(), flow)
     }
 
     /// Shows `observer` every datagram that passes, as it is on the wire, and what every flow took for lost and its

@@ -16,6 +16,7 @@
 //! | [`endpoint`], [`connection`], [`stream`], [`bi_stream`] | what an async user holds |
 //! | [`overview`] | what an endpoint does, for somebody who only looks |
 //! | [`relay`] | hosts that nobody can reach directly, and relays for them |
+//! | `call` | what a machine can do besides flows |
 //! | `dial` | connections that an endpoint opens, and who is at their other end |
 //! | [`algorithms`] | what congestion control or a scheduler of one's own is made of |
 
@@ -53,6 +54,7 @@
 
 pub mod algorithms;
 pub mod bi_stream;
+mod call;
 pub mod clock;
 pub mod connection;
 mod dial;

@@ -53,7 +53,7 @@ struct Origin {
 /// Exit code 2 when it could not begin, 1 when not everything came.
 pub fn execute(arguments: &Fetch, output: Output) -> Result<(), Failure> {
     let ticket: ContentTicket = arguments.ticket.parse().map_err(Failure::input)?;
-    let patience = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(&arguments.timeout)?;
     let (from, named): (Vec<_>, Vec<_>) = arguments.from.iter().cloned().partition(|word| word != "ticket");
     let mut remotes = node::addresses("--from", &from)?;
     if from.is_empty() || !named.is_empty() {
@@ -89,7 +89,7 @@ pub fn execute(arguments: &Fetch, output: Output) -> Result<(), Failure> {
             connection: endpoint.adopt(flow),
             endpoint,
             flow,
-            patience,
+            user_timeout,
             progress: Progress::new(),
             clock: Clock::start(),
         };
@@ -110,7 +110,7 @@ struct Running {
     connection: Connection<Node>,
     endpoint: Endpoint<Node>,
     flow: FlowId,
-    patience: Duration,
+    user_timeout: Duration,
     progress: Progress,
     clock: Clock,
 }
@@ -158,7 +158,7 @@ impl Running {
     /// The root manifest, from whoever is the first to show it.
     async fn root(&self) -> Result<Core, Failure> {
         let there = self.connection.until(|node, _| node.root(self.flow).cloned());
-        match timeout(std_duration(self.patience), there).await {
+        match timeout(std_duration(self.user_timeout), there).await {
             Ok(Ok(core)) => Ok(core),
             Ok(Err(reason)) => Err(self.ended(&reason)),
             Err(_) => Err(self.nobody()),
@@ -179,7 +179,7 @@ impl Running {
                 let is_complete = arrived.len() < AT_ONCE && node.is_complete(self.flow);
                 (is_complete || !arrived.is_empty()).then_some(Turn { arrived, is_complete })
             });
-            let turn = match timeout(std_duration(self.patience), turn).await {
+            let turn = match timeout(std_duration(self.user_timeout), turn).await {
                 Ok(Ok(turn)) => turn,
                 Ok(Err(reason)) => return Err(self.ended(&reason)),
                 // What is looked at again after a start is news as well.
@@ -216,7 +216,7 @@ impl Running {
     fn nobody(&self) -> Failure {
         Failure::operation(format!(
             "nothing came for {}: {}; the same command goes on with what has come",
-            output::span(self.patience),
+            output::span(self.user_timeout),
             self.complaints()
         ))
     }

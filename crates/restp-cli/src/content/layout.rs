@@ -43,3 +43,42 @@ pub fn list_of(length: u64, read_at: impl Fn(u64, &mut [u8]) -> io::Result<()>) 
         false => Err(wrong("does not fit the object")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::manifest::{Entry, Kind, Modified};
+
+    fn one(bytes: u64) -> Manifest {
+        let entry = Entry {
+            parent: None,
+            name: "a".into(),
+            mode: 0o600,
+            modified: Modified::default(),
+            kind: Kind::File(Some(bytes)),
+        };
+        Manifest::new(vec![entry]).unwrap()
+    }
+
+    fn read(object: &[u8]) -> io::Result<Manifest> {
+        list_of(object.len() as u64, |at, into| {
+            let there = object.get(at as usize..at as usize + into.len());
+            into.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn the_list_is_found_at_the_end_and_fits_what_is_before_it() {
+        let list = one(5);
+        let object = [&b"bytes"[..], &tail(&list).unwrap()].concat();
+        assert_eq!(read(&object).unwrap(), list);
+        for cut in 0..object.len() {
+            assert!(read(&object[..cut]).is_err(), "{cut}");
+        }
+        let longer = [&b"more bytes"[..], &tail(&list).unwrap()].concat();
+        assert!(read(&longer).unwrap_err().to_string().contains("does not fit"));
+        let far = [&object[..object.len() - 4], &u32::MAX.to_be_bytes()].concat();
+        assert!(read(&far).unwrap_err().to_string().contains("too long"));
+    }
+}

@@ -8,10 +8,11 @@
 //! | `slots` | manifests by their positions, in a file |
 //! | `published` | what is published, read where it lies |
 //! | `download` | what is fetched, on its way |
-//! | `store` | what a cache keeps |
+//! | `store`, `pack` | what a cache keeps |
 
 mod download;
 mod layout;
+mod pack;
 mod published;
 mod slots;
 mod store;

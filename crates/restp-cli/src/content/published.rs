@@ -208,3 +208,65 @@ impl OnDisk {
         (start < end).then(|| bytes.slice(start..end))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn an_object_is_its_files_then_the_list_and_no_more_once_a_file_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = ["a", "b", "c"]
+            .iter()
+            .map(|name| folder.path().join(name))
+            .collect();
+        let data: Vec<u8> = (0..200_000u32).map(|at| (at * 7 / 3) as u8).collect();
+        fs::write(&paths[0], &data[..70_001]).unwrap();
+        fs::write(&paths[1], b"").unwrap();
+        fs::write(&paths[2], &data[70_001..]).unwrap();
+        let publisher = Publisher::from_seed(&[1; 32]).unwrap();
+        let mut read = 0;
+        let (first, _) = publish(&paths, 300, &publisher, |bytes| read += bytes).unwrap();
+        let (again, _) = publish(&paths, 300, &publisher, |_| ()).unwrap();
+        assert_eq!(
+            first.wanted(),
+            again.wanted(),
+            "the same files are the same object"
+        );
+        assert!(read > 200_000 && read < 200_200);
+
+        let found = walk::walk(&paths, "").unwrap();
+        let tail = layout::tail(&found.manifest).unwrap();
+        let extents = found
+            .places
+            .into_iter()
+            .zip([(0, 70_001), (70_001, 0), (70_001, 129_999)]);
+        let extents = extents.filter(|(_, (_, bytes))| *bytes > 0);
+        let mut object = OnDisk {
+            extents: extents
+                .map(|(place, (start, bytes))| Extent { start, bytes, place })
+                .collect(),
+            tail_start: 200_000,
+            length: 200_000 + tail.len() as u64,
+            tail: tail.into(),
+            chunk_bytes: 300,
+            manifests: Slots::new(tempfile::tempfile().unwrap(), 300),
+            open: None,
+            blocks: VecDeque::new(),
+            has_changed: Arc::default(),
+        };
+        for number in [0, 233, 234, 665, 1, 400] {
+            let at = number as usize * 300;
+            assert_eq!(object.chunk(number).unwrap(), data[at..at + 300], "{number}");
+        }
+        let all: Vec<u8> = (0..object.length.div_ceil(300))
+            .flat_map(|number| object.chunk(number).unwrap())
+            .collect();
+        assert!(all[..200_000] == data && all.len() as u64 == object.length);
+        object.blocks.clear();
+        fs::write(&paths[2], b"shorter").unwrap();
+        assert!(object.chunk(0).is_some() && object.chunk(400).is_none());
+        assert!(object.has_changed.load(Ordering::Relaxed));
+    }
+}

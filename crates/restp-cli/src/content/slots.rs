@@ -51,3 +51,26 @@ impl Slots {
         there.then(|| Bytes::from(slot).slice(4..4 + length as usize))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_what_was_put_and_make_nothing_of_what_is_damaged() {
+        let file = tempfile::tempfile().unwrap();
+        let slots = Slots::new(file.try_clone().unwrap(), 10);
+        slots.put(3, b"third").unwrap();
+        slots.put(0, b"0123456789").unwrap();
+        assert_eq!(slots.get(3).as_deref(), Some(&b"third"[..]));
+        assert_eq!(slots.get(0).as_deref(), Some(&b"0123456789"[..]));
+        assert_eq!(
+            (slots.get(1), slots.get(4), slots.get(u64::MAX >> 8)),
+            (None, None, None)
+        );
+        file.write_all_at(&u32::MAX.to_be_bytes(), 3 * 14).unwrap();
+        assert_eq!(slots.get(3), None, "longer than a slot");
+        file.write_all_at(&8u32.to_be_bytes(), 3 * 14).unwrap();
+        assert_eq!(slots.get(3), None, "longer than the file");
+    }
+}

@@ -2,8 +2,9 @@
 //! bytes the pack that was used least recently goes. A chunk that is read for the first time since the start, or that is asked for
 //! again, is held against its digest: what was damaged is dropped, and fetched anew.
 
+use super::pack::{self, LINE_BYTES, MOST_CHUNK, MOST_PACK, Pack, Place, key_of};
 use bytes::Bytes;
-use restp_rivals::itp::manifest::{DIGEST_BYTES, Digest, digest};
+use restp_rivals::itp::manifest::{Digest, digest};
 use restp_rivals::itp::node::{Store, Wanted};
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// A store has this many packs, so that what goes at a time is a small share; none is smaller or larger than this.
+/// A store has this many packs, so that what goes at a time is a small share; none is smaller than this.
 const PACKS: u64 = 64;
 const LEAST_PACK: u64 = 1 << 20;
-const MOST_PACK: u64 = 256 << 20;
-/// Bytes of a line of a list: digest, offset, length.
-const LINE_BYTES: usize = DIGEST_BYTES + 8;
 /// What waits to be written together; after a crash it is fetched again.
 const TOGETHER: usize = 256 << 10;
-/// Longest chunk, as UDP carries it.
-const MOST_CHUNK: u32 = 65_507;
 /// Roots that are kept, and bytes of one at most.
 const MOST_ROOTS: usize = 4096;
 const MOST_ROOT: u64 = 65_507;
@@ -42,26 +38,6 @@ pub struct StoreStats {
     pub failed: AtomicU64,
     /// Chunks that made room for others.
     pub evicted: AtomicU64,
-}
-
-/// Where a chunk is.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    pack: u32,
-    offset: u32,
-    length: u32,
-    /// It was what its digest says since the start.
-    is_known: bool,
-}
-
-#[derive(Debug)]
-struct Pack {
-    data: File,
-    list: File,
-    bytes: u64,
-    keys: Vec<u64>,
-    used: u64,
-    touched: Option<SystemTime>,
 }
 
 /// A store.
@@ -125,10 +101,6 @@ impl DiskStore {
         self.stats.clone()
     }
 
-    fn pack_path(&self, number: u32, kind: &str) -> PathBuf {
-        self.folder.join(format!("{number:08x}.{kind}"))
-    }
-
     /// Packs from before, in the order of their last use.
     fn load(&mut self) -> io::Result<()> {
         let mut found = Vec::new();
@@ -152,45 +124,12 @@ impl DiskStore {
     }
 
     fn load_pack(&mut self, number: u32) -> io::Result<()> {
-        let open = |kind| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(self.pack_path(number, kind))
-        };
-        let (data, mut list) = (open("pack")?, open("list")?);
-        let bytes = data.metadata()?.len();
-        let mut lines = Vec::new();
-        (&mut list).take(2 * MOST_PACK).read_to_end(&mut lines)?;
-        let mut pack = Pack {
-            data,
-            list,
-            bytes,
-            keys: Vec::new(),
-            used: 0,
-            touched: None,
-        };
-        let (lines, _) = lines.as_chunks::<LINE_BYTES>();
-        for line in lines {
-            let number_at =
-                |at: usize| u32::from_be_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]]);
-            let (offset, length) = (number_at(DIGEST_BYTES), number_at(DIGEST_BYTES + 4));
-            if length > MOST_CHUNK || u64::from(offset) + u64::from(length) > bytes {
-                continue;
-            }
-            let key = key_of(line);
+        let (mut pack, lines) = Pack::load(&self.folder, number)?;
+        for (key, place) in lines {
             pack.keys.push(key);
-            self.places.insert(
-                key,
-                Place {
-                    pack: number,
-                    offset,
-                    length,
-                    is_known: false,
-                },
-            );
+            self.places.insert(key, place);
         }
-        self.bytes += bytes;
+        self.bytes += pack.bytes;
         self.uses += 1;
         pack.used = self.uses;
         self.by_use.insert((self.uses, number));
@@ -220,7 +159,7 @@ impl DiskStore {
     fn remove_files(&self, number: u32) {
         for kind in ["pack", "list"] {
             // It may be gone already.
-            let _ = fs::remove_file(self.pack_path(number, kind));
+            let _ = fs::remove_file(pack::path(&self.folder, number, kind));
         }
     }
 
@@ -282,26 +221,9 @@ impl DiskStore {
             self.current = self.current.wrapping_add(1);
         }
         if !self.packs.contains_key(&self.current) {
-            let open = |kind| {
-                let path = self.pack_path(self.current, kind);
-                OpenOptions::new()
-                    .create(true)
-                    .truncate(true)
-                    .read(true)
-                    .write(true)
-                    .open(path)
-            };
-            let (data, list) = (open("pack")?, open("list")?);
             self.uses += 1;
+            let pack = Pack::create(&self.folder, self.current, self.uses)?;
             self.by_use.insert((self.uses, self.current));
-            let pack = Pack {
-                data,
-                list,
-                bytes: 0,
-                keys: Vec::new(),
-                used: self.uses,
-                touched: None,
-            };
             self.packs.insert(self.current, pack);
         }
         if self.data_tail.len() >= TOGETHER {
@@ -389,11 +311,6 @@ impl DiskStore {
         let more = all.len().saturating_sub(MOST_ROOTS);
         all[..more].iter().try_for_each(|(_, path)| fs::remove_file(path))
     }
-}
-
-/// The first bytes of a digest.
-fn key_of(name: &[u8]) -> u64 {
-    name.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
 impl Store for DiskStore {

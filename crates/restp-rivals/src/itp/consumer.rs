@@ -140,7 +140,7 @@ impl Consumer {
             let kept = known.and_then(|digest| of(item, digest));
             let kept = kept.filter(|kept| self.holding.fits(item, kept));
             let kept = kept.ok_or(Some(item))?;
-            self.holding.on_asked(item);
+            self.holding.on_interest_sent(item);
             let taken = self.holding.take(item, kept, false);
             if taken == Taken::Impossible {
                 return Err(Some(item));
@@ -196,7 +196,7 @@ impl Consumer {
             }
             if let Some(number) = self.lanes[lane].ask(now, item, &self.weight) {
                 self.turn = (lane + 1) % count;
-                let again = self.on_asked(lane, item);
+                let again = self.on_interest_sent(lane, item);
                 let (header, payload) = self.interest(item, number, again);
                 return Some((lane, header, payload));
             }
@@ -205,8 +205,8 @@ impl Consumer {
     }
 
     /// `item` is asked for on `lane`. Was it before?
-    fn on_asked(&mut self, lane: usize, item: Item) -> bool {
-        let again = self.holding.on_asked(item);
+    fn on_interest_sent(&mut self, lane: usize, item: Item) -> bool {
+        let again = self.holding.on_interest_sent(item);
         self.stats.sent_packets += 1;
         if again {
             self.stats.retransmitted_packets += 1;

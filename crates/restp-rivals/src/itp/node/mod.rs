@@ -7,13 +7,14 @@
 //! | `message` | what travels in plain UDP datagrams |
 //! | `guard` | cookies that prove addresses; rates of sources |
 //! | `shelf` | what is published |
-//! | `retrieval` | one object that is fetched from several sources |
+//! | `retrieval`, `origin` | one object that is fetched, and each of its sources |
 //! | `relay`, `upstream` | a cache: one question above for all who wait below |
 //!
 //! Disks are behind three traits that somebody above fills: [`Source`], [`Keep`] and [`Store`].
 
 mod guard;
 mod message;
+mod origin;
 mod relay;
 mod retrieval;
 mod shelf;
@@ -21,8 +22,9 @@ mod upstream;
 
 pub use super::holding::Item;
 pub use message::{Wanted, is_itp};
+pub use origin::{Complaint, SourceReport};
 pub use relay::{RelayCounters, Store};
-pub use retrieval::{Complaint, Keep, SourceReport};
+pub use retrieval::Keep;
 pub use shelf::{Published, RootError, Source};
 pub use upstream::UpstreamReport;
 

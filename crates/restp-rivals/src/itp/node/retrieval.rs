@@ -3,7 +3,8 @@
 
 use super::guard::Cookie;
 use super::message::{self, Wanted};
-use super::shelf::{self, RootError};
+use super::origin::{Complaint, LONGEST_WAIT, Origin, SourceReport, Stage, Trip};
+use super::shelf;
 use crate::itp::consumer::{Arrival, Consumer};
 use crate::itp::holding::{Delivery, Item};
 use crate::itp::manifest::{Core, Digest};
@@ -12,20 +13,14 @@ use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
 use bytes::Bytes;
 use restp_base::flow::FlowStats;
 use restp_base::machine::{Datagram, Earliest, PathAddress, Wakeup};
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use std::fmt;
 use std::net::SocketAddr;
 
 /// Most sources of one object.
 const MOST_SOURCES: usize = 16;
-/// A source that does not answer is asked for the root again after 1 s, 2 s, 4 s, and then at this interval: it may come later.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Items of before that are looked at in one turn: a millisecond of reading and hashing.
 const RECALLED_AT_ONCE: usize = 512;
-/// After so many answers from its store a cache is taken to have what follows.
-const HELD_IN_A_ROW: u32 = 64;
-/// How long what is known of the way through a cache is kept at least.
-const RENEWAL: Duration = Duration::from_secs(1);
 /// Answers in a row that ask for a proof, and nothing else: more than a window of them.
 const MOST_UNPROVED: u32 = 20_000;
 
@@ -33,119 +28,6 @@ const MOST_UNPROVED: u32 = 20_000;
 pub trait Keep: fmt::Debug + Send {
     /// What it has at the place of `item`, if it has something. Whether that is what it should be is found out by its digest.
     fn recall(&mut self, item: Item, digest: &Digest) -> Option<Bytes>;
-}
-
-/// Why a source is asked no more, or not now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Complaint {
-    /// It does not have the object, or not all of it.
-    #[error("it does not have the object")]
-    HasNot,
-    /// It may not give it to us.
-    #[error("it does not give the object to us")]
-    Forbids,
-    /// Its root manifest is not the one of the ticket.
-    #[error("its manifest is refused: {0}")]
-    Root(#[from] RootError),
-    /// What it sends is something else than what was asked for.
-    #[error("what it sends has other digests than the object")]
-    Lies,
-    /// It asks for proofs for ever.
-    #[error("it does not accept the cookies that it gives")]
-    Unproved,
-}
-
-/// What there is to know of a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceReport {
-    /// Where it is.
-    pub remote: SocketAddr,
-    /// It is asked for chunks.
-    pub serves: bool,
-    /// Bytes of chunks and manifests that were good and new.
-    pub bytes: u64,
-    /// Payloads that were refused, because they had another digest.
-    pub refused: u64,
-    /// What was wrong with it last.
-    pub complaint: Option<Complaint>,
-    /// Its round trip.
-    pub srtt: Option<Duration>,
-    /// How much of it is asked for at a time.
-    pub window_bytes: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// For the root.
-    Asking { next_at: Time, wait: Duration },
-    /// It has shown the root.
-    Ready,
-    /// It is asked no more.
-    GivenUp,
-}
-
-#[derive(Debug)]
-struct Source {
-    path: PathAddress,
-    cookie: Option<Cookie>,
-    /// The number of its request.
-    request: u64,
-    attempt: u32,
-    stage: Stage,
-    /// Proofs asked for since something good came.
-    unproved: u32,
-    bytes: u64,
-    refused: u64,
-    complaint: Option<Complaint>,
-    /// Of a cache: answers in a row from its store, and whether others had to be asked for before those.
-    held: u32,
-    forwards: bool,
-    renewed_at: Option<Time>,
-}
-
-/// How far an answer has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trip {
-    /// As far as the others.
-    Usual,
-    /// A cache had it, and had to ask for the others.
-    Shorter,
-    /// A cache had to ask for it, and had all before.
-    Longer,
-}
-
-impl Source {
-    /// Where a cache has a chunk and where it asks for it are two paths. Round trips of one say nothing of the queue of the other.
-    fn trip(&mut self, now: Time, header: &Header) -> Trip {
-        if header.flags & flags::CACHE != 0 {
-            self.held = self.held.saturating_add(1);
-            self.forwards &= self.held < HELD_IN_A_ROW;
-            return if self.forwards { Trip::Shorter } else { Trip::Usual };
-        }
-        let had_all = std::mem::take(&mut self.held) > 0 && !std::mem::replace(&mut self.forwards, true);
-        let is_rare = self.renewed_at.is_none_or(|at| now.since(at) > RENEWAL);
-        match had_all && is_rare {
-            true => {
-                self.renewed_at = Some(now);
-                Trip::Longer
-            }
-            false => Trip::Usual,
-        }
-    }
-
-    /// It is asked for the root again, later.
-    fn retire(&mut self, now: Time, complaint: Complaint) {
-        self.complaint = Some(complaint);
-        self.stage = Stage::Asking {
-            next_at: now + LONGEST_WAIT,
-            wait: LONGEST_WAIT,
-        };
-    }
-
-    fn give_up(&mut self, complaint: Complaint) {
-        self.complaint = Some(complaint);
-        self.stage = Stage::GivenUp;
-    }
 }
 
 /// A fetch.
@@ -162,7 +44,7 @@ pub(super) struct Retrieval {
     is_recalling: bool,
     /// What the reader is known not to have.
     missing: Option<Item>,
-    sources: Vec<Source>,
+    sources: Vec<Origin>,
     /// The source of each lane of the consumer.
     lanes: Vec<usize>,
     /// Where the numbers of Interests begin.
@@ -236,28 +118,12 @@ impl Retrieval {
         if is_known || self.sources.len() >= MOST_SOURCES {
             return false;
         }
-        self.sources.push(Source {
-            path,
-            cookie: None,
-            request,
-            attempt: 0,
-            stage: Stage::Asking {
-                next_at: now,
-                wait: Duration::from_secs(1),
-            },
-            unproved: 0,
-            bytes: 0,
-            refused: 0,
-            complaint: None,
-            held: 0,
-            forwards: false,
-            renewed_at: None,
-        });
+        self.sources.push(Origin::new(now, path, request));
         true
     }
 
     pub fn reports(&self) -> Vec<SourceReport> {
-        let report = |(index, source): (usize, &Source)| {
+        let report = |(index, source): (usize, &Origin)| {
             let lane = self.lanes.iter().position(|of| *of == index);
             let path = lane.and_then(|lane| Some(self.consumer.as_ref()?.path(lane)));
             SourceReport {
@@ -492,27 +358,5 @@ impl Retrieval {
 
     fn lane_at(&self, remote: SocketAddr) -> Option<usize> {
         (self.lanes.iter()).position(|source| self.sources[*source].path.remote == remote)
-    }
-}
-
-impl Source {
-    fn on_refused_request(&mut self, now: Time, code: Refusal, cookie: Option<&Cookie>) -> Option<()> {
-        match code {
-            Refusal::Unproved => {
-                let cookie = Some(*cookie?);
-                // At once, but for one that changes its mind all the time.
-                if std::mem::replace(&mut self.cookie, cookie) != cookie && self.unproved < 8 {
-                    self.unproved += 1;
-                    self.stage = Stage::Asking {
-                        next_at: now,
-                        wait: Duration::from_secs(1),
-                    };
-                }
-            }
-            Refusal::Busy => {}
-            Refusal::NotAuthorised => self.retire(now, Complaint::Forbids),
-            Refusal::NoNexus | Refusal::NoSuchChunk => self.retire(now, Complaint::HasNot),
-        }
-        Some(())
     }
 }

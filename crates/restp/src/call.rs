@@ -1,0 +1,53 @@
+//! What a machine can do besides flows: an application calls it under the lock of its endpoint, and waits until it has something.
+
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use restp_base::flow::{CloseReason, FlowId};
+use restp_base::machine::Machine;
+use restp_base::time::Time;
+use std::future::poll_fn;
+use std::task::Poll;
+
+impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
+    /// Calls the machine, for what it can do besides flows, with the time of the call.
+    pub fn call<R>(&self, act: impl FnOnce(&mut M, Time) -> R) -> R {
+        let mut core = self.shared.lock();
+        let now = core.now();
+        let result = act(&mut core.machine, now);
+        core.wake_driver();
+        result
+    }
+
+    /// The handle of a flow that the machine has opened in [`Endpoint::call`].
+    pub fn adopt(&self, flow: FlowId) -> Connection<M> {
+        let mut core = self.shared.lock();
+        core.flows.entry(flow).or_default();
+        drop(core);
+        Connection::new(self.shared.clone(), flow)
+    }
+}
+
+impl<M: Machine> Connection<M> {
+    /// Looks at the machine whenever something has come for this flow, until `look` finds what it looks for.
+    ///
+    /// # Errors
+    /// Why the flow ended before that.
+    pub async fn until<R>(&self, mut look: impl FnMut(&mut M, Time) -> Option<R>) -> Result<R, CloseReason> {
+        poll_fn(|cx| {
+            let mut core = self.shared.lock();
+            let now = core.now();
+            if let Some(found) = look(&mut core.machine, now) {
+                core.wake_driver();
+                return Poll::Ready(Ok(found));
+            }
+            let state = core.flows.get_mut(&self.flow).ok_or(CloseReason::Aborted)?;
+            if let Some(reason) = &state.closed {
+                return Poll::Ready(Err(reason.clone()));
+            }
+            state.readers.register(cx);
+            state.watchers.register(cx);
+            Poll::Pending
+        })
+        .await
+    }
+}
