@@ -129,7 +129,7 @@ impl Consumer {
         for lane in (0..count).map(|step| (self.turn + step) % count) {
             if let Some(number) = self.lanes[lane].ask(now, item, &self.weight) {
                 self.turn = (lane + 1) % count;
-                let again = self.on_asked(lane, item);
+                let again = self.on_interest_sent(lane, item);
                 let (header, payload) = self.interest(item, number, again);
                 return Some((lane, header, payload));
             }
@@ -138,8 +138,8 @@ impl Consumer {
     }
 
     /// `item` is asked for on `lane`. Was it before?
-    fn on_asked(&mut self, lane: usize, item: Item) -> bool {
-        let again = self.holding.on_asked(item);
+    fn on_interest_sent(&mut self, lane: usize, item: Item) -> bool {
+        let again = self.holding.on_interest_sent(item);
         self.stats.sent_packets += 1;
         if again {
             self.stats.retransmitted_packets += 1;

@@ -133,7 +133,7 @@ impl Holding {
     }
 
     /// `item`, which was the next, is asked for. Was it before?
-    pub fn on_asked(&mut self, item: Item) -> bool {
+    pub fn on_interest_sent(&mut self, item: Item) -> bool {
         let again = self.repeats.remove(&item);
         if again {
             self.repeated.insert(item);
