@@ -17,7 +17,7 @@ pub struct Sender {
     connected: Option<Time>,
     closed: Option<CloseReason>,
     /// What its flows before this one have counted.
-    past: FlowStats,
+    past: Box<FlowStats>,
 }
 
 /// A path to use.
@@ -48,7 +48,7 @@ impl Sender {
             account: Account::new(moments),
             connected: None,
             closed: None,
-            past: FlowStats::default(),
+            past: Box::default(),
         }
     }
 

@@ -126,8 +126,8 @@ impl Cache {
         let Some(waiting) = self.pending.answered(now, &name, addressee, &header.pointer) else {
             return;
         };
-        for waits in waiting.iter().filter(|waits| waits.takes(&payload)) {
-            answers.push(answer(waits, header.flags, payload.clone()));
+        for waits in waiting.filter(|waits| waits.takes(&payload)) {
+            answers.push(answer(&waits, header.flags, payload.clone()));
         }
         self.store.insert(name, header.flags, payload);
     }

@@ -46,7 +46,8 @@ struct Asked {
     /// When, and by whom in which Interest, the last time that one went on.
     at: Time,
     by: (SocketAddr, u32),
-    waiting: Vec<Waiting>,
+    /// By consumer, each with its last Interest.
+    waiting: BTreeMap<SocketAddr, Waiting>,
 }
 
 /// Everything that is not answered yet.
@@ -73,24 +74,21 @@ impl Pending {
         let by = (asks.consumer(), asks.pointer.sequence);
         let Some(asked) = self.asked.get_mut(&name) else {
             if self.asked.len() < MOST {
-                let waiting = Vec::new();
+                let waiting = BTreeMap::new();
                 self.by_time.insert((now, name));
                 self.asked.insert(name, Asked { at: now, by, waiting });
             }
             return true;
         };
-        let same = |waits: &Waiting| waits.consumer() == asks.consumer();
-        if let Some(index) = asked.waiting.iter().position(same) {
-            asked.waiting.swap_remove(index); // its new Interest takes its place
-            self.waiting -= 1;
-        }
+        // Its new Interest takes the place of the one that waits.
+        self.waiting -= usize::from(asked.waiting.remove(&by.0).is_some());
         if now.since(asked.at) > wait || self.waiting >= MOST {
             self.by_time.remove(&(asked.at, name));
             self.by_time.insert((now, name));
             (asked.at, asked.by) = (now, by);
             return true;
         }
-        asked.waiting.push(asks);
+        asked.waiting.insert(by.0, asks);
         self.waiting += 1;
         self.merged += 1;
         false
@@ -103,7 +101,7 @@ impl Pending {
         name: &Name,
         addressee: SocketAddr,
         pointer: &Pointer,
-    ) -> Option<Vec<Waiting>> {
+    ) -> Option<impl Iterator<Item = Waiting> + use<>> {
         let asked = self.take(name)?;
         if asked.by == (addressee, pointer.sequence) {
             if self.round_trips.len() >= MOST_PRODUCERS && !self.round_trips.contains_key(&name.producer) {
@@ -112,7 +110,7 @@ impl Pending {
             let known = self.round_trips.entry(name.producer).or_default();
             known.sample(now.since(asked.at));
         }
-        Some(asked.waiting)
+        Some(asked.waiting.into_values())
     }
 
     /// Nobody waits for `name` here any longer.
@@ -190,10 +188,9 @@ mod tests {
         };
         let waiting = came(&mut pending, 40, 70).expect("it was asked for");
         let who: Vec<_> = waiting
-            .iter()
             .map(|waits| (waits.ports.0, waits.pointer.sequence))
             .collect();
-        assert_eq!((who, pending.merged()), (vec![(3, 20), (2, 11)], 3));
+        assert_eq!((who, pending.merged()), (vec![(2, 11), (3, 20)], 3));
         assert!(
             came(&mut pending, 41, 70).is_none(),
             "nobody waits for a second one"
