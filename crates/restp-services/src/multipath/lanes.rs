@@ -1,5 +1,5 @@
 //! Which path takes the next new data, where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
-//! lost leaves again by any lane with room, so that here is only what a scheduler decides.
+//! lost leaves again by any lane with room, so that here is only what a scheduler decides (Iyengar, Amer, Stewart 2006).
 
 use super::Written;
 use super::sender::PathAffinity;

@@ -1,4 +1,5 @@
-//! What an observer is told of transmissions: those declared lost, and those of them that arrived after all.
+//! What an observer is told of transmissions: those declared lost, and those of them that arrived after all (causes as in
+//! ResTP §3.6).
 
 use super::LaneId;
 use restp_base::observe::Transmitted;
