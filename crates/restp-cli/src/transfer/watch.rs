@@ -203,8 +203,10 @@ impl Lately {
 
     /// What was found since the look some seconds ago. `down_for`: how long a single path has been silent.
     fn look(&mut self, now: Time, paths: &[PathStats], down_for: Option<Duration>) -> Vec<String> {
-        let none = Vec::new();
-        let earlier = self.looks.front().unwrap_or(&none);
+        let earlier: &[PathStats] = match self.looks.front() {
+            Some(first) if self.looks.len() >= LOOKS => first,
+            _ => &[], // the transfer is not that old
+        };
         let spans: Vec<_> = paths
             .iter()
             .map(|path| Span {
@@ -291,8 +293,7 @@ mod tests {
             (now.sent_packets, now.lost_packets) = (now.sent_packets + sent, now.lost_packets + lost);
             lately.look(Time::ZERO, std::slice::from_ref(&now), None)
         };
-        assert_eq!(look(0, 0), Vec::<String>::new());
-        assert_eq!(look(1_000, 500), ["50.0 % lost"]);
+        assert_eq!(look(1_000, 100), ["10.0 % lost"]);
         (1..LOOKS).for_each(|_| assert_ne!(look(1_000, 0), Vec::<String>::new()));
         assert_eq!(look(1_000, 0), Vec::<String>::new());
     }
