@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`wire`] | a PDU |
 //! | [`connection`] | a story of two endpoints and a hostile network |
+//! | [`streams`] | a story of two ends with streams, segments in any order and made-up ones |
 //! | [`packet`] | a sealed datagram, and payloads of handshakes |
 //! | [`sealed`] | a story of two sealed endpoints that have met, a stranger and a hostile network |
 //! | [`composition`] | keys and values of compositions and needs |
@@ -20,6 +21,7 @@ pub mod itp;
 pub mod packet;
 pub mod scenario;
 pub mod sealed;
+pub mod streams;
 pub mod wire;
 mod world;
 
@@ -30,6 +32,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: [(&str, Target); 8] = [
     ("wire", wire::run),
     ("connection", connection::run),
+    ("streams", streams::run),
     ("packet", packet::run),
     ("sealed", sealed::run),
     ("composition", composition::run),

@@ -7,7 +7,7 @@ the endpoint for asyncio.
 """
 
 from restp._restp import ConnectionLost, RunError, ScenarioError, __version__
-from restp.aio import Connection, Endpoint, FirstMeetingWarning, PlainWarning, connect, listen
+from restp.aio import Connection, Endpoint, FirstMeetingWarning, PlainWarning, Stream, connect, listen
 from restp.lab import run
 from restp.reports import ReportError, report
 from restp.results import Table
@@ -25,6 +25,7 @@ __all__ = [
     "ReportError",
     "RunError",
     "ScenarioError",
+    "Stream",
     "SweepError",
     "Table",
     "Traces",

@@ -75,6 +75,7 @@ class Connection:
         self._inner = inner
         self._received = _Inlet(inner.recv)
         self._path_events = _Inlet(inner.path_event)
+        self._streams = _Inlet(inner.accept_stream)
 
     async def send(self, data: bytes) -> None:
         """Send one message, or the next bytes of a stream, and wait while there is no room.
@@ -109,6 +110,22 @@ class Connection:
         if (data := await self.recv()) is None:
             raise StopAsyncIteration
         return data
+
+    async def open_stream(self) -> "Stream":
+        """Open a stream of its own within the connection, and wait while the peer takes no more.
+
+        Raises ``ValueError`` where the connection carries none: that takes ``set={"framing": "streams", "ordering":
+        "unordered"}``. Raises ``ConnectionLost`` when it is finished or over.
+        """
+        return Stream(await self._inner.open_stream())
+
+    async def accept_stream(self) -> "Stream | None":
+        """The next stream that the peer opens; None when the connection is over.
+
+        A wait that is cancelled, or timed out, loses none. Raises ``ValueError`` where the connection carries none.
+        """
+        inner = await self._streams.next()
+        return None if inner is None else Stream(inner)
 
     def reconfigure(self, set: Mapping[str, str]) -> Literal["nothing", "local", "agreed"]:
         """Change services while the connection runs, on top of those in force.
@@ -160,6 +177,58 @@ class Connection:
             await self.close()
         else:
             self.abort()
+
+
+class Stream:
+    """One stream of a connection that carries many: bytes both ways, in order, whatever becomes of other streams.
+
+    One task may send while another receives. A stream that nobody holds any more is broken off, unless ``finish`` was
+    called: then what was sent is still delivered.
+    """
+
+    def __init__(self, inner: _restp.Stream) -> None:
+        self._inner = inner
+        self._received = _Inlet(inner.recv)
+
+    @property
+    def id(self) -> int:
+        """Its number within the connection."""
+        return self._inner.id
+
+    async def send(self, data: bytes) -> None:
+        """Send the next bytes, and wait while there is no room.
+
+        Raises ``ConnectionLost`` when the peer reads no more, or the connection is over.
+        """
+        await self._inner.send(data)
+
+    async def recv(self) -> bytes | None:
+        """The next bytes; None once the peer has finished and everything was read.
+
+        A wait that is cancelled, or timed out, loses nothing. Raises ``ConnectionLost`` when the peer has broken the stream off,
+        or the connection is over.
+        """
+        return await self._received.next()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if (data := await self.recv()) is None:
+            raise StopAsyncIteration
+        return data
+
+    def finish(self) -> None:
+        """No more sends will come. Everything sent before is delivered, then the peer reads the end."""
+        self._inner.finish()
+
+    def reset(self, code: int = 0) -> None:
+        """Break off the direction to the peer, and tell it the code."""
+        self._inner.reset(code)
+
+    def stop(self, code: int = 0) -> None:
+        """Read no more: the peer is asked to break its direction off."""
+        self._inner.stop(code)
 
 
 class Endpoint:

@@ -250,3 +250,53 @@ def test_services_change_while_a_connection_runs():
                 connection.reconfigure({"congestion": "cubic"})
 
     run(story())
+
+
+STREAMS = {"framing": "streams", "ordering": "unordered"}
+
+
+def test_streams_of_one_connection_wait_for_no_other():
+    async def story():
+        async with await restp.listen("127.0.0.1:0", set=STREAMS) as endpoint:
+            connection = await restp.connect(endpoint.addresses, key=endpoint.key, set=STREAMS)
+            accepted = await endpoint.accept()
+
+            async def echo(stream):
+                async for data in stream:
+                    await stream.send(data)
+                stream.finish()
+
+            async def ask(number):
+                stream = await connection.open_stream()
+                await stream.send(bytes([number]) * 20_000)
+                stream.finish()
+                return stream.id, b"".join([data async for data in stream])
+
+            asking = [asyncio.create_task(ask(number)) for number in range(50)]
+            answering = [asyncio.create_task(echo(await accepted.accept_stream())) for _ in range(50)]
+            answers = await asyncio.gather(*asking)
+            await asyncio.gather(*answering)
+            assert sorted(number for number, _ in answers) == list(range(0, 100, 2))
+            assert [data for _, data in answers] == [bytes([number]) * 20_000 for number in range(50)]
+            stalled = await connection.open_stream()
+            await stalled.send(b"x")
+            other = await accepted.accept_stream()
+            other.stop(7)
+            with pytest.raises(restp.ConnectionLost, match="7"):
+                while True:
+                    await stalled.send(b"more")
+            connection.abort()
+            assert await accepted.accept_stream() is None
+
+    run(story())
+
+
+def test_a_connection_without_streams_says_so():
+    async def story():
+        async with await restp.listen("127.0.0.1:0") as endpoint:
+            connection = await restp.connect(endpoint.addresses, key=endpoint.key)
+            with pytest.raises(ValueError, match="streams"):
+                await connection.open_stream()
+            connection.abort()
+
+    run(story())

@@ -1,6 +1,7 @@
 //! One connection for asyncio.
 
 use crate::errors::{closed, impossible};
+use crate::stream::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -11,6 +12,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+
+/// What a connection says that carries none.
+const NO_STREAMS: &str =
+    "the connection carries no streams; choose framing = \"streams\" and ordering = \"unordered\"";
 
 /// One connection; one task may send while another receives. Dropped without `finish` or `close` it is broken off.
 #[pyclass(frozen, module = "restp._restp")]
@@ -57,6 +62,31 @@ impl Connection {
     fn recv<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let connection = self.0.clone();
         future_into_py(py, async move { received(&connection).await })
+    }
+
+    /// Opens a stream of its own within the connection, and waits while the peer takes no more.
+    fn open_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.0.carries_streams() {
+            return Err(impossible(NO_STREAMS));
+        }
+        let connection = self.0.clone();
+        future_into_py(py, async move {
+            let opened = connection.open_stream().await;
+            opened
+                .map(Stream::new)
+                .map_err(|error| closed(&error.to_string()))
+        })
+    }
+
+    /// Waits for the next stream that the peer opens. None: the connection is over.
+    fn accept_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.0.carries_streams() {
+            return Err(impossible(NO_STREAMS));
+        }
+        let connection = self.0.clone();
+        future_into_py(py, async move {
+            Ok(connection.accept_stream().await.map(Stream::new))
+        })
     }
 
     /// Changes services while it runs. "nothing": they are as asked; "local": this end has changed them; "agreed": the peer was

@@ -4,6 +4,7 @@ mod connection;
 mod endpoint;
 mod errors;
 mod scenario;
+mod stream;
 
 use pyo3::prelude::*;
 use restp_lab::metrics::Interval;
@@ -13,6 +14,7 @@ use restp_lab::metrics::Interval;
 fn _restp(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
+    module.add_class::<stream::Stream>()?;
     module.add_class::<endpoint::Endpoint>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(interval, module)?)?;
