@@ -29,7 +29,7 @@ mod world;
 pub type Target = fn(&[u8]);
 
 /// Name and function of each.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("wire", wire::run),
     ("connection", connection::run),
     ("streams", streams::run),

@@ -2,7 +2,7 @@
 //! (Iyengar, Amer and Stewart 2006).
 
 use super::*;
-use crate::recovery::{LaneId, MissingReports};
+use crate::recovery::LaneId;
 use restp_base::random::Stream;
 use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
@@ -15,7 +15,11 @@ pub(super) fn second(story: &mut Story, window: u64) -> (LaneId, Arc<Mutex<Scrip
 }
 
 /// The same with another way of finding losses.
-pub(super) fn second_with(story: &mut Story, window: u64, recovery: Recovery) -> (LaneId, Arc<Mutex<Script>>) {
+pub(super) fn second_with(
+    story: &mut Story,
+    window: u64,
+    recovery: Recovery,
+) -> (LaneId, Arc<Mutex<Script>>) {
     let script = Arc::new(Mutex::new(Script {
         window,
         ..Script::default()
