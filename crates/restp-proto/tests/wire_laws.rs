@@ -366,7 +366,10 @@ fn emit(header: &Header, payload: &[u8]) -> Vec<u8> {
 /// Walks the extensions by their sizes alone, apart from the codec.
 fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     let mut bytes = pdu.to_vec();
-    bytes[2] &= !0x06;
+    bytes[2] &= !0x04;
+    if bytes[4] & 0x80 == 0 {
+        bytes[2] &= !0x02; // who has one path has one space of numbers
+    }
     bytes[3] &= !0x01;
     if bytes[4] & 0xC0 == 0x80 {
         bytes[4] &= !0x30;

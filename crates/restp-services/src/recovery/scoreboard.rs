@@ -75,7 +75,7 @@ pub struct Scoreboard {
     /// Reports have room for every block, so what waited behind a hole was named when it came.
     names_all: bool,
     /// What was declared lost and not yet told, if anybody asks.
-    observed: Option<Observed>,
+    observed: Option<Box<Observed>>,
     /// Entries looked at so far: the cost of the record, which tests bound.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
