@@ -1,4 +1,4 @@
-//! Which path takes the next new data, where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
+//! Which path takes the next new data (ResTP §3.5.10), where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
 //! lost leaves again by any lane with room, so that here is only what a scheduler decides.
 
 use super::sender::PathAffinity;
