@@ -5,10 +5,9 @@ mod entries;
 use super::Composition;
 use super::keys::{Access, Key, Slot, Unit};
 use entries::{
-    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, POSITIVE, SKIPPING, SPARING, SWITCH,
-    VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_numbering,
-    choose_reliability, fec, fec_count, grant_blocks, hold, name_of, number, parameter, positive, service,
-    sparing, streams, vegas,
+    ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, NUMBERING, POSITIVE, SKIPPING, SPARING,
+    SWITCH, VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_reliability, fec,
+    fec_count, grant_blocks, hold, name_of, number, parameter, positive, service, sparing, streams, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -17,7 +16,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
-use restp_services::path_management::{NumberSpace, PathMode};
+use restp_services::path_management::PathMode;
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering};
 use restp_services::reliability::{FecCode, Reliability};
 use restp_services::scheduling::{Scheduling, Weights};
@@ -147,15 +146,7 @@ pub static KEYS: &[Key] = &[
         "ResTP §3.3",
         named!(PathMode::ALL, |c| Some(&mut c.paths)),
     ),
-    service(
-        "numbering",
-        "project",
-        Access::Choice {
-            choices: || NumberSpace::ALL.map(|(name, _)| name).to_vec(),
-            read: |c| name_of(&NumberSpace::ALL, Some(&mut c.clone().numbering)),
-            write: choose_numbering,
-        },
-    ),
+    service("numbering", "project", NUMBERING),
     service(
         "scheduling",
         "ResTP §3.5.10",

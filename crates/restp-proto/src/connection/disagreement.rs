@@ -109,7 +109,7 @@ impl Connection {
     pub(super) fn correct(&mut self, now: Time) {
         if now >= self.correct_from {
             self.correct_from = now + CORRECTION_INTERVAL;
-            self.receiver.acknowledgement().on_urgent_once();
+            self.answer_here();
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Which path takes the next new data, where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
-//! lost leaves again by any lane with room, so that here is only what a scheduler decides (Iyengar, Amer, Stewart 2006).
+//! Which path takes the next new data (ResTP §3.5.10), where all share one space of numbers and one [`Sender`]: each path is a lane of it. What was
+//! lost leaves again by any lane with room, so that here is only what a scheduler decides.
 
-use super::Written;
 use super::sender::PathAffinity;
+use super::{Multipath, Path};
+use crate::framing::SendQueue;
 use crate::path_management::PathMode;
 use crate::recovery::LaneId;
 use crate::scheduling::{Candidate, Queue, Schedule, Scheduler, Scheduling};
@@ -10,6 +11,36 @@ use crate::sender::Sender;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
+
+/// What was written and not numbered.
+#[derive(Debug)]
+pub struct Written {
+    /// The writes.
+    pub queue: SendQueue,
+    /// Paths that the application chose for some of them.
+    affinity: PathAffinity,
+    /// No more will be.
+    pub ends: bool,
+}
+
+impl<P: Path> Multipath<P> {
+    /// The peer knows no further paths: its only one goes on by itself, with what was written so far, and `true` where no
+    /// more will be.
+    pub fn take_single(&mut self, ordinal: usize) -> (P, SendQueue, bool) {
+        let Written { queue, ends, .. } = self.take_written();
+        (self.paths.take(ordinal), queue, ends)
+    }
+
+    /// Moves out what was written so far: somebody else sends it.
+    pub fn take_written(&mut self) -> Written {
+        let (queue, affinity) = self.tx.take_queue();
+        Written {
+            queue,
+            affinity,
+            ends: self.release.is_wanted(),
+        }
+    }
+}
 
 /// A path that data may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

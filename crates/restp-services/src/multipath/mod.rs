@@ -19,7 +19,7 @@ mod receiver;
 mod sender;
 mod survey;
 
-pub use lanes::{LanePath, LaneScheduler};
+pub use lanes::{LanePath, LaneScheduler, Written};
 pub use paths::Paths;
 pub use receiver::DataReceiver;
 pub use sender::{DataSender, DataSenderParameters, Numbering, Reinjection};
@@ -103,17 +103,6 @@ pub struct Shared {
     pub edge: u64,
     /// Paths that are up.
     pub paths: usize,
-}
-
-/// What was written and not numbered.
-#[derive(Debug)]
-pub struct Written {
-    /// The writes.
-    pub queue: crate::framing::SendQueue,
-    /// Paths that the application chose for some of them.
-    affinity: sender::PathAffinity,
-    /// No more will be.
-    pub ends: bool,
 }
 
 /// How far the connection has come. Each path has states of its own.
@@ -289,23 +278,6 @@ impl<P: Path> Multipath<P> {
     /// The application has lost interest: what is unread is dropped, and with `from_now_on` what comes as well.
     pub fn discard(&mut self, from_now_on: bool) {
         self.rx.discard(from_now_on);
-    }
-
-    /// The peer knows no further paths: its only one goes on by itself, with what was written so far, and `true` where no
-    /// more will be.
-    pub fn take_single(&mut self, ordinal: usize) -> (P, crate::framing::SendQueue, bool) {
-        let Written { queue, ends, .. } = self.take_written();
-        (self.paths.take(ordinal), queue, ends)
-    }
-
-    /// Moves out what was written so far: somebody else sends it.
-    pub fn take_written(&mut self) -> Written {
-        let (queue, affinity) = self.tx.take_queue();
-        Written {
-            queue,
-            affinity,
-            ends: self.release.is_wanted(),
-        }
     }
 
     /// Tells the application.

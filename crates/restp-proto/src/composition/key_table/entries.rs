@@ -132,7 +132,13 @@ pub(super) fn choose_reliability(c: &mut Composition, value: &str) -> Option<()>
     Some(())
 }
 
-pub(super) fn choose_numbering(c: &mut Composition, value: &str) -> Option<()> {
+pub(super) const NUMBERING: Access = Access::Choice {
+    choices: || NumberSpace::ALL.map(|(name, _)| name).to_vec(),
+    read: |c| name_of(&NumberSpace::ALL, Some(&mut c.numbering)),
+    write: choose_numbering,
+};
+
+fn choose_numbering(c: &mut Composition, value: &str) -> Option<()> {
     choose(&NumberSpace::ALL, Some(&mut c.numbering), value)?;
     grant_blocks(c);
     Some(())

@@ -1,5 +1,5 @@
-//! Lanes whose paths come and go, and of which a scheduler above gives out new data: those of ResTP's shared numbers
-//! (Iyengar, Amer, Stewart 2006).
+//! Lanes whose paths come and go, and of which a scheduler above gives out new data: those of ResTP's shared numbers (OP-54; Iyengar,
+//! Amer and Stewart, ToN 14(5), 2006).
 
 use super::lanes::{losses, second, send_on, two_lanes};
 use super::*;
