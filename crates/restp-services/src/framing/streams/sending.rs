@@ -140,9 +140,10 @@ impl Sending {
         }
     }
 
-    /// The flow is over.
+    /// The flow is over, and with it the turns.
     pub(super) fn abandon(&mut self) {
         self.waiting.clear();
+        (self.is_ready, self.counted) = (false, 0);
         if self.state != State::Finished {
             self.state = State::Reset;
         }

@@ -234,3 +234,18 @@ fn when_the_flow_ends_what_is_in_order_is_read_and_the_rest_is_lost() {
     assert_eq!(pair.b.write(half, text(0, 1)), Err(StreamWriteError::Closed));
     assert!(pair.b.is_empty() && pair.b.open().is_err());
 }
+
+/// What the stream had ready was still counted when turns had ended with the flow.
+#[test]
+fn streams_that_wait_to_send_are_ended_after_their_flow() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let (first, second) = (pair.a.open().unwrap(), pair.a.open().unwrap());
+    for id in [first, second] {
+        pair.a.write(id, text(id.0, 9000)).unwrap();
+    }
+    pair.a.on_flow_end();
+    pair.a.reset(first, 0);
+    pair.a.finish(second);
+    assert_eq!(pair.a.write(second, text(0, 1)), Err(StreamWriteError::Closed));
+    assert!(pair.a.bytes() == 0 && pair.a.next_segment(ROOM).is_none());
+}
