@@ -149,7 +149,7 @@ fn a_cache_answers_as_often_as_the_model_says() {
         run.flows.iter().all(|flow| flow.wrong_bytes == Some(0)),
         "objects are not mixed up"
     );
-    assert_eq!(run.flows[0].completion_s.is_some(), true);
+    assert!(run.flows[0].completion_s.is_some());
 }
 
 /// One connection for all requests, where there are connections.

@@ -2,7 +2,7 @@
 
 use crate::network::{Net, PORT, content, itp, ms, once};
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, Flow, FlowId};
+use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Event, Input, Machine};
 use restp_base::time::Duration;
 use restp_rivals::itp::wire::Kind;
@@ -20,10 +20,10 @@ fn named(set: &[(&str, &str)]) -> ItpParameters {
     }
 }
 
-fn ask(net: &mut Net, host: usize, message: &'static [u8]) -> FlowId {
+fn ask(net: &mut Net, host: usize, message: &'static [u8]) {
     net.hosts[host]
         .request(net.now, Net::path(host, 0), PORT, Bytes::from_static(message))
-        .expect("a free port")
+        .expect("a free port");
 }
 
 /// Host 0 answers every request that it has not answered yet, and has nothing more to do with it.
@@ -104,9 +104,7 @@ fn all_consumers_behind_a_cache_ask_the_producer_once() {
             let is_lost = seen.is_data() && seen.from == 0 && lost > 0 && [20, 50, 51].contains(&count);
             if is_lost { Vec::new() } else { once() }
         });
-        for host in 1..21 {
-            ask(&mut net, host, b"D");
-        }
+        (1..21).for_each(|host| ask(&mut net, host, b"D"));
         net.run_for(ms(30));
         answer_all(&mut net);
         net.run_for(Duration::from_secs(30));
