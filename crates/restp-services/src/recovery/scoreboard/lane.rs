@@ -267,10 +267,17 @@ impl Scoreboard {
             self.entry(*number)
                 .is_none_or(|entry| entry.fate == Fate::Delivered)
         };
-        let lowest = lane.awaited.iter().flatten().min();
+        // What waits to leave again has no timer here.
+        let is_out = |number: u64| {
+            self.entry(number)
+                .is_some_and(|entry| entry.fate == Fate::InFlight)
+        };
+        let awaited = || lane.awaited.iter().flatten();
+        let arrived = awaited().filter(|number| is_in(number)).min();
         Feedback {
             advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
-            head_arrived: lowest.is_some_and(is_in),
+            head_arrived: arrived
+                .is_some_and(|arrived| !awaited().any(|number| number < arrived && is_out(*number))),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,
