@@ -55,7 +55,7 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "numbers",
-        says: "a number never changes its payload",
+        says: "a number never changes its payload, and where paths share the numbers nothing is mapped",
         check: numbers::check,
     },
     Law {
@@ -70,12 +70,12 @@ pub static LAWS: &[Law] = &[
     },
     Law {
         name: "window",
-        says: "nothing is sent beyond the window that has reached the sender, but one probe at a time",
+        says: "nothing is sent beyond the window that has reached the sender, but one probe at a time, and none where paths share the numbers",
         check: window::check,
     },
     Law {
         name: "flight",
-        says: "no more is in flight than the congestion window can be at most: the first one, what its algorithm may add for what was acknowledged, less what it takes away for losses; an open loop sends no faster than its rate; on each path for itself, and what another path carried before may leave once at any time",
+        says: "no more is in flight than the congestion window can be at most: the first one, what its algorithm may add for what was acknowledged, less what it takes away for losses; an open loop sends no faster than its rate; on each path for itself, and what another path carried before may leave once at any time; where paths share the numbers, a report by any of them speaks of all",
         check: flight::check,
     },
     Law {

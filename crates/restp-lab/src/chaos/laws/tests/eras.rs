@@ -38,13 +38,17 @@ fn services_change_without_a_law_broken() {
 #[test]
 fn a_segment_that_says_another_era_or_has_other_services_is_seen() {
     breaks("eras", &changing(), |trace| {
-        rewrite(trace, Side::Client, |header| header.era &= header.about_eras);
+        for side in Side::BOTH {
+            rewrite(trace, side, |header| header.era &= header.about_eras);
+        }
     });
     breaks("eras", &changing(), |trace| {
-        rewrite(trace, Side::Client, |header| {
-            if is_of_the_new_era(header) {
-                header.services.order = restp_proto::wire::Order::Full;
-            }
-        });
+        for side in Side::BOTH {
+            rewrite(trace, side, |header| {
+                if is_of_the_new_era(header) {
+                    header.services.order = restp_proto::wire::Order::Full;
+                }
+            });
+        }
     });
 }
