@@ -5,6 +5,7 @@ use bytes::Bytes;
 use peak_alloc::PeakAlloc;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::streams::Streams;
 use restp_base::time::Time;
 use restp_lab::chaos::{self, Case};
 use restp_proto::{Endpoint, EndpointConfig};
@@ -87,6 +88,9 @@ impl Flow for Metered {
     }
     fn finish(&mut self, now: Time, flow: FlowId) {
         self.metered(|inner| inner.finish(now, flow));
+    }
+    fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
+        self.inner.streams(now, flow)
     }
     fn abort(&mut self, now: Time, flow: FlowId) {
         self.metered(|inner| inner.abort(now, flow));
