@@ -160,15 +160,15 @@ fn the_real_time_profile_is_valid_in_all_its_variants() {
     }
 }
 
-/// How many combinations are valid, by congestion control and, in the order of their list, reliability: 78 940 of
-/// 8 211 456. A rule that is added, lifted or widened changes a number here, and the change says why. An algorithm that
+/// How many combinations are valid, by congestion control and, in the order of their list, reliability: 89 500 of
+/// 12 317 184. A rule that is added, lifted or widened changes a number here, and the change says why. An algorithm that
 /// decides a rate needs pacing, which these combinations have together with ECN, so it has half of what a window
 /// algorithm has; while no such algorithm was built, it had none. Shared numbers are tried with ECN, pacing and CRC alone.
 const VALID: [(&str, [u64; 6]); 4] = [
-    ("none", [880, 876, 6912, 2304, 320, 320]),
-    ("newreno", [3456, 3456, 14_080, 4608, 640, 640]),
-    ("bic", [3456, 3456, 14_080, 4608, 640, 640]),
-    ("rate", [1728, 1728, 7168, 2304, 320, 320]),
+    ("none", [880, 876, 8352, 2592, 320, 320]),
+    ("newreno", [3456, 3456, 17_024, 5184, 640, 640]),
+    ("bic", [3456, 3456, 17_024, 5184, 640, 640]),
+    ("rate", [1728, 1728, 8672, 2592, 320, 320]),
 ];
 
 #[test]
@@ -194,6 +194,5 @@ fn every_combination_is_valid_or_refused_and_following_the_hints_mends_it() {
         let mended = composition.mended();
         assert!(mended.is_some(), "the ways out do not mend {composition:?}");
     });
-    assert_eq!(count, 8_211_456);
-    assert_eq!(valid, VALID);
+    assert_eq!((count, valid), (12_317_184, VALID));
 }

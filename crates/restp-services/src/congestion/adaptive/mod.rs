@@ -89,7 +89,8 @@ pub struct Adaptive {
     batch: RecentMax,
     pipe: FullPipe,
     alone: Alone,
-    neighbours: Neighbours,
+    /// Boxed, as below.
+    neighbours: Box<Neighbours>,
     damage: Damage,
     /// Boxed, because a controller is stored where all others are smaller.
     cubic: Box<Cubic>,
@@ -121,7 +122,7 @@ impl Adaptive {
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
             alone: Alone::default(),
-            neighbours: Neighbours::default(),
+            neighbours: Box::default(),
             damage: Damage::default(),
             cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
