@@ -63,7 +63,7 @@ impl Sender {
         self.board.code_onwards(coded);
         self.parameters.reserved_bytes = reserved_bytes;
         self.encoded_from = self.board.next();
-        self.encoder = encoder;
+        self.encoder = encoder.map(Box::new);
     }
 
     /// New segments from the number `number` on wait; with none, none does any more.

@@ -121,8 +121,8 @@ pub struct Sender {
     writer_waits: bool,
     board: Scoreboard,
     buffer: TransmitBuffer,
-    /// With forward error correction.
-    encoder: Option<FecEncoder>,
+    /// With forward error correction; boxed, as few have it.
+    encoder: Option<Box<FecEncoder>>,
     /// The first number that it encodes.
     encoded_from: u64,
     /// Payload bytes of the next new segment at most, where a scheduler above says so.
@@ -193,7 +193,7 @@ impl Sender {
         if encoder.encodes_once() {
             self.board = Scoreboard::coded(self.board.first());
         }
-        self.encoder = Some(encoder);
+        self.encoder = Some(Box::new(encoder));
     }
 
     /// The path is asked how large a segment it carries (RFC 8899).
@@ -370,7 +370,7 @@ impl Sender {
     }
     /// Encoded packets are sent, by this code.
     pub fn encoder(&self) -> Option<&FecEncoder> {
-        self.encoder.as_ref()
+        self.encoder.as_deref()
     }
     /// Smoothed round-trip time.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
@@ -431,7 +431,7 @@ impl Sender {
     }
     /// Bytes of memory that it keeps.
     pub fn memory(&self) -> usize {
-        let encoder = self.encoder.as_ref().map_or(0, FecEncoder::bytes);
+        let encoder = self.encoder().map_or(0, FecEncoder::bytes);
         self.queue.memory() + self.buffer.bytes() + self.board.memory() + encoder
     }
 

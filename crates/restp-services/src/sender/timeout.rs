@@ -37,10 +37,7 @@ impl Sender {
         let lanes = std::iter::once(&self.lane).chain(&self.others);
         lanes
             .fold(Earliest::NONE, |earliest, lane| lane.deadline(earliest))
-            .or(
-                self.encoder.as_ref().and_then(FecEncoder::deadline),
-                Wakeup::Encoding,
-            )
+            .or(self.encoder().and_then(FecEncoder::deadline), Wakeup::Encoding)
             .or(self.probing.window_probe_at(), Wakeup::Probe)
             .deadline()
     }

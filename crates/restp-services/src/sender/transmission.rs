@@ -243,7 +243,7 @@ impl Sender {
             let is_known = number >= self.encoded_from
                 && self.board.is_overtaken(number)
                 && self.buffer.get(number).is_some();
-            if !(is_known && self.encoder.as_ref().is_some_and(is_late) && self.board.give_up(number)) {
+            if !(is_known && self.encoder().is_some_and(is_late) && self.board.give_up(number)) {
                 return Some((number, lost_on));
             }
         }

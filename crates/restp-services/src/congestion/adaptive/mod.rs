@@ -89,8 +89,7 @@ pub struct Adaptive {
     batch: RecentMax,
     pipe: FullPipe,
     alone: Alone,
-    /// Boxed, as below.
-    neighbours: Box<Neighbours>,
+    neighbours: Neighbours,
     damage: Damage,
     /// Boxed, because a controller is stored where all others are smaller.
     cubic: Box<Cubic>,
@@ -122,7 +121,7 @@ impl Adaptive {
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
             alone: Alone::default(),
-            neighbours: Box::default(),
+            neighbours: Neighbours::default(),
             damage: Damage::default(),
             cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
