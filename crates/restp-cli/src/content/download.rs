@@ -101,7 +101,7 @@ fn check_free(folder: &Folder, core: &Core) -> Result<(), DownloadError> {
     if folder.overwrite || crate::transfer::check_name(&name).is_err() {
         return Ok(());
     }
-    let found = folder::find(&folder.handle(), &name)?;
+    let found = folder::find(folder.handle(), &name)?;
     match found.is_some_and(|found| folder::kind(&found) != FileType::Directory) {
         true => Err(DownloadError::Exists(name.into_owned())),
         false => Ok(()),
@@ -233,7 +233,7 @@ impl Download {
             return Ok((list, None));
         }
         let entry = &list.entries()[0];
-        let there = folder::find(&self.folder.handle(), &entry.name)?;
+        let there = folder::find(self.folder.handle(), &entry.name)?;
         if there.is_some() && !self.folder.overwrite {
             return Err(DownloadError::Exists(entry.name.clone()));
         }

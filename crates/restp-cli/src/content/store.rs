@@ -340,13 +340,13 @@ impl Store for DiskStore {
         if payload.len() > MOST_CHUNK as usize || payload.len() as u64 > self.limit {
             return;
         }
-        if let Err(error) = self.append(name, payload) {
-            if self.stats.failed.fetch_add(1, Ordering::Relaxed) == 0 {
-                let folder = self.folder.display();
-                crate::output::note(format!(
-                    "{folder}: {error}; what cannot be kept is only handed on"
-                ));
-            }
+        if let Err(error) = self.append(name, payload)
+            && self.stats.failed.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            let folder = self.folder.display();
+            crate::output::note(format!(
+                "{folder}: {error}; what cannot be kept is only handed on"
+            ));
         }
     }
 

@@ -1,6 +1,10 @@
 //! What running commands show of themselves: `restp top`, metrics, words and silence.
 
-#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "in a test a failed unwrap is a failed test, and waiting for others takes real time"
+)]
 
 use crate::common::{FOR_EVER, Running, TIMEOUT, content, restp, says};
 use nix::sys::signal::Signal;

@@ -44,6 +44,9 @@ pub fn judge(checks: &[Check], results: &[RunResult]) -> Vec<Verdict> {
     checks.iter().flat_map(|check| check.judge(results)).collect()
 }
 
+/// What was measured in the run of a seed.
+type Run = (u64, Option<f64>);
+
 impl Check {
     fn judge(&self, results: &[RunResult]) -> Vec<Verdict> {
         let concerned = results.iter().filter(|run| self.concerns(&run.point));
@@ -227,7 +230,7 @@ impl Check {
                 Each::Run => {
                     let [left, right] =
                         [&compare.left, &compare.right].map(|side| self.runs_of_side(side, row));
-                    let pair = |(l, r): (&(u64, Option<f64>), &(u64, Option<f64>))| {
+                    let pair = |(l, r): (&Run, &Run)| {
                         l.0 == r.0 && l.1.zip(r.1).and_then(|(l, r)| holds(l, r)) == Some(true)
                     };
                     Some(left.len() == right.len() && left.iter().zip(&right).all(pair))

@@ -78,7 +78,7 @@ impl Talk {
             .rev()
             .find(|era| era.first[from.index()] <= number);
         let (of, services) = era.map_or((0, first), |era| (era.number, era.services));
-        if header.era != !of.is_multiple_of(2) {
+        if header.era == of.is_multiple_of(2) {
             return Err(format!("sends number {number} as if it were not of era {of}"));
         }
         if !services.agree(&header.services) {
