@@ -221,12 +221,12 @@ fn a_stale_accept_is_answered_by_the_proposal_of_the_era_after() {
             "side {side}"
         );
     }
-    for side in 0..2 {
-        pair.write(side, flows[side], b"goes on");
+    for (side, &flow) in flows.iter().enumerate() {
+        pair.write(side, flow, b"goes on");
     }
     pair.run_for(Duration::from_secs(1));
-    for side in 0..2 {
-        assert_eq!(pair.read_all(side, flows[side]), ["goes on"]);
+    for (side, &flow) in flows.iter().enumerate() {
+        assert_eq!(pair.read_all(side, flow), ["goes on"]);
     }
 }
 

@@ -1,5 +1,7 @@
 //! ITP on real networks, in virtual time: what nodes publish, fetch and cache.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
 mod cache;
 mod fetch;
 mod hostile;

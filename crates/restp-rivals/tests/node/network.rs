@@ -298,6 +298,6 @@ pub fn dice(mut state: u64) -> impl FnMut(u64) -> bool {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % one_in == 0
+        (state >> 33).is_multiple_of(one_in)
     }
 }
