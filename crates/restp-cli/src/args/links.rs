@@ -55,7 +55,7 @@ At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and 
 pub struct Serve {
     #[command(flatten)]
     pub host: HostArgs,
-    /// File of what options say: listen, allow, keys, key, open, timeout, max-connections, profile, set; options stand on top of it
+    /// File of what options say: listen, allow, keys, key, open, relay, metrics, timeout, max-connections, profile, set; options stand on top of it
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     /// Connections at once; once half of them are taken no client gets more than an eighth [default: 512]
