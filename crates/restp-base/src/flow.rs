@@ -55,6 +55,9 @@ pub enum OpenError {
     /// The machine was not set up to open flows.
     #[error("{0}")]
     Unsupported(String),
+    /// The flow does not use this address of the host, or no longer does.
+    #[error("{0} is no path of this flow")]
+    NoSuchPath(std::net::SocketAddr),
 }
 
 /// Why [`Flow::write`] did not take the data.

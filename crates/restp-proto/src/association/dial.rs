@@ -88,9 +88,9 @@ impl Association {
         });
     }
 
-    /// The pair is neither used nor dialled any more; what it carries goes over another. False when it is none of this
-    /// association, or no other works.
-    pub(crate) fn remove_line(&mut self, now: Time, address: PathAddress) -> bool {
+    /// The pair is neither used nor dialled any more; what it carries goes over another. False when no other works;
+    /// none when it is no path of this association.
+    pub(crate) fn remove_line(&mut self, now: Time, address: PathAddress) -> Option<bool> {
         // A path that the peer dialled has no line here.
         let line = self.lines.iter().position(|line| line.address == address);
         let is_it = |member: &Member| match line {
@@ -99,11 +99,11 @@ impl Association {
         };
         let ordinal = self.shared.paths().iter().position(is_it);
         if line.is_none() && ordinal.is_none() {
-            return false;
+            return None;
         }
         let mut others = self.shared.paths().iter().enumerate();
         if !others.any(|(index, member)| Some(index) != ordinal && member.works()) {
-            return false;
+            return Some(false);
         }
         if let Some(line) = line {
             self.lines.remove(line);
@@ -119,7 +119,7 @@ impl Association {
             self.with(ordinal, |connection| connection.abort(now));
             self.collect(now, ordinal);
         }
-        true
+        Some(true)
     }
 
     /// The next line whose time has come.

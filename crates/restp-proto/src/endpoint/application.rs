@@ -85,11 +85,12 @@ impl Flow for Endpoint {
     fn remove_path(&mut self, now: Time, flow: FlowId, path: PathAddress) -> Result<(), OpenError> {
         let removed = self.with(flow, |session| session.remove_line(now, path));
         match removed {
-            Some(true) => Ok(()),
-            _ => Err(OpenError::Unsupported(format!(
-                "{} is no path of this flow, or the only one that works; add another first",
+            Some(Some(true)) => Ok(()),
+            Some(Some(false)) => Err(OpenError::Unsupported(format!(
+                "{} is the only path of this flow that works; add another first",
                 path.local
             ))),
+            Some(None) | None => Err(OpenError::NoSuchPath(path.local)),
         }
     }
 

@@ -155,9 +155,9 @@ impl Session {
         }
     }
     /// A pair of addresses not to be used any more; false where it is none, or nothing works without it.
-    pub(super) fn remove_line(&mut self, now: Time, address: PathAddress) -> bool {
+    pub(super) fn remove_line(&mut self, now: Time, address: PathAddress) -> Option<bool> {
         self.association()
-            .is_some_and(|association| association.remove_line(now, address))
+            .map_or(Some(false), |association| association.remove_line(now, address))
     }
     /// A path to be dialled now.
     pub(super) fn poll_dial(&mut self, now: Time) -> Option<Dial> {

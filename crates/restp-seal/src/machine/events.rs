@@ -3,7 +3,7 @@
 
 use super::Sealed;
 use crate::packet::ConnectionId;
-use restp_base::flow::{CloseReason, FlowId};
+use restp_base::flow::{CloseReason, FlowId, OpenError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
 use restp_base::time::Time;
 use std::net::SocketAddr;
@@ -68,7 +68,11 @@ impl<M: Machine> Sealed<M> {
     pub(super) fn part_displaced(&mut self, now: Time) {
         for (flow, remote) in self.peers.take_displaced() {
             let paths = self.paths_of(flow, remote);
-            let stays = |path| self.inner.remove_path(now, flow, path).is_err();
+            // Counters tell of paths that have ended, too: those are left already.
+            let stays = |path| match self.inner.remove_path(now, flow, path) {
+                Ok(()) | Err(OpenError::NoSuchPath(_)) => false,
+                Err(_) => true,
+            };
             if paths.into_iter().any(stays) {
                 self.inner.abort(now, flow);
                 self.stats.displaced += 1;

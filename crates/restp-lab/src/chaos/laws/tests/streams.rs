@@ -35,7 +35,7 @@ fn drawn(seed: u64) -> Option<Case> {
     Some(case)
 }
 
-/// Seeds whose flow is broken off under a seal with liars: to be explained, and no matter of streams (docs/chaos.md).
+/// Seeds whose flow the seal breaks off under attackers: to be explained (docs/chaos.md).
 const OPEN: [u64; 2] = [180, 189];
 
 #[test]
