@@ -12,6 +12,7 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Stream",
     "__version__",
     "command",
     "interval",

@@ -106,7 +106,7 @@ def test_refusals_name_the_key_and_the_way_out(file):
 def test_names_of_frames_and_tables_are_checked_with_the_choices(file):
     with pytest.raises(ValueError, match="'pandas', 'polars' or 'arrow'"):
         restp.run(file, frame="spark")
-    with pytest.raises(ValueError, match="flows, groups, links"):
+    with pytest.raises(ValueError, match="flows, groups, hosts, links"):
         restp.run(file, table="flow")
 
 

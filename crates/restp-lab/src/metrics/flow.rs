@@ -99,7 +99,6 @@ pub struct FlowResult {
     /// How the services of both ends changed, in the order of time.
     pub changes: Vec<ChangeResult>,
     /// What its window did, where the flow asks for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowResult>,
     /// What each path carried.
     pub paths: Vec<PathResult>,
