@@ -106,8 +106,9 @@ def _rings(medium: dict[str, Any], around: list[float], ax: Any) -> None:
     if medium["capture"] is None:
         rings.append(("spoils others", medium["interfere_m"], ":"))
     for name, metres, style in rings:
-        ax.add_patch(Circle((around[0], around[1]), metres, fill=False, linestyle=style, color="#c0392b", linewidth=0.8, zorder=2))
         x, y = around
+        ring = Circle((x, y), metres, fill=False, linestyle=style, color="#c0392b", linewidth=0.8, zorder=2)
+        ax.add_patch(ring)
         ax.annotate(
             f"{name}, {metres:g} m", (x, y - metres), ha="center", va="top", fontsize=7, color="#c0392b", zorder=4
         )
