@@ -87,7 +87,7 @@ impl Flow for Endpoint {
         match removed {
             Some(Some(true)) => Ok(()),
             Some(Some(false)) => Err(OpenError::Unsupported(format!(
-                "{} is the only path of this flow that works; add another first",
+                "{} is the only one of the paths of this flow that works; add another first",
                 path.local
             ))),
             Some(None) | None => Err(OpenError::NoSuchPath(path.local)),
