@@ -45,8 +45,10 @@ def test_the_frame_says_what_the_lab_says(file):
     raw = [json.loads(line) for line in lines]
     assert results.parse(lines).to_pylist() == raw
     row = restp.run(file).iloc[1]
+    window = raw[1]["flows"][0]["window"] or {}
+    assert all(row[f"window.{field}"] == value or value is None for field, value in window.items())
     for field, value in raw[1]["flows"][0].items():
-        if field not in ("name", "loss_causes", "bins_bps", "rto_events", "outages", "changes", "paths"):
+        if field not in ("name", "loss_causes", "window", "bins_bps", "rto_events", "outages", "changes", "paths"):
             assert row[field] == value or (value is None and row[field] != row[field]), field
     for truth, inferred in raw[1]["flows"][0]["loss_causes"].items():
         assert all(row[f"loss_causes.{truth}.{cause}"] == count for cause, count in inferred.items())

@@ -21,7 +21,7 @@ pub mod checker;
 pub mod host;
 pub mod metrics;
 pub mod model;
-mod one_stream;
+pub mod one_stream;
 pub mod page;
 pub mod registry;
 pub mod report;
