@@ -113,7 +113,7 @@ impl Pending {
         Some(asked.waiting.into_values())
     }
 
-    /// Nobody waits for `name` here any longer.
+    /// `name` is no longer pending here.
     pub fn forget(&mut self, name: &Name) {
         self.take(name);
     }
@@ -191,10 +191,7 @@ mod tests {
             .map(|waits| (waits.ports.0, waits.pointer.sequence))
             .collect();
         assert_eq!((who, pending.merged()), (vec![(2, 11), (3, 20)], 3));
-        assert!(
-            came(&mut pending, 41, 70).is_none(),
-            "nobody waits for a second one"
-        );
+        assert!(came(&mut pending, 41, 70).is_none(), "no second one is pending");
         // 40 ms and twice their half: what is asked for again earlier is on its way.
         assert!(pending.ask(at(100), name(7), asks(1, 71)));
         assert!(!pending.ask(at(220), name(7), asks(2, 13)));

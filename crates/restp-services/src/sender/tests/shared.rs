@@ -71,7 +71,7 @@ fn a_lane_that_is_given_to_another_path_knows_nothing_of_the_last_one() {
     assert_eq!(send_on(&mut story, second), [3], "its window is the new one's");
 }
 
-/// Two lanes time out too often; the third has no path, and nobody waits for it.
+/// One lane times out too often; the other has no path, so it does not count.
 #[test]
 fn a_lane_without_a_path_does_not_keep_the_sender_from_giving_up() {
     let setup = Setup {
