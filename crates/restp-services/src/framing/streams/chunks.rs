@@ -80,7 +80,8 @@ impl Chunks {
 
     fn close(&mut self) {
         if !self.last.is_empty() {
-            self.whole.push_back(self.last.split().freeze());
+            // Its spare room goes with it: split off, it would keep the whole allocation after every byte has left.
+            self.whole.push_back(std::mem::take(&mut self.last).freeze());
         }
     }
 }
@@ -126,5 +127,13 @@ mod tests {
         assert!(chunks.is_empty());
         chunks.push_copy(b"xyz");
         assert_eq!((chunks.clear(), chunks.bytes()), (3, 0));
+    }
+
+    #[test]
+    fn what_has_left_keeps_no_memory() {
+        let mut chunks = Chunks::default();
+        (0..100).for_each(|_| chunks.push_copy(&[7; 90]));
+        assert_eq!(chunks.pop().map(|data| data.len()), Some(9000));
+        assert_eq!(chunks.last.capacity(), 0);
     }
 }
