@@ -177,7 +177,8 @@ Examples:
 A relay sees who sends to whom, and how much; what it forwards is sealed from end to end. It tells both ends
 where the other one is: they go on without it as soon as a direct path works.
 
-Hosts are given UDP ports of the relay above the one that it listens at: let them through its firewall.";
+Each host, and each of its peers, is given a UDP port of the relay that the system chooses, beside the one that it
+listens at: let UDP through its firewall.";
 
 #[derive(Debug, Args)]
 pub struct Relay {
