@@ -53,9 +53,8 @@ fn cases_that_once_broke_a_law_hold() {
 /// Cases with several paths among the first seeds; `make chaos` draws the choice by itself.
 const SHARED: usize = 120;
 
-/// Seeds whose flows do not come to an end in the time that the law of progress gives them, or that the seal breaks off, under attackers: to
-/// be explained (docs/chaos.md).
-const OPEN: [u64; 7] = [3, 7, 9, 157, 168, 235, 268];
+/// Seeds whose flows do not come to an end in the time that the law of progress gives them: to be explained (docs/chaos.md).
+const OPEN: [u64; 3] = [7, 157, 268];
 
 /// The walk keeps shared numbers seldom, because they need several other choices; here every case has them.
 #[test]
