@@ -8,8 +8,8 @@ use common::*;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, PathState, Read};
 use restp_base::machine::{Event, Input, Machine};
 use restp_base::time::Time;
-use restp_proto::Acceptance;
 use restp_proto::wire::{Flags, MpJoin, MpSetup};
+use restp_proto::{Acceptance, EndpointConfig};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -125,6 +125,33 @@ fn a_peer_without_multipath_gets_one_path() {
     let accepted = pair.accepted().expect("accepted");
     assert!(pair.transfer(0, (flow, accepted), &noise(100_000), secs(20)));
     assert!(pair.transfer(1, (flow, accepted), &noise(100_000), secs(20)));
+}
+
+/// Writes before the set-up until there is no room. Is the writer told when there is?
+fn is_told_of_room(opener: EndpointConfig, acceptor: EndpointConfig) -> bool {
+    let mut pair = Pair::of(opener, acceptor.listen(PORT, Acceptance::Any));
+    let flow = pair.open();
+    let data = bytes::Bytes::from(noise(5600));
+    while pair.ends[0].write(pair.now, flow, data.clone()).is_ok() {}
+    pair.run_for(MS * 50);
+    let accepted = pair.accepted().expect("accepted");
+    for _ in 0..100 {
+        pair.run_for(MS * 20);
+        pair.read_all(1, accepted);
+    }
+    pair.events[0].contains(&Event::Writable(flow))
+}
+
+#[test]
+fn a_writer_that_was_refused_before_the_set_up_is_told_of_room() {
+    let shared = config("geo-spread", SHARED);
+    assert!(is_told_of_room(shared.clone(), shared.clone()), "shared numbers");
+    let own = config("geo-spread", &SHARED[1..]);
+    assert!(is_told_of_room(own.clone(), own.clone()), "numbers per path");
+    assert!(is_told_of_room(shared, own.clone()), "a peer that shares none");
+    let mut single = own.clone();
+    single.several_paths = false;
+    assert!(is_told_of_room(own, single), "a peer with one path");
 }
 
 #[test]
