@@ -143,9 +143,32 @@ fn what_has_not_left_by_others_is_on_its_way_when_the_lane_answers() {
     assert_eq!(story.send(), [1, 2, 3]);
     story.sender.yield_lane();
     assert_eq!(send_on(&mut story, second), [1], "there is no room for more");
+    story.at(400).sack(1, 3..4);
     let now = story.now;
     story.sender.resume_lane(now, Some(ms(400)));
-    assert_eq!(story.sender.in_flight(), 2);
+    assert_eq!(story.sender.in_flight(), 1);
     assert!(story.send().is_empty(), "nothing leaves twice");
     assert_eq!(story.sender.expected_rtt(), Some(ms(400)));
+}
+
+/// The lane is asked whenever it is silent, answers that, and is believed: the peer has nothing of what it carried.
+#[test]
+fn a_lane_that_answers_only_questions_finds_what_it_lost_by_its_timer() {
+    let (mut story, second, _) = two_lanes([WIDE, SEGMENT as u64]);
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [1], "it is full");
+    story.write(3);
+    assert_eq!(story.send(), [2, 3, 4]);
+    let (expires_at, rtt) = (story.sender.deadline(), story.sender.expected_rtt());
+    for silence in [50, 100, 150] {
+        story.at(silence);
+        let now = story.now;
+        story.sender.yield_lane();
+        assert!(send_on(&mut story, second).is_empty(), "there is no room");
+        story.sender.resume_lane(now, Some(ms(silence)));
+        assert_eq!(story.sender.deadline(), expires_at, "it goes on where it was");
+    }
+    assert_eq!(story.sender.expected_rtt(), rtt, "silence is no round trip");
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [2]);
 }
