@@ -189,6 +189,27 @@ fn the_association_ends_with_the_stream_on_every_path() {
     assert_eq!(left, (0, 0), "nothing lingers for ever");
 }
 
+/// The last acknowledgement is lost with the way back of one path, and the other one, which carries nothing, is dead just then.
+#[test]
+fn who_has_ended_answers_questions_by_the_path_that_they_come_by() {
+    let set = [SHARED, &[("loss", "outage")]].concat();
+    let (mut pair, flow, dead) = two_paths("geo-spread", &set);
+    let accepted = both_up(&mut pair);
+    let now = pair.now;
+    pair.ends[1].finish(now, accepted);
+    kill(&dead, 2);
+    pair.run_for(secs(8));
+    dead.borrow_mut().insert((client(1), 1));
+    let now = pair.now;
+    pair.ends[0].finish(now, flow);
+    pair.run_for(secs(2));
+    let finished = Some(&CloseReason::Finished);
+    assert_eq!((pair.closed(0), pair.closed(1)), (None, finished));
+    dead.borrow_mut().retain(|(local, _)| *local == client(1));
+    pair.run_for(secs(20));
+    assert_eq!(pair.closed(0), finished);
+}
+
 #[test]
 fn random_losses_on_both_paths_lose_nothing() {
     let mut chance = restp_base::random::Stream::named(3, "losses");
