@@ -172,3 +172,27 @@ fn a_lane_that_answers_only_questions_finds_what_it_lost_by_its_timer() {
     assert_eq!(story.expire(), TimeoutOutcome::Lost);
     assert_eq!(story.send(), [2]);
 }
+
+/// Only one path is up, and taken for dead: it comes back by answers that are news, or by those to questions.
+#[test]
+fn a_path_that_shares_its_numbers_with_none_yet_comes_back_as_one_of_several() {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments()
+    };
+    let mut story = setup.established();
+    story.sender.trust_blocks();
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.at(10).sack(1, 3..4);
+    let now = story.now;
+    story.sender.probe_lane_only(now);
+    assert_eq!(story.expire(), TimeoutOutcome::Nothing);
+    assert_eq!(story.send(), [2], "that 3 has arrived is known");
+    assert!(!story.sender.is_quiet());
+    story.sender.retransmit_all();
+    assert!(
+        story.sender.is_quiet(),
+        "nothing is on its way that could be answered"
+    );
+}
