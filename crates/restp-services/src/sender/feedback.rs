@@ -360,8 +360,9 @@ impl Sender {
 
     /// Nothing of the lane in hand waits for an answer, and its timer has stopped.
     fn on_quiet(&mut self, now: Time) {
-        if self.lane.outage.state.is_unprobed() {
-            self.lane.outage.state.give_up(); // nothing would ever ask
+        let state = &mut self.lane.outage.state;
+        if state.is_unprobed() || state.is_active() && self.board.last_in_hand().is_none() {
+            state.give_up(); // nothing would ever ask: where it carried something others have brought that
         }
         self.lane.redundancy.forget();
         self.lane.idle_since = Some(now);

@@ -196,3 +196,20 @@ fn a_path_that_shares_its_numbers_with_none_yet_comes_back_as_one_of_several() {
         "nothing is on its way that could be answered"
     );
 }
+
+/// Its timer has stopped, and questions of another kind wait until it asks no more.
+#[test]
+fn a_lane_taken_for_dead_is_not_probed_when_others_have_brought_all_it_carried() {
+    let (mut story, second, _) = two_lanes([WIDE; 2]);
+    story.write(2);
+    assert_eq!(story.send(), [1, 2]);
+    let now = story.now;
+    story.sender.probe_lane_only(now);
+    story.expire();
+    assert_eq!(story.send(), [2]);
+    story.sender.yield_lane();
+    assert_eq!(send_on(&mut story, second), [1, 2]);
+    assert!(story.sender.is_in_outage());
+    story.at(1500).ack(3);
+    assert!(story.sender.is_drained() && !story.sender.is_in_outage());
+}
