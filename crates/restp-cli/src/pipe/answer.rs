@@ -1,6 +1,6 @@
 //! What is answered to a request.
 
-use crate::transfer::{Inlet, printable};
+use crate::transfer::{Inlet, Pieces, printable};
 use std::fmt;
 use std::io::{self, ErrorKind};
 
@@ -55,7 +55,7 @@ impl Answer {
     }
 
     /// Reads one; none: the connection is over, or what came is no answer.
-    pub async fn read(inlet: &mut Inlet<'_>) -> Option<Self> {
+    pub async fn read(inlet: &mut Inlet<'_, impl Pieces>) -> Option<Self> {
         let [kind, n1, n0] = inlet.array().await?;
         let length = usize::from(u16::from_be_bytes([n1, n0]));
         if length > MAX_TEXT_BYTES {

@@ -6,11 +6,12 @@
     reason = "in a test a failed unwrap is a failed test, and waiting for others takes real time"
 )]
 
+use crate::common::programs::{echo, exchange, rule, serve, target};
 use crate::common::{FOR_EVER, Running, TIMEOUT, content, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::time::Instant;
 
@@ -98,6 +99,47 @@ fn top_shows_both_ends_of_a_transfer() {
     drop(sender);
     receiver.signal(Signal::SIGINT);
     receiver.end();
+}
+
+/// Of twenty that are open at once; one of them does not read.
+#[test]
+fn tcp_connections_are_streams_of_one_connection() {
+    let runtime = tempfile::tempdir().unwrap();
+    let target = target(|stream| {
+        let mut first = [0];
+        stream.peek(&mut first).unwrap();
+        if first[0] == 0xff {
+            std::thread::park(); // it reads nothing
+        }
+        echo(stream);
+    });
+    let server = serve(&[&format!("tcp:{target}")], &[]);
+    let words = ["forward", "--json", &server.ticket, "-L", &rule("0", target)];
+    let mut forward = start(runtime.path(), &words);
+    let listen = forward.json()["forwards"][0]["listen"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let connect = || TcpStream::connect(&listen).unwrap();
+    let stalled = connect();
+    let writer = std::thread::spawn({
+        let mut stalled = stalled.try_clone().unwrap();
+        move || while stalled.write_all(&[0xff; 65_536]).is_ok() {}
+    });
+    let open: Vec<_> = (0..19).map(|_| connect()).collect();
+    for stream in &open {
+        let (mut stream, mut byte) = (stream, [0]);
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut byte).unwrap();
+    }
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    assert_eq!(seen[0]["connections"].as_array().unwrap().len(), 1, "{seen:?}");
+    assert_eq!(seen[0]["connections"][0]["composition"]["framing"], "streams");
+    for stream in open {
+        assert!(exchange(stream, content(300_000)) == content(300_000));
+    }
+    stalled.shutdown(Shutdown::Both).unwrap();
+    writer.join().unwrap();
 }
 
 #[test]
