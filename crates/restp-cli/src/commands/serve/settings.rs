@@ -70,7 +70,8 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
     } = &arguments.host;
     let (places, keys): (Vec<_>, Vec<_>) = allow.iter().cloned().partition(|word| AllowList::is_place(word));
     let places = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
-    settings.allowed.extend(places);
+    let added = settings.allowed.extend(places);
+    added.map_err(|why| Failure::input(format!("--allow {why}")))?;
     settings.keys.extend(keys);
     if settings.allowed.words().is_empty() {
         return Err(Failure::input(
@@ -124,11 +125,11 @@ fn read(path: &Path) -> Result<Settings, Failure> {
     let mut settings = Settings::of_nothing()?;
     for place in &written.allow {
         let one = AllowList::of(&[place.get_ref().clone()]);
-        let one = one.map_err(|why| {
+        let one = one.and_then(|one| settings.allowed.extend(one));
+        one.map_err(|why| {
             let hint = "; keys stand in `keys`";
             file.wrong(&place.span(), format!("allow: {why}{hint}"))
         })?;
-        settings.allowed.extend(one);
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     for word in &written.keys {
@@ -251,6 +252,15 @@ mod tests {
                 "allow = [\"tcp:a:1\"]\nkeys = [\"nowhere\"]",
                 &["line 2", "keys: ", "neither a key nor a file"],
             ),
+            (
+                "allow = [\"tunnel:10.9.0.1/30\",\n\"tunnel:10.9.0.2/30\"]",
+                &["line 2", "allow: tunnel:10.9.0.2/30", "of its own"],
+            ),
+            (
+                "open = true\nallow = [\"tcp:a:1\"]\nallow = []",
+                &["line 3", "duplicate key"],
+            ),
+            ("set = { congestion = 1 }", &["line 1", "expected a string"]),
             ("max-connections = 0", &["line 1", "nonzero"]),
             ("allow = \"tcp:a:1\"", &["line 1", "sequence"]),
             ("allow = [", &["line 1"]),
