@@ -158,7 +158,10 @@ fn read(path: &Path) -> Result<Settings, Failure> {
     settings.host = HostArgs {
         listen: written.listen,
         composition: CompositionArgs {
-            profile: written.profile,
+            profile: written.profile.map(|profile| match profile.ends_with(".toml") {
+                true => folder.join(profile).display().to_string(),
+                false => profile,
+            }),
             set: written
                 .set
                 .iter()
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn the_command_line_stands_on_top_of_the_file() {
         let text = "listen = [\"127.0.0.1:7000\"]\nallow = [\"tcp:a:1\"]\ntimeout = \"1m\"\nmax-connections = 9\n\
-                    key = \"own.key\"\nset = { congestion = \"newreno\" }\n";
+                    key = \"own.key\"\nprofile = \"own.toml\"\nset = { congestion = \"newreno\" }\n";
         let settings = of(text, &[]).expect("settings");
         assert_eq!(settings.host.listen, ["127.0.0.1:7000"]);
         assert_eq!(settings.allowed.words(), ["tcp:a:1"]);
@@ -214,6 +217,8 @@ mod tests {
             settings.host.seal.key.is_some_and(|key| key.is_absolute()),
             "beside the file"
         );
+        let profile = settings.host.composition.profile.expect("a profile");
+        assert!(Path::new(&profile).is_absolute(), "as well: {profile}");
         let words = [
             "--listen",
             "0",
