@@ -143,7 +143,7 @@ def page(taken: dict[str, list[float]], loads: tuple[float, float]) -> str:
     ]
     return f"""# A page of {OBJECTS} objects in a browser
 
-Headless Chromium with an empty cache loads the page of a server beyond a lossy path. Command: `python3 bench/browse.py`.
+Headless Chromium with an empty cache loads a page from beyond a lossy path. Command: `python3 bench/browse.py`.
 
 {table(["way", "time to load, ms: least – median – most"], rows)}
 

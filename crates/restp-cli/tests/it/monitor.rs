@@ -7,13 +7,15 @@
 )]
 
 use crate::common::programs::{echo, exchange, rule, serve, target};
-use crate::common::{FOR_EVER, Running, TIMEOUT, content, restp, says};
+use crate::common::{FOR_EVER, Running, TIMEOUT, content, pause, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Commands that show themselves in `runtime`.
 fn start(runtime: &Path, arguments: &[&str]) -> Running {
@@ -225,6 +227,49 @@ fn metrics_are_served_to_collectors_and_to_nobody_else() {
         &address,
     ]);
     says(&taken, 2, &["--metrics", &address, "free port"]);
+}
+
+/// Lets the process of this number open files up to `most`.
+fn let_open(pid: &str, most: &str) {
+    let limit = format!("--nofile={most}:");
+    let changed = Command::new("prlimit").args(["--pid", pid, &limit]).status();
+    assert!(changed.unwrap().success());
+}
+
+#[test]
+fn metrics_and_top_go_on_after_the_system_had_no_room() {
+    if Command::new("prlimit").arg("--version").output().is_err() {
+        eprintln!("skipped: prlimit is not installed");
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let (mut receiver, _) = recv(runtime.path(), &["--metrics", "0"]);
+    let said = receiver.overhear("metrics: ");
+    let address = said.split("http://").nth(1).unwrap();
+    let address = address.split('/').next().unwrap().to_owned();
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    let pid = seen[0]["pid"].to_string();
+    let socket = runtime.path().join(format!("restp/{pid}.sock"));
+    let _waiting = {
+        let_open(&pid, "3");
+        let in_vain = (
+            TcpStream::connect(&address).unwrap(),
+            UnixStream::connect(socket).unwrap(),
+        );
+        // They find no room, most likely; whatever they find, what follows has to hold.
+        pause(Duration::from_millis(500));
+        let_open(&pid, "256");
+        in_vain
+    };
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    top(runtime.path(), &[], |lines| !lines.is_empty());
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod tunnel;
 pub use datagrams::resolve;
 
 use super::places::{Places, Visitor};
-use super::{GOODBYE, bear, host, run};
+use super::{GOODBYE, bear, host, most_open_files, run};
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -50,6 +50,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
     let (security, capability) = host::security(&arguments, &keys)?;
     let targets = allowed.words();
     let service = Arc::new(Service::new(allowed, capability.clone(), max_connections));
+    most_open_files();
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
