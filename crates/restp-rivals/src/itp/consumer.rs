@@ -43,6 +43,8 @@ pub(super) struct Consumer {
     turn: usize,
     /// Where a new lane's numbers begin: beyond those of lanes that have ended, so that what answers them is not taken for its own.
     first: u64,
+    /// The number of the first Interest of all. What answers an older one is forged.
+    oldest: u64,
     /// With the counters of lanes that have ended.
     stats: FlowStats,
 }
@@ -66,13 +68,14 @@ impl Consumer {
             lanes: Vec::new(),
             turn: 0,
             first: 0,
+            oldest: 0,
             stats: FlowStats::default(),
         })
     }
 
     /// Before the first lane: where the numbers of Interests begin, which nobody else should know.
     pub fn number_from(&mut self, first: u64) {
-        self.first = first;
+        (self.first, self.oldest) = (first, first);
     }
 
     /// Everything is held.
@@ -258,8 +261,11 @@ impl Consumer {
         let Some(interest) = self.answered(lane, item, header.pointer.sequence) else {
             return Arrival::Rejected;
         };
-        self.stats.received_packets += 1;
         let is_good = self.holding.fits(item, &payload);
+        if interest.is_none() && !is_good {
+            return Arrival::Rejected; // whoever forges it need not know a number that is open: it tells nothing of the producer
+        }
+        self.stats.received_packets += 1;
         let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_repeated(item));
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
         let is_trusted = self.lanes[lane].trusts(item, is_good);
@@ -305,26 +311,34 @@ impl Consumer {
         if self.parameters.is_ndn {
             return was_asked.then(|| self.lanes[lane].last_for(item));
         }
-        self.lanes[lane].answered(item, sequence, was_asked)
+        self.lanes[lane].answered(item, sequence, self.oldest, was_asked)
     }
 
-    /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left.
+    /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left,
+    /// or too long ago to be remembered.
     pub fn on_other_answer(&mut self, now: Time, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
         let item = item_of(pointer, is_manifest);
-        let Some(number) = self.answered(lane, item, pointer.sequence) else {
+        let Some(Some(number)) = self.answered(lane, item, pointer.sequence) else {
             return false;
         };
-        if self.lanes[lane].on_answer(now, number, true) == Answer::Awaited {
+        if self.lanes[lane].on_answer(now, Some(number), true) == Answer::Awaited {
             self.holding.on_lost(item);
         }
         self.lanes[lane].settle(|item| self.holding.on_lost(item));
         true
     }
 
-    /// A refusal came for an Interest that is open on `lane`.
+    /// Does this answer an Interest that left on `lane`?
+    pub fn is_answer(&self, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
+        let item = item_of(pointer, is_manifest);
+        self.answered(lane, item, pointer.sequence).is_some()
+    }
+
+    /// A refusal came for an Interest that is remembered on `lane`.
     pub fn is_refusal_for(&self, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
         let item = item_of(pointer, is_manifest);
-        self.answered(lane, item, pointer.sequence).is_some() && !self.holding.holds(item)
+        let is_remembered = matches!(self.answered(lane, item, pointer.sequence), Some(Some(_)));
+        is_remembered && !self.holding.holds(item)
     }
 
     /// What is known of the path to the producer of `lane`: its round trip, and its window in bytes.

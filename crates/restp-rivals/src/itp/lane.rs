@@ -83,11 +83,14 @@ impl<I: Copy + Ord> Lane<I> {
     }
 
     /// The number of the Interest that data for `item` answers, while it is remembered: what is too old for that is still good for
-    /// its chunk. None when no such Interest ever left.
-    pub fn answered(&self, item: I, sequence: u32, was_asked: bool) -> Option<Option<u64>> {
+    /// its chunk. None when no such Interest ever left: none is older than `oldest`.
+    pub fn answered(&self, item: I, sequence: u32, oldest: u64, was_asked: bool) -> Option<Option<u64>> {
         let next = self.sender.next_number();
         let behind = u64::from((next as u32).wrapping_sub(sequence));
-        let number = next.checked_sub(behind).filter(|number| *number < next)?;
+        let number = next.checked_sub(behind)?;
+        if !(oldest..next).contains(&number) {
+            return None;
+        }
         match number.checked_sub(self.first_asked) {
             Some(index) => (self.asked.get(index as usize) == Some(&item)).then_some(Some(number)),
             None => was_asked.then_some(None),

@@ -9,7 +9,7 @@ use restp_base::units::Rate;
 use restp_rivals::itp::manifest::{self, Core};
 use restp_rivals::itp::node::{Complaint, Node, NodeConfig, Published, RootError, Wanted};
 use restp_rivals::itp::trust::Publisher;
-use restp_rivals::itp::wire::{Header, Kind, Pointer};
+use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -265,4 +265,58 @@ fn what_makes_no_sense_is_dropped_and_counted() {
         root: [0; 32],
         publisher: publisher().key(),
     };
+}
+
+/// Somebody on the link writes the source's address on his envelopes and knows the object, but does not see the numbers of Interests.
+#[test]
+fn who_does_not_see_the_numbers_cannot_turn_a_fetch_against_its_source() {
+    let data = content(3_000_000);
+    let object = published(&data).wanted().object();
+    for kind in [Kind::Data, refusal(Refusal::NoNexus), refusal(Refusal::Unproved)] {
+        let mut net = Net::new(2);
+        net.rates[1] = Some(Rate::from_bps(20_000_000));
+        net.nodes[1].publish(published(&data));
+        let flow = net.fetch(0, published(&data).wanted(), &[1]);
+        let mut dropped = 0;
+        for round in 0..20u32 {
+            net.run(Duration::from_millis(40), &Shelf::default(), |_| false);
+            let before = net.nodes[0].counters().dropped;
+            for chunk in 0..3000 {
+                for sequence in [0, 1, round * 3000 + chunk] {
+                    let header = Header {
+                        kind: kind.clone(),
+                        flags: 0x80,
+                        pointer: Pointer {
+                            object,
+                            chunk,
+                            sequence,
+                        },
+                    };
+                    let mut datagram = Datagram::empty();
+                    datagram.path = path(0, 1);
+                    datagram.body = [&header.emit()[..], &[0x55; 8]].concat().into();
+                    net.nodes[0].handle(net.now, Input::Datagram(&mut datagram));
+                }
+            }
+            dropped += net.nodes[0].counters().dropped - before;
+        }
+        net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+        let report = &net.nodes[0].sources(flow)[0];
+        assert_eq!((report.refused, report.complaint), (0, None), "{kind:?}");
+        assert!(
+            net.now < Time::ZERO + Duration::from_secs(4),
+            "{kind:?}: {:?}",
+            net.now
+        );
+        // What is forged for a chunk that is held already may pass for late.
+        assert!(dropped >= 150_000, "{kind:?}: {dropped}");
+        assert_eq!(net.bytes(0, flow), data);
+    }
+}
+
+fn refusal(code: Refusal) -> Kind {
+    Kind::Nack {
+        code,
+        retry_after_ms: 0,
+    }
 }

@@ -252,8 +252,12 @@ impl Retrieval {
         let lane = self.lane_at(remote)?;
         let bytes = payload.len() as u64;
         let source = &mut self.sources[self.lanes[lane]];
-        let trip = source.trip(now, header);
         let consumer = self.consumer.as_mut()?;
+        let is_manifest = header.flags & flags::MANIFEST != 0;
+        if !consumer.is_answer(lane, &header.pointer, is_manifest) {
+            return None;
+        }
+        let trip = source.trip(now, header);
         let arrival = consumer.on_data(now, lane, header, payload, trip != Trip::Shorter);
         match arrival {
             Arrival::Readable | Arrival::Taken => {
@@ -291,6 +295,9 @@ impl Retrieval {
             header.pointer.object == source.request && matches!(source.stage, Stage::Asking { .. });
         if is_request {
             return source.on_refused_request(now, code, cookie);
+        }
+        if header.pointer.object != self.wanted.object() {
+            return None;
         }
         let lane = self.lanes.iter().position(|of| *of == index)?;
         let is_manifest = header.flags & flags::MANIFEST != 0;
