@@ -8,10 +8,11 @@
 //! | `guard` | cookies that prove addresses; rates of sources |
 //! | `shelf` | what is published |
 //! | `retrieval`, `origin` | one object that is fetched, and each of its sources |
-//! | `relay`, `upstream` | a cache: one question above for all who wait below |
+//! | `relay`, `upstream`, `fair` | a cache: one question above for all who wait below, and no consumer before the others |
 //!
 //! Disks are behind three traits that somebody above fills: [`Source`], [`Keep`] and [`Store`].
 
+mod fair;
 mod guard;
 mod message;
 mod origin;
