@@ -11,6 +11,7 @@ use restp_base::flow::FlowStats;
 use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::sender::Answer;
+use std::ops::Range;
 
 /// What a data packet was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +44,6 @@ pub(super) struct Consumer {
     turn: usize,
     /// Where a new lane's numbers begin: beyond those of lanes that have ended, so that what answers them is not taken for its own.
     first: u64,
-    /// The number of the first Interest of all. What answers an older one is forged.
-    oldest: u64,
     /// With the counters of lanes that have ended.
     stats: FlowStats,
 }
@@ -68,14 +67,8 @@ impl Consumer {
             lanes: Vec::new(),
             turn: 0,
             first: 0,
-            oldest: 0,
             stats: FlowStats::default(),
         })
-    }
-
-    /// Before the first lane: where the numbers of Interests begin, which nobody else should know.
-    pub fn number_from(&mut self, first: u64) {
-        (self.first, self.oldest) = (first, first);
     }
 
     /// Everything is held.
@@ -154,17 +147,23 @@ impl Consumer {
 
     /// One more producer is asked from now on, of whose path nothing is known. It has the last lane.
     pub fn add_lane(&mut self, now: Time) {
+        self.add_numbered_lane(now, 0..self.first);
+    }
+
+    /// The same. Its Interests had the numbers `known` and have those that follow.
+    pub fn add_numbered_lane(&mut self, now: Time, known: Range<u64>) {
         let chunk_bytes = self.holding.chunk_bytes();
-        let lane = Lane::new(now, &self.parameters, self.first, chunk_bytes);
+        let lane = Lane::new(now, &self.parameters, known, chunk_bytes);
         self.lanes.push(lane);
     }
 
-    /// A producer is asked no more. What was asked of it is asked of the others.
-    pub fn remove_lane(&mut self, lane: usize) {
+    /// A producer is asked no more. What was asked of it is asked of the others. The number that its next Interest would have had.
+    pub fn remove_lane(&mut self, lane: usize) -> u64 {
         let lane = self.lanes.remove(lane);
         lane.end(|item| self.holding.on_lost(item));
         self.first = self.first.max(lane.sender().next_number());
         add_counters(&mut self.stats, &lane);
+        lane.sender().next_number()
     }
 
     /// Time has passed. How long the producer of `lane` has not answered, when it is given up.
@@ -311,7 +310,7 @@ impl Consumer {
         if self.parameters.is_ndn {
             return was_asked.then(|| self.lanes[lane].last_for(item));
         }
-        self.lanes[lane].answered(item, sequence, self.oldest, was_asked)
+        self.lanes[lane].answered(item, sequence, was_asked)
     }
 
     /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left,

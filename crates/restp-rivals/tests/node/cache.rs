@@ -361,3 +361,53 @@ fn who_does_not_see_the_numbers_cannot_turn_a_cache_against_its_producer() {
         );
     }
 }
+
+/// A file of zeros is one chunk in many places: the first answer is that of all who wait, and nobody asks twice.
+#[test]
+fn one_chunk_in_many_places_answers_in_all_of_them() {
+    let data = vec![0; 300_000];
+    let (mut net, cache, producer, _) = behind_a_cache(1, &data);
+    let flow = net.fetch(0, published(&data).wanted(), &[cache]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+    let interests = |from| {
+        let asks = |seen: &&Seen| seen.from == from && matches!(seen.header.kind, Kind::Interest(_));
+        net.log.iter().filter(asks).count()
+    };
+    assert_eq!(interests(0), net.got[&(0, flow)].len(), "each place once");
+    assert!(interests(cache) < 100, "{}", interests(cache));
+    assert!(net.data_from(producer) < 100);
+}
+
+#[test]
+fn what_nobody_has_takes_its_places_only_until_that_is_known() {
+    let (mut net, cache, _, _) = behind_a_cache(1, &content(1000));
+    let mut asker = Asker::new(&mut net, 9, cache);
+    for round in 0..4u32 {
+        for number in 0..20_000 {
+            asker.ask(&mut net, 5, number, &invented(round * 20_000 + number));
+        }
+        net.run(Duration::from_secs(30), &Shelf::default(), |_| false);
+    }
+    let (counters, _) = net.nodes[cache].relayed().expect("a cache");
+    assert_eq!((counters.misses, counters.busy), (80_000, 0));
+    let refused =
+        (net.log.iter()).filter(|seen| seen.to == 9 && matches!(seen.header.kind, Kind::Nack { .. }));
+    assert_eq!(refused.count(), 80_000);
+}
+
+#[test]
+fn what_nobody_asks_for_any_more_is_not_asked_for_above_either() {
+    let (mut net, cache, producer, _) = behind_a_cache(1, &content(1000));
+    net.rule = Box::new(move |seen, _| seen.to != producer);
+    let mut asker = Asker::new(&mut net, 9, cache);
+    (0..500).for_each(|number| asker.ask(&mut net, 5, number, &invented(number)));
+    net.run(Duration::from_secs(200), &Shelf::default(), |_| false);
+    let before = net.log.len();
+    net.run(Duration::from_secs(600), &Shelf::default(), |_| false);
+    let after: Vec<_> = net.log[before..]
+        .iter()
+        .filter(|seen| seen.to == producer)
+        .collect();
+    assert!(after.is_empty(), "{}", after.len());
+}

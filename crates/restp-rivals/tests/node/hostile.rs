@@ -320,3 +320,107 @@ fn refusal(code: Refusal) -> Kind {
         retry_after_ms: 0,
     }
 }
+
+/// Who sees the numbers and refuses something of another object does not speak of this one.
+#[test]
+fn a_refusal_has_to_name_the_object_and_what_was_asked_for() {
+    let data = content(500_000);
+    let mut net = Net::new(2);
+    net.rates[1] = Some(Rate::from_bps(4_000_000));
+    net.nodes[1].publish(published(&data));
+    let flow = net.fetch(0, published(&data).wanted(), &[1]);
+    net.run(Duration::from_millis(300), &Shelf::default(), |_| false);
+    let asked = |seen: &&Seen| seen.from == 0 && matches!(seen.header.kind, Kind::Interest(_));
+    let open = net.log.iter().rfind(asked).expect("it has begun").header.pointer;
+    let before = net.nodes[0].counters().dropped;
+    let (object, chunk) = (open.object ^ 1, open.chunk ^ 1);
+    for pointer in [Pointer { object, ..open }, Pointer { chunk, ..open }] {
+        for code in [
+            Refusal::NoNexus,
+            Refusal::NotAuthorised,
+            Refusal::NoSuchChunk,
+            Refusal::Unproved,
+        ] {
+            let header = Header {
+                kind: refusal(code),
+                flags: 0x80,
+                pointer,
+            };
+            let mut datagram = Datagram::empty();
+            datagram.path = path(0, 1);
+            datagram.body = [&header.emit()[..], &[0x55; 8]].concat().into();
+            net.nodes[0].handle(net.now, Input::Datagram(&mut datagram));
+        }
+    }
+    assert_eq!(net.nodes[0].counters().dropped - before, 8);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, None);
+    assert_eq!(net.bytes(0, flow), data);
+}
+
+/// One source sees the numbers that it is asked with, and writes the address of the other on its envelopes.
+#[test]
+fn the_numbers_of_one_source_tell_nothing_of_those_of_another() {
+    let data = content(500_000);
+    let object = published(&data).wanted().object();
+    let mut net = Net::new(3);
+    for node in [1, 2] {
+        net.nodes[node].publish(published(&data));
+        net.rates[node] = Some(Rate::from_bps(2_000_000));
+    }
+    let flow = net.fetch(0, published(&data).wanted(), &[1, 2]);
+    while !net.is_complete(0, flow) && net.now < Time::ZERO + LONG {
+        net.run(Duration::from_millis(100), &Shelf::default(), |net| {
+            net.is_complete(0, flow)
+        });
+        let asked = |seen: &&Seen| seen.to == 2 && matches!(seen.header.kind, Kind::Interest(_));
+        let Some(last) = net.log.iter().rfind(asked).map(|seen| seen.header.pointer) else {
+            continue;
+        };
+        for chunk in last.chunk.saturating_sub(30)..last.chunk + 2 {
+            for sequence in last.sequence - 60..last.sequence + 60 {
+                let header = Header {
+                    kind: refusal(Refusal::NoNexus),
+                    flags: 0x80,
+                    pointer: Pointer {
+                        object,
+                        chunk,
+                        sequence,
+                    },
+                };
+                let mut datagram = Datagram::empty();
+                datagram.path = path(0, 1);
+                datagram.body = header.emit().to_vec().into();
+                net.nodes[0].handle(net.now, Input::Datagram(&mut datagram));
+            }
+        }
+    }
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, None);
+    assert_eq!(net.bytes(0, flow), data);
+}
+
+/// The same of a cache and those above it.
+#[test]
+fn the_numbers_of_one_producer_tell_nothing_of_those_of_another() {
+    let data = content(200_000);
+    let mut net = Net::new(4);
+    for node in [2, 3] {
+        net.nodes[node].publish(published(&data));
+    }
+    let above = [path(1, 2), path(1, 3)];
+    net.nodes[1].relay(net.now, Box::new(Hoard::default()), &above);
+    let flow = net.fetch(0, published(&data).wanted(), &[1]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    let first = |to| {
+        let asked =
+            |seen: &&Seen| (seen.from, seen.to) == (1, to) && matches!(seen.header.kind, Kind::Interest(_));
+        net.log
+            .iter()
+            .find(asked)
+            .expect("it was asked")
+            .header
+            .pointer
+            .sequence
+    };
+    assert!(first(2).abs_diff(first(3)) > 1000, "{} {}", first(2), first(3));
+}

@@ -98,19 +98,18 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Over `store`, asking those at `upstreams`.
+    /// Over `store`, asking those at `upstreams`, each in Interests that are numbered from there on.
     pub fn new(
         now: Time,
         parameters: &ItpParameters,
         store: Box<dyn Store>,
-        upstreams: &[PathAddress],
-        first: u64,
+        upstreams: &[(PathAddress, u64)],
     ) -> Self {
         Relay {
             store,
             weight: vec![0; WEIGHT as usize].into(),
             upstreams: (upstreams.iter())
-                .map(|path| Upstream::new(now, *path, parameters, first, WEIGHT))
+                .map(|(path, first)| Upstream::new(now, *path, parameters, *first, WEIGHT))
                 .collect(),
             turn: 0,
             pending: BTreeMap::new(),

@@ -90,7 +90,7 @@ impl Upstream {
         Upstream {
             path,
             cookie: None,
-            lane: Lane::new(now, parameters, first, weight),
+            lane: Lane::new(now, parameters, first..first, weight),
             bytes: 0,
             refused: 0,
         }
