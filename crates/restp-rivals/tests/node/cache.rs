@@ -411,3 +411,120 @@ fn what_nobody_asks_for_any_more_is_not_asked_for_above_either() {
         .collect();
     assert!(after.is_empty(), "{}", after.len());
 }
+
+/// The same consumer asks for something else, which one of those above has not, and of which the other says nothing.
+#[test]
+fn what_only_a_silent_producer_may_have_does_not_stand_before_what_another_has() {
+    let data = content(300_000);
+    let mut net = Net::new(4);
+    let (cache, producer, dead) = (1, 2, 3);
+    net.nodes[producer].publish(published(&data));
+    net.rule = Box::new(move |seen, _| seen.to != dead);
+    net.nodes[cache].relay(
+        net.now,
+        Box::new(Hoard::default()),
+        &[path(cache, dead), path(cache, producer)],
+    );
+    let mut asker = Asker::new(&mut net, 0, cache);
+    for number in 0..2000 {
+        asker.ask(&mut net, 5, number, &invented(number));
+    }
+    net.run(Duration::from_secs(5), &Shelf::default(), |_| false);
+    let begun = net.now;
+    let flow = net.fetch(0, published(&data).wanted(), &[cache]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+    let took = net.now.since(begun);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn a_producer_that_is_busy_is_not_one_that_has_nothing() {
+    let data = content(200_000);
+    let (mut net, cache, producer, _) = behind_a_cache(1, &data);
+    net.rates[producer] = Some(Rate::from_bps(1_000_000));
+    let flow = net.fetch(0, published(&data).wanted(), &[cache]);
+    net.run(Duration::from_millis(500), &Shelf::default(), |_| false);
+    let asked = |seen: &&Seen| seen.from == cache && matches!(seen.header.kind, Kind::Interest(_));
+    let open = net.log.iter().rfind(asked).expect("it has begun").header.clone();
+    let header = Header {
+        kind: Kind::Nack {
+            code: Refusal::Busy,
+            retry_after_ms: 0,
+        },
+        ..open
+    };
+    let before = net.nodes[cache].counters().dropped;
+    inject(&mut net, producer, cache, &header, &[]);
+    assert_eq!(net.nodes[cache].counters().dropped, before);
+    // Who refuses something else than this number asked for does not speak of it.
+    let (object, chunk) = (header.pointer.object ^ 1, header.pointer.chunk ^ 1);
+    let pointer = header.pointer;
+    for pointer in [Pointer { object, ..pointer }, Pointer { chunk, ..pointer }] {
+        let header = Header {
+            kind: Kind::Nack {
+                code: Refusal::NoNexus,
+                retry_after_ms: 0,
+            },
+            flags: header.flags,
+            pointer,
+        };
+        inject(&mut net, producer, cache, &header, &[]);
+    }
+    assert_eq!(net.nodes[cache].counters().dropped, before + 2);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, None);
+    assert_eq!(net.bytes(0, flow), data);
+}
+
+/// What only a slow producer has is asked of it at its pace, and what another has at that of the other.
+#[test]
+fn what_only_a_slow_producer_has_does_not_hold_back_what_a_fast_one_has() {
+    let data = content(1_999_000);
+    let slow_data: Vec<u8> = content(4_000_000).iter().map(|byte| !byte).collect();
+    let mut net = Net::new(5);
+    let (cache, fast, slow) = (2, 3, 4);
+    net.nodes[slow].publish(published(&slow_data));
+    for node in [fast, slow] {
+        net.nodes[node].publish(published(&data));
+    }
+    net.rates[slow] = Some(Rate::from_bps(1_000_000));
+    net.nodes[cache].relay(
+        net.now,
+        Box::new(Hoard::default()),
+        &[path(cache, slow), path(cache, fast)],
+    );
+    let first = net.fetch(1, published(&slow_data).wanted(), &[cache]);
+    net.run(Duration::from_secs(3), &Shelf::default(), |_| false);
+    let begun = net.now;
+    let flow = net.fetch(0, published(&data).wanted(), &[cache]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+    assert!(!net.is_complete(1, first));
+    let took = net.now.since(begun);
+    assert!(took < Duration::from_secs(12), "{took:?}");
+}
+
+/// What had to wait for its time to leave may find the window closed when that comes: then it waits for an answer, not for the clock.
+/// Two objects that share chunks make a cache answer in bursts and then not at all.
+#[test]
+fn a_window_that_closes_before_its_pacing_is_over_lets_time_pass() {
+    let (longer, data) = (content(4_000_000), content(1_999_000));
+    let mut net = Net::new(5);
+    let (cache, fast, slow) = (2, 3, 4);
+    net.nodes[slow].publish(published(&longer));
+    for node in [fast, slow] {
+        net.nodes[node].publish(published(&data));
+    }
+    net.rates[slow] = Some(Rate::from_bps(1_000_000));
+    net.nodes[cache].relay(
+        net.now,
+        Box::new(Hoard::default()),
+        &[path(cache, slow), path(cache, fast)],
+    );
+    net.fetch(1, published(&longer).wanted(), &[cache]);
+    net.run(Duration::from_secs(3), &Shelf::default(), |_| false);
+    let flow = net.fetch(0, published(&data).wanted(), &[cache]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+}
