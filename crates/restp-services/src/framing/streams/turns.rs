@@ -60,13 +60,6 @@ impl Turns {
         self.control.push_back(frame);
     }
 
-    /// The same, unless it waits already.
-    pub(super) fn announce_once(&mut self, frame: Frame) {
-        if !self.control.contains(&frame) {
-            self.control.push_back(frame);
-        }
-    }
-
     /// The stream has other bytes to send than when it was counted.
     pub(super) fn recount(&mut self, id: StreamId, tx: &mut Sending) {
         let sendable = tx.sendable();
