@@ -2,6 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Bytes of each stream among those that have arrived.
 fn arrived(b: &mut Streams, ids: &[StreamId]) -> BTreeMap<StreamId, usize> {
@@ -85,4 +86,22 @@ fn a_segment_does_not_end_with_a_few_bytes_of_another_stream() {
     a.write(second, text(1, 5000)).unwrap();
     let sizes: Vec<_> = segments(&mut a, 2).iter().map(Bytes::len).collect();
     assert_eq!(sizes, [ROOM - 50 + 5, ROOM]);
+}
+
+/// Each was looked for among all that waited for their turns.
+#[test]
+fn a_hundred_thousand_streams_that_wait_are_broken_off_quickly() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let mut more = bytes::BytesMut::new();
+    Frame::Streams { most: 1 << 20 }.emit(&mut more);
+    a.on_segment(more.freeze()).unwrap();
+    let ids: Vec<_> = (0..100_000).map(|_| a.open().unwrap()).collect();
+    for id in &ids {
+        a.write(*id, Bytes::from_static(b"x")).unwrap();
+    }
+    let begin = Instant::now();
+    ids.iter().rev().for_each(|id| a.reset(*id, 0));
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(data_bytes(segments(&mut a, 9999)), 0);
 }
