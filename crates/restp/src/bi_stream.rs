@@ -50,6 +50,12 @@ impl StreamWaiters {
         }
     }
 
+    /// Nobody waits for the stream any more, though a future that was dropped did.
+    fn forget(&mut self, id: StreamId) {
+        self.readers.remove(&id);
+        self.writers.remove(&id);
+    }
+
     pub(crate) fn wake_all(&mut self) {
         let all = std::mem::take(self);
         wake([all.openers, all.acceptors]);
@@ -113,6 +119,7 @@ impl<M: Machine> Connection<M> {
             flow: self.flow,
             id,
             finished: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             unread: Bytes::new(),
         }
     }
@@ -184,6 +191,7 @@ pub struct BiStream<M: Machine = crate::Transport> {
     flow: FlowId,
     id: StreamId,
     finished: AtomicBool,
+    stopped: AtomicBool,
     /// Of what was read, for who takes fewer bytes at a time.
     unread: Bytes,
 }
@@ -228,7 +236,9 @@ impl<M: Machine> BiStream<M> {
 
     fn poll_recv(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, StreamReadError>> {
         on_streams(&self.shared, self.flow, |streams, waiters| {
-            let read = streams.map_or(StreamRead::Lost, |streams| streams.read(self.id));
+            // A stream that is over reads as ended, but who stopped has not read to the end.
+            let reads = streams.filter(|_| !self.stopped.load(Ordering::Relaxed));
+            let read = reads.map_or(StreamRead::Lost, |streams| streams.read(self.id));
             match (read, waiters) {
                 (StreamRead::Data(data), _) => Poll::Ready(Ok(Some(data))),
                 (StreamRead::End, _) => Poll::Ready(Ok(None)),
@@ -255,7 +265,15 @@ impl<M: Machine> BiStream<M> {
 
     /// Nothing is read any more: the peer is asked to break its direction off, and told `code`.
     pub fn stop(&self, code: u32) {
-        self.tell(|streams| streams.stop(self.id, code));
+        self.stopped.store(true, Ordering::Relaxed);
+        on_streams(&self.shared, self.flow, |streams, waiters| {
+            if let Some(streams) = streams {
+                streams.stop(self.id, code);
+            }
+            if let Some(waiters) = waiters {
+                waiters.on_event(StreamEvent::Readable(self.id)); // another task may wait for bytes
+            }
+        });
     }
 
     fn tell(&self, call: impl FnOnce(&mut dyn Streams)) {
@@ -317,10 +335,15 @@ impl<M: Machine> fmt::Debug for BiStream<M> {
 impl<M: Machine> Drop for BiStream<M> {
     fn drop(&mut self) {
         let finished = *self.finished.get_mut();
-        self.tell(|streams| {
-            streams.stop(self.id, 0);
-            if !finished {
-                streams.reset(self.id, 0);
+        on_streams(&self.shared, self.flow, |streams, waiters| {
+            if let Some(streams) = streams {
+                streams.stop(self.id, 0);
+                if !finished {
+                    streams.reset(self.id, 0);
+                }
+            }
+            if let Some(waiters) = waiters {
+                waiters.forget(self.id);
             }
         });
     }
