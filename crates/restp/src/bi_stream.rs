@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::shared::{Shared, Wakers};
 use bytes::Bytes;
-use restp_base::flow::FlowId;
+use restp_base::flow::{FlowId, Read};
 use restp_base::machine::Machine;
 use restp_base::streams::{StreamEvent, StreamId, StreamOpenError, StreamRead, StreamWriteError, Streams};
 use std::collections::BTreeMap;
@@ -50,6 +50,11 @@ impl StreamWaiters {
         }
     }
 
+    /// The peer opens no more streams.
+    pub(crate) fn on_last(&mut self) {
+        self.acceptors.wake();
+    }
+
     /// Nobody waits for the stream any more, though a future that was dropped did.
     fn forget(&mut self, id: StreamId) {
         self.readers.remove(&id);
@@ -90,19 +95,36 @@ impl<M: Machine> Connection<M> {
         Ok(self.stream(opened.await?))
     }
 
-    /// Waits for the next stream that the peer opens. `None`: the connection is over, or carries none.
+    /// Waits for the next stream that the peer opens. `None`: the peer has finished and opens no more, the connection is over, or
+    /// carries none.
     pub async fn accept_stream(&self) -> Option<BiStream<M>> {
-        let accepted = poll_fn(|cx| {
-            self.poll_streams(|streams, waiters| match (streams.map(Streams::accept), waiters) {
-                (Some(Some(id)), _) => Poll::Ready(Some(id)),
-                (Some(None), Some(waiters)) => {
-                    waiters.acceptors.register(cx);
-                    Poll::Pending
-                }
-                (Some(None), None) | (None, _) => Poll::Ready(None),
-            })
-        });
+        let accepted = poll_fn(|cx| self.poll_accept(cx));
         Some(self.stream(accepted.await?))
+    }
+
+    fn poll_accept(&self, cx: &Context<'_>) -> Poll<Option<StreamId>> {
+        let mut core = self.shared.lock();
+        if core.broken {
+            return Poll::Ready(None);
+        }
+        let now = core.now();
+        let core = &mut *core;
+        core.wake_driver();
+        let Some(streams) = core.machine.streams(now, self.flow) else {
+            return Poll::Ready(None);
+        };
+        let accepted = streams.accept();
+        // Nothing but its end is read of a flow with streams.
+        if accepted.is_some() || core.machine.read(now, self.flow) == Read::End {
+            return Poll::Ready(accepted);
+        }
+        match core.flows.get_mut(&self.flow) {
+            Some(state) if state.closed.is_none() => {
+                state.streams.acceptors.register(cx);
+                Poll::Pending
+            }
+            _ => Poll::Ready(None),
+        }
     }
 
     /// The composition has streams, and both ends know.

@@ -217,6 +217,22 @@ async fn a_finished_connection_that_is_dropped_lets_its_streams_end() {
     assert_eq!(within("an end", accepted.closed()).await, CloseReason::Finished);
 }
 
+/// It waited until the connection was over, which waited for it to finish.
+#[tokio::test]
+async fn who_waits_for_streams_hears_that_the_peer_has_finished() {
+    let (opened, accepted, _ends) = connected(None).await;
+    let waits = tokio::spawn({
+        let accepted = accepted.clone();
+        async move { accepted.accept_stream().await.is_none() }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    opened.finish();
+    assert!(within("no stream", waits).await.expect("no panic"));
+    assert!(within("no other", accepted.accept_stream()).await.is_none());
+    accepted.finish();
+    assert_eq!(within("an end", opened.closed()).await, CloseReason::Finished);
+}
+
 #[tokio::test]
 async fn who_waits_for_bytes_hears_that_reading_was_stopped() {
     let (opened, _accepted, _ends) = connected(None).await;
