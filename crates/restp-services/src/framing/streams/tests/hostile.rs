@@ -5,7 +5,6 @@ use super::super::{INITIAL_STREAM_BYTES, INITIAL_STREAMS};
 use super::*;
 use bytes::BytesMut;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 fn segment(frames: &[Frame]) -> Bytes {
     let mut out = BytesMut::new();
@@ -274,29 +273,6 @@ fn after_too_many_pieces_what_is_in_order_is_read_and_the_rest_is_lost() {
         (text(0, 10).to_vec(), StreamRead::Lost)
     );
     assert_eq!(read_all(&mut b, StreamId(2)), (vec![], StreamRead::Lost));
-}
-
-/// Where ranges of what had arrived were kept in a row, each of these moved a megabyte.
-#[test]
-fn bytes_between_a_hundred_thousand_others_are_taken_quickly() {
-    let mut b = end(
-        false,
-        StreamLimits {
-            window_bytes: 1 << 30,
-            most: 1024,
-        },
-    );
-    b.begin(false, 1 << 32, 0);
-    b.on_segment(segment(&[data(StreamId(0), 0, 40_000, false)]))
-        .unwrap();
-    segments(&mut b, 9);
-    let mut take = |at| b.on_segment(segment(&[data(StreamId(0), at, 1, false)])).unwrap();
-    let pieces = 1 << 17;
-    (0..pieces).for_each(|piece| take(40_001 + 4 * piece));
-    let begin = Instant::now();
-    (0..50_000).for_each(|piece| take(40_003 + 4 * (pieces / 2 - 25_000 + piece)));
-    let took = begin.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 #[test]
