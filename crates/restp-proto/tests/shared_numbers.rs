@@ -8,8 +8,8 @@ use common::*;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, PathState, Read};
 use restp_base::machine::{Event, Input, Machine};
 use restp_base::time::Time;
-use restp_proto::Acceptance;
 use restp_proto::wire::{Flags, MpJoin, MpSetup};
+use restp_proto::{Acceptance, EndpointConfig};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -127,6 +127,33 @@ fn a_peer_without_multipath_gets_one_path() {
     assert!(pair.transfer(1, (flow, accepted), &noise(100_000), secs(20)));
 }
 
+/// Writes before the set-up until there is no room. Is the writer told when there is?
+fn is_told_of_room(opener: EndpointConfig, acceptor: EndpointConfig) -> bool {
+    let mut pair = Pair::of(opener, acceptor.listen(PORT, Acceptance::Any));
+    let flow = pair.open();
+    let data = bytes::Bytes::from(noise(5600));
+    while pair.ends[0].write(pair.now, flow, data.clone()).is_ok() {}
+    pair.run_for(MS * 50);
+    let accepted = pair.accepted().expect("accepted");
+    for _ in 0..100 {
+        pair.run_for(MS * 20);
+        pair.read_all(1, accepted);
+    }
+    pair.events[0].contains(&Event::Writable(flow))
+}
+
+#[test]
+fn a_writer_that_was_refused_before_the_set_up_is_told_of_room() {
+    let shared = config("geo-spread", SHARED);
+    assert!(is_told_of_room(shared.clone(), shared.clone()), "shared numbers");
+    let own = config("geo-spread", &SHARED[1..]);
+    assert!(is_told_of_room(own.clone(), own.clone()), "numbers per path");
+    assert!(is_told_of_room(shared, own.clone()), "a peer that shares none");
+    let mut single = own.clone();
+    single.several_paths = false;
+    assert!(is_told_of_room(own, single), "a peer with one path");
+}
+
 #[test]
 fn a_listener_that_insists_on_numbers_per_path_refuses() {
     let own = SHARED[1..].to_vec();
@@ -160,6 +187,27 @@ fn the_association_ends_with_the_stream_on_every_path() {
     pair.run_for(secs(200));
     let left = (pair.ends[0].connections(), pair.ends[1].connections());
     assert_eq!(left, (0, 0), "nothing lingers for ever");
+}
+
+/// The last acknowledgement is lost with the way back of one path, and the other one, which carries nothing, is dead just then.
+#[test]
+fn who_has_ended_answers_questions_by_the_path_that_they_come_by() {
+    let set = [SHARED, &[("loss", "outage")]].concat();
+    let (mut pair, flow, dead) = two_paths("geo-spread", &set);
+    let accepted = both_up(&mut pair);
+    let now = pair.now;
+    pair.ends[1].finish(now, accepted);
+    kill(&dead, 2);
+    pair.run_for(secs(8));
+    dead.borrow_mut().insert((client(1), 1));
+    let now = pair.now;
+    pair.ends[0].finish(now, flow);
+    pair.run_for(secs(2));
+    let finished = Some(&CloseReason::Finished);
+    assert_eq!((pair.closed(0), pair.closed(1)), (None, finished));
+    dead.borrow_mut().retain(|(local, _)| *local == client(1));
+    pair.run_for(secs(20));
+    assert_eq!(pair.closed(0), finished);
 }
 
 #[test]

@@ -180,13 +180,25 @@ impl Association {
         Some(connection)
     }
 
-    /// Its streams, where it carries some.
+    /// Its streams, where it carries some. They are the queue of whoever numbers their segments.
     pub(crate) fn streams(&self) -> Option<&Streams> {
-        self.shared.sender().streams()
+        match &self.stream {
+            Some(stream) => stream.seen().sender.streams(),
+            None => self.shared.sender().streams(),
+        }
     }
-    /// The same, to be written and read.
+    /// The same, for what they have to tell.
     pub(crate) fn streams_mut(&mut self) -> Option<&mut Streams> {
-        self.shared.sender_mut().streams_mut()
+        match &mut self.stream {
+            Some(stream) => stream.streams_mut(),
+            None => self.shared.sender_mut().streams_mut(),
+        }
+    }
+    /// Streams may be written now, by the application or because the peer takes more.
+    pub(crate) fn begin_progress(&mut self, now: Time) {
+        if let Some(stream) = &mut self.stream {
+            stream.own().sender.begin_progress(now);
+        }
     }
 
     /// Takes data to send, on `path` if the application chose one. See [`restp_base::flow::Flow::write_on`].

@@ -8,7 +8,7 @@ use restp_base::flow::{FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::flow_control::FlowControl;
-use restp_services::framing::Framing;
+use restp_services::framing::{Framing, Streams};
 use restp_services::multipath::{LanePath, LaneScheduler, Path};
 use restp_services::recovery::LaneId;
 use restp_services::sender::{LaneShare, Sender};
@@ -63,6 +63,10 @@ impl Stream {
     }
     pub(super) fn seen(&self) -> &Lent {
         &self.lent
+    }
+    /// The streams that are its queue, for what they have to tell: that moves no deadline.
+    pub(super) fn streams_mut(&mut self) -> Option<&mut Streams> {
+        self.lent.sender.streams_mut()
     }
 
     /// A lane for one more path.

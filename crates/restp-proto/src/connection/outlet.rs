@@ -21,7 +21,8 @@ pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
         }
         State::TimeWait { .. } => {
             let due = c.lane_turn().acknowledges && c.receiver.ack_timer().is_due(now);
-            due && pdu::acknowledgement(c, out, c.sender.next_number())
+            let asked = c.take_confirmation(); // by one of several paths, which answers for itself
+            (asked || due) && pdu::acknowledgement(c, out, c.sender.next_number())
         }
         State::Resetting { .. } => c.take_reset(now) && pdu::reset(c, out),
         State::Closed => false,

@@ -1,6 +1,7 @@
 //! In order per stream, whatever the network does; no stream waits for another.
 
 use super::*;
+use restp_base::flow::CloseReason;
 use restp_base::random::Stream as Chance;
 use restp_proto::wire::Flags;
 
@@ -118,7 +119,18 @@ fn both_directions_and_both_ends_streams_at_once() {
 
 #[test]
 fn several_paths_carry_streams_and_one_may_die() {
-    let set = [common::lines::SPREAD, STREAMS].concat();
+    carry_while_one_dies(&[]);
+}
+
+#[test]
+fn paths_that_share_their_numbers_carry_streams_and_one_may_die() {
+    carry_while_one_dies(SHARED);
+}
+
+const SHARED: &[(&str, &str)] = &[("numbering", "shared")];
+
+fn carry_while_one_dies(set: &[(&str, &str)]) {
+    let set = [common::lines::SPREAD, STREAMS, set].concat();
     let (mut pair, flow, dead) = common::lines::two_paths("geo-spread", &set);
     let accepted = common::lines::both_up(&mut pair);
     let mut exchange = Exchange::new(&mut pair, flow, 30, 40_000);
@@ -129,6 +141,46 @@ fn several_paths_carry_streams_and_one_may_die() {
     assert!(common::lines::carried(&pair, 2, restp_base::time::Time::ZERO) > 0);
     common::lines::kill(&dead, 1);
     exchange.complete(&mut pair, (flow, accepted), Duration::from_secs(30));
+}
+
+#[test]
+fn streams_over_shared_numbers_begin_before_the_set_up_are_woken_after_a_silence_and_end() {
+    let set = [
+        common::lines::SPREAD,
+        STREAMS,
+        SHARED,
+        &[("progress-timeout", "2 s")],
+    ]
+    .concat();
+    let (mut pair, flow, _) = common::lines::two_paths("geo-spread", &set);
+    let early = open(&mut pair, 0, flow);
+    streams(&mut pair, 0, flow)
+        .write(early, text(early, 5000))
+        .unwrap();
+    let accepted = common::lines::both_up(&mut pair);
+    assert_eq!(read_all(&mut pair, 1, accepted, early).0, text(early, 5000));
+    pair.run_for(Duration::from_secs(10));
+    let own = open(&mut pair, 1, accepted);
+    for (side, name, id) in [(0, flow, early), (1, accepted, own)] {
+        streams(&mut pair, side, name).write(id, text(id, 9000)).unwrap();
+        streams(&mut pair, side, name).finish(id);
+    }
+    pair.run_for(MS * 200);
+    let whole = |id| (text(id, 9000).to_vec(), StreamRead::End);
+    assert_eq!(read_all(&mut pair, 1, accepted, early), whole(early));
+    assert_eq!(read_all(&mut pair, 0, flow, own), whole(own));
+    let now = pair.now;
+    streams(&mut pair, 1, accepted).finish(early);
+    streams(&mut pair, 0, flow).finish(own);
+    pair.ends[0].finish(now, flow);
+    pair.ends[1].finish(now, accepted);
+    pair.run_for(MS * 200);
+    for (side, name, id) in [(0, flow, early), (1, accepted, own)] {
+        assert_eq!(streams(&mut pair, side, name).read(id), StreamRead::End);
+    }
+    pair.run_for(MS * 500);
+    let finished = Some(&CloseReason::Finished);
+    assert_eq!((pair.closed(0), pair.closed(1)), (finished, finished));
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub struct SendQueue {
     framing: Framing,
     frames: VecDeque<Bytes>,
     bytes: usize,
+    /// A write was refused for lack of room. It goes with the queue: whoever has that when there is room tells the writer.
+    writer_waits: bool,
     /// With streams: what the frames are cut from.
     streams: Option<Box<Streams>>,
 }
@@ -68,6 +70,7 @@ impl SendQueue {
             framing,
             frames: VecDeque::new(),
             bytes: 0,
+            writer_waits: false,
             streams: match framing {
                 Framing::Streams(limits) => Some(Box::new(Streams::new(limits))),
                 Framing::Fixed | Framing::Coalesce => None,
@@ -129,6 +132,20 @@ impl SendQueue {
         }
         self.bytes += frame.len();
         self.frames.push_back(frame);
+    }
+    /// A write was refused for lack of room.
+    pub fn refuse(&mut self) {
+        self.writer_waits = true;
+    }
+    /// Was one, and is its writer still to be told that there is room?
+    pub fn has_waiting_writer(&self) -> bool {
+        self.writer_waits
+    }
+    /// True once after a write was refused, where it `has_room` now.
+    pub fn takes_writes_again(&mut self, has_room: bool) -> bool {
+        let again = self.writer_waits && has_room;
+        self.writer_waits &= !again;
+        again
     }
     /// The payload of the next segment, at most `segment_bytes`.
     pub fn next_segment(&mut self, segment_bytes: usize) -> Option<Bytes> {

@@ -114,6 +114,10 @@ impl RtoTimer {
     pub(crate) fn watch(&mut self, since: Time, rtt: &RttEstimator, doubled: bool) {
         self.deadline = Some(since + self.value_of(rtt, doubled));
     }
+    /// It goes on as it ran before it was stopped.
+    pub(crate) fn run_out_at(&mut self, at: Time) {
+        self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
+    }
     /// Nothing is outstanding (5.2).
     pub fn stop(&mut self) {
         self.deadline = None;

@@ -64,6 +64,17 @@ pub(super) struct Lane {
     pub(super) active: bool,
     /// Losses in a million packets, as the user tells.
     pub(super) losses_per_million: u32,
+    /// Its timer while it is silent and what it carries is for others.
+    pub(super) yielded: Option<Yielded>,
+}
+
+/// The timer of a lane whose segments others may carry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Yielded {
+    /// When it would have run out.
+    pub(super) expires_at: Time,
+    /// [`Lane::reports`] then.
+    pub(super) reports: u64,
 }
 
 impl Lane {
@@ -100,6 +111,7 @@ impl Lane {
             cuts: 0,
             active: true,
             losses_per_million: 0,
+            yielded: None,
         }
     }
 

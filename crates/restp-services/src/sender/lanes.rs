@@ -3,7 +3,7 @@
 //! are of all lanes (split fast retransmit and the window of each destination: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 use super::Sender;
-use super::lane::Lane;
+use super::lane::{Lane, Yielded};
 use crate::congestion::{Congestion, Controller};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LaneId, Recovery, RtoParameters};
@@ -55,6 +55,10 @@ impl Sender {
     /// of it. Returns how many segments that are.
     pub fn yield_lane(&mut self) -> u64 {
         let late = self.board.mark_all_late();
+        let (timer, reports) = (self.lane.rto.deadline(), self.lane.reports);
+        if let Some(expires_at) = timer.filter(|_| !self.lane.outage.state.is_active()) {
+            self.lane.yielded = Some(Yielded { expires_at, reports });
+        }
         self.lane.rto.stop();
         self.lane.gate.stop_pacing();
         self.lane.tail.disarm();
@@ -62,14 +66,21 @@ impl Sender {
     }
 
     /// The lane in hand answers after all: what has not left by others meanwhile is on its way. `silence`: for how long it did not,
-    /// which was a round trip.
+    /// which was a round trip if the answer is to something that it carried. Otherwise the path lives and nobody knows what became of
+    /// that: the timer goes on where it was, or a lane that is asked and answers again and again would never find anything lost.
     pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {
-        if let Some(silence) = silence {
+        let reports = self.lane.reports;
+        let open = self.lane.yielded.take().filter(|then| then.reports == reports);
+        if let Some(silence) = silence.filter(|_| open.is_none()) {
             self.lane.rtt.sample(silence);
         }
         self.board.restore_late();
-        if self.established && !self.board.is_quiet() {
-            self.lane.rto.start(now, &self.lane.rtt);
+        if !self.established || self.board.is_quiet() {
+            return;
+        }
+        match open {
+            Some(then) => self.lane.rto.run_out_at(then.expires_at),
+            None => self.lane.rto.start(now, &self.lane.rtt),
         }
     }
 

@@ -117,8 +117,6 @@ pub struct SenderParameters {
 pub struct Sender {
     parameters: SenderParameters,
     queue: SendQueue,
-    /// A write was refused for lack of room.
-    writer_waits: bool,
     board: Scoreboard,
     buffer: TransmitBuffer,
     /// With forward error correction; boxed, as few have it.
@@ -166,7 +164,6 @@ impl Sender {
         let mtu = PathMtu::known(parameters.segment_bytes);
         Sender {
             queue: SendQueue::new(parameters.framing),
-            writer_waits: false,
             board: Scoreboard::new(first),
             buffer: TransmitBuffer::new(first),
             encoder: None,
@@ -247,7 +244,7 @@ impl Sender {
     /// The same of several frames: all of them, or none.
     pub fn write_all(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) -> bool {
         if self.buffered_bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
-            self.writer_waits = true;
+            self.queue.refuse();
             return false;
         }
         self.begin_progress(now);
@@ -284,7 +281,7 @@ impl Sender {
     /// True once when a writer was refused and half the send buffer is free again; a third, where it holds what is in
     /// flight, or the flight would shrink by half each time.
     pub fn takes_writes_again(&mut self) -> bool {
-        if !self.writer_waits {
+        if !self.queue.has_waiting_writer() {
             return false;
         }
         let size = self.parameters.send_buffer_bytes;
@@ -293,9 +290,8 @@ impl Sender {
         } else {
             size / 2
         };
-        let again = self.buffered_bytes() <= enough;
-        self.writer_waits &= !again;
-        again
+        let has_room = self.buffered_bytes() <= enough;
+        self.queue.takes_writes_again(has_room)
     }
 
     /// Nothing more will be sent: gives the memory back and stops every timer.

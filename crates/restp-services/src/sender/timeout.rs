@@ -182,6 +182,7 @@ impl Sender {
     /// From now on only probes leave by the lane in hand, until something is answered; they do not back off.
     pub(super) fn take_for_dead(&mut self, now: Time) {
         self.lane.outage.state.on_link_down();
+        self.lane.yielded = None;
         self.lane.rto.on_progress();
         self.lane.rto.restart(now, &self.lane.rtt);
     }

@@ -21,8 +21,9 @@ impl Session {
     }
     /// Its streams, to be written and read, where it carries some.
     pub(in crate::endpoint) fn streams_at(&mut self, now: Time) -> Option<&mut Streams> {
-        if let Session::One(connection) = self {
-            connection.begin_progress(now);
+        match self {
+            Session::One(connection) => connection.begin_progress(now),
+            Session::Several(association) => association.begin_progress(now),
         }
         self.streams_mut()
     }

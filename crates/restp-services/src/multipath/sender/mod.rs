@@ -81,8 +81,6 @@ pub struct DataSender {
     parameters: DataSenderParameters,
     scheduler: Scheduler,
     queue: SendQueue,
-    /// A write was refused for lack of room.
-    writer_waits: bool,
     /// The lowest segment that the peer has not acknowledged, and the next new one.
     first: u64,
     next: u64,
@@ -123,7 +121,6 @@ impl DataSender {
         DataSender {
             scheduler: Scheduler::new(parameters.paths, parameters.scheduling.as_ref()),
             queue: SendQueue::new(parameters.framing),
-            writer_waits: false,
             first,
             next: first,
             boundaries: by_bytes.then(|| Boundaries::new(first, first)),
@@ -155,7 +152,7 @@ impl DataSender {
             return Err(WriteError::Empty);
         }
         if self.queue.bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
-            self.writer_waits = true;
+            self.queue.refuse();
             return Err(WriteError::Blocked);
         }
         if let Some(path) = path {
@@ -168,9 +165,7 @@ impl DataSender {
     /// True once when a writer was refused and half the send buffer is free again.
     pub(super) fn takes_writes_again(&mut self) -> bool {
         let half_empty = self.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
-        let again = self.writer_waits && half_empty;
-        self.writer_waits &= !again;
-        again
+        self.queue.takes_writes_again(half_empty)
     }
 
     /// The streams, where there are any.

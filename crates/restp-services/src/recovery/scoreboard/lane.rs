@@ -341,18 +341,24 @@ impl Scoreboard {
         lowest.into_iter().flatten().min().unwrap_or(self.next())
     }
 
-    /// The highest number that left by the lane in hand last. With several lanes, of those whose arrival would be news.
+    /// The highest number that left by the lane in hand last. With several lanes, or where more may come, of those whose
+    /// arrival would be news.
     pub fn last_in_hand(&self) -> Option<u64> {
         let open = |fate| matches!(fate, Fate::InFlight | Fate::Lost);
-        let is_news = |entry: &Entry| self.lanes.len() == 1 || open(entry.fate);
+        let is_news = |entry: &Entry| self.has_one_path() || open(entry.fate);
         let mut entries = self.entries.iter();
         let index = entries.rposition(|entry| entry.lane == self.in_hand && is_news(entry))?;
         Some(self.first + index as u64)
     }
 
+    /// There never was another lane than the first, nor will be: where paths share the numbers one more may come.
+    fn has_one_path(&self) -> bool {
+        self.lanes.len() == 1 && !self.names_all
+    }
+
     /// Nothing of the lane in hand waits for an answer.
     pub fn is_quiet(&self) -> bool {
-        if self.lanes.len() == 1 {
+        if self.has_one_path() {
             return self.entries.is_empty();
         }
         self.lane(self.in_hand).in_flight == 0

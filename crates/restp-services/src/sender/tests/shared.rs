@@ -143,9 +143,56 @@ fn what_has_not_left_by_others_is_on_its_way_when_the_lane_answers() {
     assert_eq!(story.send(), [1, 2, 3]);
     story.sender.yield_lane();
     assert_eq!(send_on(&mut story, second), [1], "there is no room for more");
+    story.at(400).sack(1, 3..4);
     let now = story.now;
     story.sender.resume_lane(now, Some(ms(400)));
-    assert_eq!(story.sender.in_flight(), 2);
+    assert_eq!(story.sender.in_flight(), 1);
     assert!(story.send().is_empty(), "nothing leaves twice");
     assert_eq!(story.sender.expected_rtt(), Some(ms(400)));
+}
+
+/// The lane is asked whenever it is silent, answers that, and is believed: the peer has nothing of what it carried.
+#[test]
+fn a_lane_that_answers_only_questions_finds_what_it_lost_by_its_timer() {
+    let (mut story, second, _) = two_lanes([WIDE, SEGMENT as u64]);
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [1], "it is full");
+    story.write(3);
+    assert_eq!(story.send(), [2, 3, 4]);
+    let (expires_at, rtt) = (story.sender.deadline(), story.sender.expected_rtt());
+    for silence in [50, 100, 150] {
+        story.at(silence);
+        let now = story.now;
+        story.sender.yield_lane();
+        assert!(send_on(&mut story, second).is_empty(), "there is no room");
+        story.sender.resume_lane(now, Some(ms(silence)));
+        assert_eq!(story.sender.deadline(), expires_at, "it goes on where it was");
+    }
+    assert_eq!(story.sender.expected_rtt(), rtt, "silence is no round trip");
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.send(), [2]);
+}
+
+/// Only one path is up, and taken for dead: it comes back by answers that are news, or by those to questions.
+#[test]
+fn a_path_that_shares_its_numbers_with_none_yet_comes_back_as_one_of_several() {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments()
+    };
+    let mut story = setup.established();
+    story.sender.trust_blocks();
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.at(10).sack(1, 3..4);
+    let now = story.now;
+    story.sender.probe_lane_only(now);
+    assert_eq!(story.expire(), TimeoutOutcome::Nothing);
+    assert_eq!(story.send(), [2], "that 3 has arrived is known");
+    assert!(!story.sender.is_quiet());
+    story.sender.retransmit_all();
+    assert!(
+        story.sender.is_quiet(),
+        "nothing is on its way that could be answered"
+    );
 }
