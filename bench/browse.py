@@ -27,7 +27,11 @@ from pathlib import Path
 import network
 from report import ROOT, cpu_model, output, spread, table
 
-LINK = 'rate = "20 Mbit/s"\ndelay = "50 ms"\nqueue = "200 packets"\nloss = { rate = 0.02, direction = "both" }\n'
+LINK = """rate = "20 Mbit/s"
+delay = "50 ms"
+queue = { drop_tail = "bdp" }
+loss = { rate = 0.02, direction = "both" }
+"""
 OBJECTS, PAGE_BYTES = 50, 1_500_000
 PORT, PROXY = 8000, 1080
 LOAD_LIMIT_S = 90
@@ -103,19 +107,17 @@ def load(net: network.Network, site: subprocess.Popen, proxy: bool) -> float:
             time.sleep(0.5)  # its connections end
 
 
-def measure(restp: str, loads: int) -> dict[str, list[float]]:
+def measure(restp: str, loads: int, changes: list[str]) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {"TCP": [], "ResTP": []}
     with network.Network(restp, "browse", {"A": LINK}, 1) as net, tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, XDG_DATA_HOME=folder, XDG_CONFIG_HOME=folder)
         os.environ.update(environment)
-        for namespace in net.namespaces:
-            net.run(namespace, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic")
         site = net.inside(1, [sys.executable, __file__, "--serve"])
         network.next_line(site, network.START_LIMIT_S)
         allow = ["--allow", f"tcp:{network.address(1)}:{PORT}"]
         serving = net.inside(1, [restp, "serve", "--json", "--listen", f"{network.address(1)}:7070", *allow])
         ticket = network.next_line(serving, network.START_LIMIT_S)["ticket"]
-        forwarding = net.inside(0, [restp, "forward", "--json", ticket, "--socks", str(PROXY)])
+        forwarding = net.inside(0, [restp, "forward", "--json", ticket, "--socks", str(PROXY), *changes])
         network.next_line(forwarding, network.START_LIMIT_S)
         for process in (serving, forwarding):
             threading.Thread(target=process.stderr.read, daemon=True).start()
@@ -138,7 +140,7 @@ def page(taken: dict[str, list[float]], loads: tuple[float, float]) -> str:
         ("load average at start and end", f"{loads[0]:.1f}, {loads[1]:.1f}"),
         ("browser", output("chromium", "--version")),
         ("loads", f"{len(taken['TCP'])} of each, in turns"),
-        ("path", "20 Mbit/s, 100 ms of round trip, 2 % lost each way, queue of 200 packets"),
+        ("path", "20 Mbit/s, 100 ms of round trip, 2 % lost each way, queue of a bandwidth-delay product"),
         ("page", f"{OBJECTS} objects, {PAGE_BYTES / 1e6} MB together, HTTP/1.1"),
     ]
     return f"""# A page of {OBJECTS} objects in a browser
@@ -159,17 +161,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--restp", default="target/release/restp")
     parser.add_argument("--loads", type=int, default=30)
+    parser.add_argument("--set", action="append", default=[], help="SERVICE=CHOICE of forward")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/browse.md")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve()
+    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     why = network.missing() or (None if shutil.which("chromium") else "not installed: chromium")
+    why = why or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
     if why:
         print(why, file=sys.stderr)
         return 2
     load = os.getloadavg()[0]
-    taken = measure(os.path.abspath(options.restp), options.loads)
+    changes = network.repeated("--set", options.set)
+    taken = measure(os.path.abspath(options.restp), options.loads, changes)
     options.output.write_text(page(taken, (load, os.getloadavg()[0])))
     ratio = statistics.median(taken["ResTP"]) / statistics.median(taken["TCP"])
     print(f"{ratio:.2f} of the time over TCP; {options.output}")
