@@ -472,6 +472,8 @@ fn a_producer_that_is_busy_is_not_one_that_has_nothing() {
         inject(&mut net, producer, cache, &header, &[]);
     }
     assert_eq!(net.nodes[cache].counters().dropped, before + 2);
+    net.run(Duration::from_secs(1), &Shelf::default(), |_| false);
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, None);
     net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
     assert_eq!(net.nodes[0].sources(flow)[0].complaint, None);
     assert_eq!(net.bytes(0, flow), data);
@@ -485,9 +487,7 @@ fn what_only_a_slow_producer_has_does_not_hold_back_what_a_fast_one_has() {
     let mut net = Net::new(5);
     let (cache, fast, slow) = (2, 3, 4);
     net.nodes[slow].publish(published(&slow_data));
-    for node in [fast, slow] {
-        net.nodes[node].publish(published(&data));
-    }
+    net.nodes[fast].publish(published(&data));
     net.rates[slow] = Some(Rate::from_bps(1_000_000));
     net.nodes[cache].relay(
         net.now,
@@ -502,7 +502,7 @@ fn what_only_a_slow_producer_has_does_not_hold_back_what_a_fast_one_has() {
     assert_eq!(net.bytes(0, flow), data);
     assert!(!net.is_complete(1, first));
     let took = net.now.since(begun);
-    assert!(took < Duration::from_secs(12), "{took:?}");
+    assert!(took < Duration::from_secs(7), "{took:?}");
 }
 
 /// What had to wait for its time to leave may find the window closed when that comes: then it waits for an answer, not for the clock.

@@ -481,9 +481,10 @@ fn forged_data_for_a_number_that_is_forgotten_blames_nobody() {
 /// Where a cache says that it had something, the window may begin anew. A forger has no say in that.
 #[test]
 fn a_forged_word_of_a_cache_says_nothing_of_the_way() {
-    let data = content(1_000_000);
+    let data = content(200_000);
     let object = published(&data).wanted().object();
     let mut net = Net::new(2);
+    net.rates[1] = Some(Rate::from_bps(8_000_000));
     net.nodes[1].publish(published(&data));
     let flow = net.fetch(0, published(&data).wanted(), &[1]);
     while !net.is_complete(0, flow) && net.now < Time::ZERO + LONG {
