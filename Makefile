@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-air deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-air deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -78,6 +78,9 @@ bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two e
 
 bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3)
 	python3 bench/tunnel.py
+
+bench-browse: ## how long Chromium takes for a page through `restp forward --socks` (root); writes docs/results/browse.md
+	python3 bench/browse.py
 
 bench-udp: ## how much of live media arrives in time through `restp forward --udp --deadline` over a lossy path
 	python3 bench/udp_deadline.py

@@ -52,6 +52,7 @@ STEPS = [
             ("kernel-parity", "parity"),
             ("handshakes", "handshakes"),
             ("notice", "notice"),
+            ("browse", "browse"),
             ("cost", "cost"),
             ("air", "air"),
             ("sweep", "sweep"),

@@ -120,7 +120,7 @@ class Connection:
         return Stream(await self._inner.open_stream())
 
     async def accept_stream(self) -> "Stream | None":
-        """The next stream that the peer opens; None when the connection is over.
+        """The next stream that the peer opens; None when it has finished, or the connection is over.
 
         A wait that is cancelled, or timed out, loses none. Raises ``ValueError`` where the connection carries none.
         """

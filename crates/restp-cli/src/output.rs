@@ -24,7 +24,7 @@ impl Output {
             let line = serde_json::to_string(result).map_err(Failure::operation)?;
             write(&line)
         } else {
-            write(&text(result))
+            write(&shown(&text(result)))
         }
     }
 
@@ -33,7 +33,7 @@ impl Output {
     /// # Errors
     /// When standard output is closed.
     pub fn text(self, text: &str) -> Result<(), Failure> {
-        if self.json { Ok(()) } else { write(text) }
+        if self.json { Ok(()) } else { write(&shown(text)) }
     }
 }
 
@@ -63,7 +63,12 @@ pub fn error(text: impl std::fmt::Display) {
 
 fn say(text: impl std::fmt::Display) {
     // Nobody reads it: no reason to stop a transfer.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", shown(&text.to_string()));
+}
+
+/// `text` without what steers a terminal: a part of it may be the word of a peer, or the name of a file.
+pub fn shown(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}")
 }
 
 /// `1 byte`, `2 bytes`.
@@ -107,6 +112,14 @@ fn write(text: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_steers_the_terminal() {
+        assert_eq!(
+            shown("a\u{1b}[2Jb\u{9b}2J\r\u{7}\u{7f}\n\tc ü"),
+            "a\u{fffd}[2Jb\u{fffd}2J\u{fffd}\u{fffd}\u{fffd}\n\tc ü"
+        );
+    }
 
     #[test]
     fn one_byte_is_no_plural() {

@@ -90,7 +90,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_prefix(what.to_owned());
+        bar.set_prefix(output::shown(what));
         Line {
             bar,
             lines: self.lines.clone(),

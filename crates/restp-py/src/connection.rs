@@ -78,7 +78,7 @@ impl Connection {
         })
     }
 
-    /// Waits for the next stream that the peer opens. None: the connection is over.
+    /// Waits for the next stream that the peer opens. None: the peer has finished and opens no more, or the connection is over.
     fn accept_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if !self.0.carries_streams() {
             return Err(impossible(NO_STREAMS));

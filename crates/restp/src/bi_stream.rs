@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::shared::{Shared, Wakers};
 use bytes::Bytes;
-use restp_base::flow::FlowId;
+use restp_base::flow::{FlowId, Read};
 use restp_base::machine::Machine;
 use restp_base::streams::{StreamEvent, StreamId, StreamOpenError, StreamRead, StreamWriteError, Streams};
 use std::collections::BTreeMap;
@@ -50,6 +50,17 @@ impl StreamWaiters {
         }
     }
 
+    /// The peer opens no more streams.
+    pub(crate) fn on_last(&mut self) {
+        self.acceptors.wake();
+    }
+
+    /// Nobody waits for the stream any more, though a future that was dropped did.
+    fn forget(&mut self, id: StreamId) {
+        self.readers.remove(&id);
+        self.writers.remove(&id);
+    }
+
     pub(crate) fn wake_all(&mut self) {
         let all = std::mem::take(self);
         wake([all.openers, all.acceptors]);
@@ -84,19 +95,36 @@ impl<M: Machine> Connection<M> {
         Ok(self.stream(opened.await?))
     }
 
-    /// Waits for the next stream that the peer opens. `None`: the connection is over, or carries none.
+    /// Waits for the next stream that the peer opens. `None`: the peer has finished and opens no more, the connection is over, or
+    /// carries none.
     pub async fn accept_stream(&self) -> Option<BiStream<M>> {
-        let accepted = poll_fn(|cx| {
-            self.poll_streams(|streams, waiters| match (streams.map(Streams::accept), waiters) {
-                (Some(Some(id)), _) => Poll::Ready(Some(id)),
-                (Some(None), Some(waiters)) => {
-                    waiters.acceptors.register(cx);
-                    Poll::Pending
-                }
-                (Some(None), None) | (None, _) => Poll::Ready(None),
-            })
-        });
+        let accepted = poll_fn(|cx| self.poll_accept(cx));
         Some(self.stream(accepted.await?))
+    }
+
+    fn poll_accept(&self, cx: &Context<'_>) -> Poll<Option<StreamId>> {
+        let mut core = self.shared.lock();
+        if core.broken {
+            return Poll::Ready(None);
+        }
+        let now = core.now();
+        let core = &mut *core;
+        core.wake_driver();
+        let Some(streams) = core.machine.streams(now, self.flow) else {
+            return Poll::Ready(None);
+        };
+        let accepted = streams.accept();
+        // Nothing but its end is read of a flow with streams.
+        if accepted.is_some() || core.machine.read(now, self.flow) == Read::End {
+            return Poll::Ready(accepted);
+        }
+        match core.flows.get_mut(&self.flow) {
+            Some(state) if state.closed.is_none() => {
+                state.streams.acceptors.register(cx);
+                Poll::Pending
+            }
+            _ => Poll::Ready(None),
+        }
     }
 
     /// The composition has streams, and both ends know.
@@ -113,6 +141,7 @@ impl<M: Machine> Connection<M> {
             flow: self.flow,
             id,
             finished: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             unread: Bytes::new(),
         }
     }
@@ -184,6 +213,7 @@ pub struct BiStream<M: Machine = crate::Transport> {
     flow: FlowId,
     id: StreamId,
     finished: AtomicBool,
+    stopped: AtomicBool,
     /// Of what was read, for who takes fewer bytes at a time.
     unread: Bytes,
 }
@@ -228,7 +258,9 @@ impl<M: Machine> BiStream<M> {
 
     fn poll_recv(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, StreamReadError>> {
         on_streams(&self.shared, self.flow, |streams, waiters| {
-            let read = streams.map_or(StreamRead::Lost, |streams| streams.read(self.id));
+            // A stream that is over reads as ended, but who stopped has not read to the end.
+            let reads = streams.filter(|_| !self.stopped.load(Ordering::Relaxed));
+            let read = reads.map_or(StreamRead::Lost, |streams| streams.read(self.id));
             match (read, waiters) {
                 (StreamRead::Data(data), _) => Poll::Ready(Ok(Some(data))),
                 (StreamRead::End, _) => Poll::Ready(Ok(None)),
@@ -255,7 +287,15 @@ impl<M: Machine> BiStream<M> {
 
     /// Nothing is read any more: the peer is asked to break its direction off, and told `code`.
     pub fn stop(&self, code: u32) {
-        self.tell(|streams| streams.stop(self.id, code));
+        self.stopped.store(true, Ordering::Relaxed);
+        on_streams(&self.shared, self.flow, |streams, waiters| {
+            if let Some(streams) = streams {
+                streams.stop(self.id, code);
+            }
+            if let Some(waiters) = waiters {
+                waiters.on_event(StreamEvent::Readable(self.id)); // another task may wait for bytes
+            }
+        });
     }
 
     fn tell(&self, call: impl FnOnce(&mut dyn Streams)) {
@@ -317,10 +357,15 @@ impl<M: Machine> fmt::Debug for BiStream<M> {
 impl<M: Machine> Drop for BiStream<M> {
     fn drop(&mut self) {
         let finished = *self.finished.get_mut();
-        self.tell(|streams| {
-            streams.stop(self.id, 0);
-            if !finished {
-                streams.reset(self.id, 0);
+        on_streams(&self.shared, self.flow, |streams, waiters| {
+            if let Some(streams) = streams {
+                streams.stop(self.id, 0);
+                if !finished {
+                    streams.reset(self.id, 0);
+                }
+            }
+            if let Some(waiters) = waiters {
+                waiters.forget(self.id);
             }
         });
     }

@@ -301,7 +301,10 @@ impl<M: Machine> Core<M> {
                         acted = true;
                         self.drop_unread(flow);
                     }
-                    Some(state) => state.readers.wake(),
+                    Some(state) => {
+                        state.readers.wake();
+                        state.streams.on_last(); // of a flow with streams, only its end can be read
+                    }
                     None => {}
                 },
                 Event::Writable(flow) => {

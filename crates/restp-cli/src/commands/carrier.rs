@@ -1,5 +1,5 @@
-//! What carries the bytes of one TCP connection to a server. This is the only place that knows that each has a ResTP connection of its own;
-//! all of them share the sealed session with the server, so only the first costs a handshake.
+//! What carries the bytes of one TCP connection to a server. This is the only place that knows that each has a stream of its own in one
+//! association with the server, so that only the first costs a handshake, and none has to learn again what the paths take.
 
 use super::dial::{self, Attempt};
 use crate::datagrams::{Message, Open, Operation as DatagramOperation, deadline_of};
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::pipe::{self, Answer, Broken, Operation, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use bytes::Bytes;
-use restp::{Connection, Endpoint};
+use restp::{BiStream, CloseReason, Connection, Endpoint};
 use restp_base::time::Duration;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,8 @@ pub struct Carriers {
     all_paths: bool,
     user_timeout: Duration,
     capability: Capability,
+    /// Of all streams. Who makes it keeps the others waiting, so that one is made.
+    association: tokio::sync::Mutex<Option<Arc<Connection>>>,
 }
 
 /// Why there is no carrier.
@@ -70,6 +72,7 @@ impl Carriers {
             all_paths,
             user_timeout,
             capability,
+            association: tokio::sync::Mutex::default(),
         }
     }
 
@@ -100,8 +103,61 @@ impl Carriers {
     /// # Errors
     /// When it is not reached within the user timeout, or refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
-        let connection = self.reach().await?;
-        self.ask(connection, operation).await
+        let standing = self.association.lock().await.clone();
+        if let Some(connection) = standing {
+            match self.ask(connection, &operation).await {
+                // The server started again, or it was lost and nobody has noticed until now.
+                Err(OpenError::Unreached(_)) => {}
+                asked => return asked,
+            }
+        }
+        let connection = self.associate().await?;
+        self.ask(connection, &operation).await
+    }
+
+    /// The association that stands, or a new one.
+    async fn associate(&self) -> Result<Arc<Connection>, OpenError> {
+        let mut association = self.association.lock().await;
+        if let Some(connection) = &*association
+            && pipe::over(connection).await.is_none()
+        {
+            return Ok(connection.clone());
+        }
+        Ok(association.insert(Arc::new(self.reach().await?)).clone())
+    }
+
+    /// Has there been an association yet?
+    pub async fn is_met(&self) -> bool {
+        self.association.lock().await.is_some()
+    }
+
+    /// The same over `connection`, which is that of all streams from now on.
+    ///
+    /// # Errors
+    /// As [`Carriers::open`].
+    pub async fn open_over(
+        &self,
+        connection: Connection,
+        operation: Operation,
+    ) -> Result<Carrier, OpenError> {
+        let connection = Arc::new(connection);
+        *self.association.lock().await = Some(connection.clone());
+        self.ask(connection, &operation).await
+    }
+
+    /// Waits until the server has everything that was written.
+    ///
+    /// # Errors
+    /// When the association ends before.
+    pub async fn finish(&self) -> Result<(), Broken> {
+        let Some(connection) = self.association.lock().await.take() else {
+            return Ok(());
+        };
+        connection.finish();
+        match connection.closed().await {
+            CloseReason::Finished => Ok(()),
+            reason => Err(Broken::Connection(reason)),
+        }
     }
 
     async fn reach(&self) -> Result<Connection, OpenError> {
@@ -118,35 +174,28 @@ impl Carriers {
         Ok(connection)
     }
 
-    /// Asks for `operation` over `connection`.
-    ///
-    /// # Errors
-    /// When the server leaves or refuses.
-    pub async fn ask(&self, connection: Connection, operation: Operation) -> Result<Carrier, OpenError> {
+    async fn ask(&self, connection: Arc<Connection>, operation: &Operation) -> Result<Carrier, OpenError> {
+        let Ok(stream) = connection.open_stream().await else {
+            return Err(unreached(&connection).await);
+        };
         let request = Request {
             capability: self.capability.clone(),
-            operation,
+            operation: operation.clone(),
         };
         // Without it there is no answer either.
-        let _ = connection.send(request.encode().into()).await;
-        let mut inlet = Inlet::new(&connection);
+        let _ = stream.send(request.encode().into()).await;
+        let mut inlet = Inlet::new(&stream);
         let answer = Answer::read(&mut inlet).await;
         let rest = inlet.into_rest();
         match answer {
             Some(Answer::Accepted(said)) => Ok(Carrier {
                 connection,
+                stream,
                 rest,
                 said,
             }),
-            Some(Answer::Refused(refusal)) => {
-                connection.finish();
-                Err(OpenError::Refused(refusal))
-            }
-            None => {
-                connection.abort();
-                let reason = connection.closed().await;
-                Err(OpenError::Unreached(format!("the server: {reason}")))
-            }
+            Some(Answer::Refused(refusal)) => Err(OpenError::Refused(refusal)),
+            None => Err(unreached(&connection).await),
         }
     }
 
@@ -229,9 +278,18 @@ async fn answer(connection: &Connection) -> Option<Answer> {
     }
 }
 
+async fn unreached(connection: &Connection) -> OpenError {
+    OpenError::Unreached(match pipe::over(connection).await {
+        Some(reason) => format!("the server: {reason}"),
+        None => "the server does not answer what was asked for; use the same release of restp on both sides"
+            .into(),
+    })
+}
+
 /// What carries bytes both ways. Dropped, it breaks off.
 pub struct Carrier {
-    connection: Connection,
+    connection: Arc<Connection>,
+    stream: BiStream,
     /// What came behind the answer.
     rest: Bytes,
     said: String,
@@ -244,8 +302,8 @@ impl Carrier {
     }
 
     /// What the server sends.
-    pub fn inlet(&self) -> Inlet<'_> {
-        Inlet::after(&self.connection, self.rest.clone())
+    pub fn inlet(&self) -> Inlet<'_, BiStream> {
+        Inlet::after(&self.stream, self.rest.clone())
     }
 
     /// Carries bytes both ways until both have ended.
@@ -253,16 +311,14 @@ impl Carrier {
     /// # Errors
     /// When either end breaks off.
     pub async fn join(self, from: impl AsyncRead + Unpin, to: impl AsyncWrite + Unpin) -> Result<(), Broken> {
-        let mut inlet = self.inlet();
-        pipe::join(&self.connection, &mut inlet, from, to).await
+        pipe::join(&self.connection, (&self.stream, self.rest), from, to).await
     }
 
     /// The same with a TCP connection, which ends as the peer's does.
     ///
     /// # Errors
     /// As [`Carrier::join`].
-    pub async fn join_tcp(self, stream: TcpStream) -> Result<(), Broken> {
-        let mut inlet = self.inlet();
-        pipe::join_tcp(&self.connection, &mut inlet, stream).await
+    pub async fn join_tcp(self, tcp: TcpStream) -> Result<(), Broken> {
+        pipe::join_tcp(&self.connection, (&self.stream, self.rest), tcp).await
     }
 }

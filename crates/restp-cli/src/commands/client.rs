@@ -13,7 +13,7 @@ use crate::monitor::Monitor;
 use crate::output::note;
 use crate::pipe::{self, Operation};
 use crate::plan;
-use crate::transfer::{Capability, check_fitness};
+use crate::transfer::Capability;
 use crate::tunnel;
 use restp::{Composition, Connection, EndpointConfig, Local, PathMode};
 use restp_base::time::Duration;
@@ -104,7 +104,8 @@ impl Client {
         let (composition, port) = match traffic {
             Traffic::Streams => {
                 let composition = dial::composition(link, several, user_timeout)?;
-                check_fitness(&composition).map_err(Failure::input)?;
+                let composition = pipe::composition(composition).map_err(Failure::input)?;
+                pipe::check_fitness(&composition).map_err(Failure::input)?;
                 (composition, pipe::SERVICE_PORT)
             }
             Traffic::Datagrams(deadline) => {
@@ -160,8 +161,11 @@ impl Client {
     /// # Errors
     /// When nobody answers there, or somebody else, or the server refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, Failure> {
+        if self.carriers.is_met().await {
+            return Ok(self.carriers.open(operation).await?);
+        }
         let connection = self.meet().await?;
-        Ok(self.carriers.ask(connection, operation).await?)
+        Ok(self.carriers.open_over(connection, operation).await?)
     }
 
     /// Where connections to the server come from.

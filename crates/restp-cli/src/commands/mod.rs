@@ -36,6 +36,7 @@ mod visits;
 mod words;
 
 use crate::failure::Failure;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use restp::Composition;
 use restp_base::time::Duration;
 
@@ -59,6 +60,16 @@ fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failur
     // Temporary files are removed by their threads.
     runtime.shutdown_timeout(THREADS_END);
     result
+}
+
+/// As many open files as the system allows. Each host of a relay and each of its peers has a port, each flow of datagrams and each
+/// TCP connection that is forwarded a socket: with the usual 1024 those of one source could take them all.
+fn most_open_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Makes a connection bear silence for `user_timeout`, and no longer.

@@ -33,7 +33,11 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
                 joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,
                 () = hangup => return Err(Failure::silent()),
             };
-            joined.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
+            let ended = match joined {
+                Ok(()) => client.carriers().finish().await,
+                broken => broken,
+            };
+            ended.map_err(|broken| Failure::operation(format!("the pipe broke: {broken}")))
         },
     )
 }

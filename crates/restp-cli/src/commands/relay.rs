@@ -1,6 +1,6 @@
 //! `restp relay`: a rendezvous for hosts that cannot reach each other.
 
-use super::run;
+use super::{most_open_files, run};
 use crate::address;
 use crate::args::Relay as Arguments;
 use crate::failure::Failure;
@@ -29,6 +29,7 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
         limit: plan::limit(&arguments.limit)?,
         most_users: arguments.max_hosts.get(),
     };
+    most_open_files();
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let (limit, places) = (config.limit, config.most_users);

@@ -35,6 +35,11 @@ pub fn execute(arguments: &Tunnel, output: Output) -> Result<(), Failure> {
         let there: Subnet = there.parse().map_err(Failure::operation)?;
         let here = match own {
             Some(address) => address,
+            None if !there.is_host() => {
+                return Err(Failure::operation(format!(
+                    "the server has {there} in the tunnel, which is no address of a host"
+                )));
+            }
             None => there.other().ok_or_else(|| {
                 Failure::input(format!(
                     "the server has {there} in the tunnel; name an address of that network with --address"

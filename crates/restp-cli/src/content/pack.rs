@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A pack is no larger: offsets in it have four bytes.
-pub(super) const MOST_PACK: u64 = 256 << 20;
+pub(super) const MOST_PACK: u64 = (4 << 30) - (1 << 20);
+/// A chunk weighs at least this, however short: what is remembered of it takes a tenth of that in memory.
+pub(super) const LEAST_WEIGHT: u64 = 512;
 /// Bytes of a line of a list: digest, offset, length.
 pub(super) const LINE_BYTES: usize = DIGEST_BYTES + 8;
 /// Longest chunk, as UDP carries it.
@@ -56,6 +58,12 @@ impl Pack {
         }
     }
 
+    /// What it takes of the store: its bytes on disk with its list, and what is remembered of it.
+    pub fn weight(&self) -> u64 {
+        let lines = self.keys.len() as u64;
+        (self.bytes + lines * LINE_BYTES as u64).max(lines * LEAST_WEIGHT)
+    }
+
     /// An empty one.
     ///
     /// # Errors
@@ -85,7 +93,9 @@ impl Pack {
         let (data, mut list) = (open("pack")?, open("list")?);
         let bytes = data.metadata()?.len();
         let mut lines = Vec::new();
-        (&mut list).take(2 * MOST_PACK).read_to_end(&mut lines)?;
+        (&mut list)
+            .take(MOST_PACK / LEAST_WEIGHT * LINE_BYTES as u64)
+            .read_to_end(&mut lines)?;
         let (lines, _) = lines.as_chunks::<LINE_BYTES>();
         let mut places = Vec::new();
         for line in lines {

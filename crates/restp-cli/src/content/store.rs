@@ -21,9 +21,10 @@ const PACKS: u64 = 64;
 const LEAST_PACK: u64 = 1 << 20;
 /// What waits to be written together; after a crash it is fetched again.
 const TOGETHER: usize = 256 << 10;
-/// Roots that are kept, and bytes of one at most.
+/// Roots that are kept, bytes of one at most, and the share of the store that they take beside it.
 const MOST_ROOTS: usize = 4096;
 const MOST_ROOT: u64 = 65_507;
+const SHARE_OF_ROOTS: u64 = 16;
 
 /// What a store did, to be looked at while it works.
 #[derive(Debug, Default)]
@@ -59,6 +60,8 @@ pub struct DiskStore {
     data_tail: Vec<u8>,
     list_tail: Vec<u8>,
     bytes: u64,
+    /// The user knows that the disk does not take everything.
+    has_told: bool,
     stats: Arc<StoreStats>,
 }
 
@@ -88,6 +91,7 @@ impl DiskStore {
             data_tail: Vec::new(),
             list_tail: Vec::new(),
             bytes: 0,
+            has_told: false,
             stats: Arc::new(StoreStats::default()),
         };
         store.load()?;
@@ -137,9 +141,14 @@ impl DiskStore {
         Ok(())
     }
 
+    /// What it takes of its limit.
+    fn weight(&self) -> u64 {
+        self.packs.values().map(Pack::weight).sum()
+    }
+
     /// Removes what was used least recently until there is room.
     fn make_room(&mut self) {
-        while self.bytes > self.limit
+        while self.weight() > self.limit
             && let Some(&(used, number)) = self.by_use.iter().find(|(_, number)| *number != self.current)
         {
             self.by_use.remove(&(used, number));
@@ -215,7 +224,7 @@ impl DiskStore {
         if self
             .packs
             .get(&self.current)
-            .is_some_and(|pack| pack.bytes >= self.pack_bytes)
+            .is_some_and(|pack| pack.weight() >= self.pack_bytes)
         {
             self.flush()?;
             self.current = self.current.wrapping_add(1);
@@ -300,16 +309,23 @@ impl DiskStore {
             .join(crate::transfer::hex(&digest(&name)))
     }
 
-    /// Too many roots: the one that was written first goes.
+    /// Too many roots: those that were written first go.
     fn bound_roots(&self) -> io::Result<()> {
         let mut all = Vec::new();
         for entry in fs::read_dir(self.folder.join("roots"))? {
             let entry = entry?;
-            all.push((entry.metadata()?.modified()?, entry.path()));
+            let found = entry.metadata()?;
+            all.push((found.modified()?, entry.path(), found.len()));
         }
         all.sort();
-        let more = all.len().saturating_sub(MOST_ROOTS);
-        all[..more].iter().try_for_each(|(_, path)| fs::remove_file(path))
+        let mut bytes = 0;
+        for (newer, (_, path, length)) in all.iter().rev().enumerate() {
+            bytes += length;
+            if newer >= MOST_ROOTS || bytes > self.limit / SHARE_OF_ROOTS {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -340,13 +356,14 @@ impl Store for DiskStore {
         if payload.len() > MOST_CHUNK as usize || payload.len() as u64 > self.limit {
             return;
         }
-        if let Err(error) = self.append(name, payload)
-            && self.stats.failed.fetch_add(1, Ordering::Relaxed) == 0
-        {
-            let folder = self.folder.display();
-            crate::output::note(format!(
-                "{folder}: {error}; what cannot be kept is only handed on"
-            ));
+        if let Err(error) = self.append(name, payload) {
+            self.stats.failed.fetch_add(1, Ordering::Relaxed);
+            if !std::mem::replace(&mut self.has_told, true) {
+                let folder = self.folder.display();
+                crate::output::note(format!(
+                    "{folder}: {error}; what cannot be kept is only handed on"
+                ));
+            }
         }
     }
 
@@ -417,20 +434,73 @@ mod tests {
     fn beyond_its_size_what_was_used_least_recently_goes_also_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = DiskStore::open(folder.path(), 4 << 20).unwrap();
-        fill(&mut store, 0..4100);
+        fill(&mut store, 0..3900);
         assert!(has(&mut store, 0), "the first pack is used again");
-        fill(&mut store, 4100..5200);
-        assert!(store.bytes <= (4 << 20) + 2000, "{}", store.bytes);
+        fill(&mut store, 3900..5200);
+        assert!(store.weight() <= 4 << 20, "{}", store.weight());
         assert!(has(&mut store, 0) && !has(&mut store, 1100) && has(&mut store, 5199));
         drop(store);
         let mut store = DiskStore::open(folder.path(), 2 << 20).unwrap();
-        assert!(store.bytes <= 2 << 20);
+        assert!(store.weight() <= 2 << 20);
         assert!(has(&mut store, 5199));
         let on_disk: u64 = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().metadata().unwrap().len())
             .sum();
         assert!(on_disk < 3 << 20, "{on_disk}");
+    }
+
+    /// Of chunks of eight bytes there would be half a million.
+    #[test]
+    fn short_chunks_take_the_room_that_their_lists_and_memory_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+        for number in 0..30_000u64 {
+            let bytes = Bytes::copy_from_slice(&number.to_be_bytes());
+            store.put(&digest(&bytes), &bytes);
+        }
+        let most = (4 << 20) / pack::LEAST_WEIGHT as usize;
+        let keys: usize = store.packs.values().map(|pack| pack.keys.len()).sum();
+        assert!(
+            store.places.len() <= most && keys <= most,
+            "{} {keys}",
+            store.places.len()
+        );
+        drop(store);
+        let store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+        assert!((most * 3 / 4..=most).contains(&store.places.len()));
+    }
+
+    /// Each is two open files.
+    #[test]
+    fn a_large_store_is_of_few_packs() {
+        for limit in [1 << 20, 10 << 30, 200 << 30] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = DiskStore::open(folder.path(), limit).unwrap();
+            assert!(limit / store.pack_bytes <= PACKS, "{limit}");
+            assert!(store.pack_bytes + u64::from(MOST_CHUNK) <= u64::from(u32::MAX));
+        }
+    }
+
+    #[test]
+    fn roots_take_a_share_of_the_store_and_the_oldest_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+        let wanted = |number| Wanted {
+            root: [number; 32],
+            publisher: restp_rivals::itp::trust::PublisherKey([1; 32]),
+        };
+        let body = Bytes::from(vec![7; 60_000]);
+        for number in 0..10 {
+            store.put_root(&wanted(number), &body);
+            let written = File::open(store.root_path(&wanted(number))).unwrap();
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(number));
+            written.set_modified(at).unwrap();
+        }
+        let kept: Vec<u8> = (0..10)
+            .filter(|number| store.root(&wanted(*number)).is_some())
+            .collect();
+        assert_eq!(kept, [6, 7, 8, 9]);
     }
 
     #[test]

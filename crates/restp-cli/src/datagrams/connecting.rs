@@ -3,6 +3,7 @@
 use super::flows::{Flows, MOST};
 use super::message::{Assembly, MAX_DATAGRAM_BYTES, Message};
 use super::outlet::{Outlet, SWEEP};
+use super::seldom::Seldom;
 use crate::output::note;
 use crate::pipe::Answer;
 use bytes::Bytes;
@@ -74,6 +75,7 @@ struct Targets {
     flows: Flows<Target>,
     answers: Sender<(u16, Bytes)>,
     readers: JoinSet<()>,
+    told: Seldom,
 }
 
 struct Target {
@@ -95,6 +97,7 @@ impl Targets {
             flows: Flows::at_most(MOST),
             answers,
             readers: JoinSet::new(),
+            told: Seldom::default(),
         };
         (targets, receiver)
     }
@@ -109,7 +112,10 @@ impl Targets {
         let socket = match self.open().await {
             Ok(socket) => Arc::new(socket),
             Err(error) => {
-                note(format!("udp:{}: {error}", self.at));
+                // With each datagram of each flow it would be a flood.
+                if self.told.is_due(now) {
+                    note(format!("udp:{}: {error}", self.at));
+                }
                 return None;
             }
         };

@@ -220,7 +220,8 @@ impl Assembly {
         let whole = self
             .last
             .is_some_and(|last| self.parts.len() == usize::from(last) + 1);
-        if self.bytes > MAX_DATAGRAM_BYTES {
+        let beyond = |last: u8| self.parts.range(last + 1..).next().is_some();
+        if self.bytes > MAX_DATAGRAM_BYTES || self.last.is_some_and(beyond) {
             *self = Assembly::default();
         } else if whole {
             let mut datagram = BytesMut::with_capacity(self.bytes);
@@ -315,6 +316,21 @@ mod tests {
         assert!(first[1..].iter().all(|part| take(part).is_none()));
         let whole: Vec<_> = second.iter().filter_map(take).collect();
         assert_eq!(whole, [(1, Bytes::copy_from_slice(&[2; 100]))]);
+    }
+
+    #[test]
+    fn a_part_behind_the_last_one_belongs_to_no_datagram() {
+        let part = |index, is_last| Message::Part {
+            flow: 1,
+            number: 1,
+            index,
+            is_last,
+            part: Bytes::from_static(b"x"),
+        };
+        let mut assembly = Assembly::default();
+        for (index, is_last) in [(0, false), (9, false), (2, true)] {
+            assert_eq!(assembly.take(&part(index, is_last)), None);
+        }
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 //! | `message` | what is said, and datagrams that take several messages |
 //! | `composition` | what carries it |
 //! | `outlet` | what waits to be sent, as long as it is of use |
+//! | `seldom` | what is said now and then |
 //! | `flows` | flows by number, bounded, until they are idle |
 //! | `listening`, `connecting` | the end with the clients, the end with the target |
 
@@ -15,6 +16,7 @@ mod flows;
 mod listening;
 mod message;
 mod outlet;
+mod seldom;
 
 pub use composition::{check_fitness, composition, deadline_of};
 pub use connecting::connecting;

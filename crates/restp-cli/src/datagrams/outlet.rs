@@ -2,6 +2,7 @@
 //! only what is in time is worth its place.
 
 use super::message::Message;
+use super::seldom::Seldom;
 use super::{check_fitness, deadline_of};
 use crate::output::note;
 use crate::pipe::Answer;
@@ -20,11 +21,16 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 /// How often idle flows are looked for.
 pub const SWEEP: Duration = Duration::from_secs(10);
 
-/// How often it is said that datagrams are dropped.
-const TELL: Duration = Duration::from_secs(30);
+/// What a message that waits takes beside its bytes: many small ones must not take many times as much as large ones.
+const MESSAGE_BYTES: usize = 64;
 
 /// Until one looks again whether the connection has sent what it holds.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// What a message takes while it waits.
+fn cost(message: &Bytes) -> usize {
+    message.len() + MESSAGE_BYTES
+}
 
 /// Bytes that have left, each counted once.
 fn sent_once(stats: &FlowStats) -> u64 {
@@ -46,7 +52,7 @@ pub struct Outlet {
     /// Of the next datagram that takes several messages.
     number: u8,
     dropped: u64,
-    told: Option<Instant>,
+    told: Seldom,
 }
 
 impl Outlet {
@@ -67,15 +73,18 @@ impl Outlet {
             limit: composition.payload_bytes(),
             number: 0,
             dropped: 0,
-            told: None,
+            told: Seldom::default(),
         })
     }
 
     /// Takes a datagram of `flow`. When there is no room it is dropped, as a router would.
     pub fn push(&mut self, flow: u16, datagram: &[u8]) {
-        self.number = self.number.wrapping_add(1);
         let messages = Message::of_datagram(flow, datagram, self.number, self.limit);
-        let bytes: usize = messages.iter().map(Bytes::len).sum();
+        if messages.len() > 1 {
+            // Others have none: what is left of one would be mixed with the next of the same number soon.
+            self.number = self.number.wrapping_add(1);
+        }
+        let bytes: usize = messages.iter().map(cost).sum();
         if messages.is_empty() || self.bytes + bytes > MAX_WAITING_BYTES {
             self.drop_one();
             return;
@@ -100,8 +109,9 @@ impl Outlet {
 
     fn say(&mut self, message: Message) {
         let message = message.encode();
-        if self.bytes + message.len() <= MAX_WAITING_BYTES {
-            self.bytes += message.len();
+        let bytes = cost(&message);
+        if self.bytes + bytes <= MAX_WAITING_BYTES {
+            self.bytes += bytes;
             self.waiting.push_back((Instant::now() + self.wait, message));
         }
     }
@@ -109,9 +119,7 @@ impl Outlet {
     /// One message less. Whoever sends more than the path carries is told so, now and then.
     fn drop_one(&mut self) {
         self.dropped += 1;
-        let now = Instant::now();
-        if self.told.is_none_or(|told| now - told >= TELL) {
-            self.told = Some(now);
+        if self.told.is_due(Instant::now()) {
             note(format!(
                 "{} datagrams were dropped so far: more come than this path carries in time; send less, or use more paths",
                 self.dropped
@@ -148,7 +156,7 @@ impl Outlet {
 
     fn pop(&mut self) {
         if let Some((_, message)) = self.waiting.pop_front() {
-            self.bytes -= message.len();
+            self.bytes -= cost(&message);
         }
     }
 
@@ -163,5 +171,54 @@ impl Outlet {
         let rtt_ns = rtt.as_nanos().max(1);
         let a_quarter = u128::from(window) * (self.wait.as_nanos() / 2) / u128::from(rtt_ns);
         u128::from(unsent) > a_quarter.max(8 * self.limit as u128)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Assembly;
+    use super::*;
+
+    fn outlet(limit: usize) -> Outlet {
+        Outlet {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            taken: 0,
+            wait: WAIT,
+            limit,
+            number: 0,
+            dropped: 0,
+            told: Seldom::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_datagram_is_not_mixed_with_one_after_many_small_ones() {
+        let mut outlet = outlet(50);
+        outlet.push(1, &[1; 130]);
+        (0..255).for_each(|_| outlet.push(1, &[2]));
+        outlet.push(1, &[3; 130]);
+        let messages: Vec<_> = outlet.waiting.iter().map(|(_, message)| message).collect();
+        assert_eq!(messages.len(), 3 + 255 + 3);
+        // The last part of the first one is lost, and the second part of the other one.
+        let mut assembly = Assembly::default();
+        for (index, message) in messages.into_iter().enumerate() {
+            if index != 2 && index != 3 + 255 + 1 {
+                let message = Message::decode(message).expect("a message");
+                assert_eq!(assembly.take(&message), None);
+            }
+        }
+    }
+
+    #[test]
+    fn small_datagrams_that_wait_take_no_more_memory_than_large_ones() {
+        let mut outlet = outlet(1338);
+        (0..100_000).for_each(|_| outlet.push(1, &[]));
+        assert!(outlet.waiting.len() <= MAX_WAITING_BYTES / MESSAGE_BYTES);
+        assert!(outlet.dropped > 0);
+        while !outlet.waiting.is_empty() {
+            outlet.pop();
+        }
+        assert_eq!(outlet.bytes, 0);
     }
 }

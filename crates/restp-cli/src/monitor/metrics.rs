@@ -3,6 +3,7 @@
 //! Labels are `connection` (its number in this process) and, of paths, `local` and `remote`: they last as long as a connection,
 //! so a collector that forgets ended series sees no more of them than run at once.
 
+use super::PAUSE;
 use super::snapshot::{Connection, Observed, Path, Snapshot};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -20,11 +21,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Requests at once; further ones wait in the kernel.
 const MAX_REQUESTS: usize = 8;
+
+/// A connection is over within this time: who does not read leaves room to others.
+const OVER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A request has arrived within this time, or is none.
 const ASKS_WITHIN: Duration = Duration::from_secs(10);
@@ -40,21 +46,26 @@ pub async fn serve(listener: TcpListener, observed: Arc<Observed>) {
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            Ok((stream, _)) = listener.accept(), if requests.len() < MAX_REQUESTS => {
-                let observed = observed.clone();
-                requests.spawn(async move {
-                    let service = service_fn(|request| std::future::ready(answer(&request, &observed)));
-                    let _ = http1::Builder::new()
-                        .timer(TokioTimer::new())
-                        .header_read_timeout(ASKS_WITHIN)
-                        .keep_alive(false)
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await; // who leaves early misses the answer
-                });
-            }
+            accepted = listener.accept(), if requests.len() < MAX_REQUESTS => match accepted {
+                Ok((stream, _)) => {
+                    requests.spawn(serve_one(stream, observed.clone(), OVER_WITHIN));
+                }
+                // The system has no room for one more: it may have in a moment.
+                Err(_) => sleep(PAUSE).await,
+            },
             Some(_) = requests.join_next(), if !requests.is_empty() => {}
         }
     }
+}
+
+async fn serve_one(stream: impl AsyncRead + AsyncWrite + Unpin, observed: Arc<Observed>, within: Duration) {
+    let service = service_fn(|request| std::future::ready(answer(&request, &observed)));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ASKS_WITHIN)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = timeout(within, served).await; // who leaves early misses the answer
 }
 
 fn answer<B>(request: &Request<B>, observed: &Observed) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -232,6 +243,25 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
     use super::*;
+    use restp::{Composition, Endpoint, EndpointConfig, Trust};
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    #[tokio::test]
+    async fn who_does_not_read_his_answer_leaves_room_to_others() {
+        let config = EndpointConfig::new(Composition::default().check().unwrap());
+        let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config, Trust::Nobody).unwrap();
+        let observed = Arc::new(Observed {
+            command: "recv",
+            overview: endpoint.overview(),
+            clock: restp::clock::Clock::start(),
+        });
+        // Less room than any answer needs.
+        let (mut collector, stream) = duplex(16);
+        let served = serve_one(stream, observed, Duration::from_millis(50));
+        let asked = collector.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let both = async { tokio::join!(served, asked) };
+        assert!(timeout(Duration::from_secs(60), both).await.is_ok());
+    }
 
     #[test]
     fn a_collector_reads_counters_of_connections_and_paths() {

@@ -20,7 +20,11 @@ use snapshot::Observed;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Until a listener that fails is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Shows an endpoint until it is dropped.
 pub struct Monitor {

@@ -32,8 +32,7 @@ pub fn make(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let found = fs::symlink_metadata(folder)?;
-    if found.is_dir() && found.uid() == Uid::effective().as_raw() && found.mode() & 0o077 == 0 {
+    if is_own(folder)? {
         Ok(())
     } else {
         Err(io::Error::new(
@@ -43,13 +42,23 @@ pub fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Is it a folder into which nobody else can put anything?
+fn is_own(folder: &Path) -> io::Result<bool> {
+    let found = fs::symlink_metadata(folder)?;
+    Ok(found.is_dir() && found.uid() == Uid::effective().as_raw() && found.mode() & 0o077 == 0)
+}
+
 /// The socket of the process `pid`.
 pub fn socket_of(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.{ENDING}"))
 }
 
-/// All sockets in the folder, in the order of their names; none where there is no folder.
+/// All sockets in the folder, in the order of their names; none where there is no folder, or another one's: what is told there is
+/// shown as this user's.
 pub fn sockets(folder: &Path) -> Vec<PathBuf> {
+    if !is_own(folder).unwrap_or(false) {
+        return Vec::new();
+    }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     let mut sockets: Vec<_> = paths
@@ -86,11 +95,27 @@ mod tests {
     #[test]
     fn only_sockets_are_listed() {
         let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("restp");
+        make(&folder).unwrap();
         for name in ["12.sock", "7.sock", "notes.txt"] {
-            fs::write(scratch.path().join(name), "").unwrap();
+            fs::write(folder.join(name), "").unwrap();
         }
-        let expected = ["12.sock", "7.sock"].map(|name| scratch.path().join(name));
-        assert_eq!(sockets(scratch.path()), expected);
-        assert!(sockets(&scratch.path().join("missing")).is_empty());
+        let expected = ["12.sock", "7.sock"].map(|name| folder.join(name));
+        assert_eq!(sockets(&folder), expected);
+        assert!(sockets(&folder.join("missing")).is_empty());
+    }
+
+    #[test]
+    fn sockets_that_others_may_have_put_there_are_not_listed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("restp");
+        make(&folder).unwrap();
+        fs::write(folder.join("7.sock"), "").unwrap();
+        assert_eq!(sockets(&folder).len(), 1);
+        let link = scratch.path().join("link");
+        symlink(&folder, &link).unwrap();
+        assert!(sockets(&link).is_empty());
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(sockets(&folder).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! A line of JSON in each second for everybody who is connected to this command's socket.
 
+use super::PAUSE;
 use super::places;
 use super::snapshot::Observed;
 use std::io::{self, ErrorKind};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// Between two looks.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -42,13 +43,15 @@ pub async fn serve(listener: UnixListener, observed: Arc<Observed>) {
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {
-            Ok((stream, _)) = listener.accept() => {
-                if readers.len() < MAX_READERS {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if readers.len() < MAX_READERS => {
                     readers.spawn(tell(stream, observed.clone()));
                 }
-            }
-            Some(_) = readers.join_next() => {}
-            else => return,
+                Ok(_) => {}
+                // The system has no room for one more: it may have in a moment.
+                Err(_) => sleep(PAUSE).await,
+            },
+            Some(_) = readers.join_next(), if !readers.is_empty() => {}
         }
     }
 }

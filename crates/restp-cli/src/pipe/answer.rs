@@ -1,6 +1,6 @@
 //! What is answered to a request.
 
-use crate::transfer::{Inlet, printable};
+use crate::transfer::{Inlet, Pieces, printable};
 use std::fmt;
 use std::io::{self, ErrorKind};
 
@@ -55,7 +55,7 @@ impl Answer {
     }
 
     /// Reads one; none: the connection is over, or what came is no answer.
-    pub async fn read(inlet: &mut Inlet<'_>) -> Option<Self> {
+    pub async fn read(inlet: &mut Inlet<'_, impl Pieces>) -> Option<Self> {
         let [kind, n1, n0] = inlet.array().await?;
         let length = usize::from(u16::from_be_bytes([n1, n0]));
         if length > MAX_TEXT_BYTES {
@@ -98,7 +98,10 @@ impl Refusal {
     }
 
     /// `what` is not on the server's list.
+    ///
+    /// What a peer named is shown to people here as well.
     pub fn not_allowed(what: &str) -> Self {
+        let what = printable(what.as_bytes());
         Refusal {
             reason: Reason::NotAllowed,
             sentence: format!("{what} is not allowed there; `restp serve --allow {what}` allows it"),
@@ -127,5 +130,17 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_names_does_not_reach_the_terminal_as_it_is() {
+        let refusal = Refusal::not_allowed("tcp:a\u{1b}]0;owned\u{7}\n:1\u{9b}2J");
+        assert!(!refusal.sentence.contains(char::is_control), "{refusal:?}");
+        assert!(refusal.sentence.contains("owned"));
     }
 }

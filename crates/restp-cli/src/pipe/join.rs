@@ -1,8 +1,8 @@
-//! Bytes both ways over one connection.
+//! Bytes both ways over one stream.
 
-use crate::transfer::{CHUNK_BYTES, Inlet};
+use crate::transfer::CHUNK_BYTES;
 use bytes::Bytes;
-use restp::{CloseReason, Connection};
+use restp::{BiStream, CloseReason, Connection, StreamReadError, StreamWriteError};
 use std::io;
 use std::time::Duration;
 use thiserror::Error;
@@ -12,32 +12,42 @@ use tokio::net::TcpStream;
 /// Why a pipe broke.
 #[derive(Debug, Error)]
 pub enum Broken {
-    /// The connection.
+    /// The connection over which its stream goes.
     #[error("{0}")]
     Connection(CloseReason),
+    /// The far end.
+    #[error("the far end broke it off")]
+    Far,
     /// This side of it.
     #[error(transparent)]
     Local(#[from] io::Error),
 }
 
-/// Carries bytes both ways until both have ended, each by itself.
+/// Carries bytes both ways until both have ended, each by itself. `rest` has been read of `stream` already.
 ///
 /// # Errors
-/// When either end breaks off. The peer is told.
+/// When either end breaks off. Dropping the stream tells the peer.
 pub async fn join(
     connection: &Connection,
-    inlet: &mut Inlet<'_>,
+    (stream, rest): (&BiStream, Bytes),
     from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin,
 ) -> Result<(), Broken> {
-    let both = async { tokio::try_join!(outward(connection, from), inward(connection, inlet, to)) };
-    if let Err(broken) = both.await {
-        connection.abort();
-        return Err(broken);
+    let ended = tokio::try_join!(outward(stream, from), inward((stream, rest), to));
+    match ended {
+        Ok(_) => Ok(()),
+        Err(Ended::Local(error)) => Err(Broken::Local(error)),
+        Err(Ended::Far) => Err(Broken::Far),
+        Err(Ended::Connection) => Err(over(connection).await.map_or(Broken::Far, Broken::Connection)),
     }
-    match connection.closed().await {
-        CloseReason::Finished => Ok(()),
-        reason => Err(Broken::Connection(reason)),
+}
+
+/// Why `connection` is over, if it is.
+pub async fn over(connection: &Connection) -> Option<CloseReason> {
+    tokio::select! {
+        biased;
+        reason = connection.closed() => Some(reason),
+        () = std::future::ready(()) => None,
     }
 }
 
@@ -47,15 +57,15 @@ pub async fn join(
 /// As [`join`].
 pub async fn join_tcp(
     connection: &Connection,
-    inlet: &mut Inlet<'_>,
-    mut stream: TcpStream,
+    stream: (&BiStream, Bytes),
+    mut tcp: TcpStream,
 ) -> Result<(), Broken> {
     // What is typed is not held back.
-    let _ = stream.set_nodelay(true);
-    let (from, to) = stream.split();
-    let joined = join(connection, inlet, from, to).await;
+    let _ = tcp.set_nodelay(true);
+    let (from, to) = tcp.split();
+    let joined = join(connection, stream, from, to).await;
     if joined.is_err() {
-        reset(stream);
+        reset(tcp);
     }
     joined
 }
@@ -65,46 +75,61 @@ pub fn reset(stream: TcpStream) {
     let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
 }
 
-async fn outward(connection: &Connection, mut from: impl AsyncRead + Unpin) -> Result<(), Broken> {
+/// What ended a direction early.
+enum Ended {
+    Connection,
+    Far,
+    Local(io::Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        Ended::Local(error)
+    }
+}
+
+impl From<StreamWriteError> for Ended {
+    fn from(error: StreamWriteError) -> Self {
+        match error {
+            StreamWriteError::Stopped(_) => Ended::Far,
+            _ => Ended::Connection,
+        }
+    }
+}
+
+impl From<StreamReadError> for Ended {
+    fn from(error: StreamReadError) -> Self {
+        match error {
+            StreamReadError::Reset(_) => Ended::Far,
+            StreamReadError::Lost => Ended::Connection,
+        }
+    }
+}
+
+async fn outward(stream: &BiStream, mut from: impl AsyncRead + Unpin) -> Result<(), Ended> {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         match from.read(&mut buffer).await? {
             0 => {
-                connection.finish();
+                stream.finish();
                 return Ok(());
             }
-            read => {
-                if connection
-                    .send(Bytes::copy_from_slice(&buffer[..read]))
-                    .await
-                    .is_err()
-                {
-                    return Err(Broken::Connection(connection.closed().await));
-                }
-            }
+            read => stream.send(Bytes::copy_from_slice(&buffer[..read])).await?,
         }
     }
 }
 
 async fn inward(
-    connection: &Connection,
-    inlet: &mut Inlet<'_>,
+    (stream, mut next): (&BiStream, Bytes),
     mut to: impl AsyncWrite + Unpin,
-) -> Result<(), Broken> {
-    while let Some(pieces) = inlet.chunk(CHUNK_BYTES as u64).await {
-        for piece in pieces {
-            to.write_all(&piece).await?;
-        }
+) -> Result<(), Ended> {
+    loop {
+        to.write_all(&next).await?;
         to.flush().await?;
-    }
-    // The peer has finished, or the connection is over for another reason.
-    tokio::select! {
-        biased;
-        reason = connection.closed() => match reason {
-            CloseReason::Finished => {}
-            reason => return Err(Broken::Connection(reason)),
-        },
-        () = std::future::ready(()) => {}
+        match stream.recv().await? {
+            Some(data) => next = data,
+            None => break,
+        }
     }
     match to.shutdown().await {
         // Who has gone already is not waiting for the end.

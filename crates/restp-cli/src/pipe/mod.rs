@@ -2,17 +2,20 @@
 //!
 //! | Module | Holds |
 //! |---|---|
+//! | `composition` | what carries it |
 //! | `request`, `answer` | what is said first, and what is answered |
 //! | `place` | names of places, and which of them are allowed |
 //! | `join` | bytes both ways |
 
 mod answer;
+mod composition;
 mod join;
 mod place;
 mod request;
 
 pub use answer::{Answer, Reason, Refusal};
-pub use join::{Broken, join, join_tcp, reset};
+pub use composition::{check_fitness, composition};
+pub use join::{Broken, join, join_tcp, over, reset};
 pub use place::{AllowList, Place};
 pub use request::{Operation, Request, Token};
 

@@ -223,7 +223,7 @@ impl AllowList {
         let mut list = AllowList::default();
         for word in words {
             match word.split_once(':') {
-                Some((TUNNEL, subnet)) => list.tunnels.push(subnet.parse()?),
+                Some((TUNNEL, subnet)) => list.add_tunnel(subnet.parse()?)?,
                 _ => list.places.push(word.parse()?),
             }
         }
@@ -231,9 +231,33 @@ impl AllowList {
     }
 
     /// Those of `more` as well.
-    pub fn extend(&mut self, more: AllowList) {
+    ///
+    /// # Errors
+    /// When two tunnels would have one network.
+    pub fn extend(&mut self, more: AllowList) -> Result<(), String> {
         self.places.extend(more.places);
-        self.tunnels.extend(more.tunnels);
+        more.tunnels
+            .into_iter()
+            .try_for_each(|subnet| self.add_tunnel(subnet))
+    }
+
+    /// One that is named twice is one.
+    fn add_tunnel(&mut self, subnet: Subnet) -> Result<(), String> {
+        if !subnet.is_host() {
+            return Err(format!(
+                "{TUNNEL}:{subnet}: this is no address that a host can have; write one such as {TUNNEL}:10.9.0.1/30"
+            ));
+        }
+        if self.tunnels.contains(&subnet) {
+            return Ok(());
+        }
+        if let Some(other) = self.tunnels.iter().find(|other| other.overlaps(subnet)) {
+            return Err(format!(
+                "{TUNNEL}:{subnet}: its network is that of {TUNNEL}:{other}; each tunnel needs one of its own"
+            ));
+        }
+        self.tunnels.push(subnet);
+        Ok(())
     }
 
     /// May `place` be reached?
@@ -313,6 +337,22 @@ mod tests {
             assert_eq!(list(&[pattern]).allows(&named), allowed, "{pattern} {place}");
         }
         assert!(!AllowList::default().allows(&Place::tcp("a", 1).expect("a place")));
+    }
+
+    #[test]
+    fn each_tunnel_has_a_network_of_its_own() {
+        let of = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| format!("tunnel:{word}")).collect();
+            AllowList::of(&words).map(|list| list.tunnels.len())
+        };
+        assert_eq!(of(&["10.9.0.1/30", "10.9.0.5/30", "10.9.0.1/30"]), Ok(2));
+        let why = of(&["10.9.0.1/30", "10.9.0.2/24"]).expect_err("one network");
+        assert!(
+            why.contains("tunnel:10.9.0.2/24") && why.contains("tunnel:10.9.0.1/30"),
+            "{why}"
+        );
+        let why = of(&["127.0.0.1/30"]).expect_err("no address of a host");
+        assert!(why.contains("such as tunnel:10.9.0.1/30"), "{why}");
     }
 
     #[test]

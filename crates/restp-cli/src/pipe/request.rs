@@ -1,10 +1,10 @@
 //! What who connects says first.
 
-use crate::transfer::{Capability, Inlet};
+use crate::transfer::{Capability, Inlet, Pieces};
 use thiserror::Error;
 
 const MAGIC: [u8; 4] = *b"RPP\0";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Most bytes of the name of a place.
 const MAX_NAME_BYTES: usize = 300;
 
@@ -75,7 +75,7 @@ impl Request {
     ///
     /// # Errors
     /// When it is none.
-    pub async fn read(inlet: &mut Inlet<'_>) -> Result<Self, RequestError> {
+    pub async fn read(inlet: &mut Inlet<'_, impl Pieces>) -> Result<Self, RequestError> {
         let [m0, m1, m2, m3, version] = inlet.array().await.ok_or(RequestError::Silent)?;
         if [m0, m1, m2, m3] != MAGIC || version != VERSION {
             return Err(RequestError::Other);
@@ -129,11 +129,11 @@ mod tests {
         };
         assert_eq!(
             of(Operation::Connect("tcp:a:1".into())),
-            *b"RPP\0\x020123456789abcdef\x01\0\x07tcp:a:1"
+            *b"RPP\0\x030123456789abcdef\x01\0\x07tcp:a:1"
         );
         assert_eq!(
             of(Operation::Take(*b"fedcba9876543210")),
-            *b"RPP\0\x020123456789abcdef\x04\0\x10fedcba9876543210"
+            *b"RPP\0\x030123456789abcdef\x04\0\x10fedcba9876543210"
         );
     }
 

@@ -1,27 +1,45 @@
-//! Exact numbers of bytes from a connection that delivers pieces of any size.
+//! Exact numbers of bytes from what delivers pieces of any size.
 
 use super::CHUNK_BYTES;
 use bytes::{Buf, Bytes};
-use restp::Connection;
+use restp::{BiStream, Connection};
 
-/// The receiving direction of a connection.
-pub struct Inlet<'a> {
-    connection: &'a Connection,
+/// What delivers bytes in order.
+pub trait Pieces: Sync {
+    /// The next ones; `None` when none will come.
+    fn recv(&self) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+impl Pieces for Connection {
+    fn recv(&self) -> impl Future<Output = Option<Bytes>> + Send {
+        self.recv()
+    }
+}
+
+impl Pieces for BiStream {
+    async fn recv(&self) -> Option<Bytes> {
+        self.recv().await.ok().flatten()
+    }
+}
+
+/// The receiving direction of a connection or a stream.
+pub struct Inlet<'a, S = Connection> {
+    source: &'a S,
     rest: Bytes,
 }
 
-impl<'a> Inlet<'a> {
-    /// Nobody else reads from `connection`.
-    pub fn new(connection: &'a Connection) -> Self {
-        Self::after(connection, Bytes::new())
+impl<'a, S: Pieces> Inlet<'a, S> {
+    /// Nobody else reads from `source`.
+    pub fn new(source: &'a S) -> Self {
+        Self::after(source, Bytes::new())
     }
 
     /// The same, of which `rest` has been read already.
-    pub fn after(connection: &'a Connection, rest: Bytes) -> Self {
-        Inlet { connection, rest }
+    pub fn after(source: &'a S, rest: Bytes) -> Self {
+        Inlet { source, rest }
     }
 
-    /// What has been read from the connection and from here not yet.
+    /// What has been read from the source and from here not yet.
     pub fn into_rest(self) -> Bytes {
         self.rest
     }
@@ -61,7 +79,7 @@ impl<'a> Inlet<'a> {
     /// Waits until there is something.
     async fn refill(&mut self) -> Option<()> {
         while !self.rest.has_remaining() {
-            self.rest = self.connection.recv().await?;
+            self.rest = self.source.recv().await?;
         }
         Some(())
     }
@@ -71,7 +89,7 @@ impl<'a> Inlet<'a> {
         while !self.rest.has_remaining() {
             tokio::select! {
                 biased;
-                data = self.connection.recv() => match data {
+                data = self.source.recv() => match data {
                     Some(data) => self.rest = data,
                     None => return false,
                 },

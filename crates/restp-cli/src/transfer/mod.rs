@@ -63,7 +63,7 @@ mod writer;
 pub use capability::Capability;
 pub use fitness::{check as check_fitness, unmet};
 pub use folder::Folder;
-pub use inlet::Inlet;
+pub use inlet::{Inlet, Pieces};
 pub use manifest::Manifest;
 pub(crate) use message::printable;
 pub use message::{Answer, Offer, Record};

@@ -43,6 +43,25 @@ impl Subnet {
             && (Self::bits(self.address) ^ Self::bits(address)) & self.mask() == 0
     }
 
+    /// Is the address one that a host can have in the network?
+    pub fn is_host(self) -> bool {
+        let address = self.address;
+        let special = address.is_unspecified()
+            || address.is_loopback()
+            || address.is_multicast()
+            || address == IpAddr::V4(Ipv4Addr::BROADCAST);
+        // In networks with room for more than two hosts the first address is the network's, the last one of IPv4 for all.
+        let hosts = u128::MAX << (128 - u32::from(self.width())) & !self.mask();
+        let own = Self::bits(address) & hosts;
+        let reserved = self.prefix + 2 <= self.width() && (own == 0 || address.is_ipv4() && own == hosts);
+        self.prefix > 0 && !special && !reserved
+    }
+
+    /// Has an address both are the network of?
+    pub fn overlaps(self, other: Subnet) -> bool {
+        self.contains(other.address) || other.contains(self.address)
+    }
+
     /// The address of the other one of two hosts, where the network has room for two: /30, /31, /126, /127.
     pub fn other(self) -> Option<Subnet> {
         let spare = self.width() - self.prefix;
@@ -123,6 +142,38 @@ mod tests {
                 "{network} {address}"
             );
         }
+    }
+
+    #[test]
+    fn addresses_of_hosts_are_told_from_others() {
+        for text in [
+            "10.9.0.1/30",
+            "10.9.0.0/31",
+            "10.9.0.1/32",
+            "fd00::1/126",
+            "fd00::3/126",
+            "fd00::/127",
+        ] {
+            assert!(of(text).is_host(), "{text}");
+        }
+        for text in [
+            "10.9.0.0/30",
+            "10.9.0.3/30",
+            "0.0.0.0/0",
+            "10.9.0.1/0",
+            "127.0.0.1/30",
+            "224.0.0.5/30",
+            "255.255.255.255/32",
+            "::1/126",
+            "ff02::1/126",
+            "fd00::/126",
+        ] {
+            assert!(!of(text).is_host(), "{text}");
+        }
+        assert!(
+            of("10.9.0.1/30").overlaps(of("10.9.0.2/24")) && of("10.9.0.2/24").overlaps(of("10.9.0.1/30"))
+        );
+        assert!(!of("10.9.0.1/30").overlaps(of("10.9.0.5/30")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 use crate::common::{self, FOR_EVER, Running, content, emulate, names, restp, says, whole, write};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -378,45 +379,106 @@ fn a_ticket_of_another_publisher_gets_nothing() {
     assert!(names(there.path()).is_empty());
 }
 
+/// A file system of `megabytes` at `place`, where this may be made.
+struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    fn mount(place: &'a Path, megabytes: u32) -> Option<Self> {
+        fs::create_dir(place).unwrap();
+        let size = format!("size={megabytes}m");
+        let mounted = mount(
+            Some("tmpfs"),
+            place,
+            Some("tmpfs"),
+            MsFlags::empty(),
+            Some(&size[..]),
+        );
+        if let Err(error) = mounted {
+            eprintln!("SKIPPED: a file system of {megabytes} MiB cannot be mounted here ({error})");
+            return None;
+        }
+        Some(Small(place))
+    }
+
+    fn resize(&self, megabytes: u32) {
+        let size = format!("size={megabytes}m");
+        let flags = MsFlags::MS_REMOUNT;
+        mount(None::<&str>, self.0, None::<&str>, flags, Some(&size[..])).unwrap();
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = umount2(self.0, MntFlags::MNT_DETACH);
+    }
+}
+
 #[test]
 fn a_full_disk_is_said_and_the_same_command_goes_on() {
-    use nix::mount::{MsFlags, mount, umount};
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = there.path().join("small");
-    fs::create_dir(&place).unwrap();
-    let mounted = mount(
-        Some("tmpfs"),
-        &place,
-        Some("tmpfs"),
-        MsFlags::empty(),
-        Some("size=2m"),
-    );
-    if let Err(error) = mounted {
-        eprintln!("SKIPPED: a file system of 2 MiB cannot be mounted here ({error})");
+    let Some(disk) = Small::mount(&place, 2) else {
         return;
-    }
+    };
     let publisher = Publisher::start(&[&write(here.path(), "a", &content(4 << 20))]);
-    let failed = fetch(&publisher.ticket, &place, &[]);
-    let left = whole(&place);
-    mount(
-        None::<&str>,
-        &place,
-        None::<&str>,
-        MsFlags::MS_REMOUNT,
-        Some("size=16m"),
-    )
-    .unwrap();
+    says(&fetch(&publisher.ticket, &place, &[]), 1, &["make room"]);
+    assert!(whole(&place).is_empty());
+    disk.resize(16);
     let fetched = fetch(&publisher.ticket, &place, &[]);
-    let read = fs::read(place.join("a")).ok();
-    umount(&place).unwrap();
-    says(&failed, 1, &["make room"]);
-    assert!(left.is_empty(), "{left:?}");
     assert_eq!(fetched.code, Some(0), "{fetched:?}");
     assert!(
         fetched.json()["fetched_bytes"].as_u64().unwrap() < 4 << 20,
         "{fetched:?}"
     );
-    assert!(read == Some(content(4 << 20)));
+    assert!(fs::read(place.join("a")).unwrap() == content(4 << 20));
+}
+
+/// Folders are copied out of what was fetched. What stops in the midst of that goes on without a source.
+#[test]
+fn a_disk_that_is_full_when_files_get_their_names_costs_nothing_that_has_come() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = there.path().join("small");
+    let Some(disk) = Small::mount(&place, 6) else {
+        return;
+    };
+    let tree = here.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let names = ["a", "b", "c"];
+    for (index, name) in names.iter().enumerate() {
+        write(&tree, name, &content((1 << 20) + index));
+    }
+    let publisher = Publisher::start(&[&tree]);
+    says(&fetch(&publisher.ticket, &place, &[]), 1, &[]);
+    disk.resize(16);
+    let fetched = fetch(&publisher.ticket, &place, &[]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    assert_eq!(fetched.json()["fetched_bytes"], 0, "{fetched:?}");
+    for (index, name) in names.iter().enumerate() {
+        let read = fs::read(place.join("tree").join(name)).unwrap();
+        assert!(read == content((1 << 20) + index), "{name}");
+    }
+    assert_eq!(common::names(&place), ["tree"]);
+}
+
+#[test]
+fn a_cache_whose_disk_is_full_says_so_and_hands_on() {
+    let (here, there, store) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let place = store.path().join("small");
+    let Some(_disk) = Small::mount(&place, 2) else {
+        return;
+    };
+    let publisher = Publisher::start(&[&write(here.path(), "a", &content(4 << 20))]);
+    let (mut running, address) = cache(&place, &publisher.address);
+    let fetched = fetch(&publisher.ticket, there.path(), &["--from", &address]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    assert_eq!(fetched.json()["refused_chunks"], 0);
+    assert!(fs::read(there.path().join("a")).unwrap() == content(4 << 20));
+    running.overhear("only handed on");
+    assert!(end_cache(running)["failed_chunks"].as_u64().unwrap() > 0);
 }
 
 #[test]

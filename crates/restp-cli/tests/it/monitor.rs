@@ -6,13 +6,16 @@
     reason = "in a test a failed unwrap is a failed test, and waiting for others takes real time"
 )]
 
-use crate::common::{FOR_EVER, Running, TIMEOUT, content, restp, says};
+use crate::common::programs::{echo, exchange, rule, serve, target};
+use crate::common::{FOR_EVER, Running, TIMEOUT, content, pause, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Commands that show themselves in `runtime`.
 fn start(runtime: &Path, arguments: &[&str]) -> Running {
@@ -100,6 +103,47 @@ fn top_shows_both_ends_of_a_transfer() {
     receiver.end();
 }
 
+/// Of twenty that are open at once; one of them does not read.
+#[test]
+fn tcp_connections_are_streams_of_one_connection() {
+    let runtime = tempfile::tempdir().unwrap();
+    let target = target(|stream| {
+        let mut first = [0];
+        stream.peek(&mut first).unwrap();
+        if first[0] == 0xff {
+            std::thread::park(); // it reads nothing
+        }
+        echo(stream);
+    });
+    let server = serve(&[&format!("tcp:{target}")], &[]);
+    let words = ["forward", "--json", &server.ticket, "-L", &rule("0", target)];
+    let mut forward = start(runtime.path(), &words);
+    let listen = forward.json()["forwards"][0]["listen"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let connect = || TcpStream::connect(&listen).unwrap();
+    let stalled = connect();
+    let writer = std::thread::spawn({
+        let mut stalled = stalled.try_clone().unwrap();
+        move || while stalled.write_all(&[0xff; 65_536]).is_ok() {}
+    });
+    let open: Vec<_> = (0..19).map(|_| connect()).collect();
+    for stream in &open {
+        let (mut stream, mut byte) = (stream, [0]);
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut byte).unwrap();
+    }
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    assert_eq!(seen[0]["connections"].as_array().unwrap().len(), 1, "{seen:?}");
+    assert_eq!(seen[0]["connections"][0]["composition"]["framing"], "streams");
+    for stream in open {
+        assert!(exchange(stream, content(300_000)) == content(300_000));
+    }
+    stalled.shutdown(Shutdown::Both).unwrap();
+    writer.join().unwrap();
+}
+
 #[test]
 fn what_a_killed_command_leaves_is_removed() {
     let runtime = tempfile::tempdir().unwrap();
@@ -183,6 +227,49 @@ fn metrics_are_served_to_collectors_and_to_nobody_else() {
         &address,
     ]);
     says(&taken, 2, &["--metrics", &address, "free port"]);
+}
+
+/// Lets the process of this number open files up to `most`.
+fn let_open(pid: &str, most: &str) {
+    let limit = format!("--nofile={most}:");
+    let changed = Command::new("prlimit").args(["--pid", pid, &limit]).status();
+    assert!(changed.unwrap().success());
+}
+
+#[test]
+fn metrics_and_top_go_on_after_the_system_had_no_room() {
+    if Command::new("prlimit").arg("--version").output().is_err() {
+        eprintln!("skipped: prlimit is not installed");
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let (mut receiver, _) = recv(runtime.path(), &["--metrics", "0"]);
+    let said = receiver.overhear("metrics: ");
+    let address = said.split("http://").nth(1).unwrap();
+    let address = address.split('/').next().unwrap().to_owned();
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    let pid = seen[0]["pid"].to_string();
+    let socket = runtime.path().join(format!("restp/{pid}.sock"));
+    let _waiting = {
+        let_open(&pid, "3");
+        let in_vain = (
+            TcpStream::connect(&address).unwrap(),
+            UnixStream::connect(socket).unwrap(),
+        );
+        // They find no room, most likely; whatever they find, what follows has to hold.
+        pause(Duration::from_millis(500));
+        let_open(&pid, "256");
+        in_vain
+    };
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    top(runtime.path(), &[], |lines| !lines.is_empty());
 }
 
 #[test]

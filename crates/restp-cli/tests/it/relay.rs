@@ -5,7 +5,7 @@
 use crate::common::{FOR_EVER, Running, content, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Command};
 
@@ -33,6 +33,35 @@ fn relay(at: At<'_>, listen: &str, options: &[&str]) -> (Running, String) {
     let mut relay = at.start(&[&["relay", "--json", "--listen", listen], options].concat());
     let address = relay.json()["listen"].as_str().unwrap().to_owned();
     (relay, address)
+}
+
+#[test]
+fn a_relay_has_room_for_more_ports_than_one_source_takes() {
+    let listen = "127.0.0.1:0";
+    let words = [
+        "-c",
+        "ulimit -S -n 256; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_restp"),
+    ];
+    let mut relay = Command::new("sh")
+        .args(words)
+        .args(["relay", "--json", "--listen", listen])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(relay.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", relay.id())).unwrap();
+    relay.kill().unwrap();
+    relay.wait().unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .unwrap();
+    let numbers: Vec<_> = files.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{files}");
 }
 
 /// A receiver of one transfer, its ticket and its addresses, the relay's last.

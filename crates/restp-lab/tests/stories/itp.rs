@@ -143,7 +143,11 @@ fn a_window_is_a_sawtooth_that_is_measured_where_the_flow_asks_for_it() {
     let plain = &runs(&with(&text, &[("runs", "1")]))[0];
     assert!(plain.flows[0].window.is_none());
     let json = serde_json::to_value(&plain.flows[0]).expect("JSON");
-    assert!(json.get("window").is_none(), "results have the shape they had");
+    assert_eq!(
+        json.get("window"),
+        Some(&serde_json::Value::Null),
+        "a field has its place"
+    );
     let text = text.replace("[[flow]]", "[[flow]]\nsawtooth = true") + CLAIM;
     for (transport, segment) in [("itp", 1452.0), ("tcp:newreno", 1400.0)] {
         let run = &runs(&with(

@@ -11,6 +11,7 @@ use restp_base::flow::FlowStats;
 use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::sender::Answer;
+use std::ops::Range;
 
 /// What a data packet was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +69,6 @@ impl Consumer {
             first: 0,
             stats: FlowStats::default(),
         })
-    }
-
-    /// Before the first lane: where the numbers of Interests begin, which nobody else should know.
-    pub fn number_from(&mut self, first: u64) {
-        self.first = first;
     }
 
     /// Everything is held.
@@ -151,17 +147,23 @@ impl Consumer {
 
     /// One more producer is asked from now on, of whose path nothing is known. It has the last lane.
     pub fn add_lane(&mut self, now: Time) {
+        self.add_numbered_lane(now, 0..self.first);
+    }
+
+    /// The same. Its Interests had the numbers `known` and have those that follow.
+    pub fn add_numbered_lane(&mut self, now: Time, known: Range<u64>) {
         let chunk_bytes = self.holding.chunk_bytes();
-        let lane = Lane::new(now, &self.parameters, self.first, chunk_bytes);
+        let lane = Lane::new(now, &self.parameters, known, chunk_bytes);
         self.lanes.push(lane);
     }
 
-    /// A producer is asked no more. What was asked of it is asked of the others.
-    pub fn remove_lane(&mut self, lane: usize) {
+    /// A producer is asked no more. What was asked of it is asked of the others. The number that its next Interest would have had.
+    pub fn remove_lane(&mut self, lane: usize) -> u64 {
         let lane = self.lanes.remove(lane);
         lane.end(|item| self.holding.on_lost(item));
         self.first = self.first.max(lane.sender().next_number());
         add_counters(&mut self.stats, &lane);
+        lane.sender().next_number()
     }
 
     /// Time has passed. How long the producer of `lane` has not answered, when it is given up.
@@ -258,8 +260,11 @@ impl Consumer {
         let Some(interest) = self.answered(lane, item, header.pointer.sequence) else {
             return Arrival::Rejected;
         };
-        self.stats.received_packets += 1;
         let is_good = self.holding.fits(item, &payload);
+        if interest.is_none() && !is_good {
+            return Arrival::Rejected; // whoever forges it need not know a number that is open: it tells nothing of the producer
+        }
+        self.stats.received_packets += 1;
         let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_repeated(item));
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
         let is_trusted = self.lanes[lane].trusts(item, is_good);
@@ -308,23 +313,31 @@ impl Consumer {
         self.lanes[lane].answered(item, sequence, was_asked)
     }
 
-    /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left.
+    /// The producer of `lane` answers an Interest, but not with data: what it asked for is asked for again. False when it never left,
+    /// or too long ago to be remembered.
     pub fn on_other_answer(&mut self, now: Time, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
         let item = item_of(pointer, is_manifest);
-        let Some(number) = self.answered(lane, item, pointer.sequence) else {
+        let Some(Some(number)) = self.answered(lane, item, pointer.sequence) else {
             return false;
         };
-        if self.lanes[lane].on_answer(now, number, true) == Answer::Awaited {
+        if self.lanes[lane].on_answer(now, Some(number), true) == Answer::Awaited {
             self.holding.on_lost(item);
         }
         self.lanes[lane].settle(|item| self.holding.on_lost(item));
         true
     }
 
-    /// A refusal came for an Interest that is open on `lane`.
+    /// Does this answer an Interest that left on `lane`?
+    pub fn is_answer(&self, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
+        let item = item_of(pointer, is_manifest);
+        self.answered(lane, item, pointer.sequence).is_some()
+    }
+
+    /// A refusal came for an Interest that is remembered on `lane`.
     pub fn is_refusal_for(&self, lane: usize, pointer: &Pointer, is_manifest: bool) -> bool {
         let item = item_of(pointer, is_manifest);
-        self.answered(lane, item, pointer.sequence).is_some() && !self.holding.holds(item)
+        let is_remembered = matches!(self.answered(lane, item, pointer.sequence), Some(Some(_)));
+        is_remembered && !self.holding.holds(item)
     }
 
     /// What is known of the path to the producer of `lane`: its round trip, and its window in bytes.

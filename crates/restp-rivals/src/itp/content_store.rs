@@ -5,6 +5,9 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+/// A store holds no more chunks than if each had so many bytes: what is remembered of a chunk takes memory too, and an empty one is one.
+const LEAST_BYTES: u64 = 64;
+
 /// The name of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
@@ -65,7 +68,8 @@ impl ContentStore {
         self.bytes += bytes;
         self.by_use.insert(self.uses, name);
         self.chunks.insert(name, (self.uses, flags, payload));
-        while self.bytes > self.limit
+        let most = self.limit.div_ceil(LEAST_BYTES);
+        while (self.bytes > self.limit || self.chunks.len() as u64 > most)
             && let Some((_, oldest)) = self.by_use.pop_first()
         {
             if let Some((_, _, forgotten)) = self.chunks.remove(&oldest) {
@@ -153,6 +157,14 @@ mod tests {
         assert_eq!(store.get(&name(0)), Some((7, Bytes::from_static(b"first"))));
         store.remove(&name(0));
         assert_eq!((store.get(&name(0)), store.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn empty_chunks_are_bounded_too() {
+        let mut store = ContentStore::new(6400);
+        (0..1000).for_each(|chunk| store.insert(name(chunk), 0, Bytes::new()));
+        assert_eq!((store.chunks.len(), store.counters().evicted), (100, 900));
+        assert!(store.get(&name(999)).is_some() && store.get(&name(899)).is_none());
     }
 
     proptest! {

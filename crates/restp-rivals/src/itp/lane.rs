@@ -7,6 +7,7 @@ use restp_base::machine::Wakeup;
 use restp_base::time::{Duration, Time};
 use restp_services::sender::{Answer, Sender, TimeoutOutcome, Transmission};
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 /// Answers in a row that contain something else than they should before a producer is asked no more.
 const MOST_BAD: u32 = 8;
@@ -21,6 +22,8 @@ pub(super) struct Lane<I> {
     asked: VecDeque<I>,
     /// The number of the first of them.
     first_asked: u64,
+    /// The number of the first Interest of all. What answers an older one is forged.
+    oldest: u64,
     bad_in_a_row: u32,
     /// Of these it has something else.
     bad: BTreeSet<I>,
@@ -31,9 +34,12 @@ pub(super) struct Lane<I> {
 }
 
 impl<I: Copy + Ord> Lane<I> {
-    /// To a producer of whom nothing is known. Its Interests are numbered from `first` on.
-    pub fn new(now: Time, parameters: &ItpParameters, first: u64, chunk_bytes: u32) -> Self {
+    /// To a producer of whom nothing is known. Its Interests had the numbers `known`, on a lane that has ended, and have
+    /// those that follow.
+    pub fn new(now: Time, parameters: &ItpParameters, known: Range<u64>, chunk_bytes: u32) -> Self {
+        let first = known.end;
         Lane {
+            oldest: known.start,
             sender: parameters.sender(now, first, chunk_bytes),
             asked: VecDeque::new(),
             first_asked: first,
@@ -87,7 +93,10 @@ impl<I: Copy + Ord> Lane<I> {
     pub fn answered(&self, item: I, sequence: u32, was_asked: bool) -> Option<Option<u64>> {
         let next = self.sender.next_number();
         let behind = u64::from((next as u32).wrapping_sub(sequence));
-        let number = next.checked_sub(behind).filter(|number| *number < next)?;
+        let number = next.checked_sub(behind)?;
+        if !(self.oldest..next).contains(&number) {
+            return None;
+        }
         match number.checked_sub(self.first_asked) {
             Some(index) => (self.asked.get(index as usize) == Some(&item)).then_some(Some(number)),
             None => was_asked.then_some(None),

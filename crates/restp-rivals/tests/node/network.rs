@@ -19,6 +19,9 @@ pub const CHUNK: u32 = 1000;
 /// What a slow link holds.
 const QUEUE_BYTES: u64 = 400_000;
 
+/// Turns at one moment, with what is recalled in several; a deadline that stays is a processor that is busy with nothing.
+const MOST_TURNS: u32 = 10_000;
+
 /// A datagram that leaves.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -173,6 +176,7 @@ impl Net {
     pub fn run(&mut self, most: Duration, shelf: &Shelf, done: impl Fn(&Net) -> bool) {
         let end = self.now + most;
         self.settle(shelf);
+        let mut turns = 0;
         while !done(self) {
             let deadlines = self
                 .nodes
@@ -182,6 +186,8 @@ impl Net {
             let Some(next) = deadlines.chain(arrival).min() else {
                 return;
             };
+            turns = if self.now < next { 0 } else { turns + 1 };
+            assert!(turns < MOST_TURNS, "time stands still at {:?}", self.now);
             self.now = self.now.max(next);
             if self.now > end {
                 self.now = end;

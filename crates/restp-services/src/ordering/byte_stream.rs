@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 pub struct ByteStream {
     next: u64,
     held: BTreeMap<u64, Piece>,
+    /// Which numbers beyond it have arrived, if somebody is told.
     arrived: Ranges,
+    is_reported: bool,
     newest: u64,
     held_bytes: usize,
     /// Number of the FIN, once seen.
@@ -51,10 +53,18 @@ impl ByteStream {
             next,
             held: BTreeMap::new(),
             arrived: Ranges::new(),
+            is_reported: true,
             newest: next,
             held_bytes: 0,
             fin: None,
             most_pieces,
+        }
+    }
+    /// The same without [`arrived`](Self::arrived): a peer that chooses where its bytes lie can make that slow to keep.
+    pub fn unreported(next: u64, most_pieces: usize) -> Self {
+        ByteStream {
+            is_reported: false,
+            ..Self::new(next, most_pieces)
         }
     }
     /// RCV.NXT.
@@ -84,7 +94,8 @@ impl ByteStream {
     /// True when `stretch` says something about the end that cannot be, given what arrived before.
     pub fn contradicts(&self, stretch: &Stretch) -> bool {
         let data_end = stretch.start + stretch.payload.len() as u64;
-        let highest = self.arrived.last().map_or(self.next, |range| range.end);
+        let last = self.held.last_key_value();
+        let highest = last.map_or(self.next, |(from, piece)| from + piece.len());
         match self.fin {
             Some(fin) if stretch.fin => data_end != fin,
             Some(fin) => !stretch.payload.is_empty() && data_end > fin,
@@ -122,11 +133,13 @@ impl ByteStream {
         if stretch.start > self.next && self.held.len() >= self.most_pieces {
             return Arrival::BeyondWindow;
         }
-        if self.arrived.insert(stretch.start..end) == 0 {
+        if self.is_reported && self.arrived.insert(stretch.start..end) == 0 {
             return Arrival::Duplicate;
         }
         let fills = stretch.start == self.next;
-        self.hold(stretch);
+        if !self.hold(stretch) {
+            return Arrival::Duplicate;
+        }
         if !fills {
             return Arrival::OutOfOrder;
         }
@@ -134,8 +147,9 @@ impl ByteStream {
         Arrival::FilledHole
     }
 
-    /// Keeps the parts of `stretch` that are not held yet.
-    fn hold(&mut self, stretch: Stretch) {
+    /// Keeps the parts of `stretch` that are not held yet; false if there are none.
+    fn hold(&mut self, stretch: Stretch) -> bool {
+        let pieces = self.held.len();
         let Stretch {
             start,
             mut payload,
@@ -159,12 +173,15 @@ impl ByteStream {
             }
             let part = payload.split_to((free - at) as usize);
             self.held_bytes += part.len();
-            self.held.insert(at, Piece::Data(compact(part)));
+            // Copied: a few bytes that wait must not keep a whole receive buffer, be it theirs alone.
+            let part = Bytes::copy_from_slice(&part);
+            self.held.insert(at, Piece::Data(part));
             at = free;
         }
         if fin {
             self.held.insert(end, Piece::Fin);
         }
+        self.held.len() > pieces
     }
 
     /// Moves RCV.NXT over what is there.
@@ -189,15 +206,6 @@ impl Piece {
             Piece::Data(data) => data.len() as u64,
             Piece::Fin => 1,
         }
-    }
-}
-
-/// A few held bytes must not keep a whole receive buffer alive.
-fn compact(data: Bytes) -> Bytes {
-    if data.is_unique() {
-        data
-    } else {
-        Bytes::copy_from_slice(&data)
     }
 }
 
@@ -242,6 +250,48 @@ mod tests {
         );
         assert!(stream.is_finished());
         assert_eq!((text(&ready), stream.next()), (TEXT.to_vec(), 127));
+    }
+
+    /// The last piece of a buffer was its only owner, and kept it.
+    #[test]
+    fn the_last_byte_of_a_buffer_does_not_keep_it() {
+        let (mut stream, mut ready) = (ByteStream::new(100, 10), VecDeque::new());
+        let mut buffer = Bytes::from(vec![7; 1400]);
+        let payload = buffer.split_off(1399);
+        drop(buffer);
+        let its = payload.as_ptr();
+        let stretch = Stretch {
+            start: 105,
+            payload,
+            fin: false,
+        };
+        assert_eq!(stream.insert(stretch, 200, &mut ready), Arrival::OutOfOrder);
+        let of = |piece: &Piece| match piece {
+            Piece::Data(data) => data.as_ptr(),
+            Piece::Fin => its,
+        };
+        assert!(stream.held.values().all(|piece| of(piece) != its));
+    }
+
+    #[test]
+    fn what_is_not_reported_is_put_in_order_all_the_same() {
+        let mut random = Stream::named(2, "stretches");
+        for _ in 0..300 {
+            let (mut told, mut untold) = (ByteStream::new(100, 100), ByteStream::unreported(100, 100));
+            let (mut ready, mut same) = (VecDeque::new(), VecDeque::new());
+            while !told.is_finished() {
+                let start = 100 + random.below(27);
+                let end = (start + 1 + random.below(6)).min(127);
+                let arriving = || stretch(start.min(126), end);
+                assert!(!untold.contradicts(&arriving()));
+                assert_eq!(
+                    told.insert(arriving(), 127, &mut ready),
+                    untold.insert(arriving(), 127, &mut same)
+                );
+                assert_eq!((told.next(), told.pieces()), (untold.next(), untold.pieces()));
+            }
+            assert_eq!((text(&same), untold.arrived().total()), (TEXT.to_vec(), 0));
+        }
     }
 
     #[test]

@@ -67,6 +67,8 @@ impl Sender {
 
     /// May something new of `bytes` leave? The first retransmission of a loss event may, whatever the window says.
     pub fn may_leave(&mut self, now: Time, bytes: u64) -> bool {
+        // Where the window has closed meanwhile there is nothing to wake up for.
+        self.lane.gate.stop_pacing();
         self.lane.gate.sends_at_once() || self.has_room(now, bytes)
     }
 

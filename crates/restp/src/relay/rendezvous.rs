@@ -202,6 +202,9 @@ impl Rendezvous {
                 next: now,
                 sent: 0,
             });
+        } else if is_new && matches!(message, Message::Bind { .. }) {
+            // Who has many announced must not keep others from getting through: one goes back to the relay, shorter than what asked for it.
+            self.out.push_back((path, message));
         }
     }
 
@@ -333,6 +336,32 @@ mod tests {
         };
         rendezvous.on_datagram(now, path(), &answer.emit());
         rendezvous
+    }
+
+    #[test]
+    fn a_port_of_the_relay_is_spoken_to_however_many_peers_are_announced() {
+        let mut rendezvous = registered(ms(0));
+        for port in 1..=100 {
+            let peer = Message::Peer {
+                id: ID,
+                at: ([198, 51, 100, 7], port).into(),
+            };
+            rendezvous.on_datagram(ms(1), path(), &peer.emit());
+        }
+        rendezvous.on_deadline(ms(1));
+        assert_eq!(said(&mut rendezvous).len(), MOST_PEERS);
+        let open = Message::Open { id: ID, port: 5000 };
+        rendezvous.on_datagram(ms(2), path(), &open.emit());
+        assert_eq!(
+            said(&mut rendezvous),
+            [(
+                PathAddress {
+                    remote: at(5000),
+                    ..path()
+                },
+                Message::Bind { id: ID }
+            )]
+        );
     }
 
     #[test]

@@ -7,17 +7,21 @@ use super::users::{Share, Tokens, Users};
 use super::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::clock::Clock;
 use crate::transport::random;
+use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
+use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// Peers of one host at once; the one that was silent longest makes room.
+/// Peers of one host at once. Those that the host has not answered make room first, then those of the source that has most,
+/// then the one that was silent longest: neither a flood from forged addresses nor one from a single host displaces others.
 const MOST_PEERS: usize = 64;
 
 /// A peer that sent nothing for so long has to begin again: an outage that the relay sees as silence may last as long.
@@ -28,6 +32,9 @@ const CLEAN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Datagrams of a peer that wait until the host has spoken to its port.
 const MOST_WAITING: usize = 4;
+
+/// Their bytes: datagrams of set-up are smaller than a packet, and everybody may send what waits.
+const MOST_WAITING_BYTES: usize = 8 << 10;
 
 /// A host that was silent for so long may have lost the way to a port: translators forget (RFC 4787 §4.3).
 const OPEN_AGAIN: Duration = Duration::from_secs(20);
@@ -111,6 +118,8 @@ struct Peer {
 /// The port of one peer, towards the host.
 struct Link {
     socket: UdpSocket,
+    /// The host has sent something back.
+    answered: AtomicBool,
     state: Mutex<LinkState>,
 }
 
@@ -126,7 +135,9 @@ impl Link {
     /// Where a datagram goes now; it waits if nobody knows.
     fn way(&self, datagram: &[u8]) -> Option<SocketAddr> {
         let mut state = lock(&self.state);
-        if state.host.is_none() && state.waiting.len() < MOST_WAITING {
+        let bytes: usize = state.waiting.iter().map(Vec::len).sum();
+        let has_room = state.waiting.len() < MOST_WAITING && bytes + datagram.len() <= MOST_WAITING_BYTES;
+        if state.host.is_none() && has_room {
             state.waiting.push_back(datagram.to_vec());
         }
         state.host.map(|(at, _)| at)
@@ -281,6 +292,7 @@ impl Relay {
             host: host.clone(),
             shared: self.shared.clone(),
             peers: BTreeMap::new(),
+            sources: Sources::default(),
         };
         task.spawn(serving.run());
         let place = Registered {
@@ -312,6 +324,8 @@ struct Serving {
     host: Arc<Host>,
     shared: Arc<Shared>,
     peers: BTreeMap<SocketAddr, Peer>,
+    /// Peers of each source.
+    sources: Sources,
 }
 
 impl Serving {
@@ -335,7 +349,8 @@ impl Serving {
                 }
                 _ = cleanings.tick() => {
                     let now = self.shared.clock.now();
-                    self.peers.retain(|_, peer| now.since(peer.heard) < PEER_EXPIRES);
+                    let silent = self.peers.extract_if(.., |_, peer| now.since(peer.heard) >= PEER_EXPIRES);
+                    silent.for_each(|(from, _)| self.sources.leave(from.ip()));
                 }
             }
         }
@@ -345,6 +360,10 @@ impl Serving {
         let now = self.shared.clock.now();
         if datagram.first().is_none_or(|first| is_message(*first)) {
             return; // nobody speaks to the host in the name of the relay
+        }
+        // Before anything else: what is over the limit costs neither a port nor words.
+        if !self.shared.admits(&self.host, datagram.len()) {
+            return;
         }
         if !self.peers.contains_key(&from) && self.enter(now, from).await.is_none() {
             return;
@@ -357,41 +376,46 @@ impl Serving {
         if peer.said < TIMES_SAID && (peer.said == 0 || now.since(peer.said_at) >= SAY_AGAIN) {
             (peer.said, peer.said_at) = (peer.said + 1, now);
             let (id, echo) = (self.host.id, echo_of(datagram));
-            let _ = self.front.try_send_to(&Message::Peer { id, at: from }.emit(), at);
+            self.shared
+                .say(&self.front, &self.host, Message::Peer { id, at: from });
             if let Some(echo) = echo {
-                let _ = self
-                    .socket
-                    .try_send_to(&Message::Elsewhere { echo, at }.emit(), from);
+                let word = Message::Elsewhere { echo, at }.emit();
+                // Its sender's address may be forged: nobody gets more than was sent in his name.
+                if word.len() <= datagram.len() {
+                    let _ = self.socket.try_send_to(&word, from);
+                }
             }
         }
         if peer.link.asks(now) && peer.opened_at.is_none_or(|opened| now.since(opened) >= SAY_AGAIN) {
             peer.opened_at = Some(now);
             if let Ok(port) = peer.link.socket.local_addr().map(|local| local.port()) {
                 let id = self.host.id;
-                let _ = self.front.try_send_to(&Message::Open { id, port }.emit(), at);
+                self.shared
+                    .say(&self.front, &self.host, Message::Open { id, port });
             }
         }
-        if self.shared.admits(&self.host, datagram.len())
-            && let Some(at) = peer.link.way(datagram)
-        {
+        if let Some(at) = peer.link.way(datagram) {
             let _ = peer.link.socket.try_send_to(datagram, at);
         }
     }
 
     /// A port towards the host for who sends from `from`.
     async fn enter(&mut self, now: Time, from: SocketAddr) -> Option<()> {
-        if self.peers.len() >= MOST_PEERS {
-            let silent = self
-                .peers
-                .iter()
-                .min_by_key(|(_, peer)| peer.heard)
-                .map(|(from, _)| *from);
-            self.peers.remove(&silent?);
-        }
+        // Before anybody makes room: there may be no port to be had.
         let link = Arc::new(Link {
             socket: open(self.shared.config.listen).await.ok()?,
+            answered: AtomicBool::new(false),
             state: Mutex::default(),
         });
+        if self.peers.len() >= MOST_PEERS {
+            let first = self.peers.iter().min_by_key(|(from, peer)| {
+                let is_answered = peer.link.answered.load(Ordering::Relaxed);
+                (is_answered, Reverse(self.sources.count(from.ip())), peer.heard)
+            });
+            let first = *first?.0;
+            self.peers.remove(&first);
+            self.sources.leave(first.ip());
+        }
         let mut answers = JoinSet::new();
         answers.spawn(answer(
             link.clone(),
@@ -400,6 +424,7 @@ impl Serving {
             self.host.clone(),
             self.shared.clone(),
         ));
+        self.sources.enter(from.ip());
         self.peers.insert(
             from,
             Peer {
@@ -415,31 +440,46 @@ impl Serving {
     }
 }
 
+thread_local! {
+    /// For what the host of any port here sends: a buffer for each peer would be most of what a relay needs.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_DATAGRAM]);
+}
+
 /// What the host sends to one peer.
 async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc<Host>, shared: Arc<Shared>) {
-    let mut buffer = vec![0; MAX_DATAGRAM];
     while link.socket.readable().await.is_ok() {
-        for _ in 0..IN_A_ROW {
-            match link.socket.try_recv_from(&mut buffer) {
-                Ok((bytes, from)) => {
-                    let (now, datagram) = (shared.clock.now(), &buffer[..bytes]);
-                    if datagram.first().is_none_or(|first| is_message(*first)) {
-                        if Message::parse(datagram) == Some(Message::Bind { id: host.id }) {
-                            link.bind(now, from);
+        BUFFER.with_borrow_mut(|buffer| {
+            for _ in 0..IN_A_ROW {
+                match link.socket.try_recv_from(buffer) {
+                    Ok((bytes, from)) => {
+                        let (now, datagram) = (shared.clock.now(), &buffer[..bytes]);
+                        if datagram.first().is_none_or(|first| is_message(*first)) {
+                            if Message::parse(datagram) == Some(Message::Bind { id: host.id }) {
+                                link.bind(now, from);
+                            }
+                        } else if link.hears(now, from) && shared.admits(&host, bytes) {
+                            link.answered.store(true, Ordering::Relaxed);
+                            let _ = back.try_send_to(datagram, to);
                         }
-                    } else if link.hears(now, from) && shared.admits(&host, bytes) {
-                        let _ = back.try_send_to(datagram, to);
                     }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => {}
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {}
             }
-        }
+        });
         tokio::task::yield_now().await;
     }
 }
 
 impl Shared {
+    /// Says `message` to `host`, out of its share: small datagrams from many addresses would be a flood of words otherwise.
+    fn say(&self, front: &UdpSocket, host: &Host, message: Message) {
+        let bytes = message.emit();
+        if lock(&host.share).take(self.clock.now(), bytes.len() as u64) {
+            let _ = front.try_send_to(&bytes, *lock(&host.at));
+        }
+    }
+
     /// May so much more be forwarded for `host`?
     fn admits(&self, host: &Host, bytes: usize) -> bool {
         let fits = lock(&host.share).take(self.clock.now(), bytes as u64);
@@ -452,3 +492,6 @@ impl Shared {
         fits
     }
 }
+
+#[cfg(test)]
+mod tests;

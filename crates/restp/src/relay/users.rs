@@ -158,7 +158,7 @@ impl Share {
         let earned = self.rate.bytes_in(now.since(self.at.min(now)));
         // What is less than a byte waits.
         if earned > 0 {
-            self.room = self.burst.min(self.room + earned);
+            self.room = self.burst.min(self.room.saturating_add(earned));
             self.at = now;
         }
         let fits = bytes <= self.room;
@@ -244,6 +244,13 @@ mod tests {
             (10_000_000..=10_000_000 + burst).contains(&forwarded),
             "{forwarded}"
         );
+    }
+
+    #[test]
+    fn a_share_without_bounds_does_not_overflow() {
+        let mut share = Share::new(at(0), Rate::from_bps(u64::MAX));
+        assert!(share.take(at(0), 1));
+        assert!(share.take(at(1_000_000_000), 1));
     }
 
     #[test]

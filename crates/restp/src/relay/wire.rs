@@ -155,7 +155,7 @@ impl Message {
                 let id = rest.take()?;
                 let port = u16::from_be_bytes(rest.take()?);
                 let seen = rest.address()?;
-                Message::Registered { id, seen, port }
+                (port != 0).then_some(Message::Registered { id, seen, port })?
             }
             3 => Message::Full { id: rest.take()? },
             4 => Message::Release { id: rest.take()? },
@@ -232,7 +232,8 @@ impl Rest<'_> {
             _ => return None,
         };
         let port = u16::from_be_bytes(self.take()?);
-        let is_host = !ip.is_unspecified() && !ip.is_multicast();
+        // One that IPv6 maps has another form, and could be any of these in disguise.
+        let is_host = !ip.is_unspecified() && !ip.is_multicast() && ip == ip.to_canonical();
         (port != 0 && is_host).then(|| SocketAddr::new(ip, port))
     }
 }
@@ -307,6 +308,26 @@ mod tests {
             let at = text.parse().unwrap();
             let bytes = Message::Peer { id: [1; 16], at }.emit();
             assert_eq!(Message::parse(&bytes), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_ipv4_address_comes_in_one_form() {
+        for ip in [[224, 0, 0, 1], [0, 0, 0, 0], [192, 0, 2, 1]] {
+            let mapped = std::net::Ipv4Addr::from(ip).to_ipv6_mapped();
+            let bytes = [&[MARK | 5][..], &[1; 16], &[IPV6], &mapped.octets(), &[0, 9]].concat();
+            assert_eq!(Message::parse(&bytes), None, "{mapped}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_reached_at_port_zero() {
+        let (id, seen) = ([1; 16], "192.0.2.1:9".parse().unwrap());
+        for message in [
+            Message::Open { id, port: 0 },
+            Message::Registered { id, seen, port: 0 },
+        ] {
+            assert_eq!(Message::parse(&message.emit()), None);
         }
     }
 

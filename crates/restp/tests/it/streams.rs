@@ -5,7 +5,10 @@ use restp::{
     Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset, StreamReadError, StreamWriteError,
     Trust,
 };
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn config(preset: &str, set: &[(&str, &str)]) -> EndpointConfig {
@@ -212,4 +215,56 @@ async fn a_finished_connection_that_is_dropped_lets_its_streams_end() {
     assert_eq!(within("data", stream.recv()).await, Ok(None));
     accepted.finish();
     assert_eq!(within("an end", accepted.closed()).await, CloseReason::Finished);
+}
+
+/// It waited until the connection was over, which waited for it to finish.
+#[tokio::test]
+async fn who_waits_for_streams_hears_that_the_peer_has_finished() {
+    let (opened, accepted, _ends) = connected(None).await;
+    let waits = tokio::spawn({
+        let accepted = accepted.clone();
+        async move { accepted.accept_stream().await.is_none() }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    opened.finish();
+    assert!(within("no stream", waits).await.expect("no panic"));
+    assert!(within("no other", accepted.accept_stream()).await.is_none());
+    accepted.finish();
+    assert_eq!(within("an end", opened.closed()).await, CloseReason::Finished);
+}
+
+#[tokio::test]
+async fn who_waits_for_bytes_hears_that_reading_was_stopped() {
+    let (opened, _accepted, _ends) = connected(None).await;
+    let stream = Arc::new(opened.open_stream().await.expect("open"));
+    let reader = tokio::spawn({
+        let stream = stream.clone();
+        async move { stream.recv().await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    stream.finish();
+    stream.stop(0);
+    let read = within("the reader", reader).await.expect("no panic");
+    assert_eq!(read, Err(StreamReadError::Lost));
+    assert_eq!(stream.recv().await, Err(StreamReadError::Lost), "it is no end");
+}
+
+/// Their wakers stayed until the connection was over.
+#[tokio::test]
+async fn a_stream_that_is_dropped_forgets_who_waited() {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (opened, _accepted, _ends) = connected(None).await;
+    let stream = opened.open_stream().await.expect("open");
+    let nobody = Arc::new(Nobody);
+    {
+        let waker = Waker::from(nobody.clone());
+        let mut recv = pin!(stream.recv());
+        assert!(recv.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&nobody), 2);
+    drop(stream);
+    assert_eq!(Arc::strong_count(&nobody), 1);
 }

@@ -7,6 +7,7 @@ mod socks;
 mod udp;
 
 use super::client::{self, Client, Traffic};
+use super::most_open_files;
 use crate::args::{Forward, Rule};
 use crate::failure::Failure;
 use crate::links::Use;
@@ -40,6 +41,7 @@ pub fn execute(arguments: &Forward, output: Output) -> Result<(), Failure> {
     let wanted: Vec<remote::Wanted> = wanted.collect::<Result<_, _>>()?;
     let server = (&arguments.server[..], &arguments.timeout[..]);
     let room = Room::of(arguments.max_connections.get());
+    most_open_files();
     client::run_all(
         &traffic,
         (Use::Forward, &arguments.link),

@@ -10,17 +10,20 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Broken, Operation, Place, Reason};
 use crate::socks::{Reply, Request, Wrong};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// Who connects says where to within this time.
 const SOON: Duration = Duration::from_secs(30);
 
-/// So many say where to, or wait for room, at once; the others wait in the system's backlog.
+/// So many say where to, or wait for room, at once. Who has been saying for longest leaves for the next one: silent ones must
+/// not keep out those who know what they want.
 const MAX_ASKING: usize = 64;
 
 /// An answer is read within this time, and no more than this is read of who goes on talking: bytes that nobody has read would make
@@ -62,15 +65,17 @@ impl Socks {
 
     /// Serves who connects, for ever.
     pub async fn run(self, client: &Arc<Client>, room: &Room) -> Failure {
-        let asking = Arc::new(Semaphore::new(MAX_ASKING));
+        let mut asking = Asking::default();
         loop {
-            let Ok(permit) = asking.clone().acquire_owned().await else {
-                continue; // nobody closes it
-            };
             let stream = accept(&self.listener, &self.address).await;
+            let (permit, displaced) = asking.enter().await;
             let (at_work, room, name) = (client.clone(), room.clone(), self.address.clone());
             client.spawn(async move {
-                let Some((request, stream)) = ask(stream, &name).await else {
+                let asked = tokio::select! {
+                    asked = ask(stream, &name) => asked,
+                    _ = displaced => None,
+                };
+                let Some((request, stream)) = asked else {
                     return;
                 };
                 let room = room.enter().await;
@@ -78,6 +83,39 @@ impl Socks {
                 forward(&at_work, &request, stream, &name).await;
                 drop(room);
             });
+        }
+    }
+}
+
+/// Those who say where to, the one who began first in front.
+struct Asking {
+    free: Arc<Semaphore>,
+    began: VecDeque<Sender<()>>,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Asking {
+            free: Arc::new(Semaphore::new(MAX_ASKING)),
+            began: VecDeque::new(),
+        }
+    }
+}
+
+impl Asking {
+    /// One more, who leaves when the receiver is ready, as long as he holds it. He waits where all wait for room themselves.
+    async fn enter(&mut self) -> (OwnedSemaphorePermit, Receiver<()>) {
+        let (sender, displaced) = channel();
+        self.began.retain(|began| !began.is_closed());
+        if self.free.available_permits() == 0 {
+            self.began.pop_front();
+        }
+        self.began.push_back(sender);
+        loop {
+            // Nobody closes it.
+            if let Ok(permit) = self.free.clone().acquire_owned().await {
+                return (permit, displaced);
+            }
         }
     }
 }
@@ -156,5 +194,34 @@ async fn end(mut stream: TcpStream) {
             while let Ok(1..) = rest.read(&mut buffer).await {}
         };
         let _ = timeout(time, drain).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_says_nothing_for_longest_leaves_for_the_next_one() {
+        let mut asking = Asking::default();
+        let (permit, displaced) = asking.enter().await;
+        let first = tokio::spawn(async move {
+            let _ = displaced.await;
+            drop(permit);
+        });
+        let (waits_for_room, _) = asking.enter().await;
+        let mut others = Vec::new();
+        for _ in 2..MAX_ASKING {
+            others.push(asking.enter().await);
+        }
+        assert!(!first.is_finished());
+        let next = timeout(Duration::from_secs(60), asking.enter()).await;
+        assert!(next.is_ok(), "the first one has left");
+        assert!(others.iter_mut().all(|(_, displaced)| {
+            displaced
+                .try_recv()
+                .is_err_and(|error| error == tokio::sync::oneshot::error::TryRecvError::Empty)
+        }));
+        drop(waits_for_room);
     }
 }

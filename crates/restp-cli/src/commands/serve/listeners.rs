@@ -3,7 +3,7 @@
 use crate::output::note;
 use crate::pipe::{self, Place, Refusal, SUPERSEDED, Token};
 use bytes::Bytes;
-use restp::{Connection, PublicKey};
+use restp::{BiStream, PublicKey};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ struct Waiting {
     _room: OwnedSemaphorePermit,
 }
 
-/// A listener that is held for one connection.
+/// A listener that is held for one stream.
 pub struct Held<'a> {
     of: &'a Listeners,
     name: String,
@@ -109,21 +109,21 @@ impl Held<'_> {
         address.map_or_else(|_| self.name.clone(), |address: SocketAddr| address.to_string())
     }
 
-    /// Announces who connects, until `connection` is over or somebody else holds the listener.
-    pub async fn announce(mut self, connection: &Connection) {
+    /// Announces who connects, until `control` is over or somebody else holds the listener.
+    pub async fn announce(mut self, control: &BiStream) {
         let mut holder = self.listener.holder.subscribe();
         let number = self.number;
         let room = Arc::new(Semaphore::new(MAX_WAITING));
         tokio::select! {
             () = other_than(number, &mut holder) => {
-                let _ = connection.send(Bytes::copy_from_slice(&SUPERSEDED)).await;
+                let _ = control.send(Bytes::copy_from_slice(&SUPERSEDED)).await;
             }
-            () = nothing_more(connection) => {}
-            () = self.accept(connection, &room) => {}
+            () = nothing_more(control) => {}
+            () = self.accept(control, &room) => {}
         }
     }
 
-    async fn accept(&mut self, connection: &Connection, room: &Arc<Semaphore>) {
+    async fn accept(&mut self, control: &BiStream, room: &Arc<Semaphore>) {
         loop {
             let Ok(room) = room.clone().acquire_owned().await else {
                 return;
@@ -145,7 +145,7 @@ impl Held<'_> {
             self.announced.push(token);
             let waiting = Waiting { stream, _room: room };
             self.of.waiting().insert(token, waiting);
-            if connection.send(Bytes::copy_from_slice(&token)).await.is_err() {
+            if control.send(Bytes::copy_from_slice(&token)).await.is_err() {
                 return;
             }
         }
@@ -171,9 +171,9 @@ async fn other_than(number: u64, holder: &mut watch::Receiver<u64>) {
     let _ = holder.wait_for(|holder| *holder != number).await;
 }
 
-/// Waits for the end of what `connection` sends.
-async fn nothing_more(connection: &Connection) {
-    while connection.recv().await.is_some() {}
+/// Waits for the end of what comes over `control`.
+async fn nothing_more(control: &BiStream) {
+    while let Ok(Some(_)) = control.recv().await {}
 }
 
 /// The system has no room for one more: it may have in a moment.

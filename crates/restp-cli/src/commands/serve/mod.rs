@@ -10,15 +10,14 @@ mod tunnel;
 pub use datagrams::resolve;
 
 use super::places::{Places, Visitor};
-use super::{GOODBYE, bear, host, run};
+use super::{GOODBYE, bear, host, most_open_files, run};
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::monitor::Monitor;
 use crate::output::{Output, note};
-use crate::pipe::SERVICE_PORT;
+use crate::pipe::{self, SERVICE_PORT};
 use crate::plan;
-use crate::transfer::check_fitness;
 use restp::{Acceptance, Composition, EndpointConfig};
 use serde::Serialize;
 use service::Service;
@@ -42,14 +41,16 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
     } = settings(arguments)?;
     let tune = |composition: &mut Composition| bear(composition, user_timeout);
     let composition = plan::composition(Composition::default(), &arguments.composition, tune)?;
+    let composition = pipe::composition(composition).map_err(Failure::input)?;
+    pipe::check_fitness(&composition).map_err(Failure::input)?;
     let composition = plan::checked(composition)?;
-    check_fitness(&composition).map_err(Failure::input)?;
     let mut config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
     config.listeners.push(datagrams::listener(user_timeout)?);
     config.listeners.push(tunnel::listener(user_timeout)?);
     let (security, capability) = host::security(&arguments, &keys)?;
     let targets = allowed.words();
-    let service = Arc::new(Service::new(allowed, capability.clone()));
+    let service = Arc::new(Service::new(allowed, capability.clone(), max_connections));
+    most_open_files();
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
@@ -79,7 +80,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
                         if places.take(&visitor) {
                             let service = service.clone();
                             pipes.spawn(async move {
-                                service.serve(&connection).await;
+                                service.serve(connection, visitor).await;
                                 visitor
                             });
                         }

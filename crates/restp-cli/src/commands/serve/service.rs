@@ -1,6 +1,7 @@
 //! One who connects: what he asks for, whether that is allowed, and the bytes.
 
 use super::super::GOODBYE;
+use super::super::places::{Places, Visitor};
 use super::listeners::Listeners;
 use super::pool::Pool;
 use crate::datagrams;
@@ -8,40 +9,50 @@ use crate::output::note;
 use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use crate::tunnel::{self, Subnet};
+use bytes::Bytes;
 use restp::tun::Tun;
-use restp::{Composition, Connection};
+use restp::{BiStream, Composition, Connection};
 use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Who connects asks for something within this time, and a target answers within it.
 pub const SOON: Duration = Duration::from_secs(30);
+
+const FULL: &str =
+    "as many connections are open there as it takes; `restp serve --max-connections` allows more";
 
 /// What this host offers.
 pub struct Service {
     allowed: AllowList,
     /// What who connects must show.
     capability: Option<Capability>,
+    /// Of streams.
+    places: Mutex<Places>,
     listeners: Listeners,
     sockets: Pool<UdpSocket>,
     devices: Pool<Tun>,
 }
 
 impl Service {
-    /// Offers what is `allowed` to those who show `capability`.
-    pub fn new(allowed: AllowList, capability: Option<Capability>) -> Self {
+    /// Offers what is `allowed` to those who show `capability`, in so many streams at once.
+    pub fn new(allowed: AllowList, capability: Option<Capability>, most_streams: usize) -> Self {
         Service {
             allowed,
             capability,
+            places: Mutex::new(Places::at_most(most_streams)),
             listeners: Listeners::default(),
             sockets: Pool::default(),
             devices: Pool::default(),
         }
     }
 
-    /// Serves one connection until it is over.
-    pub async fn serve(&self, connection: &Connection) {
+    /// Serves one connection of `visitor` until it is over.
+    pub async fn serve(self: &Arc<Self>, connection: Connection, visitor: Visitor) {
         // What the composition delivers says which service was come for.
         let composition = connection.composition();
         let is = |carries: fn(&Composition) -> Result<(), String>| {
@@ -49,26 +60,84 @@ impl Service {
             composition.is_some_and(|composition| carries(composition).is_ok())
         };
         if is(datagrams::check_fitness) {
-            return self.serve_datagrams(connection).await;
+            self.serve_datagrams(&connection).await;
         } else if is(tunnel::check_fitness) {
-            return self.serve_tunnel(connection).await;
-        }
-        let mut inlet = Inlet::new(connection);
-        if let Err(refusal) = self.run(connection, &mut inlet).await {
-            note(format!("refused: {refusal}"));
-            say(connection, Answer::Refused(refusal)).await;
-            end(connection).await;
+            self.serve_tunnel(&connection).await;
+        } else if is(pipe::check_fitness) {
+            self.serve_streams(connection, visitor).await;
+        } else {
+            note("refused: a connection without streams; use the same release of restp on both sides");
         }
     }
 
-    async fn run(&self, connection: &Connection, inlet: &mut Inlet<'_>) -> Result<(), Refusal> {
-        let request = timeout(SOON, Request::read(inlet)).await;
-        let request = request.map_err(|_| Refusal::other("nothing was asked for in time"))?;
-        let Request {
-            capability,
-            operation,
-        } = request.map_err(Refusal::other)?;
-        self.admit(&capability)?;
+    /// Serves each stream by itself.
+    async fn serve_streams(self: &Arc<Self>, connection: Connection, visitor: Visitor) {
+        let connection = Arc::new(connection);
+        let (mut streams, mut is_admitted) = (JoinSet::new(), false);
+        let mut silence = pin!(sleep(SOON));
+        loop {
+            tokio::select! {
+                Some(stream) = connection.accept_stream() => {
+                    let (service, connection) = (self.clone(), connection.clone());
+                    streams.spawn(async move { service.serve_stream(&connection, stream, visitor).await });
+                }
+                // No more will be opened.
+                None = connection.recv() => break,
+                Some(admitted) = streams.join_next() => {
+                    is_admitted |= admitted.unwrap_or(false);
+                    if !is_admitted {
+                        break;
+                    }
+                }
+                () = &mut silence, if !is_admitted && streams.is_empty() => break,
+            }
+        }
+        while streams.join_next().await.is_some() {}
+        end(&connection).await;
+    }
+
+    /// Serves one until it is over. True when whoever opened it may come.
+    async fn serve_stream(&self, connection: &Connection, stream: BiStream, visitor: Visitor) -> bool {
+        let mut inlet = Inlet::new(&stream);
+        let request = match timeout(SOON, Request::read(&mut inlet)).await {
+            Ok(request) => request.map_err(Refusal::other),
+            Err(_) => Err(Refusal::other("nothing was asked for in time")),
+        };
+        let rest = inlet.into_rest();
+        let admitted = request.and_then(|request| {
+            self.admit(&request.capability)?;
+            Ok(request.operation)
+        });
+        let (is_admitted, served) = match admitted {
+            Err(refusal) => (false, Err(refusal)),
+            Ok(_) if !lock(&self.places).take(&visitor) => (true, Err(Refusal::other(FULL))),
+            Ok(operation) => {
+                let served = self.run(connection, (&stream, rest), operation).await;
+                lock(&self.places).leave(&visitor);
+                (true, served)
+            }
+        };
+        if let Err(refusal) = served {
+            note(format!("refused: {refusal}"));
+            say(&stream, Answer::Refused(refusal)).await;
+        }
+        stream.finish();
+        is_admitted
+    }
+
+    async fn run(
+        &self,
+        connection: &Connection,
+        (stream, rest): (&BiStream, Bytes),
+        operation: Operation,
+    ) -> Result<(), Refusal> {
+        let carry = async |tcp| {
+            say(stream, Answer::Accepted(String::new())).await;
+            if let Err(broken) = pipe::join_tcp(connection, (stream, rest), tcp).await {
+                note(format!("a pipe broke: {broken}"));
+                stream.reset(0);
+            }
+        };
         match operation {
             Operation::Check(name) => {
                 match self.allowed.allows_some(&name) {
@@ -76,22 +145,19 @@ impl Service {
                     Some(false) => return Err(Refusal::not_allowed(&name)),
                     None => drop(self.place(&name)?),
                 }
-                say(connection, Answer::Accepted(String::new())).await;
-                end(connection).await;
+                say(stream, Answer::Accepted(String::new())).await;
             }
             Operation::Connect(name) => {
                 let place = self.place(&name)?;
                 if !place.is_tcp() {
                     return Err(Refusal::not_allowed(&name));
                 }
-                let stream = connect(&place).await;
-                let stream = stream.map_err(|error| Refusal::of(&place.to_string(), &error))?;
-                carry(connection, inlet, stream).await;
+                let tcp = connect(&place).await;
+                carry(tcp.map_err(|error| Refusal::of(&place.to_string(), &error))?).await;
             }
             Operation::Take(token) => {
                 let waiting = self.listeners.take(&token);
-                let stream = waiting.ok_or_else(|| Refusal::other("that connection waits here no more"))?;
-                carry(connection, inlet, stream).await;
+                carry(waiting.ok_or_else(|| Refusal::other("that connection waits here no more"))?).await;
             }
             Operation::Listen(name) => {
                 let place = self.place(&name)?;
@@ -99,9 +165,8 @@ impl Service {
                     return Err(Refusal::not_allowed(&name));
                 }
                 let held = self.listeners.hold(&place, connection.peer_key()).await?;
-                say(connection, Answer::Accepted(held.address())).await;
-                held.announce(connection).await;
-                end(connection).await;
+                say(stream, Answer::Accepted(held.address())).await;
+                held.announce(stream).await;
             }
         }
         Ok(())
@@ -161,16 +226,9 @@ async fn connect(place: &Place) -> io::Result<TcpStream> {
     }
 }
 
-async fn carry(connection: &Connection, inlet: &mut Inlet<'_>, stream: TcpStream) {
-    say(connection, Answer::Accepted(String::new())).await;
-    if let Err(broken) = pipe::join_tcp(connection, inlet, stream).await {
-        note(format!("a pipe broke: {broken}"));
-    }
-}
-
 /// Whom it is for hears of the end that is not here.
-async fn say(connection: &Connection, answer: Answer) {
-    let _ = connection.send(answer.encode().into()).await;
+async fn say(stream: &BiStream, answer: Answer) {
+    let _ = stream.send(answer.encode().into()).await;
 }
 
 /// Everything has been said: waits a moment that it arrives.
@@ -182,4 +240,8 @@ pub async fn end(connection: &Connection) {
     };
     let _ = timeout(GOODBYE, heard).await;
     connection.abort();
+}
+
+fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }

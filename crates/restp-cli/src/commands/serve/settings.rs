@@ -70,7 +70,8 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
     } = &arguments.host;
     let (places, keys): (Vec<_>, Vec<_>) = allow.iter().cloned().partition(|word| AllowList::is_place(word));
     let places = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
-    settings.allowed.extend(places);
+    let added = settings.allowed.extend(places);
+    added.map_err(|why| Failure::input(format!("--allow {why}")))?;
     settings.keys.extend(keys);
     if settings.allowed.words().is_empty() {
         return Err(Failure::input(
@@ -124,11 +125,11 @@ fn read(path: &Path) -> Result<Settings, Failure> {
     let mut settings = Settings::of_nothing()?;
     for place in &written.allow {
         let one = AllowList::of(&[place.get_ref().clone()]);
-        let one = one.map_err(|why| {
+        let one = one.and_then(|one| settings.allowed.extend(one));
+        one.map_err(|why| {
             let hint = "; keys stand in `keys`";
             file.wrong(&place.span(), format!("allow: {why}{hint}"))
         })?;
-        settings.allowed.extend(one);
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     for word in &written.keys {
@@ -157,7 +158,10 @@ fn read(path: &Path) -> Result<Settings, Failure> {
     settings.host = HostArgs {
         listen: written.listen,
         composition: CompositionArgs {
-            profile: written.profile,
+            profile: written.profile.map(|profile| match profile.ends_with(".toml") {
+                true => folder.join(profile).display().to_string(),
+                false => profile,
+            }),
             set: written
                 .set
                 .iter()
@@ -200,7 +204,7 @@ mod tests {
     #[test]
     fn the_command_line_stands_on_top_of_the_file() {
         let text = "listen = [\"127.0.0.1:7000\"]\nallow = [\"tcp:a:1\"]\ntimeout = \"1m\"\nmax-connections = 9\n\
-                    key = \"own.key\"\nset = { congestion = \"newreno\" }\n";
+                    key = \"own.key\"\nprofile = \"own.toml\"\nset = { congestion = \"newreno\" }\n";
         let settings = of(text, &[]).expect("settings");
         assert_eq!(settings.host.listen, ["127.0.0.1:7000"]);
         assert_eq!(settings.allowed.words(), ["tcp:a:1"]);
@@ -213,6 +217,8 @@ mod tests {
             settings.host.seal.key.is_some_and(|key| key.is_absolute()),
             "beside the file"
         );
+        let profile = settings.host.composition.profile.expect("a profile");
+        assert!(Path::new(&profile).is_absolute(), "as well: {profile}");
         let words = [
             "--listen",
             "0",
@@ -251,6 +257,15 @@ mod tests {
                 "allow = [\"tcp:a:1\"]\nkeys = [\"nowhere\"]",
                 &["line 2", "keys: ", "neither a key nor a file"],
             ),
+            (
+                "allow = [\"tunnel:10.9.0.1/30\",\n\"tunnel:10.9.0.2/30\"]",
+                &["line 2", "allow: tunnel:10.9.0.2/30", "of its own"],
+            ),
+            (
+                "open = true\nallow = [\"tcp:a:1\"]\nallow = []",
+                &["line 3", "duplicate key"],
+            ),
+            ("set = { congestion = 1 }", &["line 1", "expected a string"]),
             ("max-connections = 0", &["line 1", "nonzero"]),
             ("allow = \"tcp:a:1\"", &["line 1", "sequence"]),
             ("allow = [", &["line 1"]),

@@ -191,7 +191,7 @@ pub fn widths(rows: &[Row]) -> [usize; COLUMNS] {
     })
 }
 
-/// The table for a file or a pipe.
+/// The table for a file or a pipe, which may lead to a terminal: what another process told is shown without control characters.
 pub fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "no restp command of this user runs".into();
@@ -200,7 +200,7 @@ pub fn text(rows: &[Row]) -> String {
     let lines = [&HEAD].into_iter().chain(rows).map(|row| {
         let cells = row.cells.iter().zip(widths);
         let line: Vec<_> = cells
-            .map(|(cell, width)| format!("{:width$}", cell.text()))
+            .map(|(cell, width)| format!("{:width$}", cell.text().replace(char::is_control, "?")))
             .collect();
         line.join("  ").trim_end().to_owned()
     });
@@ -302,6 +302,17 @@ mod tests {
             ["  192.0.2.1:1 - 192.0.2.2:7070", "", "2.0 Mbit/s"]
         );
         assert_eq!(words(&rows[2])[3], "silent, was down 1 times");
+    }
+
+    #[test]
+    fn what_another_process_tells_does_not_steer_the_terminal() {
+        let mut latest = snapshot(1.0, vec![path(1, 0, 0)], 5);
+        latest.command = "a\u{1b}[2J\u{9b}2J\n".into();
+        let choices = [("congestion".to_owned(), "\u{1b}]0;owned\u{7}".to_owned())];
+        latest.connections[0].composition = choices.into();
+        let text = text(&rows(None, &latest));
+        assert!(!text.replace('\n', "").contains(char::is_control), "{text:?}");
+        assert_eq!(text.lines().count(), 2);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Guard {
 }
 
 /// Whoever has an IPv6 address has the whole /64.
-fn source_of(ip: IpAddr) -> IpAddr {
+pub(super) fn source_of(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => ip,
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {

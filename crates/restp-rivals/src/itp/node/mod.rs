@@ -8,10 +8,11 @@
 //! | `guard` | cookies that prove addresses; rates of sources |
 //! | `shelf` | what is published |
 //! | `retrieval`, `origin` | one object that is fetched, and each of its sources |
-//! | `relay`, `upstream` | a cache: one question above for all who wait below |
+//! | `relay`, `upstream`, `fair` | a cache: one question above for all who wait below, and no consumer before the others |
 //!
 //! Disks are behind three traits that somebody above fills: [`Source`], [`Keep`] and [`Store`].
 
+mod fair;
 mod guard;
 mod message;
 mod origin;
@@ -145,18 +146,16 @@ impl Node {
         }
         let id = FlowId(self.opened);
         self.opened += 1;
-        // 31 bits are as good as none to a guesser, and leave room for the numbers that follow.
-        let first = self.number() >> 33;
         let parameters = self.config.parameters.clone();
-        self.fetches.insert(id, Retrieval::new(wanted, parameters, first));
+        self.fetches.insert(id, Retrieval::new(wanted, parameters));
         Ok(id)
     }
 
     /// One more source of a fetch.
     pub fn add_source(&mut self, now: Time, flow: FlowId, path: PathAddress) -> bool {
-        let number = self.number();
+        let (request, first) = (self.number(), self.first_number());
         let fetch = self.fetches.get_mut(&flow);
-        fetch.is_some_and(|fetch| fetch.add_source(now, path, number))
+        fetch.is_some_and(|fetch| fetch.add_source(now, path, request, first))
     }
 
     /// The root manifest of a fetch, once it is there.
@@ -204,8 +203,10 @@ impl Node {
 
     /// Answers for others from `store`, asking those at `upstreams` for what is not there.
     pub fn relay(&mut self, now: Time, store: Box<dyn Store>, upstreams: &[PathAddress]) {
-        let first = self.number() >> 33;
-        self.relay = Some(Relay::new(now, &self.config.parameters, store, upstreams, first));
+        let upstreams: Vec<_> = (upstreams.iter())
+            .map(|path| (*path, self.first_number()))
+            .collect();
+        self.relay = Some(Relay::new(now, &self.config.parameters, store, &upstreams));
     }
 
     /// What the cache did, and those above it.
@@ -223,6 +224,12 @@ impl Node {
     fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.guard.number(self.numbers)
+    }
+
+    /// Where the numbers of Interests to one source begin: who sees these guesses no others. 31 bits are as good as none to a guesser,
+    /// and leave room for the numbers that follow.
+    fn first_number(&mut self) -> u64 {
+        self.number() >> 33
     }
 
     fn receive(&mut self, now: Time, datagram: &mut Datagram) {

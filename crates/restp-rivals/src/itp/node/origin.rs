@@ -6,6 +6,7 @@ use crate::itp::wire::{Header, Refusal, flags};
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// A source that does not answer is asked for the root again after 1 s, 2 s, 4 s, and then at this interval: it may come later.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -70,6 +71,8 @@ pub(super) struct Origin {
     /// The number of its request.
     pub request: u64,
     pub attempt: u32,
+    /// Of the Interests that left.
+    pub numbers: Range<u64>,
     pub stage: Stage,
     /// Proofs asked for since something good came.
     pub unproved: u32,
@@ -94,13 +97,14 @@ pub(super) enum Trip {
 }
 
 impl Origin {
-    /// It is asked for the root first. `request`: a number that nobody guesses.
-    pub fn new(now: Time, path: PathAddress, request: u64) -> Self {
+    /// It is asked for the root first. `request`: a number that nobody guesses; nor `first`, where those of Interests begin.
+    pub fn new(now: Time, path: PathAddress, request: u64, first: u64) -> Self {
         Origin {
             path,
             cookie: None,
             request,
             attempt: 0,
+            numbers: first..first,
             stage: Stage::Asking {
                 next_at: now,
                 wait: Duration::from_secs(1),

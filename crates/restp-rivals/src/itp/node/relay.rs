@@ -2,11 +2,11 @@
 //! gives all of them what comes. It judges losses on its own side of the path, as a consumer does, and knows no object: the digest in
 //! an Interest says what the answer must be, so nobody has to trust the cache, nor the cache those that it asks.
 
-use super::guard::Cookie;
+use super::fair::{Queue, Shares};
+use super::guard::{Cookie, source_of};
 use super::message::{self, Wanted};
 use super::shelf;
-use super::upstream::{Roots, Upstream, UpstreamReport};
-use crate::itp::holding::Item;
+use super::upstream::{Question, Roots, Upstream, UpstreamReport};
 use crate::itp::manifest::Digest;
 use crate::itp::parameters::ItpParameters;
 use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
@@ -15,17 +15,19 @@ use restp_base::machine::{Datagram, Earliest, PathAddress, Wakeup};
 use restp_base::time::{Duration, Time};
 use restp_services::sender::Answer;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// Chunks that are waited for at once; who asks for more asks again.
-const MOST_PENDING: usize = 16_384;
+/// Chunks that are waited for at once; who asks for more asks again. Half of them are as many as a consumer's window reaches.
+const MOST_PENDING: usize = 65_536;
 /// Consumers that wait for one chunk, and for all.
 const MOST_WAITERS: usize = 1024;
-const MOST_WAITERS_IN_ALL: usize = 65_536;
+const MOST_WAITERS_IN_ALL: usize = 131_072;
 /// What no consumer has asked for during so long is asked for no more: their timers come round within 60 s.
 const FORGOTTEN: Duration = Duration::from_secs(60);
+/// Questions that only some of those above may still be asked, and that are passed over in one turn because these cannot be asked now.
+const MOST_PASSED: usize = 16;
 /// What an Interest weighs where nobody knows how large the chunk is: a packet.
 const WEIGHT: u32 = 1452;
 
@@ -68,8 +70,8 @@ struct Waiter {
 
 #[derive(Debug)]
 struct Pending {
-    object: u64,
-    item: Item,
+    /// Who asked first: it takes one of his places.
+    by: IpAddr,
     waiters: SmallVec<[Waiter; 1]>,
     /// A producer has been asked, and may answer.
     is_open: bool,
@@ -85,34 +87,36 @@ pub(super) struct Relay {
     weight: Bytes,
     upstreams: Vec<Upstream>,
     turn: usize,
-    pending: BTreeMap<Digest, Pending>,
-    waiting: usize,
+    pending: BTreeMap<Question, Pending>,
+    /// Places for what is pending, and for those who wait.
+    places: Shares,
+    seats: Shares,
     /// Of what is pending, not asked for now.
-    queue: VecDeque<Digest>,
+    queue: Queue<Question>,
     roots: Roots,
     counters: RelayCounters,
 }
 
 impl Relay {
-    /// Over `store`, asking those at `upstreams`.
+    /// Over `store`, asking those at `upstreams`, each in Interests that are numbered from there on.
     pub fn new(
         now: Time,
         parameters: &ItpParameters,
         store: Box<dyn Store>,
-        upstreams: &[PathAddress],
-        first: u64,
+        upstreams: &[(PathAddress, u64)],
     ) -> Self {
         Relay {
             store,
             weight: vec![0; WEIGHT as usize].into(),
             upstreams: (upstreams.iter())
-                .map(|path| Upstream::new(now, *path, parameters, first, WEIGHT))
+                .map(|(path, first)| Upstream::new(now, *path, parameters, *first, WEIGHT))
                 .collect(),
             turn: 0,
             pending: BTreeMap::new(),
-            waiting: 0,
-            queue: VecDeque::new(),
-            roots: Roots::default(),
+            places: Shares::new(MOST_PENDING),
+            seats: Shares::new(MOST_WAITERS_IN_ALL),
+            queue: Queue::new(),
+            roots: Roots::new(),
             counters: RelayCounters::default(),
         }
     }
@@ -133,25 +137,20 @@ impl Relay {
         digest: Digest,
     ) -> Option<Datagram> {
         let pointer = header.pointer;
-        let kind = header.flags & flags::MANIFEST;
-        let item = match kind {
-            0 => Item::Chunk(pointer.chunk.into()),
-            _ => Item::Manifest(pointer.chunk.into()),
-        };
         let waiter = Waiter {
             path,
             pointer,
-            flags: kind,
+            flags: header.flags & flags::MANIFEST,
         };
-        if let Some(pending) = self.pending.get_mut(&digest) {
+        let source = source_of(path.remote.ip());
+        let question = Question::of(header, digest);
+        if let Some(pending) = self.pending.get_mut(&question) {
             self.counters.joined += 1;
             pending.asked_at = now;
-            let same = |known: &Waiter| known.path == path && known.pointer.object == pointer.object;
-            match pending.waiters.iter().position(same) {
+            match pending.waiters.iter().position(|known| known.path == path) {
                 Some(known) => pending.waiters[known] = waiter,
-                None if pending.waiters.len() < MOST_WAITERS && self.waiting < MOST_WAITERS_IN_ALL => {
+                None if pending.waiters.len() < MOST_WAITERS && self.seats.take(source) => {
                     pending.waiters.push(waiter);
-                    self.waiting += 1;
                 }
                 None => {}
             }
@@ -165,23 +164,45 @@ impl Relay {
         if self.upstreams.is_empty() {
             return Some(refuse(&waiter, Refusal::NoNexus));
         }
-        if self.pending.len() >= MOST_PENDING || self.waiting >= MOST_WAITERS_IN_ALL {
+        if !self.admits(source) {
             self.counters.busy += 1;
             return Some(refuse(&waiter, Refusal::Busy));
         }
         self.counters.misses += 1;
-        self.waiting += 1;
-        self.queue.push_back(digest);
+        self.queue.push_back(source, question);
         let pending = Pending {
-            object: pointer.object,
-            item,
+            by: source,
             waiters: SmallVec::from_elem(waiter, 1),
             is_open: false,
             asked_at: now,
             without: SmallVec::new(),
         };
-        self.pending.insert(digest, pending);
+        self.pending.insert(question, pending);
         None
+    }
+
+    /// May somebody at `source` wait for one more chunk? Then it has the places for that.
+    fn admits(&mut self, source: IpAddr) -> bool {
+        if !self.places.take(source) {
+            return false;
+        }
+        let has_seat = self.seats.take(source);
+        if !has_seat {
+            self.places.give_back(source);
+        }
+        has_seat
+    }
+
+    /// `question` is pending no more: who waits for its answer.
+    fn end(&mut self, question: &Question) -> SmallVec<[Waiter; 1]> {
+        let Some(pending) = self.pending.remove(question) else {
+            return SmallVec::new();
+        };
+        self.places.give_back(pending.by);
+        for waiter in &pending.waiters {
+            self.seats.give_back(source_of(waiter.path.remote.ip()));
+        }
+        pending.waiters
     }
 
     /// A consumer, who has proved where he is, asks for a root.
@@ -252,51 +273,48 @@ impl Relay {
 
     fn on_data(&mut self, now: Time, index: usize, header: &Header, payload: Bytes) -> Option<Vec<Datagram>> {
         let upstream = &mut self.upstreams[index];
-        let (number, digest) = upstream.lane.asked_as(header.pointer.sequence)?;
+        let (number, question) = upstream.answered(header)?;
         let is_awaited = upstream.lane.on_answer(now, Some(number), true) == Answer::Awaited;
-        let is_good = shelf::is_what(&digest, &payload);
+        let is_good = shelf::is_what(&question.digest, &payload);
         upstream.on_payload(payload.len(), is_good);
         self.settle(index);
         if !is_good {
             // Whoever asks can name a digest that nothing has, so nobody is given up for this.
             return Some(if is_awaited {
-                self.without(index, digest)
+                self.without(index, question)
             } else {
                 Vec::new()
             });
         }
-        let Some(pending) = self.pending.remove(&digest) else {
+        // Wherever it was said to lie, this is it.
+        let all = self.pending.range(Question::all(question.digest));
+        let answered: Vec<Question> = all.map(|(question, _)| *question).collect();
+        if answered.is_empty() {
             return Some(Vec::new());
-        };
-        self.waiting -= pending.waiters.len();
+        }
         self.counters.fetched_bytes += payload.len() as u64;
-        self.store.put(&digest, &payload);
-        let answers = pending
-            .waiters
-            .iter()
-            .map(|waiter| self.answer(waiter, payload.clone(), 0));
-        Some(answers.collect())
+        self.store.put(&question.digest, &payload);
+        let mut answers = Vec::new();
+        for question in answered {
+            for waiter in self.end(&question) {
+                answers.push(self.answer(&waiter, payload.clone(), 0));
+            }
+        }
+        Some(answers)
     }
 
-    /// Upstream `index` does not have what has this digest: others are asked, or those who wait are told.
-    fn without(&mut self, index: usize, digest: Digest) -> Vec<Datagram> {
+    /// Upstream `index` does not have what answers this: others are asked, or those who wait are told.
+    fn without(&mut self, index: usize, question: Question) -> Vec<Datagram> {
         let count = self.upstreams.len();
-        let Some(pending) = self.pending.get_mut(&digest) else {
+        let Some(pending) = self.pending.get_mut(&question) else {
             return Vec::new();
         };
         pending.without.push(index);
         if (0..count).any(|upstream| !pending.without.contains(&upstream)) {
-            if std::mem::take(&mut pending.is_open) {
-                self.queue.push_front(digest);
-            }
+            self.again(question);
             return Vec::new();
         }
-        let waiters = self
-            .pending
-            .remove(&digest)
-            .map(|pending| pending.waiters)
-            .unwrap_or_default();
-        self.waiting -= waiters.len();
+        let waiters = self.end(&question);
         waiters
             .iter()
             .map(|waiter| refuse(waiter, Refusal::NoNexus))
@@ -311,46 +329,46 @@ impl Relay {
         code: Refusal,
         cookie: Option<&Cookie>,
     ) -> Option<Vec<Datagram>> {
-        if let Some(cookie) = cookie.filter(|_| code == Refusal::Unproved) {
-            self.upstreams[index].cookie = Some(*cookie);
-        }
+        let cookie = cookie.filter(|_| code == Refusal::Unproved);
         if let Some(told) =
             self.roots
                 .on_refusal(now, index, header.pointer.object, code, self.upstreams.len())
         {
+            self.upstreams[index].take_cookie(cookie);
             let refuse =
                 |(path, pointer)| message::datagram(path, &message::refusal(pointer, 0, code), Bytes::new());
             return Some(told.into_iter().map(refuse).collect());
         }
+        let (number, question) = self.upstreams[index].answered(header)?;
         if code == Refusal::Busy {
             return Some(Vec::new());
         }
-        let (number, digest) = self.upstreams[index].lane.asked_as(header.pointer.sequence)?;
+        self.upstreams[index].take_cookie(cookie);
         let answer = self.upstreams[index].lane.on_answer(now, Some(number), true);
         self.settle(index);
         if answer != Answer::Awaited {
             return Some(Vec::new());
         }
         if code != Refusal::Unproved {
-            return Some(self.without(index, digest));
+            return Some(self.without(index, question));
         }
-        self.again(digest);
+        self.again(question);
         Some(Vec::new())
     }
 
-    /// Asks for `digest` once more, before what was never asked for.
-    fn again(&mut self, digest: Digest) {
-        if let Some(pending) = self.pending.get_mut(&digest)
+    /// Asks `question` once more, before what was never asked.
+    fn again(&mut self, question: Question) {
+        if let Some(pending) = self.pending.get_mut(&question)
             && std::mem::take(&mut pending.is_open)
         {
-            self.queue.push_front(digest);
+            self.queue.push_front(pending.by, question);
         }
     }
 
     fn settle(&mut self, index: usize) {
         let mut lost = Vec::new();
-        self.upstreams[index].lane.settle(|digest| lost.push(digest));
-        lost.into_iter().rev().for_each(|digest| self.again(digest));
+        self.upstreams[index].lane.settle(|question| lost.push(question));
+        lost.into_iter().rev().for_each(|question| self.again(question));
     }
 
     pub fn on_deadline(&mut self, now: Time) {
@@ -372,35 +390,47 @@ impl Relay {
             let payload = wanted.emit(upstream.cookie.as_ref());
             return Some(message::datagram(upstream.path, &header, payload));
         }
-        while let Some(&digest) = self.queue.front() {
-            let Some(pending) = self.pending.get_mut(&digest).filter(|pending| !pending.is_open) else {
-                self.queue.pop_front();
+        let count = self.upstreams.len();
+        let mut passed = 0;
+        while let Some(question) = self.queue.front() {
+            let Some(pending) = self.pending.get_mut(&question).filter(|pending| !pending.is_open) else {
+                self.queue.drop_front();
                 continue;
             };
-            if now.since(pending.asked_at) > FORGOTTEN {
-                self.waiting -= pending.waiters.len();
-                self.pending.remove(&digest);
+            let is_silent = |upstream: usize| self.upstreams[upstream].lane.is_silent();
+            let is_left = |upstream: &usize| !pending.without.contains(upstream);
+            // Where all who answer do not have it, those who wait ask again: it must not keep what others have.
+            let is_lost = !pending.without.is_empty() && (0..count).filter(is_left).all(is_silent);
+            if is_lost || now.since(pending.asked_at) > FORGOTTEN {
+                self.end(&question);
                 continue;
             }
-            let count = self.upstreams.len();
             let mut turns = (0..count).map(|step| (self.turn + step) % count);
-            let (index, number) = turns.find_map(|index| {
+            let asked = turns.find_map(|index| {
                 let lane = &mut self.upstreams[index].lane;
                 if pending.without.contains(&index) {
                     lane.rest(now);
                     return None;
                 }
-                Some((index, lane.ask(now, digest, &self.weight)?))
-            })?;
-            let (object, item) = (pending.object, pending.item);
+                Some((index, lane.ask(now, question, &self.weight)?))
+            });
+            let Some((index, number)) = asked else {
+                // What all may be asked nobody can be asked now; what some may, others perhaps.
+                if pending.without.is_empty() || passed >= MOST_PASSED {
+                    return None;
+                }
+                passed += 1;
+                self.queue.rotate();
+                continue;
+            };
             self.turn = (index + 1) % count;
             // Whoever does not answer is probed, and must not keep what others have.
             let is_silent = |index: usize| self.upstreams[index].lane.is_silent();
             pending.is_open = !is_silent(index) || (0..count).all(is_silent);
             if pending.is_open {
-                self.queue.pop_front();
+                self.queue.pop();
             }
-            return Some(self.upstreams[index].interest(object, item, &digest, number));
+            return Some(self.upstreams[index].interest(&question, number));
         }
         self.upstreams
             .iter_mut()

@@ -47,8 +47,6 @@ pub(super) struct Retrieval {
     sources: Vec<Origin>,
     /// The source of each lane of the consumer.
     lanes: Vec<usize>,
-    /// Where the numbers of Interests begin.
-    first: u64,
     /// Its reader knows that there is something.
     pub told: bool,
     /// And that nobody is left who could give it.
@@ -56,8 +54,8 @@ pub(super) struct Retrieval {
 }
 
 impl Retrieval {
-    /// Of `wanted`, whose Interests are numbered from `first` on.
-    pub fn new(wanted: Wanted, parameters: ItpParameters, first: u64) -> Self {
+    /// Of `wanted`.
+    pub fn new(wanted: Wanted, parameters: ItpParameters) -> Self {
         Retrieval {
             wanted,
             parameters,
@@ -68,7 +66,6 @@ impl Retrieval {
             missing: None,
             sources: Vec::new(),
             lanes: Vec::new(),
-            first,
             told: false,
             is_over: false,
         }
@@ -109,8 +106,8 @@ impl Retrieval {
         self.sources.iter().all(|source| source.stage == Stage::GivenUp)
     }
 
-    /// One more source. `request`: a number that nobody guesses. False when it is one already, or there are too many.
-    pub fn add_source(&mut self, now: Time, path: PathAddress, request: u64) -> bool {
+    /// One more source. `request`: a number that nobody guesses; nor `first`, where those of Interests begin. False when it is one already, or there are too many.
+    pub fn add_source(&mut self, now: Time, path: PathAddress, request: u64, first: u64) -> bool {
         let is_known = self
             .sources
             .iter()
@@ -118,7 +115,7 @@ impl Retrieval {
         if is_known || self.sources.len() >= MOST_SOURCES {
             return false;
         }
-        self.sources.push(Origin::new(now, path, request));
+        self.sources.push(Origin::new(now, path, request, first));
         true
     }
 
@@ -147,9 +144,6 @@ impl Retrieval {
         let object = self.wanted.object();
         // It was checked when it came.
         self.consumer = Consumer::new(&self.parameters, object, core, Delivery::AsHeld).ok();
-        if let Some(consumer) = &mut self.consumer {
-            consumer.number_from(self.first);
-        }
         self.keep = Some(keep);
         self.is_recalling = true;
         for source in 0..self.sources.len() {
@@ -161,16 +155,17 @@ impl Retrieval {
         if let Some(consumer) = &mut self.consumer
             && self.sources[source].stage == Stage::Ready
         {
-            consumer.add_lane(now);
+            consumer.add_numbered_lane(now, self.sources[source].numbers.clone());
             self.lanes.push(source);
         }
     }
 
     fn close_lane(&mut self, lane: usize) -> usize {
+        let index = self.lanes.remove(lane);
         if let Some(consumer) = &mut self.consumer {
-            consumer.remove_lane(lane);
+            self.sources[index].numbers.end = consumer.remove_lane(lane);
         }
-        self.lanes.remove(lane)
+        index
     }
 
     /// What leaves next: a request for the root, or an Interest.
@@ -252,8 +247,12 @@ impl Retrieval {
         let lane = self.lane_at(remote)?;
         let bytes = payload.len() as u64;
         let source = &mut self.sources[self.lanes[lane]];
-        let trip = source.trip(now, header);
         let consumer = self.consumer.as_mut()?;
+        let is_manifest = header.flags & flags::MANIFEST != 0;
+        if !consumer.is_answer(lane, &header.pointer, is_manifest) {
+            return None;
+        }
+        let trip = source.trip(now, header);
         let arrival = consumer.on_data(now, lane, header, payload, trip != Trip::Shorter);
         match arrival {
             Arrival::Readable | Arrival::Taken => {
@@ -291,6 +290,9 @@ impl Retrieval {
             header.pointer.object == source.request && matches!(source.stage, Stage::Asking { .. });
         if is_request {
             return source.on_refused_request(now, code, cookie);
+        }
+        if header.pointer.object != self.wanted.object() {
+            return None;
         }
         let lane = self.lanes.iter().position(|of| *of == index)?;
         let is_manifest = header.flags & flags::MANIFEST != 0;

@@ -1,6 +1,7 @@
 //! Those whom a cache asks, and the roots that it asks them for.
 
-use super::guard::Cookie;
+use super::fair::Shares;
+use super::guard::{Cookie, source_of};
 use super::message::{self, Wanted};
 use super::shelf;
 use crate::itp::holding::Item;
@@ -11,7 +12,8 @@ use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 /// Roots that are waited for at once, and consumers that wait for one.
 const MOST_ROOTS: usize = 1024;
@@ -20,12 +22,52 @@ const MOST_WAITERS: usize = 1024;
 const WAIT: Duration = Duration::from_secs(1);
 const MOST_ATTEMPTS: u32 = 60;
 
+/// What is asked for: what has this digest, and lies there. Whoever asks may name a place that has something else, so that what answers
+/// him says nothing of other places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Question {
+    pub digest: Digest,
+    pub object: u64,
+    pub item: Item,
+}
+
+impl Question {
+    /// That of an Interest with this header.
+    pub fn of(header: &Header, digest: Digest) -> Self {
+        Question {
+            digest,
+            object: header.pointer.object,
+            item: item_of(header),
+        }
+    }
+
+    /// All questions for this digest.
+    pub fn all(digest: Digest) -> RangeInclusive<Self> {
+        let (first, last) = (Item::Manifest(0), Item::Chunk(u64::MAX));
+        let question = |object, item| Question { digest, object, item };
+        question(0, first)..=question(u64::MAX, last)
+    }
+
+    /// Does an answer with this header repeat its words?
+    pub fn is_that_of(&self, header: &Header) -> bool {
+        (self.object, self.item) == (header.pointer.object, item_of(header))
+    }
+}
+
+fn item_of(header: &Header) -> Item {
+    let number = header.pointer.chunk.into();
+    match header.flags & flags::MANIFEST {
+        0 => Item::Chunk(number),
+        _ => Item::Manifest(number),
+    }
+}
+
 /// One of those above.
 #[derive(Debug)]
 pub(super) struct Upstream {
     pub path: PathAddress,
     pub cookie: Option<Cookie>,
-    pub lane: Lane<Digest>,
+    pub lane: Lane<Question>,
     bytes: u64,
     refused: u64,
 }
@@ -48,7 +90,7 @@ impl Upstream {
         Upstream {
             path,
             cookie: None,
-            lane: Lane::new(now, parameters, first, weight),
+            lane: Lane::new(now, parameters, first..first, weight),
             bytes: 0,
             refused: 0,
         }
@@ -63,14 +105,25 @@ impl Upstream {
         }
     }
 
+    /// It wants to be shown this from now on.
+    pub fn take_cookie(&mut self, cookie: Option<&Cookie>) {
+        self.cookie = cookie.copied().or(self.cookie);
+    }
+
     pub fn on_payload(&mut self, bytes: usize, is_good: bool) {
         self.refused += u64::from(!is_good);
         self.bytes += if is_good { bytes as u64 } else { 0 };
     }
 
+    /// The number of the Interest that a message with this header answers, and what it asked for. None when none left that it repeats.
+    pub fn answered(&self, header: &Header) -> Option<(u64, Question)> {
+        let answered = self.lane.asked_as(header.pointer.sequence);
+        answered.filter(|(_, question)| question.is_that_of(header))
+    }
+
     /// The Interest with this number.
-    pub fn interest(&self, object: u64, item: Item, digest: &Digest, number: u64) -> Datagram {
-        let (chunk, kind) = match item {
+    pub fn interest(&self, question: &Question, number: u64) -> Datagram {
+        let (chunk, kind) = match question.item {
             Item::Manifest(position) => (position, flags::MANIFEST),
             Item::Chunk(chunk) => (chunk, 0),
         };
@@ -78,7 +131,7 @@ impl Upstream {
             kind: Kind::Interest(None),
             flags: kind | flags::HASH,
             pointer: Pointer {
-                object,
+                object: question.object,
                 chunk: chunk as u32,
                 sequence: number as u32,
             },
@@ -86,7 +139,7 @@ impl Upstream {
         message::datagram(
             self.path,
             &header,
-            message::interest(digest, self.cookie.as_ref()),
+            message::interest(&question.digest, self.cookie.as_ref()),
         )
     }
 }
@@ -96,6 +149,8 @@ type Waiters = Vec<(PathAddress, Pointer)>;
 
 #[derive(Debug)]
 struct Root {
+    /// Who asked for it first.
+    by: IpAddr,
     /// The number of the request, which nobody guesses.
     number: u64,
     waiters: Waiters,
@@ -108,10 +163,21 @@ struct Root {
 }
 
 /// The roots that are waited for.
-#[derive(Debug, Default)]
-pub(super) struct Roots(BTreeMap<Wanted, Root>);
+#[derive(Debug)]
+pub(super) struct Roots {
+    waited_for: BTreeMap<Wanted, Root>,
+    shares: Shares,
+}
 
 impl Roots {
+    /// None.
+    pub fn new() -> Self {
+        Roots {
+            waited_for: BTreeMap::new(),
+            shares: Shares::new(MOST_ROOTS),
+        }
+    }
+
     /// A consumer waits. False: too many do.
     pub fn on_request(
         &mut self,
@@ -121,10 +187,12 @@ impl Roots {
         wanted: Wanted,
         number: u64,
     ) -> bool {
-        if self.0.len() >= MOST_ROOTS && !self.0.contains_key(&wanted) {
+        let by = source_of(path.remote.ip());
+        if !self.waited_for.contains_key(&wanted) && !self.shares.take(by) {
             return false;
         }
-        let root = self.0.entry(wanted).or_insert_with(|| Root {
+        let root = self.waited_for.entry(wanted).or_insert_with(|| Root {
+            by,
             number,
             waiters: Vec::new(),
             turn: 0,
@@ -142,8 +210,15 @@ impl Roots {
 
     /// The next that is asked for: of whom, what, and as which request. What nobody answered for too long is forgotten.
     pub fn poll(&mut self, now: Time, upstreams: usize) -> Option<(usize, Wanted, Pointer)> {
-        self.0.retain(|_, root| root.attempt < MOST_ATTEMPTS);
-        let (wanted, root) = self.0.iter_mut().find(|(_, root)| root.next_at <= now)?;
+        let shares = &mut self.shares;
+        self.waited_for.retain(|_, root| {
+            let stays = root.attempt < MOST_ATTEMPTS;
+            if !stays {
+                shares.give_back(root.by);
+            }
+            stays
+        });
+        let (wanted, root) = (self.waited_for.iter_mut()).find(|(_, root)| root.next_at <= now)?;
         let index = root.turn % upstreams.max(1);
         let pointer = Pointer {
             object: root.number,
@@ -157,7 +232,7 @@ impl Roots {
     }
 
     pub fn deadline(&self) -> Option<Time> {
-        self.0.values().map(|root| root.next_at).min()
+        self.waited_for.values().map(|root| root.next_at).min()
     }
 
     /// A root has come: if it is the one that is wanted, who waits for it.
@@ -168,14 +243,14 @@ impl Roots {
         body: &[u8],
         upstreams: &mut [Upstream],
     ) -> Option<(Wanted, Waiters)> {
-        let (wanted, _) = self.0.iter().find(|(_, root)| root.number == request)?;
+        let (wanted, _) = (self.waited_for.iter()).find(|(_, root)| root.number == request)?;
         let wanted = *wanted;
         let is_good = shelf::check_root(body, &wanted).is_ok();
         upstreams[index].on_payload(body.len(), is_good);
         if !is_good {
             return None;
         }
-        Some((wanted, self.0.remove(&wanted)?.waiters))
+        Some((wanted, self.end(&wanted)?))
     }
 
     /// One of those above refuses the request with this number, or wants a proof first. None when it is none of these; else who is
@@ -188,7 +263,7 @@ impl Roots {
         code: Refusal,
         upstreams: usize,
     ) -> Option<Waiters> {
-        let (wanted, root) = self.0.iter_mut().find(|(_, root)| root.number == request)?;
+        let (wanted, root) = (self.waited_for.iter_mut()).find(|(_, root)| root.number == request)?;
         root.next_at = now;
         if code == Refusal::Unproved {
             root.turn = index;
@@ -197,8 +272,15 @@ impl Roots {
         root.refusals += 1;
         let wanted = *wanted;
         match root.refusals >= upstreams {
-            true => self.0.remove(&wanted).map(|root| root.waiters),
+            true => self.end(&wanted),
             false => Some(Vec::new()),
         }
+    }
+
+    /// It is waited for no more: by whom.
+    fn end(&mut self, wanted: &Wanted) -> Option<Waiters> {
+        let root = self.waited_for.remove(wanted)?;
+        self.shares.give_back(root.by);
+        Some(root.waiters)
     }
 }

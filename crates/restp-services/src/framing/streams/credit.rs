@@ -12,6 +12,8 @@ pub(super) struct Credit {
     granted_at: u64,
     used: u64,
     consumed: u64,
+    /// A frame that grants more waits to leave.
+    is_due: bool,
 }
 
 impl Credit {
@@ -23,6 +25,7 @@ impl Credit {
             granted_at: 0,
             used: 0,
             consumed: 0,
+            is_due: false,
         }
     }
     pub(super) fn used(&self) -> u64 {
@@ -48,13 +51,21 @@ impl Credit {
 
     /// There is more to grant, and the peer has used a quarter of what it had when it was told last: news then arrive before
     /// it has used the rest, where the window has four times what is in flight or more.
-    pub(super) fn is_owed(&self) -> bool {
+    fn is_owed(&self) -> bool {
         let had = self.granted - self.granted_at;
         self.consumed + self.window > self.granted && (self.used - self.granted_at) * 4 >= had
     }
 
+    /// True when a frame has to say so; then not again until it has left.
+    pub(super) fn falls_due(&mut self) -> bool {
+        let falls = !self.is_due && self.is_owed();
+        self.is_due |= falls;
+        falls
+    }
+
     /// Grants what there is.
     pub(super) fn grant(&mut self) -> u64 {
+        self.is_due = false;
         self.granted = self.granted.max(self.consumed + self.window);
         self.granted_at = self.used;
         self.granted
@@ -79,6 +90,17 @@ mod tests {
         credit.consume_up_to(300);
         assert!(credit.is_owed());
         assert_eq!((credit.grant(), credit.is_owed()), (1300, false));
+    }
+
+    #[test]
+    fn one_frame_at_a_time_falls_due() {
+        let mut credit = Credit::new(1000, 100);
+        credit.use_up_to(50).unwrap();
+        assert!(credit.falls_due() && !credit.falls_due());
+        assert_eq!(credit.grant(), 1000);
+        credit.use_up_to(600).unwrap();
+        credit.consume_up_to(600);
+        assert!(credit.falls_due() && !credit.falls_due());
     }
 
     #[test]

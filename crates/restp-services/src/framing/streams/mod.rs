@@ -194,6 +194,7 @@ impl Streams {
         }
         self.clear();
         let share = self.share();
+        self.pieces = 0;
         for (id, stream) in &mut self.streams {
             stream.rx.on_flow_end();
             if stream.rx.has_news() {
@@ -216,14 +217,16 @@ impl Streams {
     /// The peer may send more than it knows: of a stream, if it is open, and of all. How much is said, and granted, when the frame
     /// leaves: who takes nothing gets nothing.
     fn grant(&mut self, id: StreamId) {
+        if self.ended {
+            return; // nobody sends any more
+        }
         if let Some(stream) = self.streams.get_mut(&id)
-            && stream.rx.owes_credit()
+            && stream.rx.credit_falls_due()
         {
-            stream.rx.credit_is_due = true;
             self.turns.announce(Frame::StreamCredit { id, most: 0 });
         }
-        if self.credit.is_owed() {
-            self.turns.announce_once(Frame::Credit { most: 0 });
+        if self.credit.falls_due() {
+            self.turns.announce(Frame::Credit { most: 0 });
         }
     }
 
@@ -241,8 +244,8 @@ impl Streams {
     }
 
     fn grant_streams(&mut self) {
-        if self.peer_streams.is_owed() {
-            self.turns.announce_once(Frame::Streams { most: 0 });
+        if !self.ended && self.peer_streams.falls_due() {
+            self.turns.announce(Frame::Streams { most: 0 });
         }
     }
 
@@ -346,6 +349,7 @@ impl restp_base::streams::Streams for Streams {
                 fin,
             });
         }
+        self.refresh(id);
         self.sweep(id);
     }
 

@@ -33,20 +33,17 @@ pub(super) struct Receiving {
     size: Option<u64>,
     state: State,
     reader_knows: bool,
-    /// A frame with new credit waits to leave.
-    pub(super) credit_is_due: bool,
 }
 
 impl Receiving {
     pub(super) fn new(window_bytes: u64) -> Self {
         Receiving {
-            stream: ByteStream::new(0, MOST_PIECES),
+            stream: nothing_held(),
             ready: Chunks::default(),
             credit: Credit::new(window_bytes, INITIAL_STREAM_BYTES),
             size: None,
             state: State::Open,
             reader_knows: false,
-            credit_is_due: false,
         }
     }
 
@@ -119,10 +116,11 @@ impl Receiving {
         Ok(())
     }
 
-    /// The flow is over: what is in order is still read.
+    /// The flow is over: what is in order is still read, and what is not never will be.
     pub(super) fn on_flow_end(&mut self) {
         if self.state == State::Open && !self.stream.is_finished() {
             self.state = State::Lost;
+            self.stream = nothing_held();
         }
     }
 
@@ -138,7 +136,7 @@ impl Receiving {
 
     fn drop_unread(&mut self) {
         self.ready.clear();
-        self.stream = ByteStream::new(0, MOST_PIECES);
+        self.stream = nothing_held();
         self.credit.consume_up_to(self.credit.used());
     }
 
@@ -182,14 +180,36 @@ impl Receiving {
         }
     }
 
-    /// More may come than the peer knows, and it should. Never once the end is known.
-    pub(super) fn owes_credit(&self) -> bool {
-        self.size.is_none() && !self.credit_is_due && self.credit.is_owed()
+    /// True once, until it is granted, when the peer should know that more may come. Never once the end is known.
+    pub(super) fn credit_falls_due(&mut self) -> bool {
+        self.size.is_none() && self.credit.falls_due()
     }
 
     /// What it is told.
     pub(super) fn grant(&mut self) -> u64 {
-        self.credit_is_due = false;
         self.credit.grant()
+    }
+}
+
+/// Nobody asks which bytes have arrived, so nothing is kept to say it.
+fn nothing_held() -> ByteStream {
+    ByteStream::unreported(0, MOST_PIECES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges of what had arrived lay in a row: with a byte between a hundred thousand others a megabyte was moved.
+    #[test]
+    fn no_report_is_kept_of_bytes_out_of_order() {
+        let mut rx = Receiving::new(INITIAL_STREAM_BYTES);
+        for at in [40, 20, 30, 10] {
+            rx.on_data(at, Bytes::from_static(b"x"), false).unwrap();
+        }
+        assert_eq!((rx.pieces(), rx.stream.arrived().total()), (4, 0));
+        rx.drop_unread();
+        rx.on_data(50, Bytes::from_static(b"x"), false).unwrap();
+        assert_eq!((rx.pieces(), rx.stream.arrived().total()), (1, 0));
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Sending {
     /// Bytes that the peer takes, from the beginning on.
     credit: u64,
     state: State,
-    /// It has a place among those that may send, and is counted there with so many bytes.
-    pub(super) is_ready: bool,
+    /// The turn that it waits for among those that may send, where it is counted with so many bytes.
+    pub(super) turn: Option<u64>,
     pub(super) counted: u64,
     writer_waits: bool,
 }
@@ -42,7 +42,7 @@ impl Sending {
             offset: 0,
             credit: INITIAL_STREAM_BYTES,
             state: State::Open,
-            is_ready: false,
+            turn: None,
             counted: 0,
             writer_waits: false,
         }
@@ -143,7 +143,7 @@ impl Sending {
     /// The flow is over, and with it the turns.
     pub(super) fn abandon(&mut self) {
         self.waiting.clear();
-        (self.is_ready, self.counted) = (false, 0);
+        (self.turn, self.counted) = (None, 0);
         if self.state != State::Finished {
             self.state = State::Reset;
         }

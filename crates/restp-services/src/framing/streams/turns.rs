@@ -6,7 +6,7 @@ use super::sending::Sending;
 use super::{INITIAL_BYTES, Stream, Streams};
 use bytes::{Bytes, BytesMut};
 use restp_base::streams::StreamId;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A frame with fewer bytes of a stream is not begun at the end of a segment.
 const LEAST_DATA_BYTES: usize = 32;
@@ -16,8 +16,9 @@ const LEAST_DATA_BYTES: usize = 32;
 pub(super) struct Turns {
     /// Frames that are not data, and lone ends. At most four of a stream.
     control: VecDeque<Frame>,
-    /// Streams with bytes that the peer takes of them.
-    ready: VecDeque<StreamId>,
+    /// Streams with bytes that the peer takes of them, by the turn that each waits for.
+    ready: BTreeMap<u64, StreamId>,
+    turns: u64,
     /// Their bytes.
     ready_bytes: u64,
     /// What the first of them has left of its turn; 0: its turn has not begun.
@@ -31,7 +32,8 @@ impl Turns {
     pub(super) fn new() -> Self {
         Turns {
             control: VecDeque::new(),
-            ready: VecDeque::new(),
+            ready: BTreeMap::new(),
+            turns: 0,
             ready_bytes: 0,
             left: 0,
             sent: 0,
@@ -47,7 +49,7 @@ impl Turns {
         self.may_send > self.sent && !self.ready.is_empty()
     }
     pub(super) fn memory(&self) -> usize {
-        self.control.capacity() * size_of::<Frame>() + self.ready.capacity() * size_of::<StreamId>()
+        self.control.capacity() * size_of::<Frame>() + self.ready.len() * size_of::<(u64, StreamId)>()
     }
 
     /// The peer takes so many bytes of all streams; less than it said before is an older word.
@@ -60,36 +62,38 @@ impl Turns {
         self.control.push_back(frame);
     }
 
-    /// The same, unless it waits already.
-    pub(super) fn announce_once(&mut self, frame: Frame) {
-        if !self.control.contains(&frame) {
-            self.control.push_back(frame);
-        }
-    }
-
     /// The stream has other bytes to send than when it was counted.
     pub(super) fn recount(&mut self, id: StreamId, tx: &mut Sending) {
         let sendable = tx.sendable();
         self.ready_bytes = self.ready_bytes + sendable - tx.counted;
         tx.counted = sendable;
-        if sendable > 0 && !tx.is_ready {
-            self.ready.push_back(id);
-        } else if sendable == 0 && tx.is_ready {
-            if self.ready.pop_front_if(|front| *front == id).is_some() {
-                self.left = 0;
-            } else {
-                self.ready.retain(|other| *other != id);
+        match tx.turn {
+            None if sendable > 0 => tx.turn = Some(self.line_up(id)),
+            Some(turn) if sendable == 0 => {
+                tx.turn = None;
+                self.leave(turn);
             }
+            Some(_) | None => {}
         }
-        tx.is_ready = sendable > 0;
     }
 
-    /// The first stream has used up its turn.
-    fn pass_on(&mut self) {
-        self.left = 0;
-        if self.ready.len() > 1 {
-            self.ready.rotate_left(1);
+    /// The stream waits for the turn after all others.
+    fn line_up(&mut self, id: StreamId) -> u64 {
+        self.turns += 1;
+        self.ready.insert(self.turns, id);
+        self.turns
+    }
+
+    /// Nobody waits for this turn any more; if it had begun, what is left of it is nobody's.
+    fn leave(&mut self, turn: u64) {
+        if self
+            .ready
+            .first_key_value()
+            .is_some_and(|(first, _)| *first == turn)
+        {
+            self.left = 0;
         }
+        self.ready.remove(&turn);
     }
 }
 
@@ -141,11 +145,11 @@ impl Streams {
 
     fn next_data(&mut self, room: usize, out: &mut BytesMut) {
         let turns = &mut self.turns;
-        let Some(id) = turns.ready.front().copied() else {
+        let Some((turn, id)) = turns.ready.first_key_value().map(|(turn, id)| (*turn, *id)) else {
             return;
         };
         let Some(Stream { tx, .. }) = self.streams.get_mut(&id) else {
-            turns.ready.pop_front();
+            turns.leave(turn);
             return;
         };
         if turns.left == 0 {
@@ -157,8 +161,9 @@ impl Streams {
         turns.left -= size;
         let uses_up = turns.left == 0;
         turns.recount(id, tx);
-        if uses_up && tx.is_ready {
-            turns.pass_on();
+        if uses_up && tx.turn.is_some() {
+            turns.leave(turn);
+            tx.turn = Some(turns.line_up(id));
         }
         self.refresh(id);
         self.sweep(id);

@@ -56,3 +56,56 @@ fn a_stream_with_little_to_say_waits_one_round() {
     });
     assert!(needed.is_some_and(|needed| needed <= 11), "{needed:?}");
 }
+
+#[test]
+fn what_a_stream_leaves_of_its_turn_is_not_the_turn_of_the_next() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let ids: Vec<_> = (0..3).map(|_| a.open().unwrap()).collect();
+    a.write(ids[0], text(0, 300)).unwrap();
+    for id in &ids[1..] {
+        a.write(*id, text(1, 5000)).unwrap();
+    }
+    let mut cut = Vec::new();
+    for mut segment in segments(&mut a, 3) {
+        while !segment.is_empty() {
+            if let Ok(Frame::Data { id, data, .. }) = Frame::parse(&mut segment) {
+                cut.push((id, data.len()));
+            }
+        }
+    }
+    let second = cut.iter().skip(1).take_while(|(id, _)| *id == ids[1]);
+    assert_eq!(second.map(|(_, size)| size).sum::<usize>(), ROOM, "{cut:?}");
+}
+
+#[test]
+fn a_segment_does_not_end_with_a_few_bytes_of_another_stream() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let (first, second) = (a.open().unwrap(), a.open().unwrap());
+    a.write(first, text(0, ROOM - 50)).unwrap();
+    a.write(second, text(1, 5000)).unwrap();
+    let sizes: Vec<_> = segments(&mut a, 2).iter().map(Bytes::len).collect();
+    assert_eq!(sizes, [ROOM - 50 + 5, ROOM]);
+}
+
+#[test]
+fn streams_that_are_broken_off_while_they_wait_leave_the_turns_of_the_others() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let ids: Vec<_> = (0..100).map(|_| a.open().unwrap()).collect();
+    for id in &ids {
+        a.write(*id, text(id.0, 1000)).unwrap();
+    }
+    let left: Vec<_> = ids.iter().copied().filter(|id| id.ordinal() % 3 == 1).collect();
+    for id in ids.iter().rev().filter(|id| !left.contains(id)) {
+        a.reset(*id, 0);
+    }
+    let mut turns = Vec::new();
+    for mut segment in segments(&mut a, 99) {
+        while !segment.is_empty() {
+            if let Ok(Frame::Data { id, .. }) = Frame::parse(&mut segment) {
+                turns.push(id);
+            }
+        }
+    }
+    turns.dedup();
+    assert_eq!(turns, left);
+}

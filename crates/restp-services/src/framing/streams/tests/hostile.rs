@@ -4,6 +4,7 @@ use super::super::frame::{Frame, Violation};
 use super::super::{INITIAL_STREAM_BYTES, INITIAL_STREAMS};
 use super::*;
 use bytes::BytesMut;
+use std::sync::Arc;
 
 fn segment(frames: &[Frame]) -> Bytes {
     let mut out = BytesMut::new();
@@ -218,4 +219,90 @@ fn credit_of_every_size_is_taken_as_it_is() {
     .unwrap();
     a.write(id, text(0, 2 << 20)).unwrap();
     assert_eq!(data_bytes(segments(&mut a, 9999)), 2 << 20);
+    let opened = std::iter::from_fn(|| a.open().ok()).take(1000);
+    assert_eq!(opened.count(), 1000);
+}
+
+/// A segment that says when it is dropped.
+struct Buffer {
+    bytes: Vec<u8>,
+    _alive: Arc<()>,
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[test]
+fn a_byte_that_waits_does_not_keep_its_segment() {
+    let mut b = b();
+    let alive = Arc::new(());
+    let older_words = std::iter::repeat_n(Frame::Credit { most: 0 }, 600);
+    let frames: Vec<_> = older_words.chain([data(StreamId(0), 5, 1, false)]).collect();
+    let buffer = Buffer {
+        bytes: segment(&frames).to_vec(),
+        _alive: alive.clone(),
+    };
+    b.on_segment(Bytes::from_owner(buffer)).unwrap();
+    assert_eq!((b.pieces, Arc::strong_count(&alive)), (1, 1));
+}
+
+#[test]
+fn after_too_many_pieces_what_is_in_order_is_read_and_the_rest_is_lost() {
+    let mut b = end(
+        false,
+        StreamLimits {
+            window_bytes: 1 << 30,
+            most: 1024,
+        },
+    );
+    b.begin(false, 1 << 32, 0);
+    b.on_segment(segment(&[data(StreamId(0), 0, 10, false)])).unwrap();
+    let pieces = (0..INITIAL_STREAMS).flat_map(|ordinal| {
+        (10..INITIAL_STREAM_BYTES / 2).map(move |at| (StreamId::of(true, ordinal), 2 * at + 1))
+    });
+    let refused = pieces
+        .into_iter()
+        .any(|(id, at)| b.on_segment(segment(&[data(id, at, 1, false)])).is_err());
+    assert!(refused);
+    b.on_flow_end();
+    assert_eq!(
+        read_all(&mut b, StreamId(0)),
+        (text(0, 10).to_vec(), StreamRead::Lost)
+    );
+    assert_eq!(read_all(&mut b, StreamId(2)), (vec![], StreamRead::Lost));
+}
+
+#[test]
+fn credit_is_announced_once_however_much_arrives() {
+    let mut b = end(false, StreamLimits::DEFAULT);
+    for ordinal in 0..20 {
+        for at in 0..20 {
+            let id = StreamId::of(true, ordinal);
+            b.on_segment(segment(&[data(id, at * 2000, 2000, false)]))
+                .unwrap();
+        }
+    }
+    let mut frames = Vec::new();
+    for mut segment in segments(&mut b, 99) {
+        while !segment.is_empty() {
+            frames.push(Frame::parse(&mut segment).unwrap());
+        }
+    }
+    let all = frames
+        .iter()
+        .filter(|frame| matches!(frame, Frame::Credit { .. }));
+    assert_eq!((all.count(), frames.len()), (1, 21));
+}
+
+#[test]
+fn whose_end_is_known_is_given_no_credit_and_not_asked_to_stop() {
+    let mut b = b();
+    b.on_segment(segment(&[data(StreamId(0), 0, 40_000, true)]))
+        .unwrap();
+    assert!(b.is_empty(), "{:?}", b.turns);
+    b.stop(StreamId(0), 1);
+    assert!(b.is_empty(), "{:?}", b.turns);
 }

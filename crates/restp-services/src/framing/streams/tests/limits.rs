@@ -146,3 +146,33 @@ fn an_older_word_about_credit_takes_nothing_back() {
     pair.a.write(id, text(1, 300_000)).unwrap();
     assert_eq!(data_bytes(segments(&mut pair.a, 9999)), 300_000);
 }
+
+#[test]
+fn a_writer_that_waits_hears_that_its_direction_was_finished() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let id = a.open().unwrap();
+    while a.write(id, text(1, 100_000)).is_ok() {}
+    assert!(!a.has_events());
+    a.finish(id);
+    assert_eq!(events(&mut a), [StreamEvent::Writable(id)]);
+    assert_eq!(a.write(id, text(1, 1)), Err(StreamWriteError::Closed));
+}
+
+#[test]
+fn a_writer_is_woken_when_half_of_its_share_is_free() {
+    let mut a = end(true, StreamLimits::DEFAULT);
+    let id = a.open().unwrap();
+    let mut out = bytes::BytesMut::new();
+    let most = 1 << 30;
+    super::super::frame::Frame::StreamCredit { id, most }.emit(&mut out);
+    a.on_segment(out.freeze()).unwrap();
+    let mut waiting = 0;
+    while a.write(id, text(1, 1000)).is_ok() {
+        waiting += 1000;
+    }
+    while waiting > 128 * 1024 {
+        assert!(!a.has_events(), "{waiting} bytes wait");
+        waiting -= data_bytes(segments(&mut a, 1));
+    }
+    assert_eq!(events(&mut a), [StreamEvent::Writable(id)]);
+}

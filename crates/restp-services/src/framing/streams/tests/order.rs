@@ -210,6 +210,7 @@ fn an_application_that_is_gone_leaves_what_it_has_finished() {
         pair.b.write(refused, text(0, 1)),
         Err(StreamWriteError::Stopped(0))
     );
+    assert_eq!(events(&mut pair.a), [], "nobody is there to be told");
 }
 
 #[test]
@@ -248,4 +249,135 @@ fn streams_that_wait_to_send_are_ended_after_their_flow() {
     pair.a.finish(second);
     assert_eq!(pair.a.write(second, text(0, 1)), Err(StreamWriteError::Closed));
     assert!(pair.a.bytes() == 0 && pair.a.next_segment(ROOM).is_none());
+}
+
+/// What was read made room, and frames about that waited in a flow that had ended.
+#[test]
+fn what_is_read_after_the_flow_grants_nothing() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    for _ in 0..10 {
+        let _ = pair.a.write(id, text(0, 60_000));
+        pair.settle();
+    }
+    pair.b.on_flow_end();
+    assert!(read_all(&mut pair.b, id).0.len() > 500_000);
+    assert!(pair.b.is_empty() && pair.b.open_streams() == 0);
+}
+
+#[test]
+fn streams_that_end_after_the_flow_make_room_for_none() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let mut ids = Vec::new();
+    while ids.len() < 600 {
+        match pair.a.open() {
+            Ok(id) => {
+                pair.a.write(id, text(id.0, 1)).unwrap();
+                ids.push(id);
+            }
+            Err(_) => pair.settle(),
+        }
+    }
+    pair.settle();
+    pair.b.on_flow_end();
+    for id in ids {
+        assert_eq!(
+            read_all(&mut pair.b, id),
+            (text(id.0, 1).to_vec(), StreamRead::Lost)
+        );
+    }
+    assert!(pair.b.is_empty() && pair.b.open_streams() == 0);
+}
+
+#[test]
+fn pieces_that_wait_when_the_flow_ends_are_dropped() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    pair.a.write(id, text(8, 20_000)).unwrap();
+    for segment in segments(&mut pair.a, 99).into_iter().skip(1) {
+        pair.b.on_segment(segment).unwrap();
+    }
+    assert!(pair.b.pieces > 10);
+    pair.b.on_flow_end();
+    let rx = &pair.b.streams[&id].rx;
+    assert_eq!((rx.pieces(), rx.memory(), pair.b.pieces), (0, 0, 0));
+    pair.b.stop(id, 0);
+    assert_eq!(pair.b.read(id), StreamRead::Lost);
+}
+
+/// Booked by neither end of a stream, bytes would be lacking in the credit of all.
+#[test]
+fn what_arrives_after_reading_was_stopped_is_booked_and_makes_room() {
+    for fin in [false, true] {
+        let mut pair = Pair::new(StreamLimits::DEFAULT);
+        let id = pair.a.open().unwrap();
+        pair.a.write(id, text(5, 3000)).unwrap();
+        if fin {
+            pair.a.finish(id);
+        }
+        let mut late = segments(&mut pair.a, 9);
+        pair.b.on_segment(late.remove(0)).unwrap();
+        pair.b.stop(id, 1);
+        pair.b.finish(id);
+        for segment in late {
+            pair.b.on_segment(segment).unwrap();
+        }
+        assert_eq!((pair.b.credit.used(), pair.b.credit.consumed()), (3000, 3000));
+        pair.settle();
+        assert_eq!(pair.b.open_streams(), 0);
+    }
+}
+
+#[test]
+fn a_break_off_that_overtakes_the_last_bytes_makes_room_for_them() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    pair.a.write(id, text(5, 3000)).unwrap();
+    let mut late = segments(&mut pair.a, 9);
+    pair.b.on_segment(late.remove(0)).unwrap();
+    pair.b.stop(id, 1);
+    pair.b.finish(id);
+    pair.settle();
+    assert_eq!((pair.b.credit.used(), pair.b.credit.consumed()), (3000, 3000));
+    for segment in late {
+        pair.b.on_segment(segment).unwrap();
+    }
+    assert_eq!((pair.b.credit.used(), pair.b.open_streams()), (3000, 0));
+}
+
+#[test]
+fn each_time_that_streams_are_opened_it_is_told() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    for _ in 0..3 {
+        let ids = [pair.a.open().unwrap(), pair.a.open().unwrap()];
+        for id in ids {
+            pair.a.write(id, Bytes::new()).unwrap();
+            pair.a.finish(id);
+        }
+        pair.settle();
+        let opened = events(&mut pair.b)
+            .into_iter()
+            .filter(|event| *event == StreamEvent::Opened);
+        assert_eq!(opened.count(), 1);
+        assert_eq!(
+            [pair.b.accept(), pair.b.accept(), pair.b.accept()],
+            [Some(ids[0]), Some(ids[1]), None]
+        );
+    }
+}
+
+#[test]
+fn a_flow_does_not_end_before_the_last_end_has_left() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    pair.a.write(id, text(9, 5)).unwrap();
+    pair.settle();
+    pair.b.finish(id);
+    pair.settle();
+    assert_eq!(pair.a.read(id), StreamRead::End);
+    pair.a.finish_all();
+    pair.a.finish(id);
+    assert!(pair.a.open_streams() == 0 && !pair.a.may_end());
+    segments(&mut pair.a, 1);
+    assert!(pair.a.may_end());
 }

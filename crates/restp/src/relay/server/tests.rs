@@ -1,0 +1,213 @@
+//! A relay, a host and its peers, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use super::super::wire::AddressToken;
+use super::*;
+use std::net::Ipv4Addr;
+use std::time::Duration as Span;
+use tokio::time::{sleep, timeout};
+
+const ID: RegistrationId = [5; 16];
+
+async fn socket(last: u8) -> UdpSocket {
+    UdpSocket::bind((Ipv4Addr::new(127, 0, 0, last), 0))
+        .await
+        .unwrap()
+}
+
+/// The next datagram.
+async fn heard(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_DATAGRAM];
+    let received = timeout(Span::from_secs(60), socket.recv_from(&mut buffer)).await;
+    let (bytes, _) = received.unwrap().unwrap();
+    buffer[..bytes].to_vec()
+}
+
+async fn word(socket: &UdpSocket) -> Message {
+    Message::parse(&heard(socket).await).unwrap()
+}
+
+/// The next datagram that is no word of the relay.
+async fn forwarded(socket: &UdpSocket) -> Vec<u8> {
+    loop {
+        let datagram = heard(socket).await;
+        if !is_message(datagram[0]) {
+            return datagram;
+        }
+    }
+}
+
+/// Is there nothing to hear? What the relay has sent is there already.
+async fn hears_nothing(socket: &UdpSocket) -> bool {
+    let mut buffer = [0; 2048];
+    let nothing = timeout(Span::from_millis(300), socket.recv_from(&mut buffer));
+    nothing.await.is_err()
+}
+
+/// A relay, a host that is registered there, and where others reach it.
+struct Scene {
+    relay: Arc<Relay>,
+    host: UdpSocket,
+    at: SocketAddr,
+    _running: JoinSet<io::Error>,
+}
+
+impl Scene {
+    /// With `limit` for each host.
+    async fn with(limit: Rate) -> Self {
+        let config = RelayConfig {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            limit,
+            most_users: 4,
+        };
+        let relay = Arc::new(Relay::bind(config).await.unwrap());
+        let front = relay.local_addr().unwrap();
+        let mut running = JoinSet::new();
+        let at_work = relay.clone();
+        running.spawn(async move { at_work.run().await });
+        let host = socket(1).await;
+        let register = |token: AddressToken| Message::Register { id: ID, token }.emit();
+        host.send_to(&register([0; 16]), front).await.unwrap();
+        let Message::Prove { token, .. } = word(&host).await else {
+            panic!("no token");
+        };
+        host.send_to(&register(token), front).await.unwrap();
+        let Message::Registered { port, .. } = word(&host).await else {
+            panic!("no place");
+        };
+        Scene {
+            relay,
+            host,
+            at: (Ipv4Addr::LOCALHOST, port).into(),
+            _running: running,
+        }
+    }
+
+    /// Has `peer` send `datagram`, and the host speak to the port that this peer got.
+    async fn bound(&self, peer: &UdpSocket, datagram: &[u8]) -> SocketAddr {
+        peer.send_to(datagram, self.at).await.unwrap();
+        loop {
+            if let Message::Open { port, .. } = word(&self.host).await {
+                let link = (Ipv4Addr::LOCALHOST, port).into();
+                let bind = Message::Bind { id: ID }.emit();
+                self.host.send_to(&bind, link).await.unwrap();
+                assert_eq!(forwarded(&self.host).await, datagram);
+                return link;
+            }
+        }
+    }
+
+    /// Has `peer` send `datagram`, and waits until the relay has forwarded or dropped it.
+    async fn send(&self, peer: &UdpSocket, datagram: &[u8]) {
+        let looked_at = || {
+            let stats = self.relay.stats();
+            (stats.forwarded_bytes, stats.over_limit)
+        };
+        let before = looked_at();
+        peer.send_to(datagram, self.at).await.unwrap();
+        while looked_at() == before {
+            sleep(Span::from_micros(100)).await;
+        }
+    }
+
+    /// Does what the host sends to `link` reach `peer`?
+    async fn assert_answers(&self, link: SocketAddr, peer: &UdpSocket, datagram: &[u8]) {
+        self.host.send_to(datagram, link).await.unwrap();
+        assert_eq!(forwarded(peer).await, datagram, "its port is still there");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_told_more_than_was_sent_in_his_name() {
+    let scene = Scene::with(Rate::from_bps(20_000_000)).await;
+    let (echo, at) = ([0x80; 8], scene.at);
+    let length = Message::Elsewhere { echo, at }.emit().len();
+    for bytes in [9, length - 1] {
+        let peer = socket(1).await;
+        scene.send(&peer, &vec![0x80; bytes]).await;
+        assert!(hears_nothing(&peer).await, "{bytes}");
+    }
+    let peer = socket(1).await;
+    scene.send(&peer, &vec![0x80; length]).await;
+    assert!(matches!(word(&peer).await, Message::Elsewhere { .. }));
+}
+
+#[tokio::test]
+async fn words_for_a_host_are_part_of_its_share() {
+    // Nothing is earned in the time of a test: the burst is all that there is.
+    let scene = Scene::with(Rate::from_bps(1)).await;
+    let peer = socket(1).await;
+    scene.bound(&peer, &[0x80; 100]).await;
+    for _ in 0..2 {
+        scene.send(&peer, &[0x80; 30_000]).await;
+        assert_eq!(forwarded(&scene.host).await.len(), 30_000);
+    }
+    let before = scene.relay.stats().forwarded_bytes;
+    let left = (64 << 10) - before;
+    // Some 5 kB are left, for fewer peers than come.
+    let mut others = Vec::new();
+    for number in 0..100 {
+        let other = socket(2 + number).await;
+        scene.send(&other, &[0x80; 100]).await;
+        others.push(other);
+    }
+    let at = scene.at;
+    let words = [Message::Peer { id: ID, at }, Message::Open { id: ID, port: 1 }];
+    let each = 100 + words.map(|word| word.emit().len() as u64).iter().sum::<u64>();
+    let let_in = (scene.relay.stats().forwarded_bytes - before) / 100;
+    assert!(
+        (1..=left / each + 1).contains(&let_in),
+        "{let_in} of {}",
+        left / each
+    );
+    while scene.relay.stats().over_limit < 200 {
+        scene.send(&others[0], &[0x80]).await;
+    }
+    while !hears_nothing(&scene.host).await {}
+    scene.send(&socket(200).await, &[0x80]).await;
+    assert!(hears_nothing(&scene.host).await, "there is no share left");
+}
+
+#[tokio::test]
+async fn a_peer_that_is_answered_keeps_its_port_when_others_flood() {
+    let scene = Scene::with(Rate::from_bps(80_000_000)).await;
+    let peer = socket(1).await;
+    let link = scene.bound(&peer, &[0x81; 40]).await;
+    scene.assert_answers(link, &peer, &[0x82; 40]).await;
+    let mut others = Vec::new();
+    for number in 0..2 * MOST_PEERS {
+        let other = socket(2 + number as u8).await;
+        scene.send(&other, &[0x80; 40]).await;
+        others.push(other);
+    }
+    scene.assert_answers(link, &peer, &[0x83; 40]).await;
+}
+
+#[tokio::test]
+async fn one_source_displaces_nobody_else() {
+    let scene = Scene::with(Rate::from_bps(80_000_000)).await;
+    let peer = socket(2).await;
+    let link = scene.bound(&peer, &[0x81; 40]).await;
+    let mut others = Vec::new();
+    for _ in 0..2 * MOST_PEERS {
+        let other = socket(3).await;
+        scene.send(&other, &[0x80; 40]).await;
+        others.push(other);
+    }
+    scene.assert_answers(link, &peer, &[0x83; 40]).await;
+}
+
+#[tokio::test]
+async fn little_waits_for_a_host_that_does_not_speak() {
+    let link = Link {
+        socket: socket(1).await,
+        answered: AtomicBool::new(false),
+        state: Mutex::default(),
+    };
+    for length in [60_000, 6000, 6000, 1000, 1000, 1] {
+        assert_eq!(link.way(&vec![0x80; length]), None);
+    }
+    let waiting: Vec<_> = lock(&link.state).waiting.iter().map(Vec::len).collect();
+    assert_eq!(waiting, [6000, 1000, 1000, 1]);
+}
