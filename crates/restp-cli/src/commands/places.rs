@@ -23,6 +23,12 @@ impl Visitor {
         let at = path.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |path| path.remote.ip());
         Visitor(Some((at, connection.peer_key())))
     }
+
+    /// Who is at `source`, whatever his key.
+    #[cfg(test)]
+    pub fn at(source: IpAddr) -> Self {
+        Visitor(Some((source, None)))
+    }
 }
 
 /// Who has one.

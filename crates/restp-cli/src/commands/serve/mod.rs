@@ -1,6 +1,7 @@
 //! `restp serve`: programs of this host for who may reach them.
 
 mod datagrams;
+mod entry;
 mod listeners;
 mod pool;
 mod service;

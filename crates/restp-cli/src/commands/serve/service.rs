@@ -2,6 +2,7 @@
 
 use super::super::GOODBYE;
 use super::super::places::{Places, Visitor};
+use super::entry::{Door, Entry};
 use super::listeners::Listeners;
 use super::pool::Pool;
 use crate::datagrams;
@@ -31,6 +32,7 @@ pub struct Service {
     allowed: AllowList,
     /// What who connects must show.
     capability: Option<Capability>,
+    door: Door,
     /// Of streams.
     places: Mutex<Places>,
     listeners: Listeners,
@@ -44,6 +46,7 @@ impl Service {
         Service {
             allowed,
             capability,
+            door: Door::default(),
             places: Mutex::new(Places::at_most(most_streams)),
             listeners: Listeners::default(),
             sockets: Pool::default(),
@@ -72,57 +75,70 @@ impl Service {
 
     /// Serves each stream by itself.
     async fn serve_streams(self: &Arc<Self>, connection: Connection, visitor: Visitor) {
-        let connection = Arc::new(connection);
-        let (mut streams, mut is_admitted) = (JoinSet::new(), false);
+        let Some(entry) = self.door.wait(visitor) else {
+            return; // it would wait for an answer, so it is broken off
+        };
+        let (entry, connection) = (Arc::new(entry), Arc::new(connection));
+        let mut streams = JoinSet::new();
         let mut silence = pin!(sleep(SOON));
         loop {
             tokio::select! {
                 Some(stream) = connection.accept_stream() => {
-                    let (service, connection) = (self.clone(), connection.clone());
-                    streams.spawn(async move { service.serve_stream(&connection, stream, visitor).await });
+                    let (service, connection, entry) = (self.clone(), connection.clone(), entry.clone());
+                    streams.spawn(async move { service.serve_stream(&connection, stream, &entry).await });
                 }
                 // No more will be opened.
                 None = connection.recv() => break,
-                Some(admitted) = streams.join_next() => {
-                    is_admitted |= admitted.unwrap_or(false);
-                    if !is_admitted {
+                Some(_) = streams.join_next() => {
+                    if !entry.is_admitted() {
                         break;
                     }
                 }
-                () = &mut silence, if !is_admitted && streams.is_empty() => break,
+                () = &mut silence, if !entry.is_admitted() => break,
             }
         }
         while streams.join_next().await.is_some() {}
         end(&connection).await;
     }
 
-    /// Serves one until it is over. True when whoever opened it may come.
-    async fn serve_stream(&self, connection: &Connection, stream: BiStream, visitor: Visitor) -> bool {
+    /// Serves one until it is over.
+    async fn serve_stream(&self, connection: &Connection, stream: BiStream, entry: &Entry) {
         let mut inlet = Inlet::new(&stream);
         let request = match timeout(SOON, Request::read(&mut inlet)).await {
             Ok(request) => request.map_err(Refusal::other),
             Err(_) => Err(Refusal::other("nothing was asked for in time")),
         };
         let rest = inlet.into_rest();
-        let admitted = request.and_then(|request| {
-            self.admit(&request.capability)?;
-            Ok(request.operation)
-        });
-        let (is_admitted, served) = match admitted {
-            Err(refusal) => (false, Err(refusal)),
-            Ok(_) if !lock(&self.places).take(&visitor) => (true, Err(Refusal::other(FULL))),
-            Ok(operation) => {
-                let served = self.run(connection, (&stream, rest), operation).await;
-                lock(&self.places).leave(&visitor);
-                (true, served)
+        let served = match request {
+            Ok(request) => {
+                self.serve_request(connection, (&stream, rest), request, entry)
+                    .await
             }
+            Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = served {
             note(format!("refused: {refusal}"));
             say(&stream, Answer::Refused(refusal)).await;
         }
         stream.finish();
-        is_admitted
+    }
+
+    async fn serve_request(
+        &self,
+        connection: &Connection,
+        stream: (&BiStream, Bytes),
+        request: Request,
+        entry: &Entry,
+    ) -> Result<(), Refusal> {
+        self.admit(&request.capability)?;
+        entry.admit();
+        let visitor = entry.visitor();
+        if !lock(&self.places).take(&visitor) {
+            return Err(Refusal::other(FULL));
+        }
+        let served = self.run(connection, stream, request.operation).await;
+        lock(&self.places).leave(&visitor);
+        served
     }
 
     async fn run(
