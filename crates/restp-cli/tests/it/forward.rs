@@ -232,6 +232,23 @@ fn idle_listeners_take_no_room() {
     }
 }
 
+/// The system takes them all: who waits for the first word of the other end must not wait for one that knows nothing of it.
+#[test]
+fn a_crowd_is_connected_at_once() {
+    let target = target(echo);
+    let server = serve(&[&tcp(target), "listen:127.0.0.1:0"], &[]);
+    let rule = rule("0", target);
+    let forward = forward(
+        &server.ticket,
+        &["-L", &rule, "-R", &rule, "--max-connections", "1"],
+    );
+    let connect = |listen| TcpStream::connect_timeout(listen, Duration::from_millis(900));
+    for listen in &forward.listens {
+        let crowd: Result<Vec<_>, _> = (0..400).map(|_| connect(listen)).collect();
+        assert!(crowd.is_ok(), "{listen}: {crowd:?}");
+    }
+}
+
 /// A free port is another one when the server starts again.
 #[test]
 fn the_port_of_a_remote_listener_that_stands_again_is_told() {
