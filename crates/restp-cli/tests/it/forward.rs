@@ -300,6 +300,29 @@ fn a_crowd_is_connected_at_once() {
     }
 }
 
+/// Each one hears why, though the server ends the association of the first.
+#[test]
+fn every_refused_connection_hears_why() {
+    let target = target(echo);
+    let places = [&tcp(target)[..]];
+    let server = serve(&places, &["--open"]);
+    let Forward { mut running, listens } = forward(&server.address, &["-L", &rule("0", target)]);
+    let Server {
+        running: first,
+        address,
+        ..
+    } = server;
+    drop(first);
+    let _again = serve_at(&address, &places, &[]);
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(listens[0]).unwrap();
+        let ended = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+        let said = running.overhear("have its ticket");
+        assert!(!said.contains("same release"), "{said}");
+    }
+}
+
 /// A free port is another one when the server starts again.
 #[test]
 fn the_port_of_a_remote_listener_that_stands_again_is_told() {
