@@ -2,6 +2,7 @@
 
 use crate::output::note;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Room for so many connections.
@@ -9,6 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub struct Room {
     most: usize,
     free: Arc<Semaphore>,
+    /// That there is none has been said.
+    is_told: Arc<AtomicBool>,
 }
 
 impl Room {
@@ -17,17 +20,21 @@ impl Room {
         Room {
             most,
             free: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
+            is_told: Arc::default(),
         }
     }
 
     /// Room for one more, once there is.
     pub async fn enter(&self) -> OwnedSemaphorePermit {
-        if self.free.available_permits() == 0 {
+        let is_full = self.free.available_permits() == 0;
+        // Once for all who wait behind each other.
+        if is_full && !self.is_told.load(Ordering::Relaxed) {
             note(format!(
                 "{} connections are open, as many as --max-connections allows: further ones wait",
                 self.most
             ));
         }
+        self.is_told.store(is_full, Ordering::Relaxed);
         loop {
             // Nobody closes it.
             if let Ok(room) = self.free.clone().acquire_owned().await {
