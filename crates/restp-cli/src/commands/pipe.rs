@@ -47,7 +47,7 @@ fn target(word: &str) -> Result<String, String> {
     match word.parse::<Place>() {
         Ok(place) if place.is_tcp() => Ok(place.to_string()),
         _ => Err(format!(
-            "{word:?} is no place that a pipe leads to; write one place, such as tcp:127.0.0.1:22"
+            "{word:?} is no place that a pipe leads to; write one place as tcp:HOST:PORT, such as tcp:127.0.0.1:22"
         )),
     }
 }
