@@ -26,15 +26,16 @@ impl Room {
 
     /// Room for one more, once there is.
     pub async fn enter(&self) -> OwnedSemaphorePermit {
-        let is_full = self.free.available_permits() == 0;
-        // Once for all who wait behind each other.
-        if is_full && !self.is_told.load(Ordering::Relaxed) {
+        let free = self.free.available_permits();
+        // Once until half of it is free again: where it is scarce it comes and goes with every connection.
+        if free == 0 && !self.is_told.swap(true, Ordering::Relaxed) {
             note(format!(
                 "{} connections are open, as many as --max-connections allows: further ones wait",
                 self.most
             ));
+        } else if free > self.most / 2 {
+            self.is_told.store(false, Ordering::Relaxed);
         }
-        self.is_told.store(is_full, Ordering::Relaxed);
         loop {
             // Nobody closes it.
             if let Ok(room) = self.free.clone().acquire_owned().await {
