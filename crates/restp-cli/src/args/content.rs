@@ -47,7 +47,7 @@ their names only when everything is there.";
 
 #[derive(Debug, Args)]
 pub struct Fetch {
-    /// The word after \"ticket:\" that `restp publish` printed
+    /// The word after "ticket:" that `restp publish` printed
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Ask there, as HOST, HOST:PORT or PORT, instead of at the addresses in the ticket, which \"ticket\" stands for; may be repeated

@@ -62,11 +62,12 @@ pub fn execute(arguments: &Cache, output: Output) -> Result<(), Failure> {
     }
     let store = DiskStore::open(&arguments.dir, size).map_err(|error| {
         let dir = arguments.dir.display();
-        let way = match error.kind() {
-            std::io::ErrorKind::WouldBlock => "another cache uses it; name another folder",
-            _ => "name a folder that you may write to",
-        };
-        Failure::input(format!("--dir {dir}: {error}; {way}"))
+        Failure::input(match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                format!("--dir {dir}: another cache uses it; name another folder")
+            }
+            _ => format!("--dir {dir}: {error}; name a folder that you may write to"),
+        })
     })?;
     let stats = store.stats();
     run(async {

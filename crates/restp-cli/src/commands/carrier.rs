@@ -104,21 +104,22 @@ impl Carriers {
     /// When it is not reached within the user timeout, or refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
         let standing = self.association.lock().await.clone();
-        if let Some(connection) = standing {
-            match self.ask(connection, &operation).await {
-                // The server started again, or it was lost and nobody has noticed until now.
+        if let Some(connection) = &standing {
+            match self.ask(connection.clone(), &operation).await {
+                // The server started again or ends it, or it was lost and nobody has noticed until now.
                 Err(OpenError::Unreached(_)) => {}
                 asked => return asked,
             }
         }
-        let connection = self.associate().await?;
+        let connection = self.associate(standing.as_ref()).await?;
         self.ask(connection, &operation).await
     }
 
-    /// The association that stands, or a new one.
-    async fn associate(&self) -> Result<Arc<Connection>, OpenError> {
+    /// The association that stands, or a new one in the place of `tried`, which does not answer. The streams that it has keep it.
+    async fn associate(&self, tried: Option<&Arc<Connection>>) -> Result<Arc<Connection>, OpenError> {
         let mut association = self.association.lock().await;
         if let Some(connection) = &*association
+            && !tried.is_some_and(|tried| Arc::ptr_eq(tried, connection))
             && pipe::over(connection).await.is_none()
         {
             return Ok(connection.clone());
@@ -280,6 +281,9 @@ async fn answer(connection: &Connection) -> Option<Answer> {
 
 async fn unreached(connection: &Connection) -> OpenError {
     OpenError::Unreached(match pipe::over(connection).await {
+        Some(CloseReason::Reset) => "the server broke off the connection; look at what it says: it may have as many as it takes, which \
+                                     `restp serve --max-connections` changes"
+            .into(),
         Some(reason) => format!("the server: {reason}"),
         None => "the server does not answer what was asked for; use the same release of restp on both sides"
             .into(),

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 pub const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Who waits longer for an answer is told what for.
-const SOON: std::time::Duration = std::time::Duration::from_millis(500);
+pub const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 
 const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
                      through to that port (--timeout waits longer)";
@@ -210,7 +210,8 @@ pub async fn reach(
     }
 }
 
-fn listed(addresses: &[SocketAddr]) -> String {
+/// As they are told to people.
+pub fn listed(addresses: &[SocketAddr]) -> String {
     let words: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     words.join(", ")
 }

@@ -1,5 +1,6 @@
 //! `restp fetch`: what was published, from several sources at once.
 
+use super::dial::{SOON, listed};
 use super::{node, run, std_duration};
 use crate::args::Fetch;
 use crate::content::{ContentTicket, Download, DownloadError};
@@ -158,7 +159,18 @@ impl Running {
     /// The root manifest, from whoever is the first to show it.
     async fn root(&self) -> Result<Core, Failure> {
         let there = self.connection.until(|node, _| node.root(self.flow).cloned());
-        match timeout(std_duration(self.user_timeout), there).await {
+        let asking = async {
+            tokio::time::sleep(SOON).await;
+            let sources = self.endpoint.call(|node, _| node.sources(self.flow));
+            let remotes: Vec<SocketAddr> = sources.iter().map(|source| source.remote).collect();
+            let _line = self.progress.trying(&format!("asking {}", listed(&remotes)));
+            std::future::pending::<std::convert::Infallible>().await
+        };
+        let answered = tokio::select! {
+            answered = timeout(std_duration(self.user_timeout), there) => answered,
+            never = asking => match never {},
+        };
+        match answered {
             Ok(Ok(core)) => Ok(core),
             Ok(Err(reason)) => Err(self.ended(&reason)),
             Err(_) => Err(self.nobody()),

@@ -44,11 +44,10 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
 
 /// The place to connect to that `word` names.
 fn target(word: &str) -> Result<String, String> {
-    let place: Place = word.parse()?;
-    match place.is_tcp() {
-        true => Ok(place.to_string()),
-        false => Err(format!(
-            "{word:?} is no place that a pipe leads to; write tcp:HOST:PORT"
+    match word.parse::<Place>() {
+        Ok(place) if place.is_tcp() => Ok(place.to_string()),
+        _ => Err(format!(
+            "{word:?} is no place that a pipe leads to; write one place as tcp:HOST:PORT, such as tcp:127.0.0.1:22"
         )),
     }
 }

@@ -34,7 +34,7 @@ pub fn execute(arguments: &Tunnel, output: Output) -> Result<(), Failure> {
         let (connection, there) = opened;
         let there: Subnet = there.parse().map_err(Failure::operation)?;
         let here = match own {
-            Some(address) => address,
+            Some(address) => in_network_of(there, address)?,
             None if !there.is_host() => {
                 return Err(Failure::operation(format!(
                     "the server has {there} in the tunnel, which is no address of a host"
@@ -83,6 +83,20 @@ fn own_address(link: &LinkArgs) -> Result<(Option<Subnet>, LinkArgs), Failure> {
             own.join(" --address ")
         ))),
     }
+}
+
+/// `own`, if a host at it and the server, which has `there`, are in one network.
+fn in_network_of(there: Subnet, own: Subnet) -> Result<Subnet, Failure> {
+    if own.is_host()
+        && there.contains(own.address)
+        && own.contains(there.address)
+        && own.address != there.address
+    {
+        return Ok(own);
+    }
+    Err(Failure::input(format!(
+        "--address {own}: the server has {there} in the tunnel; name another address of a host in that network"
+    )))
 }
 
 /// What is printed when the device is up.
@@ -174,5 +188,29 @@ async fn run(client: &Client, device: &Tun, mut connection: Connection) -> Failu
             sleep(RETRY).await;
         };
         note("reached again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_are_in_one_network() {
+        let is_in = |there: &str, own: &str| {
+            let [there, own] = [there, own].map(|word| word.parse().expect("an address"));
+            in_network_of(there, own).is_ok()
+        };
+        assert!(is_in("10.9.0.1/24", "10.9.0.7/24"));
+        assert!(is_in("fd00::1/126", "fd00::2/126"));
+        for own in [
+            "10.9.0.9/30",
+            "10.9.0.1/30",
+            "10.9.0.0/30",
+            "10.9.1.2/32",
+            "fd00::2/126",
+        ] {
+            assert!(!is_in("10.9.0.1/30", own), "{own}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The words of `restp send`: what to send comes first, who receives it last.
 
 use crate::address;
+use crate::content::ContentTicket;
 use crate::failure::Failure;
 use crate::transfer::Ticket;
 use std::ffi::OsString;
@@ -30,6 +31,12 @@ impl Receiver {
     /// # Errors
     /// When it is no ticket and no address.
     pub fn of(word: &str) -> Result<Self, Failure> {
+        if ContentTicket::is_one(word) {
+            return Err(Failure::input(
+                "this is the ticket of something published, for `restp fetch`; write the word after \"ticket:\" that `restp recv` or \
+                 `restp serve` printed",
+            ));
+        }
         let has_ticket = Ticket::is_one(word);
         let ticket = if has_ticket {
             word.parse().map_err(Failure::input)?
@@ -56,6 +63,12 @@ impl Words {
                 "name what to send, and then who receives it: restp send PATH TICKET",
             ));
         };
+        let is_ticket = |word: &OsString| word.to_str().is_some_and(Ticket::is_one);
+        if names_receiver(&words[0]) && is_ticket(&words[0]) && !is_ticket(&words[last]) {
+            return Err(Failure::input(
+                "the ticket comes last, behind what to send: restp send PATH TICKET",
+            ));
+        }
         let first = words[..last].iter().rposition(|word| !names_receiver(word));
         let (paths, to) = words.split_at(first.map_or(0, |first| first + 1).clamp(1, last));
         Ok(Words {
@@ -94,6 +107,13 @@ mod tests {
         assert_eq!(split(&["a", "127.0.0.1:1", "b", "127.0.0.1:2"]), (3, 1));
         assert_eq!(split(&["127.0.0.1:1", "127.0.0.1:2"]), (1, 1));
         assert_eq!(split(&["a", "localhost:1", "127.0.0.1:2"]), (1, 2));
+        for (words, way_out) in [
+            (["restp1-aeaq", "a"], "the ticket comes last"),
+            (["a", "restpc1-aeaq"], "for `restp fetch`"),
+        ] {
+            let why = Words::of(&words.map(OsString::from)).expect_err("refused");
+            assert!(why.message().contains(way_out), "{why:?}");
+        }
         assert!(Words::of(&["a".into()]).is_err() && Words::of(&[]).is_err());
     }
 }

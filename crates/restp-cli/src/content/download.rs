@@ -36,7 +36,17 @@ pub enum DownloadError {
     List(io::Error),
     /// Files could not be placed.
     #[error("{0}")]
-    Target(#[from] TargetError),
+    Target(TargetError),
+}
+
+/// What the system says of writing has the same way out wherever it is said.
+impl From<TargetError> for DownloadError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Write(error) => DownloadError::Write(error),
+            other => DownloadError::Target(other),
+        }
+    }
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -77,21 +77,26 @@ impl fmt::Display for ContentTicket {
     }
 }
 
+impl ContentTicket {
+    /// Does `word` begin as tickets of content do?
+    pub fn is_one(word: &str) -> bool {
+        let start = word.trim().get(..PREFIX.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+    }
+}
+
 impl FromStr for ContentTicket {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
         let word = word.trim();
-        let start = word
-            .get(..PREFIX.len())
-            .filter(|start| start.eq_ignore_ascii_case(PREFIX));
-        let Some(start) = start else {
+        if !Self::is_one(word) {
             let shown = crate::transfer::printable(word.as_bytes());
             return Err(format!(
                 "\"{shown}\" is no ticket of content; write the word after \"ticket:\" that `restp publish` printed"
             ));
-        };
-        let digits = word[start.len()..].to_uppercase();
+        }
+        let digits = word[PREFIX.len()..].to_uppercase();
         let bytes = BASE32_NOPAD.decode(digits.as_bytes());
         let bytes = bytes.map_err(|_| TicketError::Damaged("a character is wrong or missing"));
         let parsed = bytes.and_then(|bytes| ContentTicket::parse(&bytes));

@@ -7,7 +7,11 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+
+/// TCP connections that the system keeps until they are accepted, or as many as it takes (`net.core.somaxconn`). Beyond that it drops the
+/// last packet of a handshake: whoever connected believes to be connected, and if it waits for the other end to speak, it waits for ever.
+const BACKLOG: i32 = 4096;
 
 /// Why a pipe broke.
 #[derive(Debug, Error)]
@@ -68,6 +72,17 @@ pub async fn join_tcp(
         reset(tcp);
     }
     joined
+}
+
+/// Listens at `host` and `port`.
+///
+/// # Errors
+/// When they cannot be had.
+pub async fn listen((host, port): (&str, u16)) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((host, port)).await?;
+    // Once more, because tokio says how many wait, and says 128.
+    socket2::SockRef::from(&listener).listen(BACKLOG)?;
+    Ok(listener)
 }
 
 /// Ends a TCP connection with RST: its program is not to take what it has read for everything (RFC 9293 §3.10.7.4).

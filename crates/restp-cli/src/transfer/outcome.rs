@@ -204,7 +204,11 @@ impl fmt::Display for Outcome {
             (bytes, 0) => write!(f, "\n  {} were there already", crate::output::bytes(bytes))?,
             (bytes, files) => {
                 let bytes = crate::output::bytes(bytes);
-                write!(f, "\n  {bytes} were there already, {files} files as a whole")?;
+                let files = match files {
+                    1 => "1 file".into(),
+                    files => format!("{files} files"),
+                };
+                write!(f, "\n  {bytes} were there already, {files} as a whole")?;
             }
         }
         if let Some(stall) = self.longest_stall_ms {

@@ -8,7 +8,7 @@ use crate::common::programs::{
 use crate::common::{FOR_EVER, Running, content, emulate, emulate_at, restp, says, wait_until};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
@@ -229,6 +229,97 @@ fn idle_listeners_take_no_room() {
         let stream = TcpStream::connect(listen).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert!(exchange(stream, content(1000)) == content(1000), "{listen}");
+    }
+}
+
+/// As many connections as both ends allow run one behind the other, though each end sees the end of one at another time.
+#[test]
+fn who_comes_next_finds_the_place_of_who_left() {
+    let target = target(|mut stream| {
+        stream.write_all(b"hello").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    // One client gets one of two places; its listener needs none.
+    let server = serve(&[&tcp(target), "listen:127.0.0.1:0"], &["--max-connections", "2"]);
+    let rule = rule("0", target);
+    let forward = forward(
+        &server.ticket,
+        &["-L", &rule, "-R", &rule, "--max-connections", "1"],
+    );
+    let one = |number: usize| {
+        let address = forward.listens[number % 2];
+        spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let mut read = Vec::new();
+            stream.read_to_end(&mut read).unwrap();
+            assert_eq!(read, b"hello");
+            let _ = stream.write_all(b"thanks");
+        })
+    };
+    let all: Vec<JoinHandle<()>> = (0..60).map(one).collect();
+    all.into_iter().for_each(|one| one.join().unwrap());
+}
+
+/// Who connects to a listener that the server has no place for is reset, and is in nobody's way.
+#[test]
+fn a_remote_listener_resets_whom_there_is_no_place_for() {
+    let target = target(echo);
+    let server = serve(&["listen:127.0.0.1:0"], &["--max-connections", "2"]);
+    let forward = forward(&server.ticket, &["-R", &rule("0", target)]);
+    let mut first = TcpStream::connect(forward.listens[0]).unwrap();
+    first.write_all(b"x").unwrap();
+    first.read_exact(&mut [0]).unwrap();
+    let others: Vec<TcpStream> = (0..70)
+        .map(|_| TcpStream::connect(forward.listens[0]).unwrap())
+        .collect();
+    for mut other in others {
+        other.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let ended = other.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+    }
+    drop(first);
+    let stream = TcpStream::connect(forward.listens[0]).unwrap();
+    assert!(exchange(stream, content(1000)) == content(1000));
+}
+
+/// The system takes them all: who waits for the first word of the other end must not wait for one that knows nothing of it.
+#[test]
+fn a_crowd_is_connected_at_once() {
+    let target = target(echo);
+    let server = serve(&[&tcp(target), "listen:127.0.0.1:0"], &[]);
+    let rule = rule("0", target);
+    let forward = forward(
+        &server.ticket,
+        &["-L", &rule, "-R", &rule, "--max-connections", "1"],
+    );
+    let connect = |listen| TcpStream::connect_timeout(listen, Duration::from_millis(900));
+    for listen in &forward.listens {
+        let crowd: Result<Vec<_>, _> = (0..400).map(|_| connect(listen)).collect();
+        assert!(crowd.is_ok(), "{listen}: {crowd:?}");
+    }
+}
+
+/// Each one hears why, though the server ends the association of the first.
+#[test]
+fn every_refused_connection_hears_why() {
+    let target = target(echo);
+    let places = [&tcp(target)[..]];
+    let server = serve(&places, &["--open"]);
+    let Forward { mut running, listens } = forward(&server.address, &["-L", &rule("0", target)]);
+    let Server {
+        running: first,
+        address,
+        ..
+    } = server;
+    drop(first);
+    let _again = serve_at(&address, &places, &[]);
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(listens[0]).unwrap();
+        let ended = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+        let said = running.overhear("have its ticket");
+        assert!(!said.contains("same release"), "{said}");
     }
 }
 

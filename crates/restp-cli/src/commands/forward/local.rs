@@ -95,7 +95,7 @@ async fn forward(client: &Client, operation: Operation, stream: TcpStream, name:
 /// Listens at `listen`: the listener and its address.
 pub async fn bind(listen: &Listen) -> Result<(TcpListener, String), String> {
     let (host, port) = listen.host_and_port();
-    let bound = TcpListener::bind((host, port)).await;
+    let bound = pipe::listen((host, port)).await;
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = bound.map_err(|error| {
         format!(

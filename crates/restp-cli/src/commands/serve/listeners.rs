@@ -53,10 +53,10 @@ impl Listeners {
         if let Some(held) = self.take_over(&name, owner) {
             return Ok(held);
         }
-        let bound = TcpListener::bind(place.host_and_port()).await;
+        let (host, asked) = place.host_and_port();
+        let bound = pipe::listen((&host, asked)).await;
         let tcp = bound.map_err(|error| Refusal::of(&name, &error))?;
         let address = tcp.local_addr().map_err(|error| Refusal::of(&name, &error))?;
-        let (_, asked) = place.host_and_port();
         let listener = Arc::new(Listener {
             owner,
             tcp,

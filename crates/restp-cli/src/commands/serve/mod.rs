@@ -78,7 +78,9 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
                     Some(connection) => {
                         let visitor = Visitor::of(&connection);
                         // Who gets no place is broken off: it would wait for an answer.
-                        if places.take(&visitor) {
+                        if !places.take(&visitor) {
+                            note(format!("refused: {}", service::FULL));
+                        } else {
                             let service = service.clone();
                             pipes.spawn(async move {
                                 service.serve(connection, visitor).await;

@@ -18,13 +18,18 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// Who connects asks for something within this time, and a target answers within it.
 pub const SOON: Duration = Duration::from_secs(30);
 
-const FULL: &str =
+/// A stream waits so long for a place: clients count what they have open, and the end of one may come behind the beginning of the next.
+const PLACE_TIME: Duration = Duration::from_secs(5);
+
+/// What is said when there is no place.
+pub const FULL: &str =
     "as many connections are open there as it takes; `restp serve --max-connections` allows more";
 
 /// What this host offers.
@@ -33,8 +38,12 @@ pub struct Service {
     /// What who connects must show.
     capability: Option<Capability>,
     door: Door,
-    /// Of streams.
+    /// Of streams that carry a TCP connection.
     places: Mutex<Places>,
+    /// One of them was left.
+    left: Notify,
+    /// Of other streams: a client must be able to fill its share with connections beside its listeners.
+    others: Mutex<Places>,
     listeners: Listeners,
     sockets: Pool<UdpSocket>,
     devices: Pool<Tun>,
@@ -48,6 +57,8 @@ impl Service {
             capability,
             door: Door::default(),
             places: Mutex::new(Places::at_most(most_streams)),
+            left: Notify::new(),
+            others: Mutex::new(Places::at_most(most_streams)),
             listeners: Listeners::default(),
             sockets: Pool::default(),
             devices: Pool::default(),
@@ -132,13 +143,46 @@ impl Service {
     ) -> Result<(), Refusal> {
         self.admit(&request.capability)?;
         entry.admit();
-        let visitor = entry.visitor();
-        if !lock(&self.places).take(&visitor) {
+        self.run_in_place(connection, stream, request.operation, entry.visitor())
+            .await
+    }
+
+    /// Runs `operation` once there is a place for it.
+    async fn run_in_place(
+        &self,
+        connection: &Connection,
+        stream: (&BiStream, Bytes),
+        operation: Operation,
+        visitor: Visitor,
+    ) -> Result<(), Refusal> {
+        let places = match operation {
+            Operation::Connect(_) | Operation::Take(_) => &self.places,
+            Operation::Check(_) | Operation::Listen(_) => &self.others,
+        };
+        if timeout(PLACE_TIME, self.enter(places, &visitor)).await.is_err() {
+            // Whoever connected to the listener would wait for ever, and take one of the few places of those who do.
+            if let Operation::Take(token) = operation
+                && let Some(waiting) = self.listeners.take(&token)
+            {
+                pipe::reset(waiting);
+            }
             return Err(Refusal::other(FULL));
         }
-        let served = self.run(connection, stream, request.operation).await;
-        lock(&self.places).leave(&visitor);
+        let served = self.run(connection, stream, operation).await;
+        lock(places).leave(&visitor);
+        self.left.notify_waiters();
         served
+    }
+
+    /// Waits for a place.
+    async fn enter(&self, places: &Mutex<Places>, visitor: &Visitor) {
+        loop {
+            let left = self.left.notified();
+            if lock(places).take(visitor) {
+                return;
+            }
+            left.await;
+        }
     }
 
     async fn run(

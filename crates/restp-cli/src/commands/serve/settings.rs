@@ -72,12 +72,18 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
     let places = AllowList::of(&places).map_err(|why| Failure::input(format!("--allow {why}")))?;
     let added = settings.allowed.extend(places);
     added.map_err(|why| Failure::input(format!("--allow {why}")))?;
-    settings.keys.extend(keys);
     if settings.allowed.words().is_empty() {
-        return Err(Failure::input(
-            "name what may be reached, such as --allow tcp:127.0.0.1:22, or allow = [\"tcp:127.0.0.1:22\"] in the file of --config",
-        ));
+        let taken = match keys.first() {
+            Some(word) => {
+                format!("--allow {word:?} is no place, and so is taken for a key or a file of keys; ")
+            }
+            None => String::new(),
+        };
+        return Err(Failure::input(format!(
+            "{taken}name what may be reached, such as --allow tcp:127.0.0.1:22, or allow = [\"tcp:127.0.0.1:22\"] in the file of --config"
+        )));
     }
+    settings.keys.extend(keys);
     let host = &mut settings.host;
     if !listen.is_empty() {
         host.listen.clone_from(listen);
@@ -276,5 +282,7 @@ mod tests {
                 assert!(why.contains(word), "{word}: {why}");
             }
         }
+        let why = of("", &["--allow", "127.0.0.1:22"]).err().expect("no place");
+        assert!(why.contains("\"127.0.0.1:22\" is no place"), "{why}");
     }
 }
