@@ -66,11 +66,11 @@ pub async fn join_tcp(
 ) -> Result<(), Broken> {
     // What is typed is not held back.
     let _ = tcp.set_nodelay(true);
+    // From the beginning, so that it ends with RST as well when this is dropped, and when this program is killed.
+    resets_when_closed(&tcp, true);
     let (from, to) = tcp.split();
     let joined = join(connection, stream, from, to).await;
-    if joined.is_err() {
-        reset(tcp);
-    }
+    resets_when_closed(&tcp, joined.is_err());
     joined
 }
 
@@ -87,7 +87,11 @@ pub async fn listen((host, port): (&str, u16)) -> io::Result<TcpListener> {
 
 /// Ends a TCP connection with RST: its program is not to take what it has read for everything (RFC 9293 §3.10.7.4).
 pub fn reset(stream: TcpStream) {
-    let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    resets_when_closed(&stream, true);
+}
+
+fn resets_when_closed(stream: &TcpStream, resets: bool) {
+    let _ = socket2::SockRef::from(stream).set_linger(resets.then_some(Duration::ZERO));
 }
 
 /// What ended a direction early.

@@ -6,9 +6,11 @@ use crate::common::programs::{
     Forward, Server, echo, exchange, forward, reset, rule, serve, serve_at, target, tcp,
 };
 use crate::common::{FOR_EVER, Running, content, emulate, emulate_at, restp, says, wait_until};
+use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
@@ -136,6 +138,48 @@ fn ends_by_reset_stay_resets() {
     for place in 1..4 {
         let read = open(place).read(&mut [0]).map_err(|error| error.kind());
         assert_eq!(read, Err(ErrorKind::ConnectionReset), "{place}");
+    }
+}
+
+/// Who read half of something must not take it for all, whether `forward` or `serve` ends, and however.
+#[test]
+fn what_is_cut_off_by_the_end_of_a_program_ends_by_reset() {
+    let read_to_end = |mut stream: &TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut buffer = [0; 65_536];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(error.kind()),
+            }
+        }
+    };
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let (ends, ended) = channel();
+        let ends = Mutex::new(ends);
+        let target = target(move |mut stream| {
+            stream.write_all(b"x").unwrap();
+            let _ = ends.lock().unwrap().send(read_to_end(&stream));
+        });
+        let server = serve(&[&tcp(target)], &[]);
+        let forward = forward(&server.ticket, &["-L", &rule("0", target)]);
+        let begun = || {
+            let mut stream = TcpStream::connect(forward.listens[0]).unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            stream
+        };
+        let first = begun();
+        let Server { running, address, .. } = server;
+        running.signal(signal);
+        let why = ended.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(why, Some(ErrorKind::ConnectionReset), "server, {signal}");
+        drop((running, first));
+        let _again = serve_at(&address, &[&tcp(target)], &[]);
+        let second = begun();
+        forward.running.signal(signal);
+        let why = read_to_end(&second);
+        assert_eq!(why, Some(ErrorKind::ConnectionReset), "forward, {signal}");
     }
 }
 
