@@ -55,7 +55,7 @@ impl StreamWaiters {
         self.acceptors.wake();
     }
 
-    /// Nobody waits for the stream any more, though a future that was dropped did.
+    /// Removes the wakers of the stream, also those of futures that were dropped.
     fn forget(&mut self, id: StreamId) {
         self.readers.remove(&id);
         self.writers.remove(&id);

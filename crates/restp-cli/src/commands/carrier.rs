@@ -4,12 +4,15 @@
 use super::dial::{self, Attempt};
 use crate::datagrams::{Message, Open, Operation as DatagramOperation, deadline_of};
 use crate::failure::Failure;
+use crate::output::{note, span};
 use crate::pipe::{self, Answer, Broken, Operation, Refusal, Request};
 use crate::transfer::{Capability, Inlet};
 use bytes::Bytes;
 use restp::{BiStream, CloseReason, Connection, Endpoint};
 use restp_base::time::Duration;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,6 +28,9 @@ const FIRST_WAIT: std::time::Duration = std::time::Duration::from_millis(300);
 /// Until it is given up: longer than the server itself takes for it.
 const ANSWER_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// Who waits longer for an answer is told, once until one comes: a target may take a while, but nobody looks at a blank screen for ever.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Where carriers come from.
 pub struct Carriers {
     endpoint: Arc<Endpoint>,
@@ -37,6 +43,8 @@ pub struct Carriers {
     capability: Capability,
     /// Of all streams. Who makes it keeps the others waiting, so that one is made.
     association: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    /// That the server is silent has been said.
+    is_silent: AtomicBool,
 }
 
 /// Why there is no carrier.
@@ -73,6 +81,7 @@ impl Carriers {
             user_timeout,
             capability,
             association: tokio::sync::Mutex::default(),
+            is_silent: AtomicBool::new(false),
         }
     }
 
@@ -103,6 +112,22 @@ impl Carriers {
     /// # Errors
     /// When it is not reached within the user timeout, or refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
+        let mut opening = pin!(self.open_in_time(operation));
+        if let Ok(opened) = timeout(QUIET, &mut opening).await {
+            self.is_silent.store(false, Ordering::Relaxed);
+            return opened;
+        }
+        if !self.is_silent.swap(true, Ordering::Relaxed) {
+            note(format!(
+                "no answer from the server for {} s; connections wait for it, {} at most",
+                QUIET.as_secs(),
+                span(self.user_timeout)
+            ));
+        }
+        opening.await
+    }
+
+    async fn open_in_time(&self, operation: Operation) -> Result<Carrier, OpenError> {
         let standing = self.association.lock().await.clone();
         if let Some(connection) = &standing {
             match self.ask(connection.clone(), &operation).await {

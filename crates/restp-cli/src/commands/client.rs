@@ -103,8 +103,7 @@ impl Client {
         let several = dial::asks_for_several(link, &locals, &to, &addresses);
         let (composition, port) = match traffic {
             Traffic::Streams => {
-                let composition = dial::composition(link, several, user_timeout)?;
-                let composition = pipe::composition(composition).map_err(Failure::input)?;
+                let composition = dial::composition(link, several, user_timeout, pipe::prepare)?;
                 pipe::check_fitness(&composition).map_err(Failure::input)?;
                 (composition, pipe::SERVICE_PORT)
             }
@@ -121,8 +120,7 @@ impl Client {
                 (composition, datagrams::SERVICE_PORT)
             }
             Traffic::Packets => {
-                let composition = dial::composition(link, several, user_timeout)?;
-                let composition = tunnel::composition(composition).map_err(Failure::input)?;
+                let composition = dial::composition(link, several, user_timeout, tunnel::prepare)?;
                 tunnel::check_fitness(&composition).map_err(Failure::input)?;
                 (composition, tunnel::SERVICE_PORT)
             }

@@ -43,7 +43,8 @@ pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr
     Ok(addresses)
 }
 
-/// What the connection is made of. Over several paths the default uses all of them, unless `--set` contradicts that.
+/// What the connection is made of: `prepare` makes it carry what it is for, unless `--set` contradicts that. Over several paths the
+/// default uses all of them, unless `--set` contradicts that as well.
 ///
 /// # Errors
 /// As [`plan::composition`].
@@ -51,9 +52,13 @@ pub fn composition(
     arguments: &LinkArgs,
     several: bool,
     user_timeout: Duration,
+    prepare: fn(&mut Composition),
 ) -> Result<Composition, Failure> {
     let over = |base, arguments: &CompositionArgs| {
-        plan::composition(base, arguments, |composition| bear(composition, user_timeout))
+        plan::composition(base, arguments, |composition| {
+            bear(composition, user_timeout);
+            prepare(composition);
+        })
     };
     let arguments = &arguments.composition;
     if several {
@@ -274,7 +279,7 @@ mod tests {
             let mut arguments = arguments(&[]);
             arguments.composition.profile = profile.map(str::to_owned);
             arguments.composition.set = set.iter().map(|text| (*text).to_owned()).collect();
-            let composition = composition(&arguments, several, Duration::from_secs(30));
+            let composition = composition(&arguments, several, Duration::from_secs(30), |_| {});
             composition
                 .expect("understood")
                 .check()
@@ -303,6 +308,21 @@ mod tests {
         assert_eq!(made_of(None, &["paths=single"], true), default);
         let published = made_of(Some("3wh-arq"), &[], true);
         assert!(!has(&published, "paths", "spreading"), "{published:?}");
+    }
+
+    #[test]
+    fn what_the_user_says_stands_above_what_a_command_prepares() {
+        let made_of = |set: &str| {
+            let mut arguments = arguments(&[]);
+            arguments.composition.set = vec![set.to_owned()];
+            let prepare = crate::pipe::prepare;
+            composition(&arguments, false, Duration::from_secs(30), prepare).expect("understood")
+        };
+        let small = made_of("stream-window=1 MiB");
+        assert_eq!(crate::pipe::check_fitness(&small), Ok(()));
+        assert!(format!("{:?}", small.framing).contains("1048576"), "{small:?}");
+        let other = crate::pipe::check_fitness(&made_of("framing=coalesce"));
+        assert!(other.is_err_and(|why| why.contains("framing = coalesce") && why.contains("streams")));
     }
 
     #[test]

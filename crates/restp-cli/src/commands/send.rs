@@ -35,7 +35,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let addresses = dial::addresses(&arguments.link, &to)?;
     let locals = links::locals(Use::Send, &arguments.link, &addresses)?;
     let several = dial::asks_for_several(&arguments.link, &locals, &to, &addresses);
-    let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout)?)?;
+    let composition = plan::checked(dial::composition(&arguments.link, several, user_timeout, |_| {})?)?;
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let early = composition.establishment.is_opportunistic();
     let all_paths = composition.paths != PathMode::Single;

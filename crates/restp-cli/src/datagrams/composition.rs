@@ -1,6 +1,6 @@
 //! What carries datagrams: messages that stay whole, and are not waited for longer than they are of use.
 
-use crate::transfer::unmet;
+use crate::transfer::carries;
 use restp::{Composition, Preset};
 use restp_base::time::Duration;
 
@@ -50,12 +50,7 @@ pub fn deadline_of(composition: &Composition) -> Option<Duration> {
 /// # Errors
 /// When it does not: the services at fault, and what to choose instead.
 pub fn check_fitness(composition: &Composition) -> Result<(), String> {
-    match unmet(composition, &NEEDS).first() {
-        None => Ok(()),
-        Some((given, instead)) => Err(format!(
-            "{given} carries no datagrams; choose {instead}, or --profile video"
-        )),
-    }
+    carries(composition, "datagrams", &NEEDS).map_err(|why| format!("{why}, or --profile video"))
 }
 
 #[cfg(test)]

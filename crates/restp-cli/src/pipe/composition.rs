@@ -1,6 +1,6 @@
 //! What carries TCP connections: one association, of which each of them has a stream.
 
-use crate::transfer::unmet;
+use crate::transfer::carries;
 use restp::Composition;
 
 /// Services that decide it, and the choices that do.
@@ -19,12 +19,12 @@ const CHOICES: [(&str, &str); 4] = [
     ("window", "65535 segments"),
 ];
 
-/// The composition `base` for streams.
-///
-/// # Errors
-/// When it cannot be changed so.
-pub fn composition(base: Composition) -> Result<Composition, String> {
-    Composition::from_pairs(base, CHOICES).map_err(|error| error.to_string())
+/// Gives each TCP connection a stream. Whether the whole carries them is for [`check_fitness`] to say.
+pub fn prepare(composition: &mut Composition) {
+    for (key, choice) in CHOICES {
+        // What a profile has no room for is left out.
+        let _ = composition.set(key, choice);
+    }
 }
 
 /// Checks that `composition` carries streams.
@@ -32,12 +32,7 @@ pub fn composition(base: Composition) -> Result<Composition, String> {
 /// # Errors
 /// When it does not: the service at fault, and what to choose instead.
 pub fn check_fitness(composition: &Composition) -> Result<(), String> {
-    match unmet(composition, &NEEDS).first() {
-        None => Ok(()),
-        Some((given, instead)) => Err(format!(
-            "{given} does not carry the bytes of TCP connections; choose {instead}"
-        )),
-    }
+    carries(composition, "TCP connections", &NEEDS)
 }
 
 #[cfg(test)]
@@ -50,7 +45,8 @@ mod tests {
         for preset in ["default", "multipath", "resilient", "cubic"] {
             let preset = Preset::named(preset).expect("a preset").composition();
             for base in [preset.clone(), preset.over_several_paths()] {
-                let composition = composition(base).expect("one");
+                let mut composition = base;
+                prepare(&mut composition);
                 assert_eq!(check_fitness(&composition), Ok(()));
                 let valid = composition.check().expect("valid");
                 assert!(valid.warnings().is_empty(), "{:?}", valid.warnings());
@@ -58,8 +54,9 @@ mod tests {
         }
         let why = check_fitness(&Composition::default()).expect_err("one sequence of bytes");
         assert!(why.contains("framing = streams"), "{why}");
-        let voice = Preset::named("voice").expect("a preset").composition();
-        let made = composition(voice).expect("one");
-        assert!(check_fitness(&made).is_err() || made.check().is_err());
+        let mut voice = Preset::named("voice").expect("a preset").composition();
+        prepare(&mut voice);
+        let why = check_fitness(&voice).expect_err("it gives up what is late");
+        assert!(why.contains("reliability = arq"), "{why}");
     }
 }

@@ -14,7 +14,7 @@ mod place;
 mod request;
 
 pub use answer::{Answer, Reason, Refusal};
-pub use composition::{check_fitness, composition};
+pub use composition::{check_fitness, prepare};
 pub use join::{Broken, join, join_tcp, listen, over, reset};
 pub use place::{AllowList, Place};
 pub use request::{Operation, Request, Token};

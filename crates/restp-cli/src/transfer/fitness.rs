@@ -38,7 +38,7 @@ pub fn check(composition: &Composition) -> Result<(), Unfit> {
 }
 
 /// Of what is needed, services with the choices that do, what `composition` has instead, and the first choice that does.
-pub fn unmet(composition: &Composition, needs: &[(&str, &[&str])]) -> Vec<(String, String)> {
+fn unmet(composition: &Composition, needs: &[(&str, &[&str])]) -> Vec<(String, String)> {
     let services = composition.services();
     let mut faults = Vec::new();
     for (service, fit) in needs {
@@ -49,6 +49,17 @@ pub fn unmet(composition: &Composition, needs: &[(&str, &[&str])]) -> Vec<(Strin
         }
     }
     faults
+}
+
+/// Checks that `composition` carries `what`, for which `needs` are all that is needed.
+///
+/// # Errors
+/// When it does not: a service at fault, and what to choose instead.
+pub fn carries(composition: &Composition, what: &str, needs: &[(&str, &[&str])]) -> Result<(), String> {
+    match unmet(composition, needs).first() {
+        None => Ok(()),
+        Some((given, instead)) => Err(format!("{given} carries no {what}; choose {instead}")),
+    }
 }
 
 #[cfg(test)]

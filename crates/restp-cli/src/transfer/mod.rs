@@ -61,7 +61,7 @@ mod watch;
 mod writer;
 
 pub use capability::Capability;
-pub use fitness::{check as check_fitness, unmet};
+pub use fitness::{carries, check as check_fitness};
 pub use folder::Folder;
 pub use inlet::{Inlet, Pieces};
 pub use manifest::Manifest;

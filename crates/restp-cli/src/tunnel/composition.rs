@@ -1,6 +1,6 @@
 //! What carries packets: messages in order, each once, so that TCP inside sees neither the losses of a link nor its disorder.
 
-use crate::transfer::unmet;
+use crate::transfer::carries;
 use restp::Composition;
 
 /// Services that decide it, and the choices that do.
@@ -11,12 +11,10 @@ const NEEDS: [(&str, &[&str]); 4] = [
     ("reliability", &["arq"]),
 ];
 
-/// The composition `base` for packets, each of which is a message.
-///
-/// # Errors
-/// When it cannot be changed so.
-pub fn composition(base: Composition) -> Result<Composition, String> {
-    Composition::from_pairs(base, [("framing", "fixed")]).map_err(|error| error.to_string())
+/// Makes each packet a message. Whether the whole carries them is for [`check_fitness`] to say.
+pub fn prepare(composition: &mut Composition) {
+    // A framing of that name there is.
+    let _ = composition.set("framing", "fixed");
 }
 
 /// Checks that `composition` carries packets.
@@ -24,10 +22,7 @@ pub fn composition(base: Composition) -> Result<Composition, String> {
 /// # Errors
 /// When it does not: the services at fault, and what to choose instead.
 pub fn check_fitness(composition: &Composition) -> Result<(), String> {
-    match unmet(composition, &NEEDS).first() {
-        None => Ok(()),
-        Some((given, instead)) => Err(format!("{given} carries no tunnel; choose {instead}")),
-    }
+    carries(composition, "tunnel", &NEEDS)
 }
 
 #[cfg(test)]
@@ -40,7 +35,8 @@ mod tests {
     fn one_path_and_several_carry_packets_and_nobody_takes_them_for_datagrams() {
         for preset in ["default", "multipath", "resilient"] {
             let preset = Preset::named(preset).expect("a preset");
-            let composition = composition(preset.composition()).expect("one");
+            let mut composition = preset.composition();
+            prepare(&mut composition);
             assert_eq!(check_fitness(&composition), Ok(()));
             assert!(datagrams::check_fitness(&composition).is_err());
             assert!(composition.check().is_ok());

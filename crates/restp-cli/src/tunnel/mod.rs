@@ -13,7 +13,7 @@ mod mss;
 mod subnet;
 
 pub use carry::{End, carry, device};
-pub use composition::{check_fitness, composition};
+pub use composition::{check_fitness, prepare};
 pub use subnet::Subnet;
 
 /// ResTP port at which `restp serve` takes packets.

@@ -239,6 +239,26 @@ fn a_server_that_starts_again_serves_what_comes_next() {
 }
 
 #[test]
+fn that_the_server_does_not_answer_is_said() {
+    let target = target(echo);
+    let server = serve(&[&tcp(target)], &FOR_EVER);
+    let words = ["-L", &rule("0", target)];
+    let mut forward = forward(&server.ticket, &[&words[..], &FOR_EVER].concat());
+    server.running.signal(Signal::SIGSTOP);
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let stream = TcpStream::connect(forward.listens[0]).unwrap();
+            spawn(move || exchange(stream, content(1000)))
+        })
+        .collect();
+    forward.running.overhear("no answer from the server for 5 s");
+    server.running.signal(Signal::SIGCONT);
+    for one in waiting {
+        assert!(one.join().unwrap() == content(1000));
+    }
+}
+
+#[test]
 fn further_connections_wait_for_room() {
     let target = target(echo);
     let server = serve(&[&tcp(target)], &[]);

@@ -154,7 +154,7 @@ impl Session {
             }
         }
     }
-    /// A pair of addresses not to be used any more; false where it is none, or nothing works without it.
+    /// A pair of addresses not to be used any more: false where nothing works without it, none where it is no path.
     pub(super) fn remove_line(&mut self, now: Time, address: PathAddress) -> Option<bool> {
         self.association()
             .map_or(Some(false), |association| association.remove_line(now, address))

@@ -1,7 +1,7 @@
 //! A cache between consumers and producers.
 
 use super::network::*;
-use restp_base::machine::{Datagram, Input, Machine};
+use restp_base::machine::{Datagram, Machine};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use restp_rivals::itp::manifest::{self, Digest};
@@ -115,9 +115,7 @@ fn a_cache_believes_nobody_either() {
     );
     net.rule = Box::new(move |seen, datagram| {
         if seen.from == liar && seen.is_data() {
-            let mut changed = datagram.body.to_vec();
-            changed[300] ^= 1;
-            datagram.body = changed.into();
+            damage(datagram, 300);
         }
         true
     });
@@ -162,14 +160,6 @@ fn a_cache_with_nobody_above_says_that_it_has_not() {
     let flow = net.fetch(0, published(&content(1000)).wanted(), &[1]);
     net.run(Duration::from_secs(3), &Shelf::default(), |_| false);
     assert_eq!(net.nodes[0].sources(flow)[0].complaint, Some(Complaint::HasNot));
-}
-
-/// `header` and `payload` reach node `to` as if `from` had sent them.
-fn inject(net: &mut Net, from: usize, to: usize, header: &Header, payload: &[u8]) {
-    let mut datagram = Datagram::empty();
-    datagram.path = path(to, from);
-    datagram.body = [&header.emit()[..], payload].concat().into();
-    net.nodes[to].handle(net.now, Input::Datagram(&mut datagram));
 }
 
 /// Somebody who asks a cache for what he likes. He receives where he says he is.
@@ -241,19 +231,22 @@ fn a_wrong_place_for_a_right_digest_keeps_nobody_from_it() {
     assert_eq!((report.complaint, report.refused), (None, 0));
 }
 
+/// Node 1 is a cache, node 2 above it has `data`, and node 3, which is asked first, says nothing.
+fn beside_a_silent_one(data: &[u8]) -> (Net, usize) {
+    let (cache, producer, dead) = (1, 2, 3);
+    let mut net = Net::new(4);
+    net.nodes[producer].publish(published(data));
+    net.rule = Box::new(move |seen, _| seen.to != dead);
+    let above = [path(cache, dead), path(cache, producer)];
+    net.nodes[cache].relay(net.now, Box::new(Hoard::default()), &above);
+    (net, cache)
+}
+
 /// Above are one that says what it has not, and one that says nothing.
 #[test]
 fn who_asks_for_what_nobody_has_keeps_no_other_waiting() {
     let data = content(300_000);
-    let mut net = Net::new(4);
-    let (cache, producer, dead) = (1, 2, 3);
-    net.nodes[producer].publish(published(&data));
-    net.rule = Box::new(move |seen, _| seen.to != dead);
-    net.nodes[cache].relay(
-        net.now,
-        Box::new(Hoard::default()),
-        &[path(cache, dead), path(cache, producer)],
-    );
+    let (mut net, cache) = beside_a_silent_one(&data);
     let mut asker = Asker::new(&mut net, 9, cache);
     let flow = net.fetch(0, published(&data).wanted(), &[cache]);
     let mut number = 0;
@@ -416,15 +409,7 @@ fn what_nobody_asks_for_any_more_is_not_asked_for_above_either() {
 #[test]
 fn what_only_a_silent_producer_may_have_does_not_stand_before_what_another_has() {
     let data = content(300_000);
-    let mut net = Net::new(4);
-    let (cache, producer, dead) = (1, 2, 3);
-    net.nodes[producer].publish(published(&data));
-    net.rule = Box::new(move |seen, _| seen.to != dead);
-    net.nodes[cache].relay(
-        net.now,
-        Box::new(Hoard::default()),
-        &[path(cache, dead), path(cache, producer)],
-    );
+    let (mut net, cache) = beside_a_silent_one(&data);
     let mut asker = Asker::new(&mut net, 0, cache);
     for number in 0..2000 {
         asker.ask(&mut net, 5, number, &invented(number));

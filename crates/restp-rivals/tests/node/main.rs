@@ -4,5 +4,6 @@
 
 mod cache;
 mod fetch;
+mod forged;
 mod hostile;
 mod network;

@@ -103,6 +103,21 @@ impl Store for Hoard {
     }
 }
 
+/// `header` and `payload` reach node `to` as if `from` had sent them.
+pub fn inject(net: &mut Net, from: usize, to: usize, header: &Header, payload: &[u8]) {
+    let mut datagram = Datagram::empty();
+    datagram.path = path(to, from);
+    datagram.body = [&header.emit()[..], payload].concat().into();
+    net.nodes[to].handle(net.now, Input::Datagram(&mut datagram));
+}
+
+/// Flips a bit of the byte at `at`.
+pub fn damage(datagram: &mut Datagram, at: usize) {
+    let mut changed = datagram.body.to_vec();
+    changed[at] ^= 1;
+    datagram.body = changed.into();
+}
+
 /// Bytes of which no two chunks are alike.
 pub fn content(bytes: usize) -> Vec<u8> {
     (0..bytes)

@@ -1,8 +1,8 @@
 //! `restp serve`: programs of this host for who may reach them.
 
 mod datagrams;
-mod entry;
 mod listeners;
+mod pending;
 mod pool;
 mod service;
 mod settings;
@@ -40,14 +40,16 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
         max_connections,
         user_timeout,
     } = settings(arguments)?;
-    let tune = |composition: &mut Composition| bear(composition, user_timeout);
+    let tune = |composition: &mut Composition| {
+        bear(composition, user_timeout);
+        pipe::prepare(composition);
+    };
     let composition = plan::composition(Composition::default(), &arguments.composition, tune)?;
-    let composition = pipe::composition(composition).map_err(Failure::input)?;
     pipe::check_fitness(&composition).map_err(Failure::input)?;
     let composition = plan::checked(composition)?;
     let mut config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
     config.listeners.push(datagrams::listener(user_timeout)?);
-    config.listeners.push(tunnel::listener(user_timeout)?);
+    config.listeners.push(tunnel::listener(user_timeout));
     let (security, capability) = host::security(&arguments, &keys)?;
     let targets = allowed.words();
     let service = Arc::new(Service::new(allowed, capability.clone(), max_connections));

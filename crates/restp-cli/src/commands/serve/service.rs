@@ -2,8 +2,8 @@
 
 use super::super::GOODBYE;
 use super::super::places::{Places, Visitor};
-use super::entry::{Door, Entry};
 use super::listeners::Listeners;
+use super::pending::{Admission, PendingAssociations};
 use super::pool::Pool;
 use crate::datagrams;
 use crate::output::note;
@@ -37,7 +37,7 @@ pub struct Service {
     allowed: AllowList,
     /// What who connects must show.
     capability: Option<Capability>,
-    door: Door,
+    pending: PendingAssociations,
     /// Of streams that carry a TCP connection.
     places: Mutex<Places>,
     /// One of them was left.
@@ -55,7 +55,7 @@ impl Service {
         Service {
             allowed,
             capability,
-            door: Door::default(),
+            pending: PendingAssociations::default(),
             places: Mutex::new(Places::at_most(most_streams)),
             left: Notify::new(),
             others: Mutex::new(Places::at_most(most_streams)),
@@ -86,26 +86,33 @@ impl Service {
 
     /// Serves each stream by itself.
     async fn serve_streams(self: &Arc<Self>, connection: Connection, visitor: Visitor) {
-        let Some(entry) = self.door.wait(visitor) else {
-            return; // it would wait for an answer, so it is broken off
+        let Some(admission) = self.pending.enter(visitor) else {
+            // It would wait for an answer, so it is broken off.
+            return note(
+                "refused: many connections have not shown yet what they may, and this would be one more",
+            );
         };
-        let (entry, connection) = (Arc::new(entry), Arc::new(connection));
+        let (admission, connection) = (Arc::new(admission), Arc::new(connection));
         let mut streams = JoinSet::new();
         let mut silence = pin!(sleep(SOON));
         loop {
             tokio::select! {
-                Some(stream) = connection.accept_stream() => {
-                    let (service, connection, entry) = (self.clone(), connection.clone(), entry.clone());
-                    streams.spawn(async move { service.serve_stream(&connection, stream, &entry).await });
+                stream = connection.accept_stream() => {
+                    let Some(stream) = stream else {
+                        break; // the peer opens no more
+                    };
+                    let (service, connection, admission) = (self.clone(), connection.clone(), admission.clone());
+                    streams.spawn(async move { service.serve_stream(&connection, stream, &admission).await });
                 }
-                // No more will be opened.
-                None = connection.recv() => break,
                 Some(_) = streams.join_next() => {
-                    if !entry.is_admitted() {
+                    if streams.is_empty() && !admission.is_granted() {
                         break;
                     }
                 }
-                () = &mut silence, if !entry.is_admitted() => break,
+                () = &mut silence, if !admission.is_granted() => {
+                    streams.abort_all();
+                    break;
+                }
             }
         }
         while streams.join_next().await.is_some() {}
@@ -113,7 +120,7 @@ impl Service {
     }
 
     /// Serves one until it is over.
-    async fn serve_stream(&self, connection: &Connection, stream: BiStream, entry: &Entry) {
+    async fn serve_stream(&self, connection: &Connection, stream: BiStream, admission: &Admission) {
         let mut inlet = Inlet::new(&stream);
         let request = match timeout(SOON, Request::read(&mut inlet)).await {
             Ok(request) => request.map_err(Refusal::other),
@@ -122,7 +129,7 @@ impl Service {
         let rest = inlet.into_rest();
         let served = match request {
             Ok(request) => {
-                self.serve_request(connection, (&stream, rest), request, entry)
+                self.serve_request(connection, (&stream, rest), request, admission)
                     .await
             }
             Err(refusal) => Err(refusal),
@@ -139,11 +146,11 @@ impl Service {
         connection: &Connection,
         stream: (&BiStream, Bytes),
         request: Request,
-        entry: &Entry,
+        admission: &Admission,
     ) -> Result<(), Refusal> {
         self.admit(&request.capability)?;
-        entry.admit();
-        self.run_in_place(connection, stream, request.operation, entry.visitor())
+        admission.grant();
+        self.run_in_place(connection, stream, request.operation, admission.visitor())
             .await
     }
 
@@ -159,7 +166,7 @@ impl Service {
             Operation::Connect(_) | Operation::Take(_) => &self.places,
             Operation::Check(_) | Operation::Listen(_) => &self.others,
         };
-        if timeout(PLACE_TIME, self.enter(places, &visitor)).await.is_err() {
+        let Ok(_place) = timeout(PLACE_TIME, self.enter(places, visitor)).await else {
             // Whoever connected to the listener would wait for ever, and take one of the few places of those who do.
             if let Operation::Take(token) = operation
                 && let Some(waiting) = self.listeners.take(&token)
@@ -167,19 +174,20 @@ impl Service {
                 pipe::reset(waiting);
             }
             return Err(Refusal::other(FULL));
-        }
-        let served = self.run(connection, stream, operation).await;
-        lock(places).leave(&visitor);
-        self.left.notify_waiters();
-        served
+        };
+        self.run(connection, stream, operation).await
     }
 
     /// Waits for a place.
-    async fn enter(&self, places: &Mutex<Places>, visitor: &Visitor) {
+    async fn enter<'a>(&'a self, places: &'a Mutex<Places>, visitor: Visitor) -> Taken<'a> {
         loop {
             let left = self.left.notified();
-            if lock(places).take(visitor) {
-                return;
+            if lock(places).take(&visitor) {
+                return Taken {
+                    places,
+                    visitor,
+                    left: &self.left,
+                };
             }
             left.await;
         }
@@ -302,6 +310,109 @@ pub async fn end(connection: &Connection) {
     connection.abort();
 }
 
+/// A place that is taken until this is dropped, also with a task that is ended.
+struct Taken<'a> {
+    places: &'a Mutex<Places>,
+    visitor: Visitor,
+    left: &'a Notify,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        lock(self.places).leave(&self.visitor);
+        self.left.notify_waiters();
+    }
+}
+
 fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
     places.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::SERVICE_PORT;
+    use crate::transfer::Inlet;
+    use restp::{Acceptance, Endpoint, EndpointConfig, Trust};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn endpoint(trust: Trust) -> Endpoint {
+        let mut composition = Composition::default();
+        pipe::prepare(&mut composition);
+        let config = EndpointConfig::new(composition.check().expect("valid"));
+        let config = config.listen(SERVICE_PORT, Acceptance::Any);
+        Endpoint::bind("127.0.0.1:0".parse().expect("an address"), config, trust).expect("a socket")
+    }
+
+    fn request() -> Vec<u8> {
+        let request = Request {
+            capability: Capability::none(),
+            operation: Operation::Check("tcp:127.0.0.1:1".into()),
+        };
+        request.encode()
+    }
+
+    async fn answer(stream: &BiStream) -> Option<Answer> {
+        let mut inlet = Inlet::new(stream);
+        timeout(LONG, Answer::read(&mut inlet)).await.expect("an answer")
+    }
+
+    /// It took no further streams, and those that were opened waited until the others were over.
+    #[tokio::test]
+    async fn a_stream_that_fails_first_does_not_end_the_association_for_the_others() {
+        let server = endpoint(Trust::Nobody);
+        let client = endpoint(Trust::Key(server.public_key().expect("sealed")));
+        let allowed = AllowList::of(&["tcp:127.0.0.1:1".to_owned()]).expect("a place");
+        let service = Arc::new(Service::new(allowed, None, 8));
+        let opened = client
+            .connect(server.local_addr(), SERVICE_PORT)
+            .await
+            .expect("there");
+        let accepted = server.accept().await.expect("one");
+        let visitor = Visitor::of(&accepted);
+        let serving = tokio::spawn(async move { service.serve(accepted, visitor).await });
+        let (slow, wrong) = (
+            opened.open_stream().await.expect("a stream"),
+            opened.open_stream().await.expect("a stream"),
+        );
+        let (first, rest) = (request()[..5].to_vec(), request()[5..].to_vec());
+        slow.send(first.into()).await.expect("open");
+        wrong
+            .send(Bytes::from_static(b"GET / HTTP/1.1\r\n"))
+            .await
+            .expect("open");
+        assert!(matches!(answer(&wrong).await, Some(Answer::Refused(_))));
+        drop(wrong);
+        let next = opened.open_stream().await.expect("a stream");
+        next.send(request().into()).await.expect("open");
+        assert_eq!(answer(&next).await, Some(Answer::Accepted(String::new())));
+        slow.send(rest.into()).await.expect("open");
+        assert_eq!(answer(&slow).await, Some(Answer::Accepted(String::new())));
+        drop((slow, next));
+        opened.finish();
+        timeout(LONG, serving).await.expect("an end").expect("no panic");
+    }
+
+    #[tokio::test]
+    async fn an_association_of_which_nobody_may_come_ends() {
+        let server = endpoint(Trust::Nobody);
+        let client = endpoint(Trust::Key(server.public_key().expect("sealed")));
+        let allowed = AllowList::of(&["tcp:127.0.0.1:1".to_owned()]).expect("a place");
+        let secret = restp::SecretKey::from_chance([7; 32]);
+        let service = Arc::new(Service::new(allowed, Some(Capability::of(&secret)), 8));
+        let opened = client
+            .connect(server.local_addr(), SERVICE_PORT)
+            .await
+            .expect("there");
+        let accepted = server.accept().await.expect("one");
+        let visitor = Visitor::of(&accepted);
+        let serving = tokio::spawn(async move { service.serve(accepted, visitor).await });
+        let stream = opened.open_stream().await.expect("a stream");
+        stream.send(request().into()).await.expect("open");
+        assert!(matches!(answer(&stream).await, Some(Answer::Refused(_))));
+        drop(stream);
+        timeout(LONG, serving).await.expect("an end").expect("no panic");
+        timeout(LONG, opened.closed()).await.expect("an end");
+    }
 }

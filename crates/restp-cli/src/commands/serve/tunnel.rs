@@ -5,10 +5,9 @@ use super::pool::Held;
 use super::service::{SOON, Service, end};
 use crate::commands::bear;
 use crate::datagrams::{Open, Operation};
-use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Answer, Refusal};
-use crate::tunnel::{End, SERVICE_PORT, Subnet, carry, composition, device};
+use crate::tunnel::{End, SERVICE_PORT, Subnet, carry, device, prepare};
 use restp::tun::Tun;
 use restp::{Acceptance, Composition, Connection};
 use restp_base::time::Duration;
@@ -16,18 +15,15 @@ use restp_proto::Listener;
 use tokio::time::timeout;
 
 /// The service at which clients come with packets.
-///
-/// # Errors
-/// Never, as long as the preset exists.
-pub fn listener(user_timeout: Duration) -> Result<Listener, Failure> {
-    let mut composition =
-        composition(Composition::default().over_several_paths()).map_err(Failure::operation)?;
+pub fn listener(user_timeout: Duration) -> Listener {
+    let mut composition = Composition::default().over_several_paths();
+    prepare(&mut composition);
     bear(&mut composition, user_timeout);
-    Ok(Listener {
+    Listener {
         port: SERVICE_PORT,
         composition,
         acceptance: Acceptance::Any,
-    })
+    }
 }
 
 impl Service {

@@ -84,7 +84,7 @@ impl Turns {
         self.turns
     }
 
-    /// Nobody waits for this turn any more; if it had begun, what is left of it is nobody's.
+    /// The turn is over. What is left of one that had begun is not given to the next stream.
     fn leave(&mut self, turn: u64) {
         if self
             .ready

@@ -118,16 +118,20 @@ fn overlapping_bytes_count_as_they_came_first() {
     assert_eq!(b.credit.used(), 15, "booked once");
 }
 
+/// An end that no window bounds.
+fn wide_open() -> Streams {
+    let limits = StreamLimits {
+        window_bytes: 1 << 30,
+        most: 1024,
+    };
+    let mut streams = Streams::new(limits);
+    streams.begin(false, 1 << 32, 0);
+    streams
+}
+
 #[test]
 fn single_bytes_with_gaps_are_bounded() {
-    let mut b = end(
-        false,
-        StreamLimits {
-            window_bytes: 1 << 30,
-            most: 1024,
-        },
-    );
-    b.begin(false, 1 << 32, 0);
+    let mut b = wide_open();
     let mut frames = Vec::new();
     let mut refused = None;
     'flood: for ordinal in 0..INITIAL_STREAMS {
@@ -251,14 +255,7 @@ fn a_byte_that_waits_does_not_keep_its_segment() {
 
 #[test]
 fn after_too_many_pieces_what_is_in_order_is_read_and_the_rest_is_lost() {
-    let mut b = end(
-        false,
-        StreamLimits {
-            window_bytes: 1 << 30,
-            most: 1024,
-        },
-    );
-    b.begin(false, 1 << 32, 0);
+    let mut b = wide_open();
     b.on_segment(segment(&[data(StreamId(0), 0, 10, false)])).unwrap();
     let pieces = (0..INITIAL_STREAMS).flat_map(|ordinal| {
         (10..INITIAL_STREAM_BYTES / 2).map(move |at| (StreamId::of(true, ordinal), 2 * at + 1))
