@@ -130,8 +130,7 @@ def load(net: network.Network, site: subprocess.Popen, proxy: int | None) -> flo
 def measure(restp: str, loads: int) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {way: [] for way in NAMES}
     with network.Network(restp, "browse", {"A": LINK}, 1) as net, tempfile.TemporaryDirectory() as folder:
-        environment = dict(os.environ, XDG_DATA_HOME=folder, XDG_CONFIG_HOME=folder)
-        os.environ.update(environment)
+        os.environ.update(XDG_DATA_HOME=folder, XDG_CONFIG_HOME=folder)
         site = net.inside(1, [sys.executable, __file__, "--serve"])
         network.next_line(site, network.START_LIMIT_S)
         allow = ["--allow", f"tcp:{network.address(1)}:{PORT}"]
@@ -179,7 +178,8 @@ Headless Chromium with an empty cache loads a page from beyond a lossy path. Com
 
 {table(["target", "measured", "verdict"], met)}
 
-Redundancy spares the round trip of a retransmission; without losses it costs a bulk transfer 8 % of its rate.
+Redundancy spares the round trip of a retransmission; without losses it costs a bulk
+transfer 8 % of its rate (`restp sim scenarios/adapt/redundancy.toml`).
 
 {table(["", ""], conditions)}
 """
