@@ -13,7 +13,7 @@ use restp_base::time::Duration;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -45,6 +45,16 @@ pub struct Carriers {
     association: tokio::sync::Mutex<Option<Arc<Connection>>>,
     /// That the server is silent has been said.
     is_silent: AtomicBool,
+    attempts: Mutex<Attempts>,
+}
+
+/// Attempts to reach the server again, which those who wait for it share.
+#[derive(Default)]
+struct Attempts {
+    /// How many have begun.
+    begun: u64,
+    /// Which one failed last, and why.
+    failed: Option<(u64, String)>,
 }
 
 /// Why there is no carrier.
@@ -82,6 +92,7 @@ impl Carriers {
             capability,
             association: tokio::sync::Mutex::default(),
             is_silent: AtomicBool::new(false),
+            attempts: Mutex::default(),
         }
     }
 
@@ -128,6 +139,7 @@ impl Carriers {
     }
 
     async fn open_in_time(&self, operation: Operation) -> Result<Carrier, OpenError> {
+        let before = self.attempts().begun;
         let standing = self.association.lock().await.clone();
         if let Some(connection) = &standing {
             match self.ask(connection.clone(), &operation).await {
@@ -136,12 +148,19 @@ impl Carriers {
                 asked => return asked,
             }
         }
-        let connection = self.associate(standing.as_ref()).await?;
+        let connection = self.associate(standing.as_ref(), before).await?;
         self.ask(connection, &operation).await
     }
 
     /// The association that stands, or a new one in the place of `tried`, which does not answer. The streams that it has keep it.
-    async fn associate(&self, tried: Option<&Arc<Connection>>) -> Result<Arc<Connection>, OpenError> {
+    ///
+    /// Who came when so many attempts as `before` had begun makes none of his own where a later one has failed: the timeout would be over
+    /// once for each of those who wait, one behind the other.
+    async fn associate(
+        &self,
+        tried: Option<&Arc<Connection>>,
+        before: u64,
+    ) -> Result<Arc<Connection>, OpenError> {
         let mut association = self.association.lock().await;
         if let Some(connection) = &*association
             && !tried.is_some_and(|tried| Arc::ptr_eq(tried, connection))
@@ -149,7 +168,25 @@ impl Carriers {
         {
             return Ok(connection.clone());
         }
-        Ok(association.insert(Arc::new(self.reach().await?)).clone())
+        let attempt = {
+            let mut attempts = self.attempts();
+            if let Some((_, why)) = attempts.failed.as_ref().filter(|(failed, _)| *failed > before) {
+                return Err(OpenError::Unreached(why.clone()));
+            }
+            attempts.begun += 1;
+            attempts.begun
+        };
+        match self.reach().await {
+            Ok(connection) => Ok(association.insert(Arc::new(connection)).clone()),
+            Err(error) => {
+                self.attempts().failed = Some((attempt, error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has there been an association yet?
@@ -349,5 +386,44 @@ impl Carrier {
     /// As [`Carrier::join`].
     pub async fn join_tcp(self, tcp: TcpStream) -> Result<(), Broken> {
         pipe::join_tcp(&self.connection, (&self.stream, self.rest), tcp).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::SERVICE_PORT;
+    use restp::{Composition, EndpointConfig, Trust};
+    use tokio::task::JoinSet;
+
+    /// Each had a timeout of his own, one behind the other.
+    #[tokio::test]
+    async fn those_who_wait_for_a_server_share_the_attempts_to_reach_it() {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let config = EndpointConfig::new(Composition::default().check().expect("valid"));
+        let here = "127.0.0.1:0".parse().expect("an address");
+        let endpoint = Endpoint::bind(here, config, Trust::Anybody).expect("a socket");
+        let carriers = Arc::new(Carriers::new(
+            (endpoint, SERVICE_PORT),
+            vec![silent.local_addr().expect("bound")],
+            false,
+            Duration::from_millis(300),
+            Capability::none(),
+        ));
+        let all_fail = async || {
+            let mut waiting = JoinSet::new();
+            for _ in 0..50 {
+                let carriers = carriers.clone();
+                waiting.spawn(async move { carriers.open(Operation::Connect(String::new())).await.is_err() });
+            }
+            assert!(waiting.join_all().await.into_iter().all(|failed| failed));
+        };
+        // Who comes while one runs shares the next one.
+        all_fail().await;
+        let begun = carriers.attempts().begun;
+        assert!((1..=2).contains(&begun), "{begun}");
+        // Nobody takes the failure of others before him for his.
+        all_fail().await;
+        assert!(carriers.attempts().begun > begun);
     }
 }

@@ -66,8 +66,7 @@ pub async fn join_tcp(
 ) -> Result<(), Broken> {
     // What is typed is not held back.
     let _ = tcp.set_nodelay(true);
-    // From the beginning, so that it ends with RST as well when this is dropped, and when this program is killed.
-    resets_when_closed(&tcp, true);
+    reset_unless_joined(&tcp);
     let (from, to) = tcp.split();
     let joined = join(connection, stream, from, to).await;
     resets_when_closed(&tcp, joined.is_err());
@@ -85,9 +84,15 @@ pub async fn listen((host, port): (&str, u16)) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Ends a TCP connection with RST: its program is not to take what it has read for everything (RFC 9293 §3.10.7.4).
+/// `stream` ends with RST from now on, when it is dropped and when this program is killed, unless [`join_tcp`] carries it to its end: its
+/// program is not to take what it has read for everything, and nothing at all for an answer (RFC 9293 §3.10.7.4).
+pub fn reset_unless_joined(stream: &TcpStream) {
+    resets_when_closed(stream, true);
+}
+
+/// Ends a TCP connection with RST.
 pub fn reset(stream: TcpStream) {
-    resets_when_closed(&stream, true);
+    reset_unless_joined(&stream);
 }
 
 fn resets_when_closed(stream: &TcpStream, resets: bool) {

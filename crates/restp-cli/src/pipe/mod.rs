@@ -15,7 +15,7 @@ mod request;
 
 pub use answer::{Answer, Reason, Refusal};
 pub use composition::{check_fitness, prepare};
-pub use join::{Broken, join, join_tcp, listen, over, reset};
+pub use join::{Broken, join, join_tcp, listen, over, reset, reset_unless_joined};
 pub use place::{AllowList, Place};
 pub use request::{Operation, Request, Token};
 

@@ -183,6 +183,55 @@ fn what_is_cut_off_by_the_end_of_a_program_ends_by_reset() {
     }
 }
 
+/// Who has not reached his other end yet when a program ends, or never does, must not take that for an empty answer.
+#[test]
+fn what_waits_for_its_other_end_ends_by_reset() {
+    let ends = |mut stream: &TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.read(&mut [0]).map_err(|error| error.kind())
+    };
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        for place in 0..2 {
+            let target = target(echo);
+            let server = serve(&[&tcp(target), "listen:127.0.0.1:0"], &[]);
+            let rule = rule("0", target);
+            let words = ["-L", &rule, "-R", &rule, "--max-connections", "1"];
+            let mut forward = forward(&server.ticket, &words);
+            let mut first = TcpStream::connect(forward.listens[place]).unwrap();
+            first.write_all(b"x").unwrap();
+            first.read_exact(&mut [0]).unwrap();
+            let second = TcpStream::connect(forward.listens[place]).unwrap();
+            forward.running.overhear("1 connections are open");
+            let ending = if place == 0 {
+                &forward.running
+            } else {
+                &server.running
+            };
+            ending.signal(signal);
+            assert_eq!(
+                ends(&second),
+                Err(ErrorKind::ConnectionReset),
+                "{place}, {signal}"
+            );
+        }
+    }
+    // The server has no place for the second one.
+    let (told, heard) = channel();
+    let told = Mutex::new(told);
+    let target = target(move |stream| {
+        let ended = ends(&stream);
+        let _ = told.lock().unwrap().send(ended);
+    });
+    let server = serve(&["listen:127.0.0.1:0"], &["--max-connections", "2"]);
+    let forward = forward(&server.ticket, &["-R", &rule("0", target)]);
+    let connect = || TcpStream::connect(forward.listens[0]).unwrap();
+    let mut first = connect();
+    let _second = connect();
+    let ended = heard.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+    first.write_all(b"x").unwrap();
+}
+
 /// The line dies in mid-transfer, and the one that takes its place comes from another address.
 #[test]
 fn connections_bear_an_outage_and_a_change_of_address() {

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 use crate::common::programs::{echo, exchange, forward, serve, target};
-use crate::common::{content, restp, says};
+use crate::common::{content, restp, says, wait_until};
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::time::Duration;
 
 /// A client of version 5 that has asked for the target `address`, with its type; and the code of the answer.
 fn ask(proxy: SocketAddr, address_type: u8, address: &[u8], port: u16) -> (TcpStream, u8) {
@@ -117,6 +118,55 @@ fn silent_and_foreign_clients_are_in_nobodys_way() {
     drop(silent);
     let mut running = forward.running;
     running.overhear("does not speak SOCKS");
+}
+
+/// A target that does not answer keeps the place of nobody who has left.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_gives_up_on_a_target_leaves_the_place_to_the_next() {
+    let (full, _crowd) = silent_target();
+    let target = target(echo);
+    let places = [full, target].map(|at| format!("tcp:{at}"));
+    let places: Vec<&str> = places.iter().map(|place| &place[..]).collect();
+    // One client gets one of two places.
+    let server = serve(&places, &["--max-connections", "2"]);
+    let forward = forward(&server.ticket, &["--socks", "0"]);
+    let mut impatient = TcpStream::connect(forward.listens[0]).unwrap();
+    let request = [
+        &[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..],
+        &full.port().to_be_bytes(),
+    ]
+    .concat();
+    impatient.write_all(&request).unwrap();
+    impatient.read_exact(&mut [0; 2]).unwrap();
+    wait_until("the server connects", || connects(full.port()));
+    drop(impatient);
+    let (stream, code) = ask(forward.listens[0], 1, &[127, 0, 0, 1], target.port());
+    assert_eq!(code, 0);
+    assert!(exchange(stream, content(1000)) == content(1000));
+}
+
+/// A target that has no room for one more, and who has taken it.
+#[cfg(target_os = "linux")]
+fn silent_target() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket2::SockRef::from(&listener).listen(0).unwrap();
+    let at = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&at, Duration::from_millis(500)).ok();
+    let crowd: Vec<TcpStream> = std::iter::from_fn(connect).collect();
+    (at, (listener, crowd))
+}
+
+/// Does somebody wait for an answer of this port of 127.0.0.1?
+#[cfg(target_os = "linux")]
+fn connects(port: u16) -> bool {
+    const SYN_SENT: &str = "02";
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let to = format!("0100007F:{port:04X}");
+    sockets.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[2] == to && words[3] == SYN_SENT
+    })
 }
 
 #[test]

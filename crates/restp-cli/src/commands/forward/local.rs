@@ -66,6 +66,7 @@ impl Local {
         loop {
             // In this order: a listener that nobody connects to takes no room.
             let stream = accept(&self.listener, &self.address).await;
+            pipe::reset_unless_joined(&stream);
             let room = room.enter().await;
             let operation = Operation::Connect(self.target.clone());
             let (at_work, name) = (client.clone(), self.address.clone());

@@ -7,7 +7,8 @@ use super::{Kind, RETRY, Told};
 use crate::args::Rule;
 use crate::failure::Failure;
 use crate::output::note;
-use crate::pipe::{Operation, Place, SUPERSEDED, Token};
+use crate::pipe::{self, Operation, Place, SUPERSEDED, Token};
+use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
@@ -113,13 +114,16 @@ impl Remote {
     }
 }
 
-/// Carries the connection announced by `token` to `target`. It is taken in any case: where there is no target it ends with RST there.
+/// Carries the connection announced by `token` to `target`. It is taken in any case: where one of both is not there, the other one ends
+/// with RST.
 async fn forward(client: &Client, token: Token, target: Place) {
     let (host, port) = target.host_and_port();
-    let (taken, stream) = tokio::join!(
-        client.carriers().open(Operation::Take(token)),
-        TcpStream::connect((&host[..], port))
-    );
+    let connecting = async {
+        let stream = TcpStream::connect((&host[..], port)).await?;
+        pipe::reset_unless_joined(&stream);
+        io::Result::Ok(stream)
+    };
+    let (taken, stream) = tokio::join!(client.carriers().open(Operation::Take(token)), connecting);
     match (taken, stream) {
         (Ok(carrier), Ok(stream)) => {
             if let Err(broken) = carrier.join_tcp(stream).await {

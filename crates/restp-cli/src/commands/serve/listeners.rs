@@ -129,7 +129,10 @@ impl Held<'_> {
                 return;
             };
             let stream = match self.listener.tcp.accept().await {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    pipe::reset_unless_joined(&stream);
+                    stream
+                }
                 Err(error) => {
                     refused(&self.name, &error).await;
                     continue;

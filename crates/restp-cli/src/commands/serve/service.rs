@@ -196,10 +196,10 @@ impl Service {
     async fn run(
         &self,
         connection: &Connection,
-        (stream, rest): (&BiStream, Bytes),
+        (stream, mut rest): (&BiStream, Bytes),
         operation: Operation,
     ) -> Result<(), Refusal> {
-        let carry = async |tcp| {
+        let carry = async |tcp, rest| {
             say(stream, Answer::Accepted(String::new())).await;
             if let Err(broken) = pipe::join_tcp(connection, (stream, rest), tcp).await {
                 note(format!("a pipe broke: {broken}"));
@@ -220,12 +220,20 @@ impl Service {
                 if !place.is_tcp() {
                     return Err(Refusal::not_allowed(&name));
                 }
-                let tcp = connect(&place).await;
-                carry(tcp.map_err(|error| Refusal::of(&place.to_string(), &error))?).await;
+                let tcp = tokio::select! {
+                    tcp = connect(&place) => tcp,
+                    () = gone(stream, &mut rest) => return Ok(()),
+                };
+                carry(
+                    tcp.map_err(|error| Refusal::of(&place.to_string(), &error))?,
+                    rest,
+                )
+                .await;
             }
             Operation::Take(token) => {
                 let waiting = self.listeners.take(&token);
-                carry(waiting.ok_or_else(|| Refusal::other("that connection waits here no more"))?).await;
+                let waiting = waiting.ok_or_else(|| Refusal::other("that connection waits here no more"));
+                carry(waiting?, rest).await;
             }
             Operation::Listen(name) => {
                 let place = self.place(&name)?;
@@ -292,6 +300,18 @@ async fn connect(place: &Place) -> io::Result<TcpStream> {
         Ok(connected) => connected,
         Err(_) => Err(ErrorKind::TimedOut.into()),
     }
+}
+
+/// Waits until who asked has broken off, as far as that is seen before he sends anything, which `rest` is then: where a target does not
+/// answer, others have use for his place.
+async fn gone(stream: &BiStream, rest: &mut Bytes) {
+    if rest.is_empty() {
+        match stream.recv().await {
+            Ok(early) => *rest = early.unwrap_or_default(),
+            Err(_) => return,
+        }
+    }
+    std::future::pending().await
 }
 
 /// Whom it is for hears of the end that is not here.
