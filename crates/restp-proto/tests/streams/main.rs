@@ -7,6 +7,7 @@ mod ends;
 mod fairness;
 mod hostile;
 mod order;
+mod pauses;
 mod set_up;
 
 use bytes::Bytes;

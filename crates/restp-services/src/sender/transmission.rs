@@ -48,6 +48,8 @@ pub enum LaneShare {
 
 /// After so many the smallest window is reached from any.
 const MOST_IDLE_TIMEOUTS: u64 = 64;
+/// Of a flight that follows its acknowledgements one comes in this part of a round trip at least ([`AckRatio::of_flight`]).
+const GROUPS_PER_TRIP: u64 = 8;
 
 impl Sender {
     /// What leaves now. `fin`: a FIN follows the last data.
@@ -92,20 +94,33 @@ impl Sender {
         let segment = self
             .next_retransmission(now)
             .or_else(|| self.next_new(now, fin))?;
-        let ack_ratio = self.ack_ratio();
+        let ack_ratio = self.ack_ratio(now);
         Some(Segment { ack_ratio, ..segment })
     }
 
-    /// How often the peer is to acknowledge while so much is in flight. After the last segment for now nothing may come that
-    /// would complete a ratio.
-    fn ack_ratio(&mut self) -> AckRatio {
-        let more_follows = !self.queue.is_empty() || self.lane.gate.has_backlog();
-        if self.parameters.thins_acks && more_follows {
+    /// How often the peer is to acknowledge while so much is in flight.
+    fn ack_ratio(&mut self, now: Time) -> AckRatio {
+        if self.parameters.thins_acks && self.more_follows(now) {
             let answers = self.lane.controller.answers();
             self.lane.ack_demand.ratio(self.board.in_flight(), answers)
         } else {
             AckRatio::SCHEDULE
         }
+    }
+
+    /// Will more leave soon enough to complete a ratio? Not after the last segment for now. And not after the one that fills the
+    /// window, while the next answer is far: what leaves after a pause leaves at once, and the rest of it would wait for the
+    /// receiver's timer, which looks like a queue that has begun.
+    fn more_follows(&self, now: Time) -> bool {
+        if self.queue.is_empty() && !self.lane.gate.has_backlog() {
+            return false;
+        }
+        let segment = u64::from(self.lane.mtu.segment_bytes());
+        let has_room = self.board.in_flight_bytes() + segment <= self.lane.controller.window_bytes();
+        let (Some(left), Some(rtt)) = (self.board.next_to_arrive_left_at(), self.lane.rtt.smoothed()) else {
+            return true;
+        };
+        has_room || left + rtt <= now + rtt / GROUPS_PER_TRIP
     }
 
     /// What leaves before the exchange is complete. New data leaves `beside` bytes of a full segment to what the header

@@ -341,6 +341,15 @@ impl Scoreboard {
         lowest.into_iter().flatten().min().unwrap_or(self.next())
     }
 
+    /// When the first segment beyond all that has arrived left by the lane in hand. What left before it and did not arrive says nothing
+    /// about when the next answer is due.
+    pub fn next_to_arrive_left_at(&self) -> Option<Time> {
+        let beyond = self.delivered.last().map_or(self.first, |last| last.end);
+        let mut rest = self.entries.range((beyond - self.first) as usize..);
+        let next = rest.find(|entry| entry.lane == self.in_hand)?;
+        Some(next.sent_at)
+    }
+
     /// The highest number that left by the lane in hand last. With several lanes, or where more may come, of those whose
     /// arrival would be news.
     pub fn last_in_hand(&self) -> Option<u64> {

@@ -357,7 +357,7 @@ fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_foll
         ratios(story.write(80))
     };
     assert_eq!(thinned(31_000), [1; 31]);
-    assert_eq!(thinned(64_000)[31..], [&[4; 32][..], &[8]].concat());
+    assert_eq!(thinned(65_000)[31..], [&[4; 32][..], &[8, 1]].concat());
     assert_eq!(
         thinned(100_000)[78..],
         [8, 1],
@@ -365,6 +365,22 @@ fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_foll
     );
     let mut story = Setup::segments().established();
     assert_eq!(ratios(story.write(80)), [1; 80], "unless nobody wants fewer");
+}
+
+#[test]
+fn the_segment_that_fills_the_window_is_answered_at_once_while_the_next_answer_is_far() {
+    let thinned = || {
+        let setup = Setup::segments().with_window(40_000);
+        setup.with(|it| it.thins_acks = true).established()
+    };
+    assert_eq!(ratios(thinned().write(100))[32..], [4, 4, 4, 4, 4, 4, 4, 1]);
+    let after = |answered| {
+        let mut story = thinned();
+        story.write(100).send();
+        ratios(story.at(answered).ack(2))
+    };
+    // The second segment left with the first: of a round trip of 97.5 ms the rest is more than an eighth, or it is over.
+    assert_eq!((after(80), after(100)), (vec![1], vec![4]));
 }
 
 #[test]
