@@ -63,6 +63,13 @@ impl Credit {
         falls
     }
 
+    /// True once, when the peer knows of no more than what it has without being told, and there is more.
+    pub(super) fn first_falls_due(&mut self) -> bool {
+        let falls = !self.is_due && self.granted_at == 0 && self.consumed + self.window > self.granted;
+        self.is_due |= falls;
+        falls
+    }
+
     /// Grants what there is.
     pub(super) fn grant(&mut self) -> u64 {
         self.is_due = false;
@@ -101,6 +108,21 @@ mod tests {
         credit.use_up_to(600).unwrap();
         credit.consume_up_to(600);
         assert!(credit.falls_due() && !credit.falls_due());
+    }
+
+    #[test]
+    fn what_there_is_beyond_the_beginning_falls_due_once() {
+        let mut credit = Credit::new(1000, 100);
+        assert!(credit.first_falls_due() && !credit.first_falls_due() && !credit.falls_due());
+        assert_eq!(credit.grant(), 1000);
+        assert!(!credit.first_falls_due());
+        credit.use_up_to(600).unwrap();
+        credit.consume_up_to(600);
+        assert!(credit.falls_due());
+        credit.grant();
+        credit.consume_up_to(700);
+        assert!(!credit.first_falls_due(), "it has been told");
+        assert!(!Credit::new(100, 100).first_falls_due());
     }
 
     #[test]

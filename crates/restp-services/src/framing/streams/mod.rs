@@ -318,6 +318,10 @@ impl restp_base::streams::Streams for Streams {
         let share = self.share();
         let stream = self.streams.get_mut(&id).ok_or(StreamWriteError::Closed)?;
         let written = stream.tx.write(data, share);
+        // It leaves with what was written, so that an answer need not wait for a round trip.
+        if written.is_ok() && stream.rx.first_credit_falls_due() {
+            self.turns.announce(Frame::StreamCredit { id, most: 0 });
+        }
         self.refresh(id);
         self.sweep(id);
         written

@@ -185,6 +185,11 @@ impl Receiving {
         self.size.is_none() && self.credit.falls_due()
     }
 
+    /// The same for the first word about it.
+    pub(super) fn first_credit_falls_due(&mut self) -> bool {
+        self.size.is_none() && self.state == State::Open && self.credit.first_falls_due()
+    }
+
     /// What it is told.
     pub(super) fn grant(&mut self) -> u64 {
         self.credit.grant()

@@ -81,6 +81,10 @@ fn what_a_stream_leaves_of_its_turn_is_not_the_turn_of_the_next() {
 fn a_segment_does_not_end_with_a_few_bytes_of_another_stream() {
     let mut a = end(true, StreamLimits::DEFAULT);
     let (first, second) = (a.open().unwrap(), a.open().unwrap());
+    for id in [first, second] {
+        a.write(id, text(0, 1)).unwrap();
+    }
+    segments(&mut a, 9); // what is said about their windows is said
     a.write(first, text(0, ROOM - 50)).unwrap();
     a.write(second, text(1, 5000)).unwrap();
     let sizes: Vec<_> = segments(&mut a, 2).iter().map(Bytes::len).collect();

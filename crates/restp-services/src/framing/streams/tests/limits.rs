@@ -63,6 +63,21 @@ fn before_the_peer_has_spoken_the_first_bounds_hold() {
     assert_eq!(a.open(), Err(StreamOpenError::Limit));
 }
 
+/// It waited for a round trip after the first 64 KiB.
+#[test]
+fn a_long_answer_waits_for_no_word_about_credit() {
+    let mut pair = Pair::new(StreamLimits::DEFAULT);
+    let id = pair.a.open().unwrap();
+    pair.a.write(id, text(0, 10)).unwrap();
+    let asked = segments(&mut pair.a, 9);
+    assert_eq!(asked.len(), 1, "the word leaves with the question");
+    for segment in asked {
+        pair.b.on_segment(segment).unwrap();
+    }
+    pair.b.write(id, text(1, 200_000)).unwrap();
+    assert_eq!(data_bytes(segments(&mut pair.b, 9999)), 200_000);
+}
+
 #[test]
 fn all_streams_together_hold_what_is_granted_in_all() {
     let mut pair = Pair::new(StreamLimits::DEFAULT);
