@@ -8,7 +8,7 @@ fn answer(pair: &mut Pair, (asking, asked): (FlowId, FlowId), size: usize) -> Du
     let id = open(pair, 0, asking);
     streams(pair, 0, asking)
         .write(id, Bytes::from_static(b"give"))
-        .unwrap();
+        .expect("room");
     let (mut rest, mut got, mut is_asked) = (text(id, size), 0, false);
     loop {
         pair.run_for(MS);
