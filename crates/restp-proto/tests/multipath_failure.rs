@@ -4,9 +4,13 @@ mod common;
 
 use common::lines::*;
 use common::*;
-use restp_base::flow::{CloseReason, Flow, PathState};
-use restp_base::machine::{Event, Input, Machine};
+use restp_base::flow::{CloseReason, Flow, PathState, Read};
+use restp_base::machine::{Event, Input, Machine, PathAddress};
+use restp_base::time::{Duration, Time};
 use restp_proto::wire::Flags;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 #[test]
 fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other() {
@@ -58,6 +62,64 @@ fn an_association_ends_when_its_last_path_is_given_up_while_others_are_still_dia
         "{:?}",
         pair.closed(0)
     );
+}
+
+/// A link of the server dies, and with it two paths. The one that carried nothing was never measured, so its timer began with three
+/// seconds: what it took over from the other waited for that.
+#[test]
+fn what_shares_an_address_with_a_silent_path_is_asked_before_it_takes_over() {
+    for numbering in ["per-path", "shared"] {
+        let mut pair = Pair::new(
+            "default",
+            &[
+                ("numbering", numbering),
+                ("paths", "spreading"),
+                ("scheduling", "fastest-rtt"),
+            ],
+        );
+        let to = |local, last| PathAddress {
+            local: client(local),
+            remote: SocketAddr::from(([10, 9, 0, last], 0)),
+        };
+        let dead = Rc::new(Cell::new(false));
+        let dies = dead.clone();
+        pair.rule = Box::new(move |seen| {
+            let ends = [seen.path.local, seen.path.remote];
+            // Data completes the set-ups, later by as much as nobody knows.
+            let is_confirmation = !seen.is_data() && !seen.header.flags.has(Flags::SYN);
+            let is_early = seen.at < Time::ZERO + MS * 200 && ends[1] != to(1, 1).remote;
+            if dies.get() && ends.contains(&client(1)) || seen.from == 0 && is_early && is_confirmation {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
+        });
+        pair.delays.insert(client(2), MS * 20);
+        let flow = pair.ends[0].open(pair.now, to(1, 1), PORT).expect("a free port");
+        for path in [to(1, 2), to(2, 1), to(2, 2)] {
+            pair.ends[0]
+                .add_path(pair.now, flow, path, false)
+                .expect("several paths");
+        }
+        pair.write(0, flow, &noise(100_000));
+        pair.run_for(MS * 300);
+        let accepted = pair.accepted().expect("accepted");
+        // What the server sends never fills its fastest path.
+        let mut gap = Duration::ZERO;
+        let mut last = pair.now;
+        for tick in 0..600 {
+            dead.set(tick >= 200);
+            pair.write(1, accepted, &noise(1000));
+            pair.run_for(MS * 5);
+            if let Read::Data(_) = pair.ends[0].read(pair.now, flow) {
+                gap = gap.max(pair.now.since(last));
+                last = pair.now;
+                while let Read::Data(_) = pair.ends[0].read(pair.now, flow) {}
+            }
+        }
+        gap = gap.max(pair.now.since(last));
+        assert!(gap < MS * 300, "{numbering}: {gap:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use restp_base::flow::PathState;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_services::path_management::Health;
+use std::net::IpAddr;
 
 impl Association {
     /// Time has passed: who is silent for too long, whose timer ran out too often?
@@ -47,8 +48,31 @@ impl Association {
         } else {
             self.shared.paths_mut()[ordinal].connection.ask();
         }
+        self.doubt_relatives(now, ordinal);
         self.reinject(ordinal);
         self.shared.tell(ordinal, PathState::Suspect);
+    }
+
+    /// What shares an address with a path that falls silent may have gone down with it, and carried too little to show that: it is
+    /// asked before it takes over. Where all paths have that address another path is no better.
+    fn doubt_relatives(&mut self, now: Time, ordinal: usize) {
+        let silent = self.shared.paths()[ordinal].connection.address();
+        let sides: [fn(PathAddress) -> IpAddr; 2] = [|path| path.local.ip(), |path| path.remote.ip()];
+        let working: Vec<_> = (0..self.shared.paths().len())
+            .map(|other| (other, &self.shared.paths()[other]))
+            .filter(|(_, member)| !member.vacant && member.works())
+            .map(|(other, member)| (other, member.connection.address()))
+            .collect();
+        for side in sides {
+            let is_related = |path: PathAddress| side(path) == side(silent);
+            if working.iter().all(|(_, path)| is_related(*path)) {
+                continue;
+            }
+            for (other, _) in working.iter().filter(|(_, path)| is_related(*path)) {
+                self.shared.paths_mut()[*other].health.on_silence();
+                self.with(*other, |connection| connection.doubt(now));
+            }
+        }
     }
 
     pub(super) fn fail(&mut self, now: Time, ordinal: usize) {

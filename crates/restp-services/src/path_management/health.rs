@@ -23,6 +23,8 @@ pub enum Health {
 const LEAST_WAIT: Duration = Duration::from_millis(30);
 /// Longest wait of a lone packet for its acknowledgement on one of several paths: well below [`LEAST_WAIT`].
 pub const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
+/// Round trip of a path that nobody has measured (RFC 9002 §6.2.2).
+const UNMEASURED_RTT: Duration = Duration::from_millis(333);
 /// Timeouts in a row that make a path failed (OP-54).
 const TIMEOUTS: u32 = 2;
 /// Answers in a row that bring a failed path back (OP-54).
@@ -66,7 +68,7 @@ impl PathHealth {
         smoothed_rtt: Option<Duration>,
         ack_wait: Duration,
     ) -> Option<Time> {
-        let (due, round_trip) = (due?, smoothed_rtt?);
+        let (due, round_trip) = (due?, smoothed_rtt.unwrap_or(UNMEASURED_RTT));
         let overdue = due.since + (round_trip * 2).max(LEAST_WAIT);
         // The answer before it may have waited, so the whole silence is no longer than two round trips.
         let silent = due.last_answer + round_trip.saturating_sub(LONGEST_ACK_DELAY);
@@ -139,6 +141,16 @@ mod tests {
         );
         assert!(path.on_answer() && !path.on_answer());
         assert_eq!(path.verdict(), Health::Good);
+    }
+
+    #[test]
+    fn a_path_that_nobody_has_measured_does_not_wait_for_its_first_timer() {
+        let due = Unanswered {
+            since: Time::ZERO + MS * 1000,
+            last_answer: Time::ZERO,
+        };
+        let at = PathHealth::default().suspect_at(Some(due), None, MS);
+        assert_eq!(at, Some(Time::ZERO + MS * (1000 + 2 * 333 + 1)));
     }
 
     /// What left before the first unanswered packet was answered after a round trip and the longest wait: that changes
