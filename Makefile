@@ -76,7 +76,7 @@ bench-path: ## measure against kernel TCP and QUIC across an emulated path (root
 bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
 	python3 bench/multipath.py
 
-bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3)
+bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3); writes docs/results/tunnel.md
 	python3 bench/tunnel.py
 
 bench-browse: ## how long Chromium takes for a page through `restp forward --socks` (root); writes docs/results/browse.md

@@ -1,114 +1,151 @@
 #!/usr/bin/env python3
-"""iperf3 through `restp tunnel` over two links, between network namespaces. Needs root, iperf3 and `ip`.
+"""iperf3 through `restp tunnel` over two links, beside kernel TCP over each of them and kernel MPTCP over both.
 
-    python3 bench/tunnel.py --restp target/release/restp --seconds 20
+    bench/tunnel.py [--seconds 20] [--rounds 3] [--only WORDS] [--restp target/release/restp] [--output docs/results/tunnel.md]
 
-One row for each case: the better link alone (kernel TCP), the tunnel over both, with losses on one, and while one dies. The links are
-those of `restp emulate --tun`: 50 and 20 Mbit/s, 20 and 60 ms of round trip.
+The links are those of `restp emulate --tun`: A has 50 Mbit/s and 20 ms of round trip, B 20 Mbit/s and 60 ms. Goodput is
+what arrived at the receiver; how long a packet waits is asked by `ping` beside it, ten times a second. MPTCP's bytes come
+from a small program instead of iperf3, whose Debian version knows none. Needs root, iperf3, ping and `ip`. Exit code 1
+when a target is missed, 2 when nothing can be measured.
 """
 
 import argparse
 import json
 import os
+import platform
+import re
+import shutil
+import socket
+import statistics
 import subprocess
+import sys
 import tempfile
+import threading
 import time
+from pathlib import Path
 
-LINES = (("A", "50 Mbit/s", "10 ms"), ("B", "20 Mbit/s", "30 ms"))
+import network
+from report import ROOT, cpu_model, output, spread, table
+
+QUEUE = 'queue = { drop_tail = "bdp" }\n'
+A = f'rate = "50 Mbit/s"\ndelay = "10 ms"\n{QUEUE}'
+B = f'rate = "20 Mbit/s"\ndelay = "30 ms"\n{QUEUE}'
+LOSS = 'loss = { rate = 0.01, direction = "both" }\n'
+SUM_MBPS = 70
+TUNNEL, TCP, MPTCP = "tunnel", "TCP", "MPTCP"
+# What carries the bytes, the links, and which of them dies half-way.
+CASES = {
+    "kernel TCP over A": (TCP, {"A": A}, None),
+    "kernel TCP over B": (TCP, {"B": B}, None),
+    "kernel TCP over A, 1 % lost": (TCP, {"A": A + LOSS}, None),
+    "kernel MPTCP": (MPTCP, {"A": A, "B": B}, None),
+    "kernel MPTCP, 1 % lost on B": (MPTCP, {"A": A, "B": B + LOSS}, None),
+    "kernel MPTCP, 1 % lost on A": (MPTCP, {"A": A + LOSS, "B": B}, None),
+    "kernel MPTCP, A dies": (MPTCP, {"A": A, "B": B}, "A"),
+    "tunnel": (TUNNEL, {"A": A, "B": B}, None),
+    "tunnel, 1 % lost on B": (TUNNEL, {"A": A, "B": B + LOSS}, None),
+    "tunnel, 1 % lost on A": (TUNNEL, {"A": A + LOSS, "B": B}, None),
+    "tunnel, A dies": (TUNNEL, {"A": A, "B": B}, "A"),
+}
+INNER = "10.9.0.1"
+TENTHS_OF_START = 20
+# Linux: a socket of MPTCP.
+IPPROTO_MPTCP = 262
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--restp", default="target/release/restp")
-    parser.add_argument("--set", action="append", default=[], help="SERVICE=CHOICE of the sending end")
-    parser.add_argument("--only", default="", help="cases with these words")
-    parser.add_argument("--seconds", type=int, default=20)
-    options = parser.parse_args()
-    cases = (
-        ("TCP over A alone", {"alone": True}),
-        ("tunnel over A and B", {}),
-        ("tunnel, 1 % lost on B", {"loss": ("B", 0.01)}),
-        ("tunnel, 1 % lost on A", {"loss": ("A", 0.01)}),
-        ("tunnel, A dies half-way", {"dies": "A"}),
-    )
-    for name, case in cases:
-        if options.only not in name:
-            continue
-        with tempfile.TemporaryDirectory() as folder, Net(options.restp, folder, case, options.set) as net:
-            print(json.dumps({"case": name, **net.measure(options.seconds)}), flush=True)
+class Run:
+    """One transfer of so many seconds from the left to the right."""
 
+    def __init__(self, net: network.Network, restp: str, seconds: int):
+        self.net, self.restp, self.seconds = net, restp, seconds
+        self.to = network.address(1)
 
-class Net:
-    """Two namespaces, two emulated links, a server and a tunnel."""
+    def measure(self, carrier: str, dies: str | None) -> dict:
+        if carrier == TUNNEL:
+            self.tunnel()
+        begin = self.mptcp if carrier == MPTCP else self.iperf
+        results = begin()
+        pinging = self.net.inside(0, ["ping", "-q", "-i", "0.1", "-w", str(self.seconds), self.to])
+        if dies:
+            time.sleep(self.seconds / 2)
+            self.net.ip(0, "link", "set", f"t{dies}", "down")
+        rates = results()
+        waits = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", pinging.communicate(timeout=30)[0])
+        silent = longest_run(rate < 1e5 for rate in rates[TENTHS_OF_START:]) / 10
+        return {
+            "mbps": statistics.mean(rates) / 1e6,
+            "gap_s": silent,
+            "ping_ms": [float(part) for part in waits.groups()] if waits and not dies else None,
+        }
 
-    def __init__(self, restp, folder, case, changes):
-        self.changes = [word for change in changes for word in ("--set", change)]
-        self.restp, self.folder, self.case = restp, folder, case
-        self.sides = [f"restp-bench-{os.getpid()}-{side}" for side in ("left", "right")]
-        self.running = []
+    def tunnel(self):
+        listen = network.repeated("--listen", [f"{network.address(1, path)}:7070" for path in (0, 1)])
+        serve = [self.restp, "serve", "--json", *listen, "--allow", f"tunnel:{INNER}/30"]
+        serving = self.net.inside(1, serve)
+        ticket = network.next_line(serving, network.START_LIMIT_S)["ticket"]
+        tunnel = [self.restp, "tunnel", "--json", ticket, "--bind", "tA", "--bind", "tB"]
+        carrying = self.net.inside(0, tunnel)
+        network.next_line(carrying, network.START_LIMIT_S)
+        for process in (serving, carrying):
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+        self.to = INNER
 
-    def __enter__(self):
-        for side in self.sides:
-            subprocess.run(["ip", "netns", "add", side], check=True)
-            subprocess.run(["ip", "-n", side, "link", "set", "lo", "up"], check=True)
-        text = f'[tun]\nnamespaces = ["{self.sides[0]}", "{self.sides[1]}"]\n'
-        for name, rate, delay in LINES:
-            text += f'[[path]]\nname = "{name}"\nrate = "{rate}"\ndelay = "{delay}"\n'
-            if self.case.get("loss", ("", 0))[0] == name:
-                text += f'loss = {{ rate = {self.case["loss"][1]}, direction = "both" }}\n'
-        network = os.path.join(self.folder, "net.toml")
-        with open(network, "w", encoding="utf-8") as file:
-            file.write(text)
-        self.start([self.restp, "emulate", "--tun", "--json", network])
-        return self
-
-    def __exit__(self, *_):
-        for process in reversed(self.running):
-            process.terminate()
-            process.wait()
-        for side in self.sides:
-            subprocess.run(["ip", "netns", "delete", side], check=False)
-
-    def start(self, words, side=None):
-        """Starts a command that says in its first line that it is ready."""
-        inside = ["ip", "netns", "exec", self.sides[side]] if side is not None else []
-        environment = dict(os.environ, XDG_DATA_HOME=os.path.join(self.folder, str(side)))
-        process = subprocess.Popen([*inside, *words], stdout=subprocess.PIPE, env=environment, text=True)
-        self.running.append(process)
-        line = process.stdout.readline()
-        return json.loads(line) if line.startswith("{") else {}
-
-    def measure(self, seconds):
-        """Goodput from the left to the right, and for how long nothing arrived once it ran."""
-        to = "10.77.0.2"
-        if not self.case.get("alone"):
-            listen = ["--listen", "10.77.0.2:7070", "--listen", "10.77.1.2:7070"]
-            served = self.start([self.restp, "serve", "--json", *listen, "--allow", "tunnel:10.9.0.1/30"], 1)
-            bind = ["--bind", "tA", "--bind", "tB"]
-            self.start([self.restp, "tunnel", "--json", served["ticket"], *bind, *self.changes], 0)
-            to = "10.9.0.1"
-        server = ["ip", "netns", "exec", self.sides[1], "iperf3", "--server", "--one-off", "--interval", "0.1", "--json"]
-        receiving = subprocess.Popen(server, stdout=subprocess.PIPE, text=True)
+    def iperf(self):
+        """Begins; a function that waits for the rates, a tenth of a second each."""
+        receiving = self.net.inside(1, ["iperf3", "--server", "--one-off", "--interval", "0.1", "--json"])
         time.sleep(0.5)
-        client = ["ip", "netns", "exec", self.sides[0], "iperf3", "--client", to, "--time", str(seconds), "--json"]
-        running = subprocess.Popen(client, stdout=subprocess.PIPE, text=True)
-        if "dies" in self.case:
-            time.sleep(seconds / 2)
-            device = f"t{self.case['dies']}"
-            subprocess.run(["ip", "-n", self.sides[0], "link", "set", device, "down"], check=True)
-        sent = json.loads(running.communicate(timeout=seconds * 3 + 30)[0])
-        if "error" in sent:
-            receiving.terminate()
-            return {"error": sent["error"]}
-        # What arrives counts: senders fill buffers.
-        result = json.loads(receiving.communicate(timeout=30)[0])
-        received = result["end"]["sum_received"]["bits_per_second"]
-        rates = [step["sum"]["bits_per_second"] for step in result["intervals"]][20:]
-        silent = longest_run(rate < 1e5 for rate in rates) / 10
-        return {"goodput_mbit_s": round(received / 1e6, 1), "of_sum": round(received / 70e6, 3), "longest_gap_s": silent}
+        sending = self.net.inside(0, ["iperf3", "--client", self.to, "--time", str(self.seconds), "--json"])
+
+        def rates():
+            sent = json.loads(sending.communicate(timeout=self.seconds * 3 + 30)[0])
+            if "error" in sent:
+                raise RuntimeError(f"iperf3: {sent['error']}")
+            arrived = json.loads(receiving.communicate(timeout=30)[0])
+            steps = [step["sum"]["bits_per_second"] for step in arrived["intervals"]]
+            return steps[: self.seconds * 10]
+
+        return rates
+
+    def mptcp(self):
+        limits = ["mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2"]
+        for side in (0, 1):
+            self.net.ip(side, *limits)
+        self.net.ip(1, "mptcp", "endpoint", "add", network.address(1, 1), "dev", "tB", "signal")
+        own = [sys.executable, __file__, "--mptcp"]
+        receiving = self.net.inside(1, [*own, "receive", str(self.seconds)])
+        network.next_line(receiving, network.START_LIMIT_S)
+        self.net.inside(0, [*own, "send", str(self.seconds), self.to])
+        return lambda: network.next_line(receiving, self.seconds * 3 + 30)["rates"]
 
 
-def longest_run(steps):
+def mptcp(role: str, seconds: int, to: str | None):
+    """One end of a transfer over MPTCP."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+    if role == "send":
+        end.connect((to, network.PORT))
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            end.sendall(bytes(65536))
+        return
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    end.bind(("0.0.0.0", network.PORT))
+    end.listen()
+    print(json.dumps({"listening": network.PORT}), flush=True)
+    connection, _ = end.accept()
+    began, tenths = time.monotonic(), [0] * (seconds * 10)
+    connection.settimeout(seconds)
+    while (at := int((time.monotonic() - began) * 10)) < len(tenths):
+        try:
+            data = connection.recv(1 << 20)
+        except TimeoutError:
+            break
+        if not data:
+            break
+        tenths[at] += len(data)
+    print(json.dumps({"rates": [bytes_ * 80 for bytes_ in tenths]}), flush=True)
+
+
+def longest_run(steps) -> int:
     """The most steps in a row that are true."""
     longest = run = 0
     for step in steps:
@@ -117,5 +154,109 @@ def longest_run(steps):
     return longest
 
 
+def measure(restp: str, seconds: int, rounds: int, only: str) -> dict[str, list[dict]]:
+    taken: dict[str, list[dict]] = {case: [] for case in CASES if only in case}
+    for number in range(rounds):
+        for case, samples in taken.items():
+            carrier, links, dies = CASES[case]
+            with network.Network(restp, "tunnel", links, number + 1) as net, tempfile.TemporaryDirectory() as folder:
+                os.environ.update(XDG_DATA_HOME=folder, XDG_CONFIG_HOME=folder)
+                samples.append(Run(net, restp, seconds).measure(carrier, dies))
+            print(f"round {number + 1} of {rounds}, {case}: {samples[-1]}", file=sys.stderr)
+    return taken
+
+
+def median(samples: list[dict], what: str) -> float:
+    return statistics.median(sample[what] for sample in samples)
+
+
+def targets(taken: dict[str, list[dict]]) -> list[tuple[str, str, bool]]:
+    """What the tunnel is to do, what it does, and whether that is enough."""
+    rate = {case: median(samples, "mbps") for case, samples in taken.items()}
+    alone = rate["kernel TCP over A"]
+    together = alone + rate["kernel TCP over B"]
+    share = rate["tunnel"] / together
+    rows = [(f"≥ 90 % of what kernel TCP gets over A and over B, {together:.1f} Mbit/s", f"{share:.1%}", share >= 0.9)]
+    share = rate["tunnel"] / SUM_MBPS
+    rows.append((f"≥ 90 % of the rates of both lines, {SUM_MBPS} Mbit/s, headers included", f"{share:.1%}", share >= 0.9))
+    for case, better in (("1 % lost on B", "kernel TCP over A"), ("1 % lost on A", "kernel TCP over A, 1 % lost")):
+        here = rate[f"tunnel, {case}"]
+        rows.append((f"{case}: no less than {better}, {rate[better]:.1f} Mbit/s", f"{here:.1f}", here >= rate[better]))
+    gap = median(taken["tunnel, A dies"], "gap_s")
+    rows.append(("A dies: nothing arrives for 0.3 s at most", f"{gap:.1f} s", gap <= 0.3))
+    return rows
+
+
+def page(taken: dict[str, list[dict]], seconds: int, loads: tuple[float, float]) -> str:
+    """Of the results."""
+    rows = []
+    for case, samples in taken.items():
+        pings = [sample["ping_ms"] for sample in samples if sample["ping_ms"]]
+        waits = [f"{statistics.median(ping[at] for ping in pings):.0f}" if pings else "–" for at in (0, 1)]
+        gap = f"{median(samples, 'gap_s'):.1f}"
+        rows.append((case, spread([sample["mbps"] for sample in samples], 1), gap, *waits))
+    verdicts = {True: "met", False: "**missed**"}
+    met = [(target, measured, verdicts[is_met]) for target, measured, is_met in targets(taken)]
+    conditions = [
+        ("revision", output("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
+        ("machine", f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"),
+        ("load average at start and end", f"{loads[0]:.1f}, {loads[1]:.1f}"),
+        ("transfers", f"{len(next(iter(taken.values())))} of each, in turns, {seconds} s, from the first byte on"),
+        ("links", "A 50 Mbit/s, 20 ms of round trip; B 20 Mbit/s, 60 ms; queues of a bandwidth-delay product"),
+        ("sender", f"{output('iperf3', '--version').splitlines()[0]}, one connection, kernel CUBIC"),
+    ]
+    head = ["over", "goodput, Mbit/s: least – median – most", "longest gap, s", "ping, mean, ms", "ping, most, ms"]
+    return f"""# Two links as one
+
+One TCP connection through `restp tunnel` over two links, beside kernel TCP over each and kernel MPTCP over both. Command:
+`python3 bench/tunnel.py`.
+
+{table(head, rows)}
+
+The gap is the longest time after the first two seconds in which nothing arrived. A link dies half-way; what is left then
+is B. `ping` goes beside the transfer, the same way; a mean of several runs is their median.
+
+{table(["target", "measured", "verdict"], met)}
+
+A packet of 1500 bytes on the line carries 1288 bytes of the connection inside: its headers, those of the packet inside
+the tunnel, and the seal are the rest.
+
+{table(["", ""], conditions)}
+"""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--restp", default="target/release/restp")
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases with these words; no page is written")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/results/tunnel.md")
+    parser.add_argument("--mptcp", nargs="+", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    if options.mptcp:
+        role, seconds, *to = options.mptcp
+        mptcp(role, int(seconds), *to or [None])
+        return 0
+    absent = [tool for tool in ("iperf3", "ping") if not shutil.which(tool)]
+    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    why = network.missing() or (f"not installed: {', '.join(absent)}" if absent else None)
+    why = why or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
+    if why:
+        print(why, file=sys.stderr)
+        return 2
+    load = os.getloadavg()[0]
+    taken = measure(os.path.abspath(options.restp), options.seconds, options.rounds, options.only)
+    if options.only:
+        return 0
+    options.output.write_text(page(taken, options.seconds, (load, os.getloadavg()[0])))
+    print(options.output)
+    return int(not all(is_met for _, _, is_met in targets(taken)))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

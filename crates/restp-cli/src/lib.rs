@@ -7,6 +7,7 @@
 
 mod address;
 mod args;
+mod backlog;
 mod commands;
 pub mod content;
 pub mod cookies;

@@ -33,7 +33,7 @@ pub mod trace;
 pub mod world;
 
 pub use direction::{Counters, Direction, DropReason, Parcel, Verdict};
-pub use discipline::{Codel, FqCodel, Queue, QueueLimit, Red};
+pub use discipline::{Codel, FairQueue, FqCodel, Queue, QueueLimit, Red};
 pub use error_model::ErrorModel;
 pub use rate::LinkRate;
 pub use spec::{DirectionSpec, LinkSpec, MarkThreshold, NetworkError, SpecError, Way};

@@ -69,6 +69,7 @@ pub mod known_hosts;
 mod locals;
 mod netlink;
 pub mod overview;
+pub mod packet;
 pub mod relay;
 mod shared;
 mod socket;

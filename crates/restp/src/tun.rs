@@ -119,12 +119,3 @@ impl Tun {
         }
     }
 }
-
-/// An Internet check sum after one of its 16-bit words has changed (RFC 1624 (3)).
-pub fn changed_sum(sum: u16, before: u16, after: u16) -> u16 {
-    let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
-    while total > 0xFFFF {
-        total = (total & 0xFFFF) + (total >> 16);
-    }
-    !(total as u16)
-}

@@ -4,10 +4,11 @@
 use super::message::Message;
 use super::seldom::Seldom;
 use super::{check_fitness, deadline_of};
+use crate::backlog::{Backlog, LOOK};
 use crate::output::note;
 use crate::pipe::Answer;
 use bytes::Bytes;
-use restp::{Connection, FlowStats, SendError};
+use restp::{Connection, SendError};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -24,27 +25,16 @@ pub const SWEEP: Duration = Duration::from_secs(10);
 /// What a message that waits takes beside its bytes: many small ones must not take many times as much as large ones.
 const MESSAGE_BYTES: usize = 64;
 
-/// Until one looks again whether the connection has sent what it holds.
-const LOOK: Duration = Duration::from_millis(2);
-
 /// What a message takes while it waits.
 fn cost(message: &Bytes) -> usize {
     message.len() + MESSAGE_BYTES
-}
-
-/// Bytes that have left, each counted once.
-fn sent_once(stats: &FlowStats) -> u64 {
-    stats
-        .sent_payload_bytes
-        .saturating_sub(stats.repeated_payload_bytes)
 }
 
 /// What waits for one connection.
 pub struct Outlet {
     waiting: VecDeque<(Instant, Bytes)>,
     bytes: usize,
-    /// Bytes that the connection has taken, so far.
-    taken: u64,
+    backlog: Backlog,
     /// How long what waits may wait here.
     wait: Duration,
     /// Most bytes of a message.
@@ -67,7 +57,7 @@ impl Outlet {
         Ok(Outlet {
             waiting: VecDeque::new(),
             bytes: 0,
-            taken: sent_once(&connection.stats()),
+            backlog: Backlog::of(&connection.stats()),
             // The other half is for the way and for repairs.
             wait: deadline.map_or(WAIT, |deadline| deadline / 2),
             limit: composition.payload_bytes(),
@@ -139,12 +129,12 @@ impl Outlet {
             } else if self.holds_enough(connection) {
                 sleep(LOOK).await;
             } else {
-                let bytes = message.len() as u64;
+                let bytes = message.len();
                 match timeout_at(until, connection.send(message)).await {
                     // It is too late for it: dropped in the next turn.
                     Err(_) => {}
                     Ok(Ok(())) => {
-                        self.taken += bytes;
+                        self.backlog.take(bytes);
                         self.pop();
                     }
                     Ok(Err(SendError::Rejected(_))) => self.pop(),
@@ -160,17 +150,11 @@ impl Outlet {
         }
     }
 
-    /// Does the connection hold more that it has not sent than leaves within a quarter of the time? There nothing is dropped
-    /// for its age. A few segments always have room.
-    fn holds_enough(&self, connection: &Connection) -> bool {
-        let stats = connection.stats();
-        let (Some(rtt), window) = (stats.srtt, stats.congestion_window_bytes) else {
-            return false;
-        };
-        let unsent = self.taken.saturating_sub(sent_once(&stats));
-        let rtt_ns = rtt.as_nanos().max(1);
-        let a_quarter = u128::from(window) * (self.wait.as_nanos() / 2) / u128::from(rtt_ns);
-        u128::from(unsent) > a_quarter.max(8 * self.limit as u128)
+    /// Does the connection hold more than leaves within a quarter of the time? There nothing is dropped for its age.
+    fn holds_enough(&mut self, connection: &Connection) -> bool {
+        let a_quarter = self.wait / 2;
+        self.backlog
+            .is_enough(|| connection.stats(), a_quarter, self.limit)
     }
 }
 
@@ -183,7 +167,7 @@ mod tests {
         Outlet {
             waiting: VecDeque::new(),
             bytes: 0,
-            taken: 0,
+            backlog: Backlog::default(),
             wait: WAIT,
             limit,
             number: 0,

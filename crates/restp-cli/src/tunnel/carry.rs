@@ -1,13 +1,17 @@
 //! Packets both ways between a device and a connection.
 
 use super::mss::clamp;
+use super::outlet::Outlet;
 use super::subnet::Subnet;
 use crate::datagrams::{Message, Open};
 use crate::pipe::Answer;
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
+use restp::Connection;
 use restp::tun::{Tun, TunConfig};
-use restp::{Connection, SendError};
 use std::io;
+
+/// Packets that the device holds until they are read, which is at once: a host sends all that its window allows in one burst.
+const BURST_PACKETS: u32 = 5_000;
 
 /// Why nothing is carried any more.
 #[derive(Debug)]
@@ -32,7 +36,7 @@ pub fn device(name: Option<String>, address: Subnet, connection: &Connection) ->
         name: name.clone(),
         mtu: u16::try_from(limit).unwrap_or(u16::MAX),
         address: (address.address, address.prefix),
-        queue_packets: None,
+        queue_packets: Some(BURST_PACKETS),
     };
     Tun::open(&config).map_err(|error| {
         let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
@@ -50,20 +54,19 @@ pub async fn carry(connection: &Connection, device: &Tun, answer: Option<&Answer
 
 async fn outward(connection: &Connection, device: &Tun) -> End {
     let mut buffer = vec![0; usize::from(u16::MAX)];
+    let mut outlet = Outlet::of(connection, usize::from(device.mtu()));
     loop {
-        let length = match device.recv(&mut buffer).await {
-            Ok(length) => length,
+        let received = tokio::select! {
+            received = device.recv(&mut buffer) => received,
+            () = outlet.run(connection) => return End::Connection,
+        };
+        let packet = match received {
+            Ok(length) => &mut buffer[..length],
             Err(error) => return End::Device(error),
         };
-        let packet = &mut buffer[..length];
-        if !is_packet(packet) {
-            continue;
-        }
-        clamp(packet, device.mtu());
-        // What the peer does not take now waits in the device, whose queue drops what is too much.
-        match connection.send(Bytes::copy_from_slice(packet)).await {
-            Ok(()) | Err(SendError::Rejected(_)) => {}
-            Err(_) => return End::Connection,
+        if is_packet(packet) {
+            clamp(packet, device.mtu());
+            outlet.push(packet);
         }
     }
 }

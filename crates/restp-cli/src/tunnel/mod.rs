@@ -5,11 +5,13 @@
 //! | `carry` | packets both ways |
 //! | `composition` | what carries them |
 //! | `mss` | TCP connections that cross learn how large their segments may be |
+//! | `outlet` | what waits to be sent |
 //! | `subnet` | addresses with the length of their network's prefix |
 
 mod carry;
 mod composition;
 mod mss;
+mod outlet;
 mod subnet;
 
 pub use carry::{End, carry, device};

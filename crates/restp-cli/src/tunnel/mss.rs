@@ -1,7 +1,7 @@
 //! Maximum segment sizes of TCP connections that cross the tunnel: a SYN that offers more than a packet of the tunnel carries is
 //! changed (RFC 9293 §3.7.1). Hosts behind a router whose messages "packet too big" are filtered would hang otherwise.
 
-use restp::tun::changed_sum;
+use restp::packet::changed_sum;
 
 const TCP: u8 = 6;
 const SYN: u8 = 0b10;

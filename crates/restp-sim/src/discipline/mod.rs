@@ -9,6 +9,7 @@
 mod backlog;
 mod codel;
 mod drop_tail;
+mod fair_queue;
 mod fq_codel;
 mod held;
 mod red;
@@ -16,6 +17,7 @@ mod red;
 pub(crate) use backlog::Backlog;
 pub use codel::Codel;
 pub use drop_tail::QueueLimit;
+pub use fair_queue::FairQueue;
 pub use fq_codel::FqCodel;
 pub(crate) use held::Held;
 pub use red::Red;

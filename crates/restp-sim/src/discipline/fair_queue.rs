@@ -1,0 +1,145 @@
+//! FQ-CoDel for real packets: the queue of the simulator before whatever is slower than what comes.
+
+use super::fq_codel::{FqCodel, Process};
+use super::held::Held;
+use crate::direction::Parcel;
+use crate::error_model::Fate;
+use crate::spec::SpecError;
+use restp_base::random::Stream;
+use restp_base::time::Time;
+use std::collections::BTreeMap;
+
+/// Packets that wait, a queue for each flow (RFC 8290).
+#[derive(Debug)]
+pub struct FairQueue<T> {
+    process: Process,
+    /// By the tag under which `process` knows them.
+    packets: BTreeMap<u64, T>,
+    next_tag: u64,
+    dropped: u64,
+}
+
+impl<T> FairQueue<T> {
+    /// Nothing waits. Who knows `seed` can choose whose queue he shares.
+    ///
+    /// # Errors
+    /// When the parameters contradict each other.
+    pub fn new(parameters: &FqCodel, seed: u64) -> Result<Self, SpecError> {
+        parameters.check()?;
+        Ok(FairQueue {
+            process: Process::new(parameters, Stream::named(seed, "queue")),
+            packets: BTreeMap::new(),
+            next_tag: 0,
+            dropped: 0,
+        })
+    }
+
+    /// Takes a packet that comes at `now`, described by `parcel` but for its tag. Where there is no room for it one of the flow with
+    /// most bytes is dropped.
+    pub fn push(&mut self, now: Time, parcel: Parcel, packet: T) {
+        let held = Held {
+            tag: self.next_tag,
+            flow: parcel.flow,
+            bytes: parcel.bytes,
+            ecn: parcel.ecn,
+            since: now,
+            fate: Fate::default(),
+        };
+        self.next_tag += 1;
+        self.packets.insert(held.tag, packet);
+        let mut dropped = Vec::new();
+        self.process.enqueue(held, &mut dropped);
+        self.forget(&dropped);
+    }
+
+    /// The packet to send at `now`, and whether to mark it. Those that waited too long are dropped before.
+    pub fn pop(&mut self, now: Time) -> Option<(T, bool)> {
+        let mut dropped = Vec::new();
+        let popped = self.process.dequeue(now, &mut dropped);
+        self.forget(&dropped);
+        let (held, is_marked) = popped?;
+        self.packets.remove(&held.tag).map(|packet| (packet, is_marked))
+    }
+
+    fn forget(&mut self, dropped: &[Held]) {
+        self.dropped += dropped.len() as u64;
+        for held in dropped {
+            self.packets.remove(&held.tag);
+        }
+    }
+
+    /// Does nothing wait?
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Packets dropped so far.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueLimit;
+    use super::*;
+    use restp_base::machine::Ecn;
+
+    fn parcel(flow: u64, ecn: Ecn) -> Parcel {
+        Parcel {
+            bytes: 1000,
+            ecn,
+            may_fragment: false,
+            flow,
+            tag: 0,
+        }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn who_sends_little_overtakes_who_sends_much() {
+        let mut queue = FairQueue::new(&FqCodel::default(), 1).expect("sound");
+        (0..9).for_each(|number| queue.push(at(0), parcel(1, Ecn::NotEct), number));
+        // A turn of 1514 bytes.
+        assert_eq!(
+            [queue.pop(at(1)), queue.pop(at(1))],
+            [Some((0, false)), Some((1, false))]
+        );
+        queue.push(at(1), parcel(2, Ecn::NotEct), 77);
+        assert_eq!(queue.pop(at(1)).map(|(packet, _)| packet), Some(77));
+        let rest = std::iter::from_fn(|| queue.pop(at(1)));
+        assert!(rest.map(|(packet, _)| packet).eq(2..9));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_stands_for_long_is_marked_or_dropped_and_held_no_more() {
+        for (ecn, marked) in [(Ecn::NotEct, 0), (Ecn::Ect0, 3)] {
+            let mut queue = FairQueue::new(&FqCodel::default(), 1).expect("sound");
+            (0..50).for_each(|number| queue.push(at(0), parcel(1, ecn), number));
+            // Above the target from the beginning: an interval later, and 100 / sqrt(n) ms after that.
+            let popped: Vec<_> = (0..30).filter_map(|turn| queue.pop(at(10 + 10 * turn))).collect();
+            assert_eq!(popped.len(), 30);
+            assert_eq!(popped.iter().filter(|(_, is_marked)| *is_marked).count(), marked);
+            assert_eq!(queue.dropped(), 3 - marked as u64);
+            assert_eq!(queue.packets.len(), 50 - 30 - queue.dropped() as usize);
+        }
+    }
+
+    #[test]
+    fn no_more_is_held_than_the_limit() {
+        let mut parameters = FqCodel::default();
+        parameters.codel.limit = QueueLimit::Packets(5);
+        let mut queue = FairQueue::new(&parameters, 1).expect("sound");
+        (0..9).for_each(|number| queue.push(at(0), parcel(1, Ecn::NotEct), number));
+        assert_eq!((queue.packets.len(), queue.dropped()), (5, 4));
+        assert_eq!(
+            queue.pop(at(0)),
+            Some((4, false)),
+            "those that waited longest are gone"
+        );
+    }
+}
