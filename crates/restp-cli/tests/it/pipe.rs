@@ -81,6 +81,26 @@ fn each_direction_ends_by_itself() {
     assert_eq!(pipe.end().code, Some(0));
 }
 
+/// Longer than the time that a server gives to who asks for nothing: pipes broke when it was over.
+#[test]
+#[ignore = "takes 35 s"]
+fn a_pipe_that_is_silent_for_long_is_carried_on() {
+    let (name, seen) = target(|mut stream| {
+        let mut read = Vec::new();
+        stream.read_to_end(&mut read).unwrap();
+        read
+    });
+    let server = serve(&name, &[]);
+    let (pipe, mut input) = Running::start_listening(&["pipe", &server.ticket]);
+    input.write_all(b"before").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(33));
+    input.write_all(b" and after").unwrap();
+    drop(input);
+    assert_eq!(seen.join().unwrap(), b"before and after");
+    let ended = pipe.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 /// The line dies in the middle, and the one that takes its place comes from another address.
 #[test]
 fn a_pipe_bears_an_outage_and_a_change_of_address() {

@@ -3,6 +3,8 @@
 use super::super::places::{Places, Visitor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// At once; once half of them are taken no source has more than an eighth.
 const MOST: usize = 64;
@@ -52,6 +54,14 @@ impl Admission {
         }
     }
 
+    /// Waits for so long, and for ever if one has by then.
+    pub async fn lapse(&self, within: Duration) {
+        sleep(within).await;
+        if self.is_granted() {
+            std::future::pending().await
+        }
+    }
+
     /// Has one?
     pub fn is_granted(&self) -> bool {
         self.is_granted.load(Ordering::Relaxed)
@@ -67,6 +77,7 @@ impl Drop for Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::timeout;
 
     #[test]
     fn one_that_is_admitted_or_over_makes_room_for_the_next() {
@@ -81,5 +92,25 @@ mod tests {
         assert!(enter().is_none() && !next.is_granted());
         drop(pending);
         assert_eq!(std::iter::from_fn(enter).collect::<Vec<_>>().len(), MOST / 2 - 1);
+    }
+
+    /// A pipe that lasted longer than that broke: nobody looked again whether its request had come meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_granted_while_it_is_pending_does_not_lapse() {
+        let within = Duration::from_secs(30);
+        let all = PendingAssociations::default();
+        let admission = all.enter(Visitor::at([10, 0, 0, 1].into())).expect("room");
+        timeout(within * 2, admission.lapse(within))
+            .await
+            .expect("it lapses");
+        let later = async {
+            sleep(within / 2).await;
+            admission.grant();
+            sleep(within * 2).await;
+        };
+        tokio::select! {
+            () = admission.lapse(within) => panic!("granted"),
+            () = later => {}
+        }
     }
 }

@@ -94,7 +94,7 @@ impl Service {
         };
         let (admission, connection) = (Arc::new(admission), Arc::new(connection));
         let mut streams = JoinSet::new();
-        let mut silence = pin!(sleep(SOON));
+        let mut lapse = pin!(admission.lapse(SOON));
         loop {
             tokio::select! {
                 stream = connection.accept_stream() => {
@@ -109,7 +109,7 @@ impl Service {
                         break;
                     }
                 }
-                () = &mut silence, if !admission.is_granted() => {
+                () = &mut lapse => {
                     streams.abort_all();
                     break;
                 }
