@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-air deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-folder bench-survive bench-udp bench-air deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -78,6 +78,12 @@ bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two e
 
 bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3); writes docs/results/tunnel.md
 	python3 bench/tunnel.py
+
+bench-folder: ## a folder of 10,000 files over a lossy path beside rsync and scp (root, ssh, rsync); writes docs/results/folder.md
+	python3 bench/folder.py
+
+bench-survive: ## a folder whose ends are killed, and ssh, git and rsync over `restp pipe` through an outage (root); writes docs/results/survive.md
+	python3 bench/survive.py
 
 bench-browse: ## how long Chromium takes for a page through `restp forward --socks` (root); writes docs/results/browse.md
 	python3 bench/browse.py
