@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Who connects asks for something within this time, and a target answers within it.
 pub const SOON: Duration = Duration::from_secs(30);
