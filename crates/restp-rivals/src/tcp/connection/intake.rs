@@ -125,7 +125,12 @@ impl Connection {
             }
             return self.turn_down(Judgement::Ignore);
         }
-        let bare = stretch.start == stretch.end() && !self.data_ack_moved();
+        // What speaks of addresses is no duplicate (RFC 8684 §3.4.1).
+        let of_addresses = header
+            .options
+            .multipath
+            .is_some_and(|option| option.is_of_addresses());
+        let bare = stretch.start == stretch.end() && !self.data_ack_moved() && !of_addresses;
         if !self.on_feedback(now, header, bare) {
             return Verdict::Taken;
         }

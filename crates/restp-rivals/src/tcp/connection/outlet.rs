@@ -44,6 +44,9 @@ pub(super) fn ticks(now: Time) -> u32 {
 
 impl Connection {
     fn poll_established(&mut self, now: Time, out: &mut Datagram) -> bool {
+        if self.has_notice() {
+            return self.send_acknowledgement(now, out); // data would not bring it
+        }
         if let Some(Transmission::Segment(segment)) = self.sender.next(now, self.release.must_send_fin()) {
             return self.send_segment(now, segment, out);
         }
@@ -95,8 +98,12 @@ impl Connection {
     /// A segment that only acknowledges. Its number lies within the peer's window, or it would not be believed.
     fn send_acknowledgement(&mut self, now: Time, out: &mut Datagram) -> bool {
         let mut header = self.plain(self.believable_number());
+        let had_notice = self.has_notice();
         self.acknowledge(now, &mut header, None, usize::MAX);
         self.receiver.acknowledgement().on_sent();
+        if had_notice && !self.has_notice() {
+            self.receiver.acknowledgement().on_urgent_once(); // the Data ACK follows
+        }
         self.finish_segment(header, Bytes::new(), out);
         true
     }

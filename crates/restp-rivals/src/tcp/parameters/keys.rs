@@ -213,7 +213,7 @@ impl TcpParameters {
     }
 }
 
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+pub(crate) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
 
 pub(crate) fn error(key: &str, message: String) -> ParameterError {

@@ -4,7 +4,7 @@
 mod keys;
 
 pub use keys::ParameterError;
-pub(crate) use keys::{dashed, error, named};
+pub(crate) use keys::{SWITCH, dashed, error, named};
 
 use restp_base::time::Duration;
 use restp_services::ack::{Acknowledgement, Detail, NakMode, NakParameters, PositiveParameters};
@@ -68,6 +68,10 @@ pub struct TcpParameters {
     pub send_buffer_holds_flight: bool,
     /// Connections may use several paths (MPTCP), and this chooses among them. Default none: plain TCP.
     pub multipath: Option<Scheduling>,
+    /// With several paths: one is joined when the peer has announced its address there (ADD_ADDR). Default off: at once.
+    pub announced_addresses: bool,
+    /// With several paths: a subflow that was reset or went silent is dialled again. Default on.
+    pub redial: bool,
 }
 
 impl TcpParameters {
@@ -96,6 +100,8 @@ impl TcpParameters {
             send_buffer_bytes: 256 << 10,
             send_buffer_holds_flight: false,
             multipath: None,
+            announced_addresses: false,
+            redial: true,
             fast_open: false,
         }
     }
