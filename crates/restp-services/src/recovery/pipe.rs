@@ -164,7 +164,7 @@ impl Pipe {
         let feedback = evidence.feedback;
         let mut findings = Findings::default();
         if evidence.report.cumulative < board.first() {
-            return findings; // late: what it names may be repaired
+            return self.on_overtaken_report(board, feedback.late); // what it names may be repaired
         }
         // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
         findings.ended = self.episode.end(board);
@@ -207,6 +207,15 @@ impl Pipe {
         } else {
             self.acquit(board, feedback.late, findings)
         }
+    }
+
+    /// All that counts of a report that a later one has overtaken is what it says of duplicates.
+    fn on_overtaken_report(&mut self, board: &Scoreboard, late: u64) -> Findings {
+        let findings = Findings::default();
+        if late == 0 || self.parameters.reordering == Reordering::Threshold {
+            return findings;
+        }
+        self.acquit(board, late, findings)
     }
 
     /// Segments declared lost may prove to have been late.

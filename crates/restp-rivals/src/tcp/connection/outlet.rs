@@ -15,6 +15,7 @@ use restp_base::time::Time;
 use restp_services::ack::Detail;
 use restp_services::connection_management::Notice;
 use restp_services::sender::{Segment, Transmission};
+use std::ops::Range;
 
 /// Writes the next segment; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
@@ -81,6 +82,9 @@ impl Connection {
         };
         // Blocks ride on a segment only where the payload leaves room, so none is larger than a full one.
         let room = (self.agreed.segment_bytes as usize).saturating_sub(bytes);
+        if let Some(duplicates) = self.duplicates.as_mut().filter(|_| !is_new) {
+            duplicates.on_retransmitted(start..start + bytes as u64, number);
+        }
         if self.acknowledge(now, &mut header, payload.as_ref().map(|_| start), room) {
             self.receiver.acknowledgement().on_sent();
         }
@@ -193,6 +197,9 @@ impl Connection {
 
     /// What is missing or has arrived beyond a hole, in the detail agreed on.
     fn report_holes(&mut self, options: &mut Options, room: usize) -> bool {
+        if let Some(bytes) = self.duplicates.as_ref().and_then(|known| known.arrived()) {
+            return self.report_duplicate(options, room, bytes);
+        }
         let (next, unit, space) = (self.receive_next(), self.agreed.unit, options.room());
         let Some((arrived, newest)) = self.receiver.beyond_hole() else {
             return true;
@@ -219,6 +226,30 @@ impl Connection {
                 complete
             }
         }
+    }
+
+    /// What has arrived twice comes first, then what lies behind it, if that is beyond a hole, then the others (RFC 2883 §4).
+    fn report_duplicate(&mut self, options: &mut Options, room: usize, bytes: Range<u64>) -> bool {
+        let Detail::Sack { max_blocks } = self.agreed.detail else {
+            return true;
+        };
+        let beyond = self.receiver.beyond_hole();
+        let known = 1 + beyond.map_or(0, |(arrived, _)| arrived.len());
+        let wanted = usize::from(max_blocks).min(block_room(options.room())).min(known);
+        let fitting = (1..=wanted).rev().find(|count| block_bytes(*count) <= room);
+        let Some(fitting) = fitting else {
+            return false;
+        };
+        options.sack.push((truncate(bytes.start), truncate(bytes.end)));
+        if let Some((arrived, newest)) = beyond {
+            let covers = arrived.contains(bytes.start);
+            let newest = if covers { bytes.start } else { newest };
+            options.sack.extend(blocks(arrived, newest, fitting - 1));
+        }
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_named();
+        }
+        fitting == wanted
     }
 
     /// Adds the window.

@@ -44,6 +44,9 @@ pub struct TcpParameters {
     pub tail_loss_probe: bool,
     /// An episode brings the window down in step with deliveries (RFC 9937). Default off. Not where a rate is steered.
     pub rate_reduction: bool,
+    /// What arrives twice is named in the first block of a SACK, and a reduction for what was only late is taken back
+    /// (RFC 2883, RFC 3708). Default off.
+    pub dsack: bool,
     /// Marks of the network, where the peer wants them too (RFC 3168). Default off.
     pub ecn: bool,
     /// With the pipe rule: how a repeat that is lost again is found. Default by evidence; RFC 6675 §4 says by the timer.
@@ -89,6 +92,7 @@ impl TcpParameters {
             reordering: Reordering::Threshold,
             tail_loss_probe: false,
             rate_reduction: false,
+            dsack: false,
             ecn: false,
             lost_repeats: LostRepeats::Evidence,
             segment_bytes: 1400,
@@ -123,6 +127,7 @@ impl TcpParameters {
             reordering: Reordering::Rack,
             tail_loss_probe: true,
             rate_reduction: true,
+            dsack: true,
             timestamps: true,
             rto: RtoParameters {
                 margin: LEAST_TIMEOUT,
