@@ -1,7 +1,7 @@
 //! Duplicates that the receiver names (RFC 2883), and what the sender makes of them (RFC 3708, RFC 8985 §6.2).
 
 use crate::network::{Pair, Seen, Verdict, noise};
-use restp_base::flow::{Flow, FlowId};
+use restp_base::flow::{Flow, FlowId, FlowStats};
 use restp_base::time::Duration;
 use restp_rivals::tcp::TcpParameters;
 
@@ -61,7 +61,7 @@ fn a_segment_that_arrives_twice_is_named_once() {
     let data = noise(10 * 1388);
     assert_eq!(pair.transfer(flows, &data, ms(500)), data);
     assert_eq!(duplicate_blocks(&pair), [bytes_of(&pair, 4)]);
-    let stats = pair.ends[0].stats(flows.0).unwrap();
+    let stats = stats(&pair, flows.0);
     assert_eq!((stats.retransmitted_packets, stats.lost_packets), (0, 0));
 }
 
@@ -106,13 +106,20 @@ fn nobody_names_duplicates_without_sack_or_when_told_not_to() {
     }
 }
 
+fn stats(pair: &Pair, flow: FlowId) -> FlowStats {
+    pair.ends[0].stats(flow).expect("alive")
+}
+fn window(pair: &Pair, flow: FlowId) -> u64 {
+    stats(pair, flow).congestion_window_bytes
+}
+
 /// A connection that has grown its window, and that window.
 fn grown(set: &[(&str, &str)]) -> (Pair, (FlowId, FlowId), u64) {
     let mut pair = Pair::current("cubic", set);
     let flows = pair.connect();
     let data = noise(100_000);
     assert_eq!(pair.transfer(flows, &data, ms(1000)), data);
-    let window = pair.ends[0].stats(flows.0).unwrap().congestion_window_bytes;
+    let window = window(&pair, flows.0);
     (pair, flows, window)
 }
 
@@ -123,7 +130,7 @@ fn after(set: &[(&str, &str)], rule: Box<dyn FnMut(&Seen) -> Verdict>) -> (u64, 
     let data = noise(60_000);
     assert_eq!(pair.transfer(flows, &data, ms(3000)), data);
     pair.run_for(ms(200));
-    let stats = pair.ends[0].stats(flows.0).unwrap();
+    let stats = stats(&pair, flows.0);
     (before, stats.congestion_window_bytes, stats.retransmitted_packets)
 }
 
@@ -188,7 +195,7 @@ fn a_network_that_reorders_by_more_than_a_round_trip_costs_no_window() {
         let began = pair.now;
         let data = noise(2_000_000);
         assert_eq!(pair.transfer(flows, &data, Duration::from_secs(30)), data);
-        let stats = pair.ends[0].stats(flows.0).unwrap();
+        let stats = stats(&pair, flows.0);
         assert!(stats.retransmitted_packets > 0);
         (stats.congestion_window_bytes, pair.now.since(began))
     };
@@ -206,7 +213,7 @@ fn duplicates_that_cannot_be_are_ignored() {
     pair.rule = judge(&[5], Verdict::Drop);
     let data = noise(60_000);
     assert_eq!(pair.transfer(flows, &data, ms(3000)), data);
-    let before = pair.ends[0].stats(flows.0).unwrap().congestion_window_bytes;
+    let before = window(&pair, flows.0);
     pair.rule = Box::new(|_| Verdict::Pass);
     let bare = |seen: &&Seen| seen.from == 1 && seen.is_bare_ack();
     let last = pair
@@ -223,7 +230,7 @@ fn duplicates_that_cannot_be_are_ignored() {
         pair.forge(1, &header, b"");
     }
     pair.run_for(ms(100));
-    let stats = pair.ends[0].stats(flows.0).unwrap();
+    let stats = stats(&pair, flows.0);
     assert_eq!(stats.congestion_window_bytes, before);
     assert_eq!(pair.transfer(flows, &data, ms(3000)), data);
 }

@@ -164,7 +164,13 @@ impl Pipe {
         let feedback = evidence.feedback;
         let mut findings = Findings::default();
         if evidence.report.cumulative < board.first() {
-            return self.on_overtaken_report(board, feedback.late); // what it names may be repaired
+            // A later report has overtaken it: what it names may be repaired, but a duplicate is told once.
+            let is_told = self.parameters.reordering != Reordering::Threshold && feedback.late > 0;
+            return if is_told {
+                self.acquit(board, feedback.late, findings)
+            } else {
+                findings
+            };
         }
         // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
         findings.ended = self.episode.end(board);
@@ -207,15 +213,6 @@ impl Pipe {
         } else {
             self.acquit(board, feedback.late, findings)
         }
-    }
-
-    /// All that counts of a report that a later one has overtaken is what it says of duplicates.
-    fn on_overtaken_report(&mut self, board: &Scoreboard, late: u64) -> Findings {
-        let findings = Findings::default();
-        if late == 0 || self.parameters.reordering == Reordering::Threshold {
-            return findings;
-        }
-        self.acquit(board, late, findings)
     }
 
     /// Segments declared lost may prove to have been late.

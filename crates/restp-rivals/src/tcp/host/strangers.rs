@@ -188,9 +188,7 @@ impl Tcp {
         };
         let free =
             |local: &u16| !self.by_key.contains_key(&key(*local)) && self.config.listen != Some(*local);
-        let behind = EPHEMERAL
-            .into_iter()
-            .filter(|local| last.is_none_or(|last| *local > last));
+        let behind = EPHEMERAL.filter(|local| last.is_none_or(|last| *local > last));
         behind.chain(EPHEMERAL).find(free).map(key)
     }
 
