@@ -2,6 +2,7 @@
 
 use crate::network::{Pair, Seen, Verdict, noise};
 use restp_base::flow::{Flow, FlowId, FlowStats};
+use restp_base::machine::Datagram;
 use restp_base::time::Duration;
 use restp_rivals::tcp::TcpParameters;
 
@@ -89,6 +90,32 @@ fn a_duplicate_beyond_a_hole_is_named_before_the_block_that_it_lies_in() {
         .find(|seen| seen.header.options.sack.first() == Some(&named));
     let blocks = &with.expect("it is named").header.options.sack;
     assert_eq!(blocks[1], (bytes_of(&pair, 3).0, named.1));
+}
+
+/// It comes behind a newer block: its own block follows all the same.
+#[test]
+fn the_block_of_a_duplicate_goes_before_newer_ones() {
+    let mut pair = Pair::current("cubic", &[]);
+    let flows = pair.connect();
+    pair.rule = judge(&[2, 6], Verdict::Drop);
+    pair.write(0, flows.0, &noise(10 * 1388));
+    pair.run_for(ms(5));
+    let fourth = pair.log.iter().filter(|seen| is_data(seen)).nth(3).cloned();
+    let fourth = fourth.expect("ten have left");
+    let mut again = Datagram::empty();
+    again.path = Pair::path(0);
+    fourth.header.emit(&fourth.payload, again.path, &mut again.head);
+    again.body = fourth.payload;
+    pair.send(0, again);
+    pair.run_for(ms(15));
+    let named = bytes_of(&pair, 4);
+    let with = pair
+        .log
+        .iter()
+        .find(|seen| seen.header.options.sack.first() == Some(&named));
+    let blocks = &with.expect("it is named").header.options.sack;
+    let block = |first, last| (bytes_of(&pair, first).0, bytes_of(&pair, last).1);
+    assert_eq!(blocks[1..], [block(3, 5), block(7, 10)]);
 }
 
 #[test]

@@ -242,8 +242,6 @@ impl Connection {
         };
         options.sack.push((truncate(bytes.start), truncate(bytes.end)));
         if let Some((arrived, newest)) = beyond {
-            let covers = arrived.contains(bytes.start);
-            let newest = if covers { bytes.start } else { newest };
             options.sack.extend(blocks(arrived, newest, fitting - 1));
         }
         if let Some(duplicates) = &mut self.duplicates {
