@@ -41,13 +41,13 @@ pub(crate) enum Judgement {
 pub(crate) struct SetUp {
     stage: Stage,
     keys: Option<Keys>,
-    /// Identifiers of our address and of the peer's; 0 are those that the connection was opened with.
-    addresses: (u8, u8),
+    /// Identifiers of our address and of the peer's, once it is known; 0 are those that the connection was opened with.
+    addresses: (u8, Option<u8>),
     backup: bool,
 }
 
 impl SetUp {
-    fn new(stage: Stage, keys: Option<Keys>, addresses: (u8, u8), backup: bool) -> Self {
+    fn new(stage: Stage, keys: Option<Keys>, addresses: (u8, Option<u8>), backup: bool) -> Self {
         SetUp {
             stage,
             keys,
@@ -57,22 +57,23 @@ impl SetUp {
     }
     /// The first subflow of a connection opened here.
     pub(crate) fn opens(key: Key) -> Self {
-        Self::new(Stage::Offers(key), None, (0, 0), false)
+        Self::new(Stage::Offers(key), None, (0, Some(0)), false)
     }
     /// The first subflow of a connection that the peer opens.
     pub(crate) fn answers(key: Key) -> Self {
-        Self::new(Stage::Answers(key), None, (0, 0), false)
+        Self::new(Stage::Answers(key), None, (0, Some(0)), false)
     }
     /// A further one, opened here.
     pub(crate) fn joins(keys: Keys, nonce: Nonce, address: u8, backup: bool) -> Self {
-        Self::new(Stage::Joins(nonce), Some(keys), (address, 0), backup)
+        Self::new(Stage::Joins(nonce), Some(keys), (address, None), backup)
     }
     /// A further one, opened by the peer with the random value `theirs`, between our address and the peer's.
     pub(crate) fn admits(keys: Keys, ours: Nonce, theirs: Nonce, addresses: (u8, u8), backup: bool) -> Self {
+        let addresses = (addresses.0, Some(addresses.1));
         Self::new(Stage::Admits(ours, theirs), Some(keys), addresses, backup)
     }
     /// Identifier of the peer's address, by which it would take it back (RFC 8684 §3.4.2).
-    pub(crate) fn remote_address(&self) -> u8 {
+    pub(crate) fn remote_address(&self) -> Option<u8> {
         self.addresses.1
     }
 
@@ -143,7 +144,7 @@ impl SetUp {
                     ..
                 }),
             ) if keys.verify(&proof, *ours, nonce) => {
-                self.addresses.1 = address;
+                self.addresses.1 = Some(address);
                 let mut handshake = Handshake::start(now, repetition);
                 let _first = handshake.take_due(); // the third segment leaves now
                 self.stage = Stage::Proves(keys.prove(*ours, nonce), handshake);

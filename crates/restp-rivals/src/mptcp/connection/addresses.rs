@@ -2,6 +2,7 @@
 //! say so.
 
 use super::Connection;
+use super::members::Member;
 use crate::mptcp::options::{AddAddress, Addresses};
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
@@ -29,16 +30,22 @@ impl Connection {
     /// The peer has some of its addresses no longer: their subflows end, but for the last one that works. As in Linux they are
     /// not asked first whether they do (RFC 8684 §3.4.2).
     pub(super) fn on_removed(&mut self, now: Time, removed: &Addresses) {
-        let paths = self.shared.paths();
-        let concerned: Vec<(usize, IpAddr)> = (0..paths.len())
-            .filter(|ordinal| !paths[*ordinal].gone)
-            .filter(|ordinal| removed.ids().contains(&paths[*ordinal].tcp.remote_address()))
-            .map(|ordinal| (ordinal, paths[ordinal].tcp.address().remote.ip()))
+        let members = self.shared.paths().iter().enumerate();
+        let is_of = |member: &Member| {
+            let address = member.tcp.remote_address();
+            address.is_some_and(|id| removed.ids().contains(&id))
+        };
+        // Their resets may have been here before.
+        let concerned: Vec<(usize, IpAddr)> = members
+            .filter(|(_, member)| is_of(member))
+            .map(|(ordinal, member)| (ordinal, member.tcp.address().remote.ip()))
             .collect();
         let ips: Vec<IpAddr> = concerned.iter().map(|(_, ip)| *ip).collect();
         self.manager.on_removed(removed, &ips);
         for (ordinal, _) in concerned {
-            self.break_off_beside_others(now, ordinal);
+            if !self.shared.paths()[ordinal].gone {
+                self.break_off_beside_others(now, ordinal);
+            }
         }
     }
 

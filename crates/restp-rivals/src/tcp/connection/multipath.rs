@@ -128,10 +128,9 @@ impl Connection {
             .as_mut()
             .is_some_and(|subflow| subflow.notify(notice))
     }
-    /// Identifier of the peer's address.
-    pub(crate) fn remote_address(&self) -> u8 {
-        let subflow = self.subflow.as_ref();
-        subflow.map_or(0, |subflow| subflow.set_up.remote_address())
+    /// Identifier of the peer's address, once it is known.
+    pub(crate) fn remote_address(&self) -> Option<u8> {
+        self.subflow.as_ref()?.set_up.remote_address()
     }
     /// It is alone: what was written to the connection above is its own.
     pub(crate) fn adopt(&mut self, written: SendQueue) {
