@@ -406,7 +406,7 @@ pub trait Flow {
     }
 
     /// Gives the flow one more pair of addresses to use; `backup`: only when no other path works. While the flow is being
-    /// opened the pairs race, afterwards they join.
+    /// opened the pairs race, afterwards they join. Where this end has not opened it, MPTCP tells the peer of `path.local`.
     ///
     /// # Errors
     /// When the flow, or this machine, has one path only.

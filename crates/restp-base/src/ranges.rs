@@ -142,6 +142,16 @@ impl Ranges {
         }
     }
 
+    /// The parts of the set that lie in `range`, in ascending order.
+    pub fn within(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let (start, end) = (range.start, range.end);
+        let above = self.ranges.range(self.first_ending_above(start)..);
+        above
+            .take_while(move |part| part.start < end)
+            .map(move |part| part.start.max(start)..part.end.min(end))
+            .filter(|part| part.start < part.end)
+    }
+
     /// Removes every number below `floor`.
     pub fn remove_below(&mut self, floor: u64) {
         while let Some(first) = self.ranges.front_mut() {
@@ -205,6 +215,19 @@ mod tests {
         assert_eq!(set.len(), 1);
         set.remove_below(12);
         assert_eq!(set.first(), Some(&(12..20)));
+    }
+
+    #[test]
+    fn the_parts_within_a_range_are_cut_at_its_ends() {
+        let mut set = Ranges::new();
+        [10..14, 16..18, 20..30].into_iter().for_each(|part| {
+            set.insert(part);
+        });
+        let within = |range: Range<u64>| set.within(&range).collect::<Vec<_>>();
+        assert_eq!(within(12..22), [12..14, 16..18, 20..22]);
+        assert_eq!(within(14..16), []);
+        assert_eq!(within(0..100), [10..14, 16..18, 20..30]);
+        assert_eq!(within(17..17), []);
     }
 
     #[test]

@@ -223,6 +223,14 @@ impl Transport {
         }
     }
 
+    /// Does who opens a flow wait for the server to announce the addresses of its further paths?
+    pub(crate) fn waits_for_announcements(&self) -> bool {
+        match &self.kind {
+            Kind::Tcp(parameters) => parameters.multipath.is_some() && parameters.announced_addresses,
+            _ => false,
+        }
+    }
+
     /// Does it send again what is lost?
     pub(crate) fn is_reliable(&self) -> bool {
         match &self.kind {

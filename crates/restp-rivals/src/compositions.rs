@@ -52,6 +52,7 @@ pub fn rivals() -> Vec<Rival> {
             ack: match parameters.detail {
                 Detail::Pointer => "positive",
                 Detail::Nak => "positive, nak",
+                Detail::Sack { .. } if parameters.dsack => "positive, sack, dsack",
                 Detail::Sack { .. } => "positive, sack",
                 Detail::Snack => "positive, snack",
             },

@@ -206,7 +206,11 @@ impl Setting {
         // Who would have to be watched is the receiver: it has the window and the timers.
         let watched = !moments.outages.is_empty() && !flow.transport.is_receiver_driven();
         let watch = watched.then(|| Watch::new(moments.outages.clone(), flow.rtt()));
-        let receiver = Receiver::new(&flow.traffic, moments.clone());
+        let mut receiver = Receiver::new(&flow.traffic, moments.clone());
+        if flow.transport.waits_for_announcements() {
+            let further = addresses.iter().skip(1);
+            receiver = receiver.announcing(further.map(|path| path.reversed()));
+        }
         let sender = Sender::new(attempts, pinned, start, &flow.traffic, stream, moments);
         let end = |opens| End { flow: number, opens };
         let mut sender = Seat::new(end(true), Application::Sender(sender), watch);

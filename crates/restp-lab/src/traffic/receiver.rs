@@ -7,7 +7,7 @@ use super::cbr::{Framing, Stamp};
 use super::web::Responder;
 use super::{Cbr, Traffic, pattern};
 use restp_base::flow::{FlowId, Read};
-use restp_base::machine::{Event, Machine};
+use restp_base::machine::{Event, Machine, PathAddress};
 use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
 
@@ -25,6 +25,8 @@ pub struct Receiver {
     wrong: Option<u64>,
     complete: Option<Time>,
     ended: bool,
+    /// Further paths whose addresses here the opener is to hear of.
+    announces: Vec<PathAddress>,
 }
 
 impl Receiver {
@@ -49,11 +51,26 @@ impl Receiver {
             wrong: matches!(traffic, Traffic::Bulk | Traffic::File { .. }).then_some(0),
             complete: None,
             ended: false,
+            announces: Vec::new(),
+        }
+    }
+
+    /// It gives each flow that it is offered these further paths.
+    pub fn announcing(self, paths: impl IntoIterator<Item = PathAddress>) -> Self {
+        Receiver {
+            announces: paths.into_iter().collect(),
+            ..self
         }
     }
 
     /// Takes one event of the protocol.
     pub fn on(&mut self, now: Time, event: &Event, machine: &mut dyn Machine) {
+        if let Event::Accepted(flow) = event {
+            for path in &self.announces {
+                // More than it can announce are more than its opener could add.
+                let _refused = machine.add_path(now, *flow, *path, false);
+            }
+        }
         if self.librarian.is_some() {
             return self.serve(now, event, machine);
         }

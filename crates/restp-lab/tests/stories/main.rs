@@ -3,6 +3,7 @@
 mod acknowledgements;
 mod adaptive;
 mod air;
+mod announcements;
 mod caches;
 mod causes;
 mod changes;

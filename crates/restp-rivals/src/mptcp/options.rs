@@ -1,6 +1,8 @@
-//! The MPTCP option (RFC 8684 §3, kind 30), version 1: MP_CAPABLE, MP_JOIN and DSS, byte for byte. Other subtypes, and
-//! MP_CAPABLE of another version, are stepped over like options of an unknown kind.
+//! The MPTCP option (RFC 8684 §3, kind 30), version 1: MP_CAPABLE, MP_JOIN, DSS, ADD_ADDR and REMOVE_ADDR, byte for byte. Other
+//! subtypes, and MP_CAPABLE of another version, are stepped over like options of an unknown kind.
 
+use super::addresses;
+pub use super::addresses::{AddAddress, Addresses};
 use super::dss;
 pub use super::dss::{Dss, Mapped, Number};
 use restp_base::machine::Head;
@@ -49,6 +51,10 @@ pub enum Multipath {
     JoinProof([u8; 20]),
     /// Data sequence signal (RFC 8684 §3.3).
     Data(Dss),
+    /// ADD_ADDR (RFC 8684 §3.4.1).
+    AddAddress(AddAddress),
+    /// REMOVE_ADDR (RFC 8684 §3.4.2).
+    RemoveAddresses(Addresses),
 }
 
 /// MP_CAPABLE: 4, 12, 20 or 22 bytes, as far as the fields are there.
@@ -78,7 +84,14 @@ impl Multipath {
             Multipath::JoinAnswer { .. } => 16,
             Multipath::JoinProof(_) => 24,
             Multipath::Data(dss) => dss.bytes(),
+            Multipath::AddAddress(added) => added.bytes(),
+            Multipath::RemoveAddresses(removed) => removed.bytes(),
         }
+    }
+
+    /// It speaks of addresses, and nothing else in its segment is news.
+    pub(crate) fn is_of_addresses(&self) -> bool {
+        matches!(self, Multipath::AddAddress(_) | Multipath::RemoveAddresses(_))
     }
 
     /// Reads what stands behind kind and length. The outer `None`: the length fits no form of the subtype.
@@ -89,6 +102,10 @@ impl Multipath {
             CAPABLE if first & 0x0f == VERSION => Capable::parse(rest).map(Multipath::Capable).map(Some),
             JOIN => Self::parse_join(first & BACKUP != 0, rest).map(Some),
             dss::SUBTYPE => Dss::parse(rest).map(Multipath::Data).map(Some),
+            addresses::ADD => AddAddress::parse(first, rest)
+                .map(Multipath::AddAddress)
+                .map(Some),
+            addresses::REMOVE => Some(Addresses::parse(rest)?.map(Multipath::RemoveAddresses)),
             _ => Some(None),
         }
     }
@@ -151,6 +168,8 @@ impl Multipath {
                 out.extend_from_slice(proof);
             }
             Multipath::Data(dss) => dss.emit(out),
+            Multipath::AddAddress(added) => added.emit(out),
+            Multipath::RemoveAddresses(removed) => removed.emit(out),
         }
     }
 }
@@ -249,7 +268,7 @@ mod tests {
     #[test]
     fn other_versions_and_subtypes_are_stepped_over_and_wrong_lengths_are_not() {
         assert_eq!(Multipath::parse(&[0x00, 0x01]), Some(None), "version 0");
-        assert_eq!(Multipath::parse(&[0x30, 1, 10, 0, 0, 1]), Some(None), "ADD_ADDR");
+        assert_eq!(Multipath::parse(&[0x50, 1]), Some(None), "MP_PRIO");
         let wrong: [&[u8]; 9] = [
             &[],
             &[0x01],
@@ -271,7 +290,7 @@ mod tests {
         let mut chance = restp_base::random::Stream::named(1, "multipath options");
         for _ in 0..20_000 {
             let bytes: Vec<u8> = (0..chance.below(39))
-                .map(|_| chance.bits() as u8 & 0x2f)
+                .map(|_| chance.bits() as u8 & 0x4f | chance.bits() as u8 & 0x30)
                 .collect();
             let Some(Some(option)) = Multipath::parse(&bytes) else {
                 continue;

@@ -1,14 +1,16 @@
 //! What an MPTCP is made of: a TCP whose connections use several paths, and how they choose among them.
 
 use crate::tcp::TcpParameters;
-use crate::tcp::parameters::{ParameterError, dashed, error, named};
+use crate::tcp::parameters::{ParameterError, SWITCH, dashed, error, named};
 use restp_services::ack::{Acknowledgement, Detail};
 use restp_services::congestion::CongestionChoice;
 use restp_services::recovery::RecoveryChoice;
 use restp_services::scheduling::{Scheduling, Weights};
 
 /// Keys beside those of TCP.
-const KEYS: [&str; 2] = ["scheduling", "weights"];
+const KEYS: [&str; 4] = ["scheduling", "weights", "addresses", "redial"];
+/// Values of `addresses`: does the opener wait for announcements?
+const ADDRESSES: [(&str, bool); 2] = [("known", false), ("announced", true)];
 
 impl TcpParameters {
     /// The MPTCP whose subflows have this congestion control: SACK, the pipe rule, the fastest path with room, as Linux.
@@ -28,7 +30,8 @@ impl TcpParameters {
         CongestionChoice::all().into_iter().map(|choice| choice.name())
     }
 
-    /// The MPTCP called `name`, such as `lia`, with every pair of `set`: keys of TCP, `scheduling`, `weights`. Without a
+    /// The MPTCP called `name`, such as `lia`, with every pair of `set`: keys of TCP, `scheduling`,
+    /// `weights`, `addresses`, `redial`. Without a
     /// name each subflow has a CUBIC of its own, as with Linux.
     ///
     /// # Errors
@@ -58,6 +61,12 @@ impl TcpParameters {
                 error(&dashed(key), message)
             })?;
         }
+        if let Some((key, value)) = value_of("addresses") {
+            parameters.announced_addresses = named(&dashed(key), value.trim(), &ADDRESSES)?;
+        }
+        if let Some((key, value)) = value_of("redial") {
+            parameters.redial = named(&dashed(key), value.trim(), &SWITCH)?;
+        }
         Ok(parameters)
     }
 }
@@ -78,6 +87,8 @@ mod tests {
             ("scheduling", "weighted"),
             ("congestion", "olia"),
             ("window", "100 segments"),
+            ("addresses", "announced"),
+            ("redial", "off"),
         ];
         let all = TcpParameters::of_several_from_pairs(None, &set).unwrap();
         let Some(Scheduling::Weighted(weights)) = all.multipath else {
@@ -85,11 +96,13 @@ mod tests {
         };
         assert_eq!((weights.of(0), weights.of(1)), (3, 1));
         assert_eq!((all.congestion.name(), all.window.segments), ("olia", 100));
+        assert_eq!((all.announced_addresses, all.redial), (true, false));
         let plain = TcpParameters::of_several_from_pairs(None, &[]).unwrap();
         assert_eq!(
             (plain.congestion.name(), plain.recovery),
             ("cubic", RecoveryChoice::Pipe)
         );
+        assert_eq!((plain.announced_addresses, plain.redial), (false, true));
     }
 
     #[test]
@@ -98,6 +111,8 @@ mod tests {
             (Some("lla"), [("window", "9 segments")], "transport", "lia, olia"),
             (None, [("scheduling", "minrtt")], "scheduling", "fastest-rtt"),
             (None, [("weights", "3:1")], "weights", "weighted"),
+            (None, [("addresses", "all")], "addresses", "known, announced"),
+            (None, [("redial", "1 s")], "redial", "on, off"),
             (None, [("paths", "spreading")], "paths", "congestion, ack"),
         ] {
             let error = TcpParameters::of_several_from_pairs(name, &set).expect_err("refused");

@@ -41,34 +41,40 @@ pub(crate) enum Judgement {
 pub(crate) struct SetUp {
     stage: Stage,
     keys: Option<Keys>,
-    address: u8,
+    /// Identifiers of our address and of the peer's, once it is known; 0 are those that the connection was opened with.
+    addresses: (u8, Option<u8>),
     backup: bool,
 }
 
 impl SetUp {
-    fn new(stage: Stage, keys: Option<Keys>, address: u8, backup: bool) -> Self {
+    fn new(stage: Stage, keys: Option<Keys>, addresses: (u8, Option<u8>), backup: bool) -> Self {
         SetUp {
             stage,
             keys,
-            address,
+            addresses,
             backup,
         }
     }
     /// The first subflow of a connection opened here.
     pub(crate) fn opens(key: Key) -> Self {
-        Self::new(Stage::Offers(key), None, 0, false)
+        Self::new(Stage::Offers(key), None, (0, Some(0)), false)
     }
     /// The first subflow of a connection that the peer opens.
     pub(crate) fn answers(key: Key) -> Self {
-        Self::new(Stage::Answers(key), None, 0, false)
+        Self::new(Stage::Answers(key), None, (0, Some(0)), false)
     }
     /// A further one, opened here.
     pub(crate) fn joins(keys: Keys, nonce: Nonce, address: u8, backup: bool) -> Self {
-        Self::new(Stage::Joins(nonce), Some(keys), address, backup)
+        Self::new(Stage::Joins(nonce), Some(keys), (address, None), backup)
     }
-    /// A further one, opened by the peer with the random value `theirs`.
-    pub(crate) fn admits(keys: Keys, ours: Nonce, theirs: Nonce, address: u8, backup: bool) -> Self {
-        Self::new(Stage::Admits(ours, theirs), Some(keys), address, backup)
+    /// A further one, opened by the peer with the random value `theirs`, between our address and the peer's.
+    pub(crate) fn admits(keys: Keys, ours: Nonce, theirs: Nonce, addresses: (u8, u8), backup: bool) -> Self {
+        let addresses = (addresses.0, Some(addresses.1));
+        Self::new(Stage::Admits(ours, theirs), Some(keys), addresses, backup)
+    }
+    /// Identifier of the peer's address, by which it would take it back (RFC 8684 §3.4.2).
+    pub(crate) fn remote_address(&self) -> Option<u8> {
+        self.addresses.1
     }
 
     pub(crate) fn keys(&self) -> Option<Keys> {
@@ -88,7 +94,7 @@ impl SetUp {
     }
     /// The option of our SYN or of our answer.
     pub(crate) fn greeting(&self) -> Option<Multipath> {
-        let (address, backup) = (self.address, self.backup);
+        let (address, backup) = (self.addresses.0, self.backup);
         match (&self.stage, self.keys) {
             (Stage::Offers(_), _) => Some(Multipath::Capable(Capable::default())),
             (Stage::Answers(key), _) => Some(Multipath::Capable(Capable {
@@ -128,9 +134,17 @@ impl SetUp {
                 Judgement::Take
             }
             (Stage::Offers(_), ..) => Judgement::Alone,
-            (Stage::Joins(ours), Some(keys), Some(Multipath::JoinAnswer { proof, nonce, .. }))
-                if keys.verify(&proof, *ours, nonce) =>
-            {
+            (
+                Stage::Joins(ours),
+                Some(keys),
+                Some(Multipath::JoinAnswer {
+                    proof,
+                    nonce,
+                    address,
+                    ..
+                }),
+            ) if keys.verify(&proof, *ours, nonce) => {
+                self.addresses.1 = Some(address);
                 let mut handshake = Handshake::start(now, repetition);
                 let _first = handshake.take_due(); // the third segment leaves now
                 self.stage = Stage::Proves(keys.prove(*ours, nonce), handshake);

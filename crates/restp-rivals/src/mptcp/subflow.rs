@@ -1,7 +1,7 @@
 //! What one TCP connection says and hears for the connection above it once it is set up: what its bytes are, and how far the
 //! data have come (RFC 8684 §3.3). It judges segments; TCP acts.
 
-use super::options::{Capable, Dss, Mapped, Multipath, Number};
+use super::options::{AddAddress, Addresses, Capable, Dss, Mapped, Multipath, Number};
 use super::set_up::{Judgement, SetUp};
 use bytes::Bytes;
 use restp_base::sequence::{ORIGIN, expand, truncate};
@@ -27,6 +27,10 @@ pub(crate) struct News {
     /// Number of the peer's DATA_FIN.
     pub(crate) fin: Option<u64>,
     pub(crate) arrived: Arrived,
+    /// An address of the peer, or its echo of one of ours.
+    pub(crate) announced: Option<AddAddress>,
+    /// Addresses that the peer has no longer.
+    pub(crate) removed: Option<Addresses>,
 }
 
 /// One subflow's part.
@@ -44,6 +48,8 @@ pub(crate) struct Subflow {
     last_ack: u64,
     /// The DATA_FIN that the next segment without payload announces.
     end: Option<u64>,
+    /// What the next segment without payload says of addresses, in the place of its signal.
+    notice: Option<Multipath>,
     /// The peer has sent the proof of its join, and waits for an acknowledgement.
     pub(crate) must_answer: bool,
 }
@@ -65,6 +71,7 @@ impl Subflow {
             news: News::default(),
             last_ack: 0,
             end: None,
+            notice: None,
             must_answer: false,
         }
     }
@@ -92,6 +99,14 @@ impl Subflow {
             Some(Multipath::Capable(said)) => (self.read_capable(said), false),
             Some(Multipath::JoinProof(_)) => {
                 self.must_answer = true;
+                (Some((None, None)), false)
+            }
+            Some(Multipath::AddAddress(announced)) => {
+                self.news.announced = Some(announced);
+                (Some((None, None)), false)
+            }
+            Some(Multipath::RemoveAddresses(removed)) => {
+                self.news.removed = Some(removed);
                 (Some((None, None)), false)
             }
             _ => (Some((None, None)), false),
@@ -185,6 +200,9 @@ impl Subflow {
 
     /// The option of a segment with the payload that begins at `start`, or of one without.
     pub(crate) fn sign(&mut self, start: Option<u64>) -> Option<Multipath> {
+        if start.is_none() && self.notice.is_some() {
+            return self.notice.take(); // beside a data sequence signal there is no room
+        }
         let keys = self.set_up.keys()?;
         let mapping = start.and_then(|start| self.out.of(start));
         let at_first = mapping.is_none_or(|mapping| mapping.subflow == self.first.0);
@@ -260,6 +278,16 @@ impl Subflow {
     }
     pub(crate) fn take_news(&mut self) -> News {
         std::mem::take(&mut self.news)
+    }
+    /// The next segment without payload says this of addresses. False while another notice waits.
+    pub(crate) fn notify(&mut self, notice: Multipath) -> bool {
+        let free = self.notice.is_none();
+        self.notice.get_or_insert(notice);
+        free
+    }
+    /// Such a segment is to leave.
+    pub(crate) fn has_notice(&self) -> bool {
+        self.notice.is_some()
     }
     /// The next segment without payload says that `fin` is the end of our data.
     pub(crate) fn announce_end(&mut self, fin: u64) {

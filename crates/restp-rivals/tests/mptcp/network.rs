@@ -58,6 +58,9 @@ pub const WIDE: Line = Line {
     bottleneck: 0,
 };
 
+/// What becomes of a segment; false: it is lost.
+pub type Rule = Box<dyn FnMut(&mut Seen) -> bool>;
+
 pub struct Net {
     pub now: Time,
     /// Those that open, and the last one, which serves.
@@ -65,8 +68,7 @@ pub struct Net {
     pub lines: Vec<Line>,
     /// Which host opens on which line.
     pub owner: Vec<usize>,
-    /// False: the segment is lost.
-    pub rule: Box<dyn FnMut(&mut Seen) -> bool>,
+    pub rule: Rule,
     pub log: Vec<Seen>,
     pub events: Vec<Vec<Event>>,
     /// When each bottleneck, by direction, is free again.

@@ -18,6 +18,8 @@ pub struct AckReport {
     pub lost: Range<u64>,
     /// Packets that it answers, where that is told (DAC, CMT §2.5); otherwise 0.
     pub arrivals: u8,
+    /// Segments that it says have arrived once more, where that is told (RFC 2883). They may lie below the pointer.
+    pub duplicates: Range<u64>,
     /// It names everything beyond the pointer that the receiver holds: what it does not name was discarded, or never came
     /// (RFC 9260 §6.2.1).
     pub is_complete: bool,
@@ -37,6 +39,7 @@ impl AckReport {
             missing: SmallVec::new(),
             lost: 0..0,
             arrivals: 0,
+            duplicates: 0..0,
             is_complete: false,
         }
     }

@@ -70,6 +70,18 @@ impl Keys {
         (8..=expected.len()).contains(&claimed.len()) && differing == 0
     }
 
+    /// What vouches for an address that we announce: the last 64 bits of the code over `message`, which is the address's
+    /// identifier, the address, and its port or two zeros (RFC 8684 §3.4.1).
+    pub fn prove_address(&self, message: &[u8]) -> [u8; 8] {
+        address_proof(self.local, self.remote, message)
+    }
+    /// Is `claimed` the peer's for this `message`? Takes the same time wherever they differ.
+    pub fn verify_address(&self, claimed: [u8; 8], message: &[u8]) -> bool {
+        let expected = address_proof(self.remote, self.local, message);
+        let differing = expected.iter().zip(&claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
+        differing == 0
+    }
+
     /// The token by which a join names the peer's association.
     pub fn peer_token(&self) -> [u8; 4] {
         token(self.hash, self.remote)
@@ -78,6 +90,12 @@ impl Keys {
     pub fn own_token(&self) -> [u8; 4] {
         token(self.hash, self.local)
     }
+}
+
+/// Announced addresses are version 1's alone, so their hash is always SHA-256.
+fn address_proof(announcer: Key, peer: Key, message: &[u8]) -> [u8; 8] {
+    let code = code::<Hmac<Sha256>>(&[announcer, peer].concat(), message);
+    code.last_chunk().copied().unwrap_or_default()
 }
 
 /// Most significant 32 bits of the key's hash (RFC 6824 §3.2).
@@ -168,6 +186,28 @@ mod tests {
             "c2986b9ffe33dedc10955fc5c9c31544e3ac05c0"
         );
         assert_eq!(hex(&b.prove(RANDOM_B, RANDOM_A)[..8]), "72bea43c69c0c206");
+    }
+
+    /// RFC 8684 §3.4.1, with numbers of Python's hmac: 10.0.1.2 as address 5, without a port and at port 8080.
+    #[test]
+    fn codes_of_announced_addresses() {
+        let (a, b) = ends(JoinHash::Sha256);
+        let message = [5, 10, 0, 1, 2, 0, 0];
+        let with_port = [5, 10, 0, 1, 2, 0x1f, 0x90];
+        let v6 = [&[6, 0x20, 0x01, 0x0d, 0xb8][..], &[0; 11], &[1, 0, 0]].concat();
+        let proof = a.prove_address(&message);
+        assert_eq!(proof, 0x5bc9_f07a_52e1_99bd_u64.to_be_bytes());
+        assert_eq!(
+            a.prove_address(&with_port),
+            0x8d46_771c_00cb_971e_u64.to_be_bytes()
+        );
+        assert_eq!(a.prove_address(&v6), 0x99a8_b57f_8aab_5018_u64.to_be_bytes());
+        assert!(b.verify_address(proof, &message));
+        assert!(!b.verify_address(proof, &with_port));
+        assert!(!a.verify_address(proof, &message), "reflected");
+        let mut forged = proof;
+        forged[7] ^= 1;
+        assert!(!b.verify_address(forged, &message));
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub struct Feedback {
     /// Their bytes.
     pub delivered_bytes: u64,
     /// Those of them that were declared lost and had only been late: the report came before they left again, or sooner
-    /// after that than any other answer.
+    /// after that than any other answer. Also those that the peer names as arrived twice ([`AckReport::duplicates`]).
+    ///
+    /// [`AckReport::duplicates`]: crate::ack::AckReport::duplicates
     pub late: u64,
     /// Round trip of the latest of them, unless it was sent more than once (Karn's rule) or waited at the receiver
     /// for a repeat.

@@ -164,7 +164,13 @@ impl Pipe {
         let feedback = evidence.feedback;
         let mut findings = Findings::default();
         if evidence.report.cumulative < board.first() {
-            return findings; // late: what it names may be repaired
+            // A later report has overtaken it: what it names may be repaired, but a duplicate is told once.
+            let is_told = self.parameters.reordering != Reordering::Threshold && feedback.late > 0;
+            return if is_told {
+                self.acquit(board, feedback.late, findings)
+            } else {
+                findings
+            };
         }
         // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
         findings.ended = self.episode.end(board);

@@ -1,7 +1,7 @@
 //! How long a segment that others have overtaken may still come before it counts as lost: the reordering window of RACK
-//! (RFC 8985 §6.2, step 4). Instead of DSACK, which tells of a needless retransmission a round trip later, evidence is
-//! the scoreboard's: a segment taken for lost was late when its acknowledgement comes before the retransmission can be
-//! answered (RFC 3522 §3.2, from the sender's own times). Without such evidence the window is empty, and the duplicate
+//! (RFC 8985 §6.2, step 4). Evidence is the scoreboard's: a segment taken for lost was late when its acknowledgement comes
+//! before the retransmission can be answered (RFC 3522 §3.2, from the sender's own times), or when the peer names it as
+//! arrived twice, a round trip later (DSACK, RFC 2883). Without such evidence the window is empty, and the duplicate
 //! threshold decides alone.
 
 use super::{RttEstimator, Scoreboard};

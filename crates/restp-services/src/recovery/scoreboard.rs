@@ -69,6 +69,8 @@ pub struct Scoreboard {
     given_up: Ranges,
     /// What leaves again though it is only late: some of `lost`.
     late: Ranges,
+    /// What was lost and left again, and has not proved late, where the peer names what arrives twice.
+    retransmitted: Option<Ranges>,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     encodings: Option<Encodings>,
@@ -96,6 +98,7 @@ impl Scoreboard {
             presumed: Ranges::new(),
             given_up: Ranges::new(),
             late: Ranges::new(),
+            retransmitted: None,
             departed: 0,
             encodings: None,
             names_all: false,
@@ -108,6 +111,11 @@ impl Scoreboard {
     /// From now on reports have room for every block.
     pub fn trust_blocks(&mut self) {
         self.names_all = true;
+    }
+
+    /// From now on the peer names what arrives twice (RFC 2883).
+    pub fn expect_duplicates(&mut self) {
+        self.retransmitted.get_or_insert_default();
     }
 
     /// The same for segments that encoded packets may repair (HARQ): see [`Encodings`].
@@ -185,9 +193,11 @@ impl Scoreboard {
             &self.given_up,
             &self.late,
         ];
+        let retransmitted = self.retransmitted.as_ref().map_or(0, Ranges::memory);
         let sets = sets.map(Ranges::memory);
         self.entries.capacity() * size_of::<Entry>()
             + sets.iter().sum::<usize>()
+            + retransmitted
             + self.lanes.iter().map(Lane::memory).sum::<usize>()
             + encodings
     }
@@ -234,6 +244,9 @@ impl Scoreboard {
         self.lane_mut(self.in_hand).on_sent(entry);
         self.replace(number, entry);
         self.lane_mut(self.in_hand).on_repeated(number);
+        if let Some(retransmitted) = &mut self.retransmitted {
+            retransmitted.insert(number..number + 1);
+        }
         Some(self.transmissions)
     }
 

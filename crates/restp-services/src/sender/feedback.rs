@@ -44,7 +44,8 @@ impl Sender {
     /// # Errors
     /// When it cannot be true. Nothing is changed then, and nothing else in the packet is to be believed.
     pub fn on_feedback(&mut self, now: Time, peer: &PeerReport<'_>) -> Result<(), FalseReport> {
-        if self.board.is_empty() && !self.has_several_lanes() {
+        let tells = self.board.awaits_duplicates(&peer.report.duplicates);
+        if self.board.is_empty() && !self.has_several_lanes() && !tells {
             return self.on_idle_report(now, peer);
         }
         let grant = peer.grant.filter(|_| self.has_several_lanes());
@@ -77,7 +78,7 @@ impl Sender {
         }
         for (id, outstanding) in lanes {
             self.on(id, |sender| {
-                if !was_idle {
+                if !was_idle || tells {
                     sender.judge(now, peer, &feedback, outstanding);
                 }
                 if peer.echoes_mark && sender.was_reported() {

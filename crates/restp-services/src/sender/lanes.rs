@@ -137,6 +137,11 @@ impl Sender {
         self.board.trust_blocks();
     }
 
+    /// From now on the peer names what arrives twice (RFC 2883).
+    pub fn expect_duplicates(&mut self) {
+        self.board.expect_duplicates();
+    }
+
     /// The lane in hand could carry more, and what carries data is chosen above: it is not its window that limits it.
     pub fn pass_over(&mut self, passed_over: bool) {
         self.lane.gate.set_passed_over(passed_over);

@@ -34,6 +34,7 @@ impl Connection {
         }
         if self.shared.paths()[ordinal].tcp.is_usable() {
             self.shared.tell(ordinal, PathState::Up);
+            self.on_usable(now, ordinal);
         }
         if let Some(news) = news {
             self.on_news(now, ordinal, news);
@@ -73,6 +74,12 @@ impl Connection {
         if let Some(fin) = news.fin {
             let _counted = self.shared.on_data_fin(now, fin);
             self.shared.paths_mut()[ordinal].tcp.acknowledge_soon();
+        }
+        if let Some(added) = news.announced {
+            self.on_announced(added);
+        }
+        if let Some(removed) = news.removed {
+            self.on_removed(now, &removed);
         }
     }
 }

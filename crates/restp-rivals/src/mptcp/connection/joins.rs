@@ -2,6 +2,7 @@
 
 use super::Connection;
 use super::members::Member;
+use super::path_manager::{Dial, Ending};
 use crate::mptcp::options::Multipath;
 use crate::mptcp::set_up::SetUp;
 use crate::mptcp::subflow::Subflow;
@@ -10,19 +11,14 @@ use crate::tcp::connection::{Connection as Tcp, Ports};
 use crate::tcp::wire::Header;
 use restp_base::flow::{CloseReason, OpenError, PathState};
 use restp_base::machine::PathAddress;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use restp_services::connection_management::{Key, Nonce};
 use std::sync::Arc;
 
-/// Subflows of a connection in its life, lines that wait included: as many as Linux has at once.
+/// Subflows of a connection at once, those that linger and pairs that wait included: as many as Linux has.
 const MAX_SUBFLOWS: usize = 8;
-
-/// A path to join on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dial {
-    pub(crate) path: PathAddress,
-    pub(crate) backup: bool,
-}
+/// How long a connection without a subflow waits for another one (Linux: net.mptcp.close_timeout).
+pub(super) const MAKE_AFTER_BREAK: Duration = Duration::from_secs(60);
 
 /// What the host provides for one more subflow: ports, first number, random value.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +48,8 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::opens(key))),
         );
-        connection.put(tcp);
+        connection.manager.begin(path);
+        connection.put(0, tcp);
         connection
     }
 
@@ -74,7 +71,8 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::answers(key))),
         );
-        connection.put(tcp);
+        connection.manager.begin(path);
+        connection.put(0, tcp);
         connection
     }
 
@@ -83,56 +81,86 @@ impl Connection {
         self.local_key
     }
 
-    /// One more path to use, as soon as joins are possible.
-    pub(crate) fn add_path(&mut self, path: PathAddress, backup: bool) -> Result<(), OpenError> {
-        if self.shared.paths().len() + self.lines.len() >= MAX_SUBFLOWS {
+    /// One more path to use, as soon as joins are possible. The end that did not open the connection announces its address,
+    /// and the other one dials.
+    pub(crate) fn add_path(&mut self, now: Time, path: PathAddress, backup: bool) -> Result<(), OpenError> {
+        if !self.shared.is_opened_here() {
+            return self
+                .manager
+                .announce(now, path.local)
+                .then_some(())
+                .ok_or_else(|| {
+                    OpenError::Unsupported(format!(
+                        "a peer knows {MAX_SUBFLOWS} addresses at most, so {} cannot be announced as well",
+                        path.local
+                    ))
+                });
+        }
+        if self.manager.lines() >= MAX_SUBFLOWS {
             return Err(OpenError::Unsupported(format!(
                 "a connection has {MAX_SUBFLOWS} subflows at most, so {} cannot be used as well",
                 path.local
             )));
         }
-        self.lines.push_back(Dial { path, backup });
+        let at_once = !self.parameters.announced_addresses;
+        if !self.manager.add(path, backup, at_once) {
+            return Err(OpenError::Unsupported(format!(
+                "this connection uses {} with {} already",
+                path.local, path.remote
+            )));
+        }
         Ok(())
     }
 
     /// Breaks off the subflow on `path`; the others carry on.
     pub(crate) fn remove_path(&mut self, now: Time, path: PathAddress) -> Result<(), OpenError> {
-        let on_it = |member: &Member| member.tcp.address() == path;
-        let others = self
-            .shared
-            .paths()
-            .iter()
-            .any(|member| member.tcp.is_usable() && !on_it(member));
         let found = self
             .shared
             .paths()
             .iter()
-            .position(|member| on_it(member) && !member.gone);
-        let (Some(ordinal), true) = (found, others) else {
+            .position(|member| member.tcp.address() == path && !member.gone);
+        let Some(ordinal) = found.filter(|ordinal| self.is_usable_beside(*ordinal)) else {
             return Err(OpenError::Unsupported(format!(
                 "no subflow uses {}, or no other one works",
                 path.local
             )));
         };
-        self.shared.paths_mut()[ordinal].tcp.abort();
-        self.collect(now, ordinal, None, false);
+        self.manager.drop_line(path);
+        self.break_off(now, ordinal);
         Ok(())
     }
 
-    /// The next path to join on, now that joins are possible.
-    pub(crate) fn take_dial(&mut self) -> Option<Dial> {
-        let settled = self.shared.paths().iter().any(|member| member.tcp.is_settled());
-        if settled && self.shared.is_established() {
-            return self.lines.pop_front();
-        }
-        None
+    /// Another subflow than `ordinal` can carry data.
+    pub(super) fn is_usable_beside(&self, ordinal: usize) -> bool {
+        let members = self.shared.paths().iter().enumerate();
+        members
+            .filter(|(other, _)| *other != ordinal)
+            .any(|(_, member)| member.tcp.is_usable())
     }
 
-    /// Joins from here; the ordinal of the new subflow.
+    /// The subflow is reset; the others carry on.
+    pub(super) fn break_off(&mut self, now: Time, ordinal: usize) {
+        self.shared.paths_mut()[ordinal].tcp.abort();
+        self.collect(now, ordinal, None, false);
+    }
+
+    /// The next path to join on, now that joins are possible.
+    pub(crate) fn take_dial(&mut self, now: Time) -> Option<Dial> {
+        let may_join = self.is_settled() && self.shared.is_established();
+        may_join.then(|| self.manager.take_dial(now)).flatten()
+    }
+
+    /// The pair could not be dialled.
+    pub(crate) fn on_undialled(&mut self, now: Time, dial: Dial) {
+        self.manager.on_end(now, dial.path, Ending::Failed);
+    }
+
+    /// Joins from here; the ordinal of the new subflow. `None` when there is no room for one.
     pub(crate) fn dial(&mut self, now: Time, join: Join, backup: bool) -> Option<usize> {
-        let address = self.shared.paths().len() as u8;
-        let set_up = SetUp::joins(self.keys()?, join.nonce, address, backup);
         let Join { path, ports, isn, .. } = join;
+        let ordinal = self.free_ordinal(path)?;
+        let address = self.manager.id_of(path.local)?;
+        let set_up = SetUp::joins(self.keys()?, join.nonce, address, backup);
         let tcp = Tcp::open(
             now,
             self.parameters.clone(),
@@ -141,19 +169,27 @@ impl Connection {
             isn,
             Some(Subflow::new(set_up)),
         );
-        Some(self.put(tcp))
+        self.put(ordinal, tcp);
+        Some(ordinal)
     }
 
     /// Answers a SYN that joins; `None` when this connection takes no more.
     pub(crate) fn admit(&mut self, now: Time, join: Join, syn: &Header) -> Option<usize> {
-        let Some(Multipath::Join { backup, nonce, .. }) = syn.options.multipath else {
+        let Some(Multipath::Join {
+            backup,
+            nonce,
+            address: theirs,
+            ..
+        }) = syn.options.multipath
+        else {
             return None;
         };
-        if !self.shared.is_established() || self.shared.paths().len() >= MAX_SUBFLOWS {
+        if !self.shared.is_established() {
             return None;
         }
-        let address = self.shared.paths().len() as u8;
-        let set_up = SetUp::admits(self.keys()?, join.nonce, nonce, address, backup);
+        let ordinal = self.free_ordinal(join.path)?;
+        let ours = self.manager.id_of(join.path.local)?;
+        let set_up = SetUp::admits(self.keys()?, join.nonce, nonce, (ours, theirs), backup);
         let tcp = Tcp::accept(
             now,
             self.parameters.clone(),
@@ -162,7 +198,19 @@ impl Connection {
             join.isn,
             Some(Subflow::new(set_up)),
         );
-        Some(self.put(tcp))
+        self.put(ordinal, tcp);
+        Some(ordinal)
+    }
+
+    /// A place for a subflow on `path`: that of an earlier one, a new one, or that of any that is gone.
+    fn free_ordinal(&self, path: PathAddress) -> Option<usize> {
+        let members = self.shared.paths();
+        let free = |member: &Member| member.gone && member.tcp.is_closed();
+        let earlier = members
+            .iter()
+            .position(|member| free(member) && member.tcp.address() == path);
+        let new = (members.len() < MAX_SUBFLOWS).then_some(members.len());
+        earlier.or(new).or_else(|| members.iter().position(free))
     }
 
     /// Is the subflow over, so that its ports may be used again?
@@ -171,20 +219,49 @@ impl Connection {
         members.nth(ordinal).is_none_or(|member| member.tcp.is_closed())
     }
 
-    /// A subflow is gone: the others take over what it carried. The connection goes with the last one.
+    /// A subflow is gone: the others take over what it carried. The connection goes with the last one, at once or, where that
+    /// went silent, when no other has come for a while.
     pub(super) fn on_member_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
         self.shared.paths_mut()[ordinal].gone = true;
         self.shared.place_again(ordinal);
         self.shared.tell(ordinal, PathState::Closed);
-        if self.shared.paths().iter().all(|member| member.gone) {
-            self.lines.clear();
-            self.shared.end(now, reason);
+        let path = self.shared.paths()[ordinal].tcp.address();
+        self.manager.on_end(now, path, Ending::of(&reason));
+        if !self.shared.paths().iter().all(|member| member.gone) {
+            return;
+        }
+        let silent = matches!(reason, CloseReason::TimedOut(_));
+        if silent && self.manager.redials() && self.is_settled() && self.shared.is_established() {
+            self.broken_until.get_or_insert(now + MAKE_AFTER_BREAK);
+        } else {
+            self.give_up(now, reason);
         }
     }
 
-    fn put(&mut self, tcp: Tcp) -> usize {
-        let ordinal = self.shared.paths().len();
-        self.shared.paths_mut().put(ordinal, Member::new(tcp));
-        ordinal
+    /// The subflow may carry data. The peer dials a pair of addresses again only when its subflow there has ended, so an older
+    /// one on the same pair is of no use.
+    pub(super) fn on_usable(&mut self, now: Time, ordinal: usize) {
+        if self.shared.paths()[ordinal].up {
+            return;
+        }
+        self.shared.paths_mut()[ordinal].up = true;
+        self.broken_until = None;
+        let path = self.shared.paths()[ordinal].tcp.address();
+        self.manager.on_up(now, path);
+        for other in 0..self.shared.paths().len() {
+            let member = &self.shared.paths()[other];
+            if other != ordinal && !member.gone && member.up && member.tcp.address() == path {
+                self.break_off(now, other);
+            }
+        }
+    }
+
+    fn put(&mut self, ordinal: usize, tcp: Tcp) {
+        let mut member = Member::new(tcp);
+        if ordinal < self.shared.paths().len() {
+            member = member.in_place_of(&self.shared.paths()[ordinal]);
+            self.shared.forget_path(ordinal);
+        }
+        self.shared.paths_mut().put(ordinal, member);
     }
 }

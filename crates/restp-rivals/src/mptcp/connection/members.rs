@@ -14,8 +14,12 @@ pub(super) struct Member {
     pub(super) tcp: Tcp,
     /// Times its data were given to others because its timer ran out.
     pub(super) reinjections: u64,
+    /// It was seen to be usable.
+    pub(super) up: bool,
     /// It has ended, and what it carried was seen to.
     pub(super) gone: bool,
+    /// What earlier subflows in this place have counted.
+    past: Option<Box<FlowStats>>,
 }
 
 impl Member {
@@ -23,8 +27,26 @@ impl Member {
         Member {
             tcp,
             reinjections: 0,
+            up: false,
             gone: false,
+            past: None,
         }
+    }
+
+    /// It takes the place of `other`, which is gone, and with it what that has counted.
+    pub(super) fn in_place_of(mut self, other: &Member) -> Self {
+        let mut past = FlowStats::default();
+        other.count(&mut past);
+        (
+            past.congestion_window_bytes,
+            past.memory_bytes,
+            past.in_flight_segments,
+        ) = (0, 0, 0);
+        for path in &mut past.paths {
+            (path.srtt, path.congestion_window_bytes) = (None, None);
+        }
+        self.past = Some(Box::new(past));
+        self
     }
 }
 
@@ -96,6 +118,9 @@ impl Path for Member {
     }
 
     fn count(&self, total: &mut FlowStats) {
+        if let Some(past) = &self.past {
+            total.add(past);
+        }
         let stats = self.tcp.stats();
         let path = PathStats {
             sent_packets: stats.sent_packets,

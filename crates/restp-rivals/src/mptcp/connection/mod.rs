@@ -5,19 +5,25 @@
 //! |---|---|
 //! | `members` | one subflow, as the service sees it |
 //! | `joins` | subflows: dialled, joined, ended |
+//! | `path_manager` | which pairs are dialled, when again, and what is said of addresses |
+//! | `addresses` | what comes of addresses that come and go |
 //! | `intake` | what a segment means for the connection |
 
+mod addresses;
 mod intake;
 mod joins;
 mod members;
+mod path_manager;
 
-pub(crate) use joins::{Dial, Join};
+pub(crate) use joins::Join;
+pub(crate) use path_manager::Dial;
 
 use super::subflow::FIRST_DATA;
 use crate::tcp::TcpParameters;
 use crate::tcp::connection::{Connection as Tcp, UNSCALED, shift_for};
 use bytes::Bytes;
 use members::Member;
+use path_manager::PathManager;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, Wakeup};
 use restp_base::observe::Loss;
@@ -28,7 +34,6 @@ use restp_services::multipath::{
     DataReceiver, DataSender, DataSenderParameters, Multipath, Numbering, Reinjection,
 };
 use restp_services::path_management::PathMode;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// One end of a connection.
@@ -36,8 +41,11 @@ use std::sync::Arc;
 pub(crate) struct Connection {
     parameters: Arc<TcpParameters>,
     local_key: Key,
-    /// Paths to join on, once the peer knows both keys.
-    lines: VecDeque<Dial>,
+    /// The peer is known to know both keys: joins and announcements may leave.
+    settled: bool,
+    manager: PathManager,
+    /// The last subflow went silent: how long another one is waited for.
+    broken_until: Option<Time>,
     /// The application does not read any more.
     discards: bool,
     shared: Multipath<Member>,
@@ -69,7 +77,9 @@ impl Connection {
         let coupled = parameters.congestion.looks_at_siblings();
         Connection {
             local_key,
-            lines: VecDeque::new(),
+            settled: false,
+            manager: PathManager::new(opened_here, parameters.redial),
+            broken_until: None,
             discards: false,
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
             parameters,
@@ -133,7 +143,7 @@ impl Connection {
 
     /// Breaks off on every subflow.
     pub(crate) fn abort(&mut self, now: Time) {
-        self.lines.clear();
+        self.manager.stop();
         self.shared.break_off(now, CloseReason::Aborted);
     }
 
@@ -149,7 +159,7 @@ impl Connection {
         if !self.shared.concludes(now) {
             return;
         }
-        self.lines.clear();
+        self.manager.stop();
         for member in self.shared.paths_mut().iter_mut() {
             if member.tcp.sender().is_failing() {
                 member.tcp.abort();
@@ -161,6 +171,7 @@ impl Connection {
 
     /// Writes the next segment into `out`; `false` when there is nothing to send now.
     pub(crate) fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
+        self.pass_on_notices();
         let sent = self.shared.poll_transmit(now, out);
         if let Some(ordinal) = sent
             && self.shared.paths()[ordinal].tcp.is_closed()
@@ -172,7 +183,8 @@ impl Connection {
 
     /// When to call [`Connection::on_deadline`], and why.
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
-        self.shared.deadline()
+        let own = self.address_deadline().map(|at| (at, Wakeup::Retransmission));
+        self.shared.deadline().into_iter().chain(own).min()
     }
 
     /// Acts on every deadline that has come.
@@ -187,6 +199,7 @@ impl Connection {
             }
         }
         self.shared.on_deadline(now);
+        self.on_address_deadline(now);
     }
 
     /// See [`restp_base::flow::Flow::take_losses`].

@@ -109,6 +109,10 @@ impl Connection {
         self.ecn.learn(self.parameters.ecn, syn.flags);
         let recovery = self.parameters.recovery_of(self.agreed.detail, theirs.nak_mode);
         self.sender.agree(self.agreed.segment_bytes, recovery);
+        if self.parameters.dsack && matches!(self.agreed.detail, Detail::Sack { .. }) {
+            self.duplicates.get_or_insert_default();
+            self.sender.expect_duplicates();
+        }
         self.advertised = syn.window;
         self.sender
             .grant_afresh(self.numbers.first_byte(), u64::from(syn.window));

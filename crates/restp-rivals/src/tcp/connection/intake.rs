@@ -14,6 +14,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Notice;
 use restp_services::ordering::{Arrival, Stretch};
 use restp_services::sender::{Grant, PeerReport};
+use std::ops::Range;
 
 /// A received segment after the codec.
 pub(crate) struct Packet<'a> {
@@ -125,7 +126,12 @@ impl Connection {
             }
             return self.turn_down(Judgement::Ignore);
         }
-        let bare = stretch.start == stretch.end() && !self.data_ack_moved();
+        // What speaks of addresses is no duplicate (RFC 8684 §3.4.1).
+        let of_addresses = header
+            .options
+            .multipath
+            .is_some_and(|option| option.is_of_addresses());
+        let bare = stretch.start == stretch.end() && !self.data_ack_moved() && !of_addresses;
         if !self.on_feedback(now, header, bare) {
             return Verdict::Taken;
         }
@@ -198,6 +204,7 @@ impl Connection {
         }
         if stretch.end() <= self.receive_next() {
             self.stats.duplicate_packets += 1;
+            self.note_duplicate(stretch.start..stretch.start + stretch.payload.len() as u64);
         } else {
             self.stats.rejected_packets += 1;
         }
@@ -221,7 +228,10 @@ impl Connection {
         let (number, options) = (header.acknowledgement, &header.options);
         let unacknowledged = self.numbers.first_byte();
         let acknowledged = expand(unacknowledged, number);
-        let report = report(&self.numbers, number, options, detail, unit);
+        let mut report = report(&self.numbers, number, options, detail, unit);
+        if let Some((report, known)) = report.as_mut().zip(self.duplicates.as_ref()) {
+            report.duplicates = known.named(options, acknowledged);
+        }
         let repeats = header.window == self.advertised && acknowledged == unacknowledged;
         let taken = report.is_some_and(|report| {
             let peer = PeerReport {
@@ -263,13 +273,28 @@ impl Connection {
 
     /// Payload, FIN, or both.
     pub(super) fn on_data(&mut self, now: Time, stretch: Stretch) {
+        let bytes = stretch.start..stretch.start + stretch.payload.len() as u64;
+        let next = self.receive_next();
+        if bytes.start < next {
+            self.note_duplicate(bytes.start..bytes.end.min(next));
+        }
         match self.receiver.on_bytes(now, stretch, self.sender.smoothed_rtt()) {
             // A stream skips nothing, so nothing comes late.
-            Arrival::Duplicate | Arrival::Late => self.stats.duplicate_packets += 1,
+            Arrival::Duplicate | Arrival::Late => {
+                self.stats.duplicate_packets += 1;
+                self.note_duplicate(bytes);
+            }
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,
             Arrival::InOrder | Arrival::FilledHole | Arrival::OutOfOrder => {}
         }
         self.hand_up();
+    }
+
+    /// These bytes had arrived before.
+    fn note_duplicate(&mut self, bytes: Range<u64>) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_arrival(bytes);
+        }
     }
 
     /// After RCV.NXT moved: new data for the reader, and perhaps the end.

@@ -2,6 +2,7 @@
 //! share. Drained as ResTP's: [`Connection::poll_transmit`] until `false`, notices, [`Connection::deadline`].
 
 mod agreement;
+mod dsack;
 mod early;
 mod ecn;
 mod intake;
@@ -19,6 +20,7 @@ use super::wire::Header;
 use crate::mptcp::subflow::Subflow;
 use agreement::Agreed;
 use bytes::Bytes;
+use dsack::Duplicates;
 use ecn::EcnState;
 use restp_base::flow::{CloseReason, FlowStats, Read, WriteError};
 use restp_base::machine::{Datagram, PathAddress};
@@ -55,6 +57,8 @@ pub(crate) struct Connection {
     first_received: u64,
     agreed: Agreed,
     ecn: EcnState,
+    /// What arrives twice is named, by both ends.
+    duplicates: Option<Box<Duplicates>>,
     /// Its part in a connection of several paths.
     subflow: Option<Box<Subflow>>,
     /// What the set-up says of cookies, and whether data may travel before it is complete.
@@ -139,6 +143,7 @@ impl Connection {
                 clock: None,
             },
             ecn: EcnState::default(),
+            duplicates: None,
             subflow: None,
             exchange: None,
             fresh_cookie: None,
@@ -222,7 +227,8 @@ impl Connection {
     }
 
     pub(crate) fn stats(&self) -> FlowStats {
-        let sending = self.sender.memory() + self.numbers.memory();
+        let duplicates = self.duplicates.as_ref().map_or(0, |known| known.memory());
+        let sending = self.sender.memory() + self.numbers.memory() + duplicates;
         let sent = self.sender.counters();
         let receiving = self.receiver.memory();
         let (delivered_bytes, delivered_messages) = self.receiver.delivered();

@@ -121,6 +121,17 @@ impl Connection {
         }
         self.receiver.acknowledgement().on_urgent_once();
     }
+    /// An acknowledgement leaves now that says this of addresses. False while another such waits.
+    pub(crate) fn notify(&mut self, notice: Multipath) -> bool {
+        self.receiver.acknowledgement().on_urgent_once();
+        self.subflow
+            .as_mut()
+            .is_some_and(|subflow| subflow.notify(notice))
+    }
+    /// Identifier of the peer's address, once it is known.
+    pub(crate) fn remote_address(&self) -> Option<u8> {
+        self.subflow.as_ref()?.set_up.remote_address()
+    }
     /// It is alone: what was written to the connection above is its own.
     pub(crate) fn adopt(&mut self, written: SendQueue) {
         let parameters = self.parameters.sending(self.agreed.segment_bytes);
@@ -175,6 +186,11 @@ impl Connection {
         self.subflow
             .as_mut()
             .is_some_and(|subflow| subflow.data_ack_moved())
+    }
+
+    /// The next acknowledgement says something of addresses.
+    pub(super) fn has_notice(&self) -> bool {
+        self.subflow.as_ref().is_some_and(|subflow| subflow.has_notice())
     }
 
     pub(super) fn release_mappings(&mut self) {

@@ -15,6 +15,7 @@ use restp_base::time::Time;
 use restp_services::ack::Detail;
 use restp_services::connection_management::Notice;
 use restp_services::sender::{Segment, Transmission};
+use std::ops::Range;
 
 /// Writes the next segment; `false` when there is nothing to send now.
 pub(super) fn poll(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
@@ -44,6 +45,9 @@ pub(super) fn ticks(now: Time) -> u32 {
 
 impl Connection {
     fn poll_established(&mut self, now: Time, out: &mut Datagram) -> bool {
+        if self.has_notice() {
+            return self.send_acknowledgement(now, out); // data would not bring it
+        }
         if let Some(Transmission::Segment(segment)) = self.sender.next(now, self.release.must_send_fin()) {
             return self.send_segment(now, segment, out);
         }
@@ -78,6 +82,9 @@ impl Connection {
         };
         // Blocks ride on a segment only where the payload leaves room, so none is larger than a full one.
         let room = (self.agreed.segment_bytes as usize).saturating_sub(bytes);
+        if let Some(duplicates) = self.duplicates.as_mut().filter(|_| !is_new) {
+            duplicates.on_retransmitted(start..start + bytes as u64, number);
+        }
         if self.acknowledge(now, &mut header, payload.as_ref().map(|_| start), room) {
             self.receiver.acknowledgement().on_sent();
         }
@@ -95,8 +102,12 @@ impl Connection {
     /// A segment that only acknowledges. Its number lies within the peer's window, or it would not be believed.
     fn send_acknowledgement(&mut self, now: Time, out: &mut Datagram) -> bool {
         let mut header = self.plain(self.believable_number());
+        let had_notice = self.has_notice();
         self.acknowledge(now, &mut header, None, usize::MAX);
         self.receiver.acknowledgement().on_sent();
+        if had_notice && !self.has_notice() {
+            self.receiver.acknowledgement().on_urgent_once(); // the Data ACK follows
+        }
         self.finish_segment(header, Bytes::new(), out);
         true
     }
@@ -186,6 +197,9 @@ impl Connection {
 
     /// What is missing or has arrived beyond a hole, in the detail agreed on.
     fn report_holes(&mut self, options: &mut Options, room: usize) -> bool {
+        if let Some(bytes) = self.duplicates.as_ref().and_then(|known| known.arrived()) {
+            return self.report_duplicate(options, room, bytes);
+        }
         let (next, unit, space) = (self.receive_next(), self.agreed.unit, options.room());
         let Some((arrived, newest)) = self.receiver.beyond_hole() else {
             return true;
@@ -212,6 +226,28 @@ impl Connection {
                 complete
             }
         }
+    }
+
+    /// What has arrived twice comes first, then what lies behind it, if that is beyond a hole, then the others (RFC 2883 §4).
+    fn report_duplicate(&mut self, options: &mut Options, room: usize, bytes: Range<u64>) -> bool {
+        let Detail::Sack { max_blocks } = self.agreed.detail else {
+            return true;
+        };
+        let beyond = self.receiver.beyond_hole();
+        let known = 1 + beyond.map_or(0, |(arrived, _)| arrived.len());
+        let wanted = usize::from(max_blocks).min(block_room(options.room())).min(known);
+        let fitting = (1..=wanted).rev().find(|count| block_bytes(*count) <= room);
+        let Some(fitting) = fitting else {
+            return false;
+        };
+        options.sack.push((truncate(bytes.start), truncate(bytes.end)));
+        if let Some((arrived, newest)) = beyond {
+            options.sack.extend(blocks(arrived, newest, fitting - 1));
+        }
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_named();
+        }
+        fitting == wanted
     }
 
     /// Adds the window.

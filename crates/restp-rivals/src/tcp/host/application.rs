@@ -65,7 +65,7 @@ impl Flow for Tcp {
         path: PathAddress,
         backup: bool,
     ) -> Result<(), OpenError> {
-        let added = self.with(flow, |held| Some(held.several()?.add_path(path, backup)));
+        let added = self.with(flow, |held| Some(held.several()?.add_path(now, path, backup)));
         self.settle(now, flow);
         added.flatten().unwrap_or_else(|| Err(one_path(path)))
     }

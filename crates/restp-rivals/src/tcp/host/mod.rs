@@ -177,6 +177,21 @@ impl Tcp {
     }
 }
 
+impl Tcp {
+    /// An address of this host works, or no longer does. One path finds out by itself; several are managed.
+    fn on_local_address(&mut self, now: Time, local: SocketAddr, up: bool) {
+        let flows: Vec<FlowId> = self.slots.keys().copied().collect();
+        for flow in flows {
+            let several = self.slots.get_mut(&flow).and_then(|slot| slot.held.several());
+            if let Some(several) = several {
+                several.on_local_address(now, local, up);
+                self.settle(now, flow);
+                self.touch(flow);
+            }
+        }
+    }
+}
+
 /// Header and payload of a datagram in either of its two forms.
 fn take_apart(datagram: &mut Datagram) -> Result<(Header, Bytes), WireError> {
     let path = datagram.path;
@@ -198,7 +213,8 @@ impl Machine for Tcp {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Deadline => self.on_deadlines(now),
-            Input::PathNotice { .. } | Input::Refused(_) => {} // TCP finds out by itself
+            Input::PathNotice { local, up } => self.on_local_address(now, local, up),
+            Input::Refused(_) => {} // TCP finds out by itself
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::held::Held;
 use super::{Key, Tcp};
-use crate::mptcp::connection::{Connection as Several, Join};
+use crate::mptcp::connection::{Connection as Several, Dial, Join};
 use crate::mptcp::options::{Capable, Multipath};
 use crate::tcp::connection::{Connection, Packet, Ports};
 use crate::tcp::fast_open::FastOpen;
@@ -97,14 +97,13 @@ impl Tcp {
         let slot = found.and_then(|flow| self.slots.get_mut(&flow));
         let admitted = slot.and_then(|slot| {
             let ordinal = slot.held.several()?.admit(now, join, packet.header)?;
-            slot.keys.push(key);
             Some(ordinal)
         });
         let (Some(flow), Some(ordinal)) = (found, admitted) else {
             self.dropped += 1;
             return self.reset(path, packet.header, packet.sequence_length());
         };
-        self.by_key.insert(key, (flow, ordinal));
+        self.attach(flow, ordinal, key);
         self.touch(flow);
     }
 
@@ -122,41 +121,64 @@ impl Tcp {
             }
             return;
         }
-        while let Some(dial) = self
-            .slots
-            .get_mut(&flow)
-            .and_then(|slot| slot.held.several()?.take_dial())
-        {
-            let isn = self.config.initial_sequence;
-            let nonce = self.fresh_nonce();
-            let Some(service) = self.slots.get(&flow).map(|slot| slot.keys[0].ports.remote) else {
-                return;
-            };
-            let Some(key) = self.free_key(dial.path.remote, service) else {
-                continue;
-            };
-            let join = Join {
-                path: dial.path,
-                ports: key.ports,
-                isn,
-                nonce,
-            };
-            let Some(slot) = self.slots.get_mut(&flow) else {
-                return;
-            };
-            let joined = slot
-                .held
-                .several()
-                .and_then(|several| several.dial(now, join, dial.backup));
-            if let Some(ordinal) = joined {
-                slot.keys.push(key);
-                self.by_key.insert(key, (flow, ordinal));
+        let dial = |this: &mut Self| this.slots.get_mut(&flow)?.held.several()?.take_dial(now);
+        while let Some(dial) = dial(self) {
+            if self.dial(now, flow, dial).is_none()
+                && let Some(several) = self.slots.get_mut(&flow).and_then(|slot| slot.held.several())
+            {
+                several.on_undialled(now, dial);
             }
         }
     }
 
+    /// One more subflow of `flow`; `None` when there is no port or no place for it.
+    fn dial(&mut self, now: Time, flow: FlowId, dial: Dial) -> Option<()> {
+        let isn = self.config.initial_sequence;
+        let nonce = self.fresh_nonce();
+        let keys = &self.slots.get(&flow)?.keys;
+        let service = dial.port.unwrap_or(keys[0].ports.remote);
+        // The peer may still hold the subflow that was there before.
+        let last = keys
+            .iter()
+            .map(|key| key.ports.local)
+            .max()
+            .filter(|_| dial.again);
+        let key = self.free_key_after(last, dial.path.remote, service)?;
+        let join = Join {
+            path: dial.path,
+            ports: key.ports,
+            isn,
+            nonce,
+        };
+        let several = self.slots.get_mut(&flow)?.held.several()?;
+        let ordinal = several.dial(now, join, dial.backup)?;
+        self.attach(flow, ordinal, key);
+        Some(())
+    }
+
+    /// The subflow `ordinal` of `flow` has these ports, in the place of one that may have been there before.
+    fn attach(&mut self, flow: FlowId, ordinal: usize, key: Key) {
+        let Some(slot) = self.slots.get_mut(&flow) else {
+            return;
+        };
+        if let Some(place) = slot.keys.get_mut(ordinal) {
+            let before = std::mem::replace(place, key);
+            if self.by_key.get(&before) == Some(&(flow, ordinal)) {
+                self.by_key.remove(&before);
+            }
+        } else {
+            slot.keys.push(key);
+        }
+        self.by_key.insert(key, (flow, ordinal));
+    }
+
     /// Ports towards `service` at `remote` that no connection uses.
     pub(super) fn free_key(&self, remote: SocketAddr, service: u16) -> Option<Key> {
+        self.free_key_after(None, remote, service)
+    }
+
+    /// The same, with a local port behind `last` if there is one.
+    fn free_key_after(&self, last: Option<u16>, remote: SocketAddr, service: u16) -> Option<Key> {
         let key = |local| Key {
             remote,
             ports: Ports {
@@ -166,7 +188,8 @@ impl Tcp {
         };
         let free =
             |local: &u16| !self.by_key.contains_key(&key(*local)) && self.config.listen != Some(*local);
-        EPHEMERAL.into_iter().find(free).map(key)
+        let behind = EPHEMERAL.filter(|local| last.is_none_or(|last| *local > last));
+        behind.chain(EPHEMERAL).find(free).map(key)
     }
 
     /// A key whose token names no connection yet.

@@ -119,6 +119,7 @@ impl Tcp {
                 slot.wakes_at = None;
                 slot.held.on_deadline(now);
             }
+            self.settle(now, flow);
             self.touch(flow);
         }
     }

@@ -22,7 +22,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 pub(super) const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-pub(super) const NUMBERS: [&str; 33] = [
+pub(super) const NUMBERS: [&str; 34] = [
     "segment",
     "window",
     "window-scaling",
@@ -40,6 +40,7 @@ pub(super) const NUMBERS: [&str; 33] = [
     "reordering",
     "tail-loss-probe",
     "rate-reduction",
+    "dsack",
     "ecn",
     "flight-limit",
     "random-loss",
@@ -115,6 +116,10 @@ impl TcpParameters {
             "reordering" => self.reordering = named(key, value, &Reordering::ALL)?,
             "tail-loss-probe" => self.tail_loss_probe = named(key, value, &SWITCH)?,
             "rate-reduction" => self.rate_reduction = named(key, value, &SWITCH)?,
+            "dsack" if !matches!(self.detail, Detail::Sack { .. }) => {
+                return Err(about(&"it belongs to ack = \"positive+sack\"; choose that"));
+            }
+            "dsack" => self.dsack = named(key, value, &SWITCH)?,
             "ecn" => self.ecn = named(key, value, &SWITCH)?,
             "lost-repeats" => self.lost_repeats = named(key, value, &LostRepeats::ALL)?,
             "flight-limit" | "random-loss" | "bbr-draft" | "hystart" | "rate" | "initial-window"
@@ -213,7 +218,7 @@ impl TcpParameters {
     }
 }
 
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+pub(crate) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 const GROWTH: [(&str, Growth); 2] = [("bytes", Growth::Bytes), ("acks", Growth::Acks)];
 
 pub(crate) fn error(key: &str, message: String) -> ParameterError {

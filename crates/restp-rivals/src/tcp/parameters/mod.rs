@@ -4,7 +4,7 @@
 mod keys;
 
 pub use keys::ParameterError;
-pub(crate) use keys::{dashed, error, named};
+pub(crate) use keys::{SWITCH, dashed, error, named};
 
 use restp_base::time::Duration;
 use restp_services::ack::{Acknowledgement, Detail, NakMode, NakParameters, PositiveParameters};
@@ -44,6 +44,9 @@ pub struct TcpParameters {
     pub tail_loss_probe: bool,
     /// An episode brings the window down in step with deliveries (RFC 9937). Default off. Not where a rate is steered.
     pub rate_reduction: bool,
+    /// What arrives twice is named in the first block of a SACK, and a reduction for what was only late is taken back
+    /// (RFC 2883, RFC 3708). Default off.
+    pub dsack: bool,
     /// Marks of the network, where the peer wants them too (RFC 3168). Default off.
     pub ecn: bool,
     /// With the pipe rule: how a repeat that is lost again is found. Default by evidence; RFC 6675 §4 says by the timer.
@@ -68,6 +71,10 @@ pub struct TcpParameters {
     pub send_buffer_holds_flight: bool,
     /// Connections may use several paths (MPTCP), and this chooses among them. Default none: plain TCP.
     pub multipath: Option<Scheduling>,
+    /// With several paths: one is joined when the peer has announced its address there (ADD_ADDR). Default off: at once.
+    pub announced_addresses: bool,
+    /// With several paths: a subflow that was reset or went silent is dialled again. Default on.
+    pub redial: bool,
 }
 
 impl TcpParameters {
@@ -85,6 +92,7 @@ impl TcpParameters {
             reordering: Reordering::Threshold,
             tail_loss_probe: false,
             rate_reduction: false,
+            dsack: false,
             ecn: false,
             lost_repeats: LostRepeats::Evidence,
             segment_bytes: 1400,
@@ -96,6 +104,8 @@ impl TcpParameters {
             send_buffer_bytes: 256 << 10,
             send_buffer_holds_flight: false,
             multipath: None,
+            announced_addresses: false,
+            redial: true,
             fast_open: false,
         }
     }
@@ -117,6 +127,7 @@ impl TcpParameters {
             reordering: Reordering::Rack,
             tail_loss_probe: true,
             rate_reduction: true,
+            dsack: true,
             timestamps: true,
             rto: RtoParameters {
                 margin: LEAST_TIMEOUT,

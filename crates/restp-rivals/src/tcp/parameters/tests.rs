@@ -64,6 +64,7 @@ fn every_key_can_be_set_and_none_is_forgotten() {
         ("rate", "rate", "2 Mbit/s"),
         ("cubic", "hystart", "linux"),
         ("sack", "reordering", "rack"),
+        ("sack", "dsack", "on"),
     ];
     assert_eq!(
         values.len() + others.len() + own.len(),
@@ -113,6 +114,7 @@ fn errors_name_the_key_the_value_and_the_way_out() {
         ([("recovery", "pipe")], "recovery", "positive+sack"),
         ([("sack-blocks", "3")], "sack-blocks", "positive+sack"),
         ([("lost-repeats", "timer")], "lost-repeats", "pipe"),
+        ([("dsack", "on")], "dsack", "positive+sack"),
         ([("reordering", "rack")], "reordering", "pipe"),
         ([("hystart", "linux")], "hystart", "cubic"),
         ([("flight-limit", "3 packets")], "flight-limit", "none"),

@@ -35,6 +35,9 @@ impl DataSender {
             };
             let bytes = payload.len() as u64;
             let mut candidates = self.candidates(now, bytes, paths);
+            if candidates.is_empty() {
+                return Placement::new(); // it waits for a path that works
+            }
             candidates.retain(|candidate| !self.places.is_on(segment, candidate.path));
             if candidates.is_empty() {
                 self.again.remove(&segment); // those that work have it already

@@ -5,7 +5,11 @@ use super::{Entry, Fate, Lane, Scoreboard};
 use crate::ack::AckReport;
 use crate::recovery::{FalseReport, Feedback};
 use restp_base::time::Time;
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// Segments below the pointer that may still be named as duplicates: more than a window holds.
+const DUPLICATES_AWAITED: u64 = 16_384;
 
 impl Scoreboard {
     /// Applies what the peer reported.
@@ -14,10 +18,17 @@ impl Scoreboard {
     /// When it reports on what was never sent, or contradicts itself; nothing is changed then.
     pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
         self.check(report)?;
+        let mut feedback = self.apply(now, report);
+        feedback.late += self.take_duplicates(&report.duplicates);
+        Ok(feedback)
+    }
+
+    /// The same of a report that is possible.
+    fn apply(&mut self, now: Time, report: &AckReport) -> Feedback {
         self.lanes.iter_mut().for_each(Lane::begin_report);
         let mut feedback = Feedback::default();
         if report.cumulative < self.first || self.entries.is_empty() {
-            return Ok(feedback); // late, or about nothing: everything it says is known
+            return feedback; // late, or about nothing: everything it says is known
         }
         self.note_lowest();
         feedback.duplicate = report.cumulative == self.first;
@@ -36,7 +47,27 @@ impl Scoreboard {
             lane.end_report(now, oldest, &self.entries);
         }
         feedback.rate = self.lane(self.in_hand).news().rate;
-        Ok(feedback)
+        feedback
+    }
+
+    /// The segments of `numbers` have arrived twice: how many of them left again although they had only been late, which
+    /// nobody knew so far.
+    fn take_duplicates(&mut self, numbers: &Range<u64>) -> u64 {
+        let Some(retransmitted) = &mut self.retransmitted else {
+            return 0;
+        };
+        let known = |number: &u64| *number < self.first || self.delivered.contains(*number);
+        let needless: SmallVec<[u64; 4]> = retransmitted.within(numbers).flatten().filter(known).collect();
+        for number in &needless {
+            retransmitted.remove(&(*number..number + 1));
+        }
+        needless.len() as u64
+    }
+
+    /// Would these duplicates tell something?
+    pub fn awaits_duplicates(&self, numbers: &Range<u64>) -> bool {
+        let retransmitted = self.retransmitted.as_ref();
+        retransmitted.is_some_and(|known| known.within(numbers).next().is_some())
     }
 
     /// Is the report possible? Nothing is changed.
@@ -91,6 +122,9 @@ impl Scoreboard {
             self.first += 1;
         }
         self.delivered.remove_below(self.first);
+        if let Some(retransmitted) = &mut self.retransmitted {
+            retransmitted.remove_below(self.first.saturating_sub(DUPLICATES_AWAITED));
+        }
         if waited && !self.names_all {
             // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
             feedback.rtt = None;
@@ -137,6 +171,9 @@ impl Scoreboard {
         let age = now.since(entry.sent_at);
         let is_late = self.lane_mut(entry.lane).deliver(number, entry, age);
         feedback.late += u64::from(is_late);
+        if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_late) {
+            retransmitted.remove(&(number..number + 1));
+        }
         if is_late && let Some(observed) = &mut self.observed {
             observed.on_late(entry.lane, number);
         }

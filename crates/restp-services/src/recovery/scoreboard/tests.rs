@@ -288,6 +288,47 @@ fn what_the_receiver_discarded_is_in_flight_again_and_its_age_no_round_trip() {
     assert_eq!((again.delivered, again.rtt), (2, None));
 }
 
+/// RFC 8985 §7: a probe leaves again on suspicion, so its duplicate shows nothing of a loss.
+#[test]
+fn duplicates_count_for_what_was_lost_and_left_again_once_it_has_arrived() {
+    let mut board = burst();
+    board.expect_duplicates();
+    let twice = |pointer, numbers| AckReport {
+        duplicates: numbers,
+        ..AckReport::pointer(pointer)
+    };
+    board.mark_lost(10);
+    board.on_repeated(at(100), 10);
+    board.on_probed(11);
+    let mut late = |ms, pointer, numbers| {
+        board
+            .acknowledge(at(ms), &twice(pointer, numbers))
+            .map(|it| it.late)
+    };
+    assert_eq!(late(300, 10, 10..11), Ok(0), "it has not arrived once");
+    assert_eq!(late(300, 18, 11..18), Ok(0), "none of them was lost");
+    assert_eq!(late(300, 18, 0..u64::MAX), Ok(1));
+    assert_eq!(late(300, 18, 10..11), Ok(0), "once");
+}
+
+#[test]
+fn what_left_again_long_ago_is_forgotten() {
+    let mut board = Scoreboard::new(0);
+    board.expect_duplicates();
+    for number in 0..100_000 {
+        board.on_sent(at(0), 100);
+        if number % 2 == 0 {
+            board.mark_lost(number);
+            board.on_repeated(at(0), number);
+        }
+        board
+            .acknowledge(at(300), &AckReport::pointer(number + 1))
+            .unwrap();
+    }
+    assert!(board.memory() < 1 << 19, "{}", board.memory());
+    assert!(!board.awaits_duplicates(&(0..80_000)) && board.awaits_duplicates(&(90_000..90_002)));
+}
+
 #[test]
 fn as_many_as_the_threshold_says_overtake_a_segment() {
     let mut board = Scoreboard::new(1).with_duplicate_threshold(5);

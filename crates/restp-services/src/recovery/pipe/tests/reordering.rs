@@ -148,3 +148,54 @@ fn a_retransmission_that_is_answered_too_soon_overtakes_nothing() {
     report(&mut board, &mut pipe, 108, &AckReport::pointer(14));
     assert_eq!(pipe.deadline(), None, "14 and 15 left after all that arrived");
 }
+
+/// Some of 10 to 15 come so late that their second transmissions are answered first.
+fn late_and_repaired(parameters: PipeParameters, lost: &[u64]) -> (Scoreboard, Pipe) {
+    let (mut board, mut pipe) = sent_for(6, parameters);
+    board.expect_duplicates();
+    let first = *lost.last().expect("some are lost");
+    for end in first + 2..=first + 4 {
+        report(&mut board, &mut pipe, 100, &snack(10, &[first + 1..end], &[]));
+    }
+    for number in lost {
+        assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(*number));
+    }
+    report(&mut board, &mut pipe, 210, &AckReport::pointer(16));
+    (board, pipe)
+}
+
+/// A round trip later the peer names them as duplicates (RFC 2883, RFC 3708), and once more, which says nothing new.
+fn named_as_duplicate(parameters: PipeParameters, lost: &[u64]) -> Vec<Findings> {
+    let (mut board, mut pipe) = late_and_repaired(parameters, lost);
+    let named = |number: &u64| AckReport {
+        duplicates: *number..number + 1,
+        ..AckReport::pointer(16)
+    };
+    let both = lost.iter().chain(lost);
+    both.map(|number| report(&mut board, &mut pipe, 230, &named(number)))
+        .collect()
+}
+
+#[test]
+fn an_episode_is_undone_when_all_that_left_again_is_named_as_a_duplicate() {
+    let one = named_as_duplicate(ADAPTIVE, &[10]);
+    let seen: Vec<_> = one.iter().map(|found| (found.spurious, found.restored)).collect();
+    assert_eq!(seen, [(1, true), (0, false)], "once");
+    let two = named_as_duplicate(ADAPTIVE, &[10, 11]);
+    let seen: Vec<_> = two.iter().map(|found| (found.spurious, found.restored)).collect();
+    assert_eq!(seen, [(1, false), (1, true), (0, false), (0, false)]);
+    // In a report that a later one has overtaken it is told as well.
+    let (mut board, mut pipe) = late_and_repaired(ADAPTIVE, &[10]);
+    let old = AckReport {
+        duplicates: 10..11,
+        ..AckReport::pointer(14)
+    };
+    let found = report(&mut board, &mut pipe, 230, &old);
+    assert_eq!((found.spurious, found.restored), (1, true));
+    let threshold = PipeParameters {
+        reordering: Reordering::Threshold,
+        ..ADAPTIVE
+    };
+    let classic = named_as_duplicate(threshold, &[10]);
+    assert!(classic.iter().all(|found| !found.restored && found.spurious == 0));
+}

@@ -1,0 +1,400 @@
+//! Addresses that come and go (RFC 8684 §3.4), and paths that are dialled again.
+
+use crate::network::{Line, Net, Rule, Seen, WIDE, line, noise};
+use bytes::Bytes;
+use restp_base::flow::{CloseReason, Flow, FlowId};
+use restp_base::machine::{Datagram, Input, Machine};
+use restp_base::time::{Duration, Time};
+use restp_rivals::mptcp::options::{AddAddress, Addresses, Multipath};
+use restp_rivals::tcp::wire::Flags;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const SECS: fn(u64) -> Duration = Duration::from_secs;
+
+fn added(seen: &Seen) -> Option<AddAddress> {
+    match seen.option() {
+        Some(Multipath::AddAddress(added)) => Some(added),
+        _ => None,
+    }
+}
+
+fn is_announcement(seen: &Seen) -> bool {
+    added(seen).is_some_and(|added| added.proof.is_some())
+}
+fn is_echo(seen: &Seen) -> bool {
+    added(seen).is_some_and(|added| added.proof.is_none())
+}
+fn is_join(seen: &Seen) -> bool {
+    matches!(seen.option(), Some(Multipath::Join { .. }))
+}
+
+/// A connection on path 0 whose opener waits for announcements, over `lines` paths.
+fn waiting(lines: usize) -> (Net, FlowId, FlowId) {
+    let mut net = Net::pair(&[("addresses", "announced")], &vec![line(20, 0); lines]);
+    let flow = net.open(0);
+    net.write(0, flow, &noise(5000));
+    net.run_for(SECS(1));
+    let accepted = net.accepted()[0];
+    assert_eq!(net.read_all(1, accepted), noise(5000));
+    assert_eq!(net.count(is_join), 0, "nothing is announced yet");
+    (net, flow, accepted)
+}
+
+/// The server has an address on `path` from now on.
+fn announce(net: &mut Net, accepted: FlowId, path: usize) {
+    let now = net.now;
+    let added = net.hosts[1].add_path(now, accepted, Net::path(path).reversed(), false);
+    added.expect("one more address");
+}
+
+#[test]
+fn an_address_that_the_server_announces_later_is_used() {
+    let (mut net, flow, accepted) = waiting(2);
+    announce(&mut net, accepted, 1);
+    net.run_for(MS(200));
+    let said = net.log.iter().find_map(added).expect("an announcement");
+    assert_eq!((said.id, said.ip, said.port), (1, Net::path(1).remote.ip(), None));
+    assert_eq!((net.count(is_announcement), net.count(is_echo)), (1, 1));
+    let join = net.log.iter().find(|seen| is_join(seen)).expect("a join");
+    assert_eq!((join.from, join.path), (0, 1));
+    let data = noise(2_000_000);
+    assert!(net.transfer(flow, &data, SECS(10)) == data);
+    assert!(net.count(|seen| seen.path == 1 && seen.is_data_of_opener()) > 100);
+    net.run_for(SECS(300));
+    assert_eq!(net.count(is_announcement), 1, "an echoed one is not said again");
+}
+
+#[test]
+fn an_announcement_is_echoed_while_data_flow_the_other_way() {
+    let (mut net, flow, accepted) = waiting(2);
+    net.bulk(&[(0, flow)], SECS(1));
+    announce(&mut net, accepted, 1);
+    net.bulk(&[(0, flow)], SECS(5));
+    assert_eq!((net.count(is_announcement), net.count(is_echo)), (1, 1));
+    assert!(net.count(|seen| seen.path == 1 && seen.is_data_of_opener()) > 1000);
+}
+
+#[test]
+fn a_lost_announcement_leaves_again_with_doubled_waits_until_its_echo() {
+    for loses_echo in [false, true] {
+        let (mut net, _, accepted) = waiting(2);
+        let mut left = 2;
+        net.rule = Box::new(move |seen| {
+            let lost = if loses_echo {
+                is_echo(seen)
+            } else {
+                is_announcement(seen)
+            } && left > 0;
+            left -= i32::from(lost);
+            !lost
+        });
+        announce(&mut net, accepted, 1);
+        net.run_for(SECS(60));
+        let times: Vec<Time> = net
+            .log
+            .iter()
+            .filter(|s| is_announcement(s))
+            .map(|s| s.at)
+            .collect();
+        assert_eq!(times.len(), 3, "echo {loses_echo}");
+        let (first, second) = (times[1].since(times[0]), times[2].since(times[1]));
+        assert!(
+            second == first + first && first >= MS(200),
+            "{first:?}, {second:?}"
+        );
+        assert_eq!(net.count(is_join), 1, "echo {loses_echo}");
+    }
+}
+
+#[test]
+fn an_announcement_that_is_never_echoed_is_given_up() {
+    let (mut net, _, accepted) = waiting(2);
+    net.rule = Box::new(|seen| !is_announcement(seen));
+    announce(&mut net, accepted, 1);
+    net.run_for(SECS(600));
+    assert_eq!(net.count(is_announcement), 4);
+}
+
+/// A wrong HMAC: it is counted, not echoed, and nobody dials.
+#[test]
+fn a_forged_announcement_does_nothing() {
+    let (mut net, flow, accepted) = waiting(2);
+    net.rule = Box::new(|seen| {
+        if let Some(Multipath::AddAddress(added)) = &mut seen.header.options.multipath
+            && let Some(proof) = &mut added.proof
+        {
+            proof[7] ^= 1;
+        }
+        true
+    });
+    let before = net.hosts[0].stats(flow).unwrap().rejected_packets;
+    announce(&mut net, accepted, 1);
+    net.run_for(SECS(60));
+    assert_eq!(net.count(is_announcement), 4);
+    assert_eq!((net.count(is_echo), net.count(is_join)), (0, 0));
+    assert_eq!(net.hosts[0].stats(flow).unwrap().rejected_packets - before, 4);
+    let data = noise(100_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+#[test]
+fn a_flood_of_announcements_and_removals_takes_no_memory_and_harms_no_byte() {
+    let (mut net, flow, _) = waiting(2);
+    let bare = |seen: &&Seen| seen.from == 1 && !seen.is_data() && !seen.has(Flags::SYN);
+    let last = net.log.iter().rfind(bare).expect("an acknowledgement").clone();
+    let before = net.hosts[0].stats(flow).unwrap().memory_bytes;
+    for number in 0..20_000_u32 {
+        let [.., a, b] = number.to_be_bytes();
+        let option = if number % 2 == 0 {
+            Multipath::AddAddress(AddAddress {
+                id: b,
+                ip: [10, 9, a, b].into(),
+                port: None,
+                proof: Some([b; 8]),
+            })
+        } else {
+            Multipath::RemoveAddresses(Addresses::one(b.max(1)))
+        };
+        let mut header = last.header.clone();
+        header.options.multipath = Some(option);
+        let path = Net::path(0);
+        let mut datagram = Datagram::empty();
+        header.emit(&[], path.reversed(), &mut datagram.head);
+        datagram.path = path;
+        net.hosts[0].handle(net.now, Input::Datagram(&mut datagram));
+        let mut out = Datagram::empty();
+        while net.hosts[0].poll_transmit(net.now, &mut out) {}
+    }
+    let after = net.hosts[0].stats(flow).unwrap();
+    assert!(after.rejected_packets >= 10_000);
+    assert!(
+        after.memory_bytes < before + 4096,
+        "{before}, {}",
+        after.memory_bytes
+    );
+    assert_eq!(net.count(is_join), 0);
+    let data = noise(100_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+/// RFC 8684 §3.4.1: it looks like a duplicate acknowledgement, and is none.
+#[test]
+fn announcements_are_no_duplicates() {
+    let set = [("addresses", "announced"), ("recovery", "duplicate-ack")];
+    let mut net = Net::pair(&set, &[WIDE, WIDE, WIDE, WIDE, WIDE]);
+    let flow = net.open(0);
+    net.write(0, flow, &noise(100));
+    net.run_for(SECS(1));
+    let accepted = net.accepted()[0];
+    for path in 1..5 {
+        announce(&mut net, accepted, path);
+    }
+    // On their way while the announcements arrive.
+    net.write(0, flow, &noise(1400));
+    net.run_for(MS(15));
+    assert_eq!(net.count(is_announcement), 4);
+    net.run_for(SECS(1));
+    assert_eq!(net.hosts[0].stats(flow).unwrap().retransmitted_packets, 0);
+}
+
+#[test]
+fn an_address_that_the_server_takes_back_is_left_alone_until_it_is_announced_again() {
+    for delay in [MS(10), MS(2)] {
+        taken_back_and_announced_again(delay);
+    }
+}
+
+/// `delay`: of the path that is taken back. On a short one its reset comes before the notice.
+fn taken_back_and_announced_again(delay: Duration) {
+    let short = Line { delay, ..line(20, 1) };
+    let mut net = Net::pair(&[], &[line(20, 0), short]);
+    let flow = net.open(0);
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    let accepted = net.accepted()[0];
+    let (now, path) = (net.now, Net::path(1).reversed());
+    net.hosts[1]
+        .remove_path(now, accepted, path)
+        .expect("the other works");
+    net.run_for(SECS(200));
+    let removals = net.log.iter().filter_map(|seen| match seen.option() {
+        Some(Multipath::RemoveAddresses(removed)) => Some(removed.ids().to_vec()),
+        _ => None,
+    });
+    assert_eq!(removals.collect::<Vec<_>>(), [[1]]);
+    assert_eq!(net.count(is_join), 1, "the first one");
+    announce(&mut net, accepted, 1);
+    net.run_for(MS(500));
+    assert_eq!(net.count(is_join), 2);
+    let from = net.now;
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert!(net.count(|seen| seen.at > from && seen.path == 1 && seen.is_data_of_opener()) > 50);
+}
+
+/// A notice of the lower layer: the address goes, and comes back after 60 s.
+#[test]
+fn an_address_that_the_client_loses_and_gets_back_is_used_again_at_once() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1)]);
+    let flow = net.open(0);
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    for up in [false, true] {
+        let local = Net::path(1).local;
+        let now = net.now;
+        net.hosts[0].handle(now, Input::PathNotice { local, up });
+        net.run_for(if up { MS(100) } else { SECS(60) });
+        assert_eq!(net.count(is_join), if up { 2 } else { 1 });
+    }
+    let gone = |seen: &Seen| seen.option() == Some(Multipath::RemoveAddresses(Addresses::one(1)));
+    assert_eq!(net.count(gone), 1);
+    let from = net.now;
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert!(net.count(|seen| seen.at > from && seen.path == 1 && seen.is_data_of_opener()) > 50);
+    let stats = net.hosts[0].stats(flow).unwrap();
+    assert_eq!(stats.paths.len(), 2, "one pair is one path");
+    let sent = net.count(|seen| seen.from == 0 && seen.path == 1) as u64;
+    assert_eq!(stats.paths[1].sent_packets, sent, "both subflows count");
+}
+
+/// Data that leave in the same turn would not bring it.
+#[test]
+fn what_is_said_of_addresses_does_not_wait_for_data_to_end() {
+    let mut net = Net::pair(&[], &[WIDE, WIDE]);
+    let flow = net.open(0);
+    net.write(0, flow, &noise(20_000));
+    net.run_for(SECS(1));
+    let local = Net::path(1).local;
+    net.write(0, flow, &noise(5000));
+    net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
+    net.run_for(SECS(1));
+    let gone = |seen: &Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
+    assert_eq!(net.count(gone), 1);
+}
+
+/// Every direction of `path` is dead from 1 s for `away`.
+fn outage(path: usize, away: Duration) -> (Time, Rule) {
+    let (from, until) = (Time::ZERO + SECS(1), Time::ZERO + SECS(1) + away);
+    let rule = move |seen: &mut Seen| seen.path != path || !(from..until).contains(&seen.at);
+    (until, Box::new(rule))
+}
+
+/// Six timeouts in a row kill the subflow after some 13 s; one of Linux's would live on, and has the same end below.
+#[test]
+fn a_path_that_is_away_for_60_s_is_used_again() {
+    for (set, again) in [(&[("data-attempts", "6")][..], 1), (&[], 0)] {
+        let mut net = Net::pair(set, &[line(5, 0), line(5, 1)]);
+        let (back, rule) = outage(1, SECS(60));
+        net.rule = rule;
+        let flow = net.open(0);
+        net.bulk(&[(0, flow)], SECS(130));
+        let used = |from: Time, seen: &Seen| seen.at > from && seen.path == 1 && seen.is_data_of_opener();
+        assert!(net.count(|seen| used(back + SECS(60), seen)) > 1000, "{set:?}");
+        assert_eq!(
+            net.count(|seen| is_join(seen) && seen.at > back),
+            again,
+            "{set:?}"
+        );
+        // The server has not noticed that the first subflow died, and lets it go when the second is there.
+        let resets = net.count(|seen| seen.from == 1 && seen.has(Flags::RST));
+        assert_eq!(resets, again, "{set:?}");
+    }
+}
+
+#[test]
+fn without_redial_a_path_that_fails_stays_away() {
+    let mut net = Net::pair(
+        &[("data-attempts", "6"), ("redial", "off")],
+        &[line(5, 0), line(5, 1)],
+    );
+    net.rule = outage(1, SECS(60)).1;
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(130));
+    assert_eq!(net.count(is_join), 1);
+}
+
+#[test]
+fn a_subflow_that_is_reset_on_the_way_is_dialled_after_a_second() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1)]);
+    let mut left = 1;
+    let cut = Time::ZERO + MS(500);
+    net.rule = Box::new(move |seen| {
+        if left > 0 && seen.path == 1 && seen.from == 1 && seen.at > cut && !seen.is_data() {
+            left -= 1;
+            seen.header.flags = Flags::RST;
+        }
+        true
+    });
+    let flow = net.open(0);
+    let data = noise(10_000_000);
+    assert!(net.transfer(flow, &data, SECS(20)) == data);
+    let joins: Vec<_> = net.log.iter().filter(|seen| is_join(seen)).collect();
+    assert_eq!(joins.len(), 2);
+    let pause = joins[1].at.since(cut);
+    assert!(pause > SECS(1) && pause < MS(1100), "{pause:?}");
+    assert_ne!(joins[0].header.source_port, joins[1].header.source_port);
+}
+
+/// Make after break: the only path goes silent for half a minute, its subflow dies, and the connection lives.
+#[test]
+fn the_only_path_comes_back_within_a_minute() {
+    let mut net = Net::pair(&[("data-attempts", "5")], &[line(20, 0)]);
+    net.rule = outage(0, SECS(30)).1;
+    let flow = net.open(0);
+    let data = noise(6_000_000);
+    let got = net.transfer(flow, &data, SECS(90));
+    assert!(got == data, "{} of {}", got.len(), data.len());
+    // What had died with the first subflow leaves at once: less than 5 MB are left, which take 2.1 s.
+    let proof = |seen: &&Seen| matches!(seen.option(), Some(Multipath::JoinProof(_)));
+    let joined = net.log.iter().rfind(proof).expect("a second subflow").at;
+    assert!(net.now.since(joined) < SECS(4), "{joined:?}, {:?}", net.now);
+    assert!(net.closed(0).is_none() && net.closed(1).is_none());
+}
+
+#[test]
+fn a_connection_whose_only_path_stays_away_ends_after_a_minute() {
+    let mut net = Net::pair(&[("data-attempts", "5")], &[line(20, 0)]);
+    net.rule = outage(0, SECS(1000)).1;
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(60));
+    assert!(net.closed(0).is_none());
+    net.run_for(SECS(20));
+    assert!(
+        matches!(net.closed(0), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        net.closed(0)
+    );
+    let end = net.log.len();
+    net.run_for(SECS(300));
+    assert_eq!(
+        net.count(is_join),
+        net.log[..end].iter().filter(|seen| is_join(seen)).count()
+    );
+    let refused = net.hosts[0].write(net.now, flow, Bytes::from_static(b"x"));
+    assert!(refused.is_err());
+}
+
+#[test]
+fn a_pair_that_is_used_already_cannot_be_added() {
+    let mut net = Net::pair(&[], &[WIDE, WIDE]);
+    let flow = net.open(0);
+    for path in 0..2 {
+        let error = net.hosts[0]
+            .add_path(net.now, flow, Net::path(path), false)
+            .expect_err("twice");
+        assert!(error.to_string().contains("already"), "{error}");
+    }
+}
+
+#[test]
+fn a_peer_hears_of_eight_addresses_at_most() {
+    let (mut net, _, accepted) = waiting(1);
+    let mut refused = 0;
+    for host in 1..=9 {
+        let path = restp_base::machine::PathAddress {
+            local: ([10, 3, 0, host], 0).into(),
+            remote: Net::path(0).local,
+        };
+        refused += usize::from(net.hosts[1].add_path(net.now, accepted, path, false).is_err());
+    }
+    assert_eq!(refused, 1);
+}
