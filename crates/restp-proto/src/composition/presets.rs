@@ -64,11 +64,25 @@ impl Default for Composition {
 
 impl Composition {
     /// The same over several paths at once, as `default` is where an application names more than one: each path learns for itself
-    /// why its packets are lost and who shares it, and none that makes the transfer slower is used. An application's own
+    /// why its packets are lost and who shares it, and none that makes the transfer slower is used. What is of use for a while only
+    /// takes the path by which it is there soonest, and another path instead of forward error correction. An application's own
     /// choice of paths stays.
     pub fn over_several_paths(self) -> Self {
         if self.paths != PathMode::Single {
             return self;
+        }
+        if self.reliability.is_partial() {
+            return Composition {
+                paths: PathMode::Spreading,
+                numbering: NumberSpace::Shared,
+                scheduling: Some(Scheduling::FastestRtt),
+                reliability: Reliability::Partial,
+                ack: Acknowledgement {
+                    detail: self.ack.detail.of_many_paths(),
+                    ..self.ack
+                },
+                ..self
+            };
         }
         Composition {
             paths: PathMode::Spreading,
