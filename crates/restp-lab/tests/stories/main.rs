@@ -16,6 +16,7 @@ mod itp;
 mod late;
 mod maps;
 mod measure;
+mod media;
 mod outage;
 mod own_algorithms;
 mod pages;

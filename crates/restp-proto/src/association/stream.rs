@@ -131,6 +131,10 @@ impl Association {
             composition.scheduling.clone(),
             first,
             composition.segment_bytes,
+            composition
+                .hold
+                .deadline
+                .filter(|_| composition.reliability.is_partial()),
             &mut written,
         );
         let connection = &mut self.shared.paths_mut()[ordinal].connection;
@@ -382,6 +386,7 @@ impl Association {
             if let Some(path) = paths.find(|path| path.path == address) {
                 path.lost_packets = sender.lost_on(lane);
                 path.window_cuts = sender.cuts_on(lane);
+                path.congestion_window_bytes = Some(sender.window_of(lane));
                 path.srtt = sender.smoothed_rtt_of(lane);
             }
         }

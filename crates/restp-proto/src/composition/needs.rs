@@ -234,7 +234,7 @@ impl Needs {
         }
         if shares && spread {
             set("paths", "spreading");
-            set("scheduling", "fastest-rtt");
+            set("scheduling", "round-robin");
         }
         if let Some(deadline) = self.deadline.filter(|_| ordering != Order::None) {
             set("deadline", &deadline.to_string());
