@@ -43,8 +43,8 @@ fn sent_once(stats: &FlowStats) -> u64 {
 pub struct Outlet {
     waiting: VecDeque<(Instant, Bytes)>,
     bytes: usize,
-    /// Bytes that the connection has taken, so far.
-    taken: u64,
+    /// What the connection has taken.
+    taken: Taken,
     /// How long what waits may wait here.
     wait: Duration,
     /// Most bytes of a message.
@@ -67,7 +67,7 @@ impl Outlet {
         Ok(Outlet {
             waiting: VecDeque::new(),
             bytes: 0,
-            taken: sent_once(&connection.stats()),
+            taken: Taken::after(sent_once(&connection.stats())),
             // The other half is for the way and for repairs.
             wait: deadline.map_or(WAIT, |deadline| deadline / 2),
             limit: composition.payload_bytes(),
@@ -144,7 +144,7 @@ impl Outlet {
                     // It is too late for it: dropped in the next turn.
                     Err(_) => {}
                     Ok(Ok(())) => {
-                        self.taken += bytes;
+                        self.taken.add(bytes, Instant::now());
                         self.pop();
                     }
                     Ok(Err(SendError::Rejected(_))) => self.pop(),
@@ -160,17 +160,43 @@ impl Outlet {
         }
     }
 
-    /// Does the connection hold more that it has not sent than leaves within a quarter of the time? There nothing is dropped
-    /// for its age. A few segments always have room.
-    fn holds_enough(&self, connection: &Connection) -> bool {
-        let stats = connection.stats();
-        let (Some(rtt), window) = (stats.srtt, stats.congestion_window_bytes) else {
-            return false;
-        };
-        let unsent = self.taken.saturating_sub(sent_once(&stats));
-        let rtt_ns = rtt.as_nanos().max(1);
-        let a_quarter = u128::from(window) * (self.wait.as_nanos() / 2) / u128::from(rtt_ns);
-        u128::from(unsent) > a_quarter.max(8 * self.limit as u128)
+    /// Does the connection hold something that it has not sent for a quarter of the time? There nothing is dropped for its age. A
+    /// few segments always have room.
+    fn holds_enough(&mut self, connection: &Connection) -> bool {
+        let (unsent, since) = self.taken.unsent(sent_once(&connection.stats()));
+        let is_old = since.is_some_and(|since| since.elapsed() > self.wait / 2);
+        is_old && unsent > 8 * self.limit as u64
+    }
+}
+
+/// What a connection has taken, and since when it has what it has not sent. How fast paths carry it, and which of them work, shows in that.
+#[derive(Debug)]
+struct Taken {
+    bytes: u64,
+    /// How many bytes those were up to each message, and when that was taken.
+    unsent: VecDeque<(u64, Instant)>,
+}
+
+impl Taken {
+    /// So many bytes were, and have been sent.
+    fn after(bytes: u64) -> Self {
+        Taken {
+            bytes,
+            unsent: VecDeque::new(),
+        }
+    }
+
+    /// A message of `bytes` is taken.
+    fn add(&mut self, bytes: u64, now: Instant) {
+        self.bytes += bytes;
+        self.unsent.push_back((self.bytes, now));
+    }
+
+    /// Bytes that are not sent, where `sent` are, and when the first of them was taken.
+    fn unsent(&mut self, sent: u64) -> (u64, Option<Instant>) {
+        while self.unsent.pop_front_if(|(up_to, _)| *up_to <= sent).is_some() {}
+        let since = self.unsent.front().map(|(_, since)| *since);
+        (self.bytes.saturating_sub(sent), since)
     }
 }
 
@@ -183,7 +209,7 @@ mod tests {
         Outlet {
             waiting: VecDeque::new(),
             bytes: 0,
-            taken: 0,
+            taken: Taken::after(0),
             wait: WAIT,
             limit,
             number: 0,
@@ -208,6 +234,19 @@ mod tests {
                 assert_eq!(assembly.take(&message), None);
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_sent_has_waited_since_the_first_of_it_was_taken() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut taken = Taken::after(500);
+        assert_eq!(taken.unsent(500), (0, None));
+        (0..3).for_each(|number| taken.add(100, at(number)));
+        assert_eq!(taken.unsent(500), (300, Some(at(0))));
+        assert_eq!(taken.unsent(650), (150, Some(at(1))));
+        assert_eq!(taken.unsent(800), (0, None));
+        assert!(taken.unsent.is_empty());
     }
 
     #[test]
