@@ -365,6 +365,8 @@ impl FlowStats {
         self.repaired_packets += path.repaired_packets;
         self.timeouts += path.timeouts;
         self.duplicate_packets += path.duplicate_packets;
+        self.skipped_segments += path.skipped_segments;
+        self.late_packets += path.late_packets;
         self.rejected_packets += path.rejected_packets;
         self.corrupted_packets += path.corrupted_packets;
         self.congestion_window_bytes += path.congestion_window_bytes;

@@ -1,11 +1,14 @@
 //! What a connection has taken and not sent: nothing is dropped there for its age, nor overtaken, so little is to wait there.
 
 use restp::FlowStats;
+use std::collections::VecDeque;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Until one looks again whether the connection has sent what it holds.
 pub const LOOK: Duration = Duration::from_millis(2);
-/// So many segments have room at any rate: a path that has just begun is not to wait for a look.
+/// So many segments have room at any rate: a path that has just begun is not to wait for a look. And so many are taken until one
+/// looks again at least.
 const LEAST_SEGMENTS: u64 = 8;
 
 /// What one connection has taken.
@@ -13,6 +16,8 @@ const LEAST_SEGMENTS: u64 = 8;
 pub struct Backlog {
     /// Bytes, so far.
     taken: u64,
+    /// How many bytes those were up to each message that has not left, and when that was taken.
+    unsent: VecDeque<(u64, Instant)>,
     /// Bytes that may be taken until one looks again.
     room: u64,
 }
@@ -22,23 +27,38 @@ impl Backlog {
     pub fn of(stats: &FlowStats) -> Self {
         Backlog {
             taken: sent_once(stats),
-            room: 0,
+            ..Backlog::default()
         }
     }
 
     /// The connection has taken so many bytes more.
-    pub fn take(&mut self, bytes: usize) {
+    pub fn take(&mut self, bytes: usize, now: Instant) {
         self.taken += bytes as u64;
+        self.unsent.push_back((self.taken, now));
         self.room = self.room.saturating_sub(bytes as u64);
     }
 
-    /// Does the connection hold more that it has not sent than leaves within `span`? `segment` is the most bytes of one.
-    pub fn is_enough(&mut self, stats: impl FnOnce() -> FlowStats, span: Duration, segment: usize) -> bool {
+    /// Does the connection hold more that it has not sent than its windows let go within `span`, or something that it has held for
+    /// longer? A path that has died has a window still, which the second shows. `segment` is the most bytes of one.
+    pub fn is_enough(
+        &mut self,
+        stats: impl FnOnce() -> FlowStats,
+        now: Instant,
+        span: Duration,
+        segment: usize,
+    ) -> bool {
         if self.room == 0 {
             let stats = stats();
-            let most = leaves_within(&stats, span).max(LEAST_SEGMENTS * segment as u64);
-            let unsent = self.taken.saturating_sub(sent_once(&stats));
-            self.room = most.saturating_sub(unsent);
+            let sent = sent_once(&stats);
+            while self.unsent.pop_front_if(|(up_to, _)| *up_to <= sent).is_some() {}
+            let is_old = self.unsent.front().is_some_and(|(_, since)| now - *since > span);
+            let least = LEAST_SEGMENTS * segment as u64;
+            let most = if is_old {
+                least
+            } else {
+                leaves_within(&stats, span).max(least)
+            };
+            self.room = most.saturating_sub(self.taken.saturating_sub(sent)).min(least);
         }
         self.room == 0
     }
@@ -71,6 +91,8 @@ mod tests {
     use super::*;
     use restp_base::time::Duration as Span;
 
+    const SPAN: Duration = Duration::from_millis(10);
+
     /// A window of 100 000 bytes and a round trip of 50 ms: 20 000 bytes leave within 10 ms.
     fn sent(bytes: u64) -> FlowStats {
         FlowStats {
@@ -82,40 +104,74 @@ mod tests {
     }
 
     #[test]
-    fn it_is_enough_when_what_was_taken_and_has_not_left_takes_longer_than_the_span() {
+    fn it_is_enough_when_what_has_not_left_takes_longer_than_the_span() {
+        let now = Instant::now();
         let mut backlog = Backlog::of(&sent(5000));
-        let span = Duration::from_millis(10);
-        assert!(!backlog.is_enough(|| sent(5000), span, 1000));
-        for _ in 0..19 {
-            backlog.take(1000);
-            assert!(!backlog.is_enough(|| panic!("there was room"), span, 1000));
+        for taken in 0..20 {
+            assert!(!backlog.is_enough(|| sent(5000), now, SPAN, 1000), "{taken}");
+            backlog.take(1000, now);
         }
-        backlog.take(1000);
-        assert!(backlog.is_enough(|| sent(5000), span, 1000));
-        assert!(!backlog.is_enough(|| sent(6000), span, 1000));
-        backlog.take(1000);
-        assert!(backlog.is_enough(|| sent(6000), span, 1000));
+        assert!(backlog.is_enough(|| sent(5000), now, SPAN, 1000));
+        assert!(!backlog.is_enough(|| sent(6000), now, SPAN, 1000));
+        backlog.take(1000, now);
+        assert!(backlog.is_enough(|| sent(6000), now, SPAN, 1000));
+    }
+
+    #[test]
+    fn it_is_enough_when_the_first_of_it_has_waited_for_longer() {
+        let start = Instant::now();
+        let mut backlog = Backlog::of(&sent(500));
+        (0..12).for_each(|number| backlog.take(1000, start + Duration::from_millis(number)));
+        let mut is_enough = |bytes, ms| {
+            backlog.room = 0;
+            backlog.is_enough(|| sent(bytes), start + Duration::from_millis(ms), SPAN, 1000)
+        };
+        assert!(!is_enough(500, 10));
+        assert!(is_enough(500, 11));
+        assert!(!is_enough(1500, 11), "the next was taken a millisecond later");
+        assert!(is_enough(1500, 12));
+        assert!(!is_enough(12_500, 99));
     }
 
     #[test]
     fn eight_segments_have_room_at_any_rate() {
+        let now = Instant::now();
         let mut backlog = Backlog::default();
-        backlog.take(7999);
-        assert!(!backlog.is_enough(|| sent(0), Duration::ZERO, 1000));
-        backlog.take(1);
-        assert!(backlog.is_enough(|| sent(0), Duration::ZERO, 1000));
+        backlog.take(7999, now);
+        assert!(!backlog.is_enough(|| sent(0), now + SPAN * 2, SPAN, 1000));
+        backlog.take(1, now);
+        assert!(backlog.is_enough(|| sent(0), now + SPAN * 2, Duration::ZERO, 1000));
     }
 
     #[test]
-    fn what_leaves_is_the_sum_of_what_the_paths_take() {
-        let mut stats = FlowStats {
-            congestion_window_bytes: 100_000,
-            ..FlowStats::default()
-        };
-        let within = |stats: &FlowStats| leaves_within(stats, Duration::from_millis(10));
-        assert_eq!(within(&stats), u64::MAX);
-        stats.srtt = Some(Span::from_millis(50));
-        assert_eq!(within(&stats), 20_000);
+    fn one_looks_again_after_eight_segments() {
+        let now = Instant::now();
+        let mut backlog = Backlog::default();
+        assert!(!backlog.is_enough(|| sent(0), now, SPAN, 1000));
+        for _ in 0..7 {
+            backlog.take(1000, now);
+            assert!(!backlog.is_enough(|| panic!("there was room"), now, SPAN, 1000));
+        }
+        backlog.take(1000, now);
+        let mut looked = false;
+        backlog.is_enough(
+            || {
+                looked = true;
+                sent(0)
+            },
+            now,
+            SPAN,
+            1000,
+        );
+        assert!(looked);
+    }
+
+    #[test]
+    fn what_leaves_is_what_the_windows_let_go() {
+        let mut stats = sent(0);
+        assert_eq!(leaves_within(&stats, SPAN), 20_000);
+        stats.srtt = None;
+        assert_eq!(leaves_within(&stats, SPAN), u64::MAX);
     }
 
     #[test]

@@ -102,7 +102,8 @@ pub struct Forward {
     /// Take datagrams of UDP there, and send them from here to HOST:HOSTPORT; may be repeated
     #[arg(long, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
     pub udp_remote: Vec<Rule>,
-    /// How long datagrams are of use: what is lost is repaired within it, what would come later is dropped [default: each is sent once]
+    /// How long datagrams are of use: what is lost is repaired within it, over all links that are named, what would come later is dropped
+    /// [default: each is sent once, over one link]
     #[arg(long, value_name = "TIME")]
     pub deadline: Option<String>,
     /// TCP connections at once; further ones wait

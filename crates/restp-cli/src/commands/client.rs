@@ -89,6 +89,33 @@ pub fn run_all(
     })
 }
 
+/// What is said where several paths are named, and datagrams take one of them.
+const ONE_PATH: &str = "datagrams go over one path, the first that answers; with --deadline TIME, without --profile, they go over all of them, as \
+                        `restp tunnel` and TCP do";
+
+/// What datagrams go over: all of several paths where they have a deadline, unless `--profile` or `--set` contradicts that.
+fn datagrams_over(
+    deadline: Option<Duration>,
+    several: bool,
+    link: &LinkArgs,
+    user_timeout: Duration,
+) -> Result<Composition, Failure> {
+    let base = datagrams::composition(deadline).map_err(Failure::operation)?;
+    let over = |base| {
+        plan::composition(base, &link.composition, |composition| {
+            bear(composition, user_timeout);
+        })
+    };
+    if several
+        && deadline.is_some()
+        && let Ok(spread) = over(base.clone().over_several_paths())
+        && spread.clone().check().is_ok()
+    {
+        return Ok(spread);
+    }
+    over(base)
+}
+
 impl Client {
     fn of(
         traffic: Traffic,
@@ -108,15 +135,11 @@ impl Client {
                 (composition, pipe::SERVICE_PORT)
             }
             Traffic::Datagrams(deadline) => {
-                if several {
-                    note(
-                        "datagrams go over one path, the first that answers; `restp tunnel` and TCP go over all of them",
-                    );
-                }
-                let composition = datagrams::composition(deadline).map_err(Failure::operation)?;
-                let tune = |composition: &mut Composition| bear(composition, user_timeout);
-                let composition = plan::composition(composition, &link.composition, tune)?;
+                let composition = datagrams_over(deadline, several, link, user_timeout)?;
                 datagrams::check_fitness(&composition).map_err(Failure::input)?;
+                if several && composition.paths == PathMode::Single {
+                    note(ONE_PATH);
+                }
                 (composition, datagrams::SERVICE_PORT)
             }
             Traffic::Packets => {

@@ -67,6 +67,14 @@ mod tests {
             assert_eq!(valid.warnings().len(), 0, "{:?}", valid.warnings());
             assert!(valid.payload_bytes() >= 1398, "SRT's datagrams stay whole");
         }
+        let several = composition(Some(Duration::from_millis(100)))
+            .expect("one")
+            .over_several_paths();
+        assert_eq!(check_fitness(&several), Ok(()));
+        assert_eq!(deadline_of(&several), Some(Duration::from_millis(100)));
+        let valid = several.check().expect("valid");
+        assert_eq!(valid.warnings().len(), 0, "{:?}", valid.warnings());
+        assert!(valid.payload_bytes() >= 1398, "SRT's datagrams stay whole");
         let why = check_fitness(&Composition::default()).expect_err("a stream");
         assert!(
             why.contains("framing = coalesce") && why.contains("--profile video"),

@@ -134,7 +134,7 @@ impl Outlet {
                     // It is too late for it: dropped in the next turn.
                     Err(_) => {}
                     Ok(Ok(())) => {
-                        self.backlog.take(bytes);
+                        self.backlog.take(bytes, Instant::now());
                         self.pop();
                     }
                     Ok(Err(SendError::Rejected(_))) => self.pop(),
@@ -154,7 +154,7 @@ impl Outlet {
     fn holds_enough(&mut self, connection: &Connection) -> bool {
         let a_quarter = self.wait / 2;
         self.backlog
-            .is_enough(|| connection.stats(), a_quarter, self.limit)
+            .is_enough(|| connection.stats(), Instant::now(), a_quarter, self.limit)
     }
 }
 

@@ -70,7 +70,10 @@ impl Outlet {
             if self.next.is_none() && self.queue.is_empty() {
                 return std::future::pending().await;
             }
-            if self.backlog.is_enough(|| connection.stats(), HELD, self.limit) {
+            if self
+                .backlog
+                .is_enough(|| connection.stats(), Instant::now(), HELD, self.limit)
+            {
                 sleep(LOOK).await;
                 continue;
             }
@@ -81,7 +84,7 @@ impl Outlet {
             self.next = Some(packet.clone());
             let bytes = packet.len();
             match connection.send(packet).await {
-                Ok(()) => self.backlog.take(bytes),
+                Ok(()) => self.backlog.take(bytes, Instant::now()),
                 Err(SendError::Rejected(_)) => {}
                 Err(_) => return,
             }

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{FOR_EVER, Running, content, emulate, emulate_at, restp, says, write};
+use crate::common::{FOR_EVER, Running, content, emulate, emulate_at, pause, restp, says, write};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A server of a target, and its ticket and address.
 struct Server {
@@ -93,7 +94,7 @@ fn a_pipe_that_is_silent_for_long_is_carried_on() {
     let server = serve(&name, &[]);
     let (pipe, mut input) = Running::start_listening(&["pipe", &server.ticket]);
     input.write_all(b"before").unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(33));
+    pause(Duration::from_secs(33));
     input.write_all(b" and after").unwrap();
     drop(input);
     assert_eq!(seen.join().unwrap(), b"before and after");

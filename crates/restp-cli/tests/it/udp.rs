@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 use crate::common::programs::{Forward, Server, forward, rule, serve, serve_at};
-use crate::common::{FOR_EVER, Running, content, emulate, pause, restp, says, wait_until, write};
+use crate::common::{
+    FOR_EVER, Line, Running, content, dies_after, emulate, pause, restp, says, wait_until, write,
+};
+use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -74,6 +77,40 @@ fn each_client_gets_its_own_answers_whatever_their_size() {
     }
 }
 
+/// Sends `count` datagrams of 1316 bytes and their number through `forward` to `target`, no more of them at once than the buffers of the
+/// sockets on the way hold on a machine under load. The numbers as they arrive.
+fn stream(forward: &Forward, target: &UdpSocket, count: u16) -> Vec<u16> {
+    let client = client(forward.listens[0]);
+    let latest = Arc::new(AtomicU16::new(0));
+    let sending = spawn({
+        let latest = latest.clone();
+        move || {
+            for number in 0..count {
+                let mut waits = 0;
+                while number > latest.load(Ordering::Relaxed) + 30 && waits < 500 {
+                    pause(Duration::from_millis(2));
+                    waits += 1;
+                }
+                let datagram = [&number.to_be_bytes()[..], &[0; 1314]].concat();
+                client.send(&datagram).unwrap();
+                pause(Duration::from_millis(2));
+            }
+        }
+    });
+    let mut numbers = Vec::new();
+    let mut buffer = [0; 2000];
+    while numbers.len() < usize::from(count)
+        && let Ok(length) = target.recv(&mut buffer)
+    {
+        assert_eq!(length, 1316);
+        let number = u16::from_be_bytes([buffer[0], buffer[1]]);
+        numbers.push(number);
+        latest.fetch_max(number, Ordering::Relaxed);
+    }
+    sending.join().unwrap();
+    numbers
+}
+
 /// A path that loses every twentieth packet: with a deadline everything is repaired, without one nothing is. Once the first datagram of
 /// each flow was missing, at a new socket that was not known to have room.
 #[test]
@@ -91,41 +128,62 @@ fn losses_are_repaired_while_there_is_time_and_only_then() {
         );
         let words = ["--address", &line.address, "--udp", &rule];
         let forward = forward(&server.ticket, &[&words[..], options, &FOR_EVER].concat());
-        let client = client(forward.listens[0]);
-        let latest = Arc::new(AtomicU16::new(0));
-        let sending = spawn({
-            let latest = latest.clone();
-            move || {
-                for number in 0..DATAGRAMS {
-                    // What a machine under load has not read yet fits into the buffers of the sockets on the way.
-                    let mut waits = 0;
-                    while number > latest.load(Ordering::Relaxed) + 30 && waits < 500 {
-                        pause(Duration::from_millis(2));
-                        waits += 1;
-                    }
-                    let datagram = [&number.to_be_bytes()[..], &[0; 1314]].concat();
-                    client.send(&datagram).unwrap();
-                    pause(Duration::from_millis(2));
-                }
-            }
-        });
-        let mut numbers = BTreeSet::new();
-        let mut buffer = [0; 2000];
-        while numbers.len() < usize::from(DATAGRAMS)
-            && let Ok(length) = target.recv(&mut buffer)
-        {
-            assert_eq!(length, 1316);
-            let number = u16::from_be_bytes([buffer[0], buffer[1]]);
-            assert!(numbers.insert(number), "once");
-            latest.fetch_max(number, Ordering::Relaxed);
-        }
-        sending.join().unwrap();
+        let numbers = stream(&forward, &target, DATAGRAMS);
+        let once: BTreeSet<u16> = numbers.iter().copied().collect();
+        assert_eq!(once.len(), numbers.len(), "once");
         numbers.len()
     };
     // The last ones of a burst have nothing behind them that shows their loss soon; they have time.
     assert_eq!(arrived(&["--deadline", "60 s"]), usize::from(DATAGRAMS));
     let without = arrived(&[]);
     assert!((1..usize::from(DATAGRAMS)).contains(&without), "{without}");
+}
+
+/// The fast one of two lines dies: what it carried leaves by the other, in order and once, and nothing is missing.
+#[test]
+fn datagrams_with_a_deadline_go_over_two_lines_and_survive_one() {
+    const DATAGRAMS: u16 = 600;
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let place = udp(target.local_addr().unwrap());
+    let server = serve(&[&place], &FOR_EVER);
+    let dying = format!("delay = \"2 ms\"\n{}", dies_after(300));
+    let mut lines = [&dying, "delay = \"20 ms\"\n"].map(|keys| emulate(&server.address, keys));
+    let [first, second] = lines.each_ref().map(|line| line.address.clone());
+    let rule = rule("0", target.local_addr().unwrap());
+    let words = ["--address", &first, "--address", &second, "--udp", &rule];
+    let options = ["--deadline", "60 s"];
+    let forward = forward(&server.ticket, &[&words[..], &options, &FOR_EVER].concat());
+    let numbers = stream(&forward, &target, DATAGRAMS);
+    assert_eq!(numbers, (0..DATAGRAMS).collect::<Vec<_>>());
+    let lost = |line: &mut Line| line.counted("dropped_error") > 0;
+    assert_eq!(lines.each_mut().map(lost), [true, false]);
+    let carried = lines.each_mut().map(|line| line.counted("delivered_packets"));
+    assert!(carried[0] > 100 && carried[1] > 100, "{carried:?}");
+}
+
+/// Without a deadline there is one path, and so there is with services that are of one path only: it says so.
+#[test]
+fn where_datagrams_go_over_one_of_several_paths_it_is_said() {
+    let server = serve(&["udp:127.0.0.1:9"], &[]);
+    let here = [
+        "--bind",
+        "127.0.0.1",
+        "--bind",
+        "127.0.0.2",
+        "--udp",
+        "0:127.0.0.1:9",
+    ];
+    let said = |options: &[&str]| {
+        let forward = forward(&server.ticket, &[&here[..], options].concat());
+        forward.running.signal(Signal::SIGINT);
+        forward.running.end().stderr
+    };
+    let one = "datagrams go over one path";
+    assert!(said(&[]).contains(one));
+    assert!(said(&["--deadline", "1 s", "--profile", "voice"]).contains(one));
+    assert!(said(&["--deadline", "1 s", "--set", "reliability=partial+fec"]).contains(one));
+    assert!(!said(&["--deadline", "1 s"]).contains(one));
 }
 
 /// Media as `--deadline 250ms` sends it, in virtual time: MPEG-TS of 6 Mbit/s over a path that loses packets both ways.

@@ -7,6 +7,7 @@ use restp_base::time::Duration;
 use restp_proto::composition::{Composition, KEYS, Key, PRESETS, Preset, ValidComposition};
 use restp_proto::wire::Services;
 use restp_services::path_management::PathMode;
+use restp_services::reliability::Reliability;
 use std::collections::BTreeMap;
 
 /// Keys and values over the preset [`PLAIN`].
@@ -76,11 +77,17 @@ fn plainly(valid: ValidComposition) -> ValidComposition {
     composition(&choices(&valid)).unwrap_or(valid)
 }
 
-/// A preset that is built.
+/// A preset that is built. Messages in time are of one path there, and go over several as well, to which no short walk leads.
 fn start(draw: &mut Stream, several: bool) -> ValidComposition {
-    let built: Vec<ValidComposition> = PRESETS
-        .iter()
-        .filter_map(|preset| preset.composition().check().ok())
+    let presets = PRESETS.iter().map(Preset::composition);
+    let in_time = |composition: &Composition| composition.reliability == Reliability::Partial;
+    let over_several = presets
+        .clone()
+        .filter(in_time)
+        .map(Composition::over_several_paths);
+    let built: Vec<ValidComposition> = presets
+        .chain(over_several)
+        .filter_map(|composition| composition.check().ok())
         .filter(|valid| (valid.paths != PathMode::Single) == several)
         .collect();
     built[draw.below(built.len() as u64) as usize].clone()

@@ -17,6 +17,7 @@ mod itp;
 mod late;
 mod maps;
 mod measure;
+mod media;
 mod outage;
 mod own_algorithms;
 mod pages;

@@ -5,10 +5,13 @@ use super::{Association, Member};
 use crate::connection::{Connection, Packet};
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Earliest, Wakeup};
-use restp_base::time::Time;
-use restp_services::path_management::Health;
+use restp_base::time::{Duration, Time};
+use restp_services::multipath::Path;
+use restp_services::path_management::{Health, LONGEST_ACK_DELAY};
 use restp_services::sender::TimeoutOutcome;
 
+/// Numbers come by a path as well as by others while so little time lies between them: what is acknowledged at all is by then.
+const RECENTLY: Duration = Duration::from_nanos(2 * LONGEST_ACK_DELAY.as_nanos());
 /// Timeouts without an answer that make a path failed whose data others carry (OP-54).
 const TIMEOUTS: u32 = 2;
 
@@ -24,8 +27,8 @@ impl Association {
         let is_numbered = !packet.payload.is_empty() || packet.header.flags.has(crate::wire::Flags::FIN);
         self.introduce_lanes();
         self.with_packet(ordinal, |connection| connection.handle(now, packet));
-        if let Some(stream) = self.stream.as_mut().filter(|_| is_numbered) {
-            stream.latest = ordinal;
+        if is_numbered {
+            self.return_by(now, ordinal);
         }
         self.collect(now, ordinal);
         self.learn_rtts();
@@ -35,6 +38,21 @@ impl Association {
             }
         }
         self.conclude_stream(now);
+    }
+
+    /// Numbers have come by the path `ordinal`: acknowledgements return by it. Where what is lost is of use for a while only, they keep
+    /// to a faster one as long as numbers come by that as well: the sooner a loss is known, the sooner it is repaired.
+    fn return_by(&mut self, now: Time, ordinal: usize) {
+        let in_time = self.composition.reliability.is_partial();
+        let paths = self.shared.paths();
+        let Some(stream) = &mut self.stream else { return };
+        let (latest, since) = stream.latest;
+        let is_faster = latest < paths.len()
+            && paths[latest].works()
+            && paths[latest].smoothed_rtt() < paths[ordinal].smoothed_rtt();
+        if !(in_time && is_faster && now.since(since) < RECENTLY) {
+            stream.latest = (ordinal, now);
+        }
     }
 
     /// Time has passed for paths and stream.
@@ -57,6 +75,7 @@ impl Association {
                 self.collect(now, ordinal);
             }
         }
+        self.conclude_stream(now); // a hole that was given up may have been all that the end waited for
     }
 
     /// Who is silent for too long, whose timer ran out too often?
@@ -186,6 +205,8 @@ impl Association {
         }
         let lent = stream.seen();
         add(lent.sender.deadline().filter(|_| !over));
+        let hold = lent.receiver.hold_deadline(lent.sender.longest_rtt());
+        add(hold.filter(|_| is_up && !over).map(|at| (at, Wakeup::Expiry)));
         let acknowledgement = lent.receiver.ack_timer().deadline().filter(|_| returns);
         add(acknowledgement.map(|at| (at, Wakeup::Acknowledgement)));
         stream.deadline = Some(earliest.deadline());

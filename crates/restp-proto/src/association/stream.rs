@@ -32,8 +32,8 @@ pub(super) struct Stream {
     pub(super) founder: PathAddress,
     /// Lanes of paths that have ended.
     free: Vec<LaneId>,
-    /// The path that numbers came by last.
-    pub(super) latest: usize,
+    /// The path that acknowledgements return by, and when numbers last came by it.
+    pub(super) latest: (usize, Time),
     /// The peer's window is shut, and nothing is outstanding.
     pub(super) shut: Option<ShutWindow>,
     /// The earliest deadline; none where something may have moved it.
@@ -131,6 +131,10 @@ impl Association {
             composition.scheduling.clone(),
             first,
             composition.segment_bytes,
+            composition
+                .hold
+                .deadline
+                .filter(|_| composition.reliability.is_partial()),
             &mut written,
         );
         let connection = &mut self.shared.paths_mut()[ordinal].connection;
@@ -142,7 +146,7 @@ impl Association {
             initial_number,
             founder,
             free: Vec::new(),
-            latest: ordinal,
+            latest: (ordinal, now),
             shut: None,
             deadline: None,
         }));
@@ -281,9 +285,10 @@ impl Association {
         lanes.collect()
     }
 
-    /// Acknowledgements return by the path that numbers came by last, while that works (CMT §3), or else by the best one.
+    /// Acknowledgements return by the path that numbers came by last, while that works (CMT §3), or else by the best one; see
+    /// `return_by`.
     pub(super) fn ack_path(&self) -> Option<usize> {
-        let latest = self.stream.as_ref()?.latest;
+        let (latest, _) = self.stream.as_ref()?.latest;
         let paths = self.shared.paths();
         let may = |member: &Member| {
             let connection = &member.connection;
@@ -381,6 +386,7 @@ impl Association {
             if let Some(path) = paths.find(|path| path.path == address) {
                 path.lost_packets = sender.lost_on(lane);
                 path.window_cuts = sender.cuts_on(lane);
+                path.congestion_window_bytes = Some(sender.window_of(lane));
                 path.srtt = sender.smoothed_rtt_of(lane);
             }
         }

@@ -180,6 +180,8 @@ impl Needs {
     /// A preset, and what to change in it, as a profile file says it.
     pub fn profile(&self) -> Vec<(&'static str, String)> {
         let spread = self.failures > 0 && self.bandwidth == Bandwidth::Hungry;
+        // A message that is given up is one for all paths.
+        let shares = self.failures > 0 && self.reliability == Arrival::Partial;
         let mut pairs = vec![("preset", self.preset(spread).to_owned())];
         let mut set = |key, value: &str| pairs.push((key, value.to_owned()));
         let repeats = matches!(self.reliability, Arrival::Partial | Arrival::Full);
@@ -210,7 +212,7 @@ impl Needs {
         }
         if repeats {
             // ResTP §3.5.9: blocks where there is room for them, a vector where there is little.
-            let narrow = self.bandwidth == Bandwidth::Narrow;
+            let narrow = self.bandwidth == Bandwidth::Narrow && !shares;
             set("ack", if narrow { "positive+snack" } else { "positive+sack" });
             set("recovery", "pipe");
         }
@@ -226,6 +228,13 @@ impl Needs {
         }
         if self.failures > 0 && !spread {
             set("paths", "hot-standby"); // ResTP §3.3.2: no coupled windows and no scheduler are needed
+        }
+        if shares {
+            set("numbering", "shared");
+        }
+        if shares && spread {
+            set("paths", "spreading");
+            set("scheduling", "round-robin");
         }
         if let Some(deadline) = self.deadline.filter(|_| ordering != Order::None) {
             set("deadline", &deadline.to_string());

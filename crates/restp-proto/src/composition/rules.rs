@@ -12,6 +12,7 @@ use restp_services::ack::Schedule;
 use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
 use restp_services::flow_control::FlowControl;
+use restp_services::ordering::Ordering;
 use restp_services::path_management::NumberSpace;
 use std::fmt;
 
@@ -71,6 +72,14 @@ fn connectionless(c: &Composition) -> bool {
 }
 fn shares_numbers(c: &Composition) -> bool {
     c.numbering == NumberSpace::Shared
+}
+/// Does somebody put in order what several paths bring: the association, each stream, or a reader who skips what is late?
+fn orders_paths(c: &Composition) -> bool {
+    match c.ordering {
+        Ordering::Ordered => true,
+        Ordering::Partial => c.reliability.is_partial(),
+        Ordering::Unordered => c.framing.has_streams(),
+    }
 }
 /// There is one rule of a name.
 impl PartialEq for Rule {

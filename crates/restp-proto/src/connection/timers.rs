@@ -92,7 +92,7 @@ impl Connection {
 
     /// What is missing would come too late, if at all: hand up what came after it and say so (ResTP §3.5.7, §14).
     fn skip_holes(&mut self, now: Time) {
-        self.counters.skipped_segments += self.receiver.skip_holes(now, self.sender.smoothed_rtt());
+        self.counters.skipped_segments += self.receiver.skip_holes(now, self.sender.longest_rtt());
         if self.has_feedback() {
             self.receiver.acknowledgement().on_urgent_once();
         }
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     fn hold_deadline(&self) -> Option<Time> {
-        self.receiver.hold_deadline(self.sender.smoothed_rtt())
+        self.receiver.hold_deadline(self.sender.longest_rtt())
     }
 
     /// It works again, as far as anybody knows.

@@ -65,6 +65,8 @@ pub struct LaneScheduler {
     first: u64,
     /// Payload bytes of a full segment.
     segment_bytes: u32,
+    /// What is sent is of use for so long.
+    deadline: Option<Duration>,
     affinity: PathAffinity,
     /// Bytes that waited at the last look, and were written since.
     queued: usize,
@@ -77,12 +79,13 @@ impl LaneScheduler {
     /// Round trip that is assumed of a path before it was measured.
     const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 
-    /// For numbers from `first` on, of which the first are of what was `written`.
+    /// For numbers from `first` on, of which the first are of what was `written`, and all are of use until the `deadline`.
     pub fn new(
         mode: PathMode,
         scheduling: Option<Scheduling>,
         first: u64,
         segment_bytes: u32,
+        deadline: Option<Duration>,
         written: &mut Written,
     ) -> Self {
         LaneScheduler {
@@ -93,6 +96,7 @@ impl LaneScheduler {
             scheduling,
             first,
             segment_bytes,
+            deadline,
             stalled: false,
             stalls: 0,
         }
@@ -135,7 +139,8 @@ impl LaneScheduler {
             return None;
         };
         self.stalled = false;
-        let candidates = self.candidates(now, sender, paths, bytes);
+        let mut candidates = self.candidates(now, sender, paths, bytes);
+        self.keep_timely(&mut candidates);
         let queue = self.queue(now, sender, bytes);
         let is_wanted = |path: &&LanePath| Some(path.address) == wanted;
         let chosen = match paths.iter().find(is_wanted) {
@@ -178,6 +183,17 @@ impl LaneScheduler {
             })
         };
         paths.iter().map(candidate).collect()
+    }
+
+    /// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
+    /// another one.
+    fn keep_timely(&self, candidates: &mut [Candidate]) {
+        let Some(deadline) = self.deadline else { return };
+        let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(3, 2) <= deadline;
+        if candidates.iter().any(is_timely) {
+            let late = candidates.iter_mut().filter(|candidate| !is_timely(candidate));
+            late.for_each(|candidate| candidate.has_room = false);
+        }
     }
 
     fn queue(&self, now: Time, sender: &Sender, bytes: u64) -> Queue {

@@ -2,7 +2,7 @@
 //! (OP-48). Data in order is handed up at once, so only data behind a hole waits. Ordered delivery without repeats
 //! uses the same rule, because nobody will fill its holes (ResTP §14).
 
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 
 /// What decides how long a hole is held, most specific first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,21 @@ impl Default for HoldParameters {
 const UNKNOWN_RTT: Duration = Duration::from_millis(60);
 
 impl HoldParameters {
-    /// How long the first number of a hole of `missing` is held, from the first later arrival on: with a deadline the less, the
-    /// longer before that arrival it left, where segments come every `interval`. The others of the hole left later, and are held
-    /// longer.
+    /// From when on a hole counts that an arrival shows at `now`, by a path of this round trip: from then on, or with a deadline from
+    /// when that arrival left, which is half a round trip ago, because what is missing left before. `rtt` is the receiver's own
+    /// estimate of the path.
+    pub fn counts_from(&self, now: Time, rtt: Option<Duration>) -> Time {
+        let way = rtt.unwrap_or(UNKNOWN_RTT) / 2;
+        if self.ends_one_by_one() {
+            Time::ZERO + now.since(Time::ZERO).saturating_sub(way)
+        } else {
+            now
+        }
+    }
+
+    /// How long the first number of a hole of `missing` is held, from [`counts_from`](Self::counts_from) of the first later arrival
+    /// on: with a deadline the less, the longer before that arrival it left, where segments come every `interval`. The others of the
+    /// hole left later, and are held longer.
     pub fn time_of_first(&self, missing: u64, interval: Option<Duration>, rtt: Option<Duration>) -> Duration {
         let older = match interval {
             Some(interval) if self.ends_one_by_one() => interval.min(self.frame_interval) * (missing - 1),
@@ -45,14 +57,13 @@ impl HoldParameters {
         self.hold.is_none() && self.deadline.is_some()
     }
 
-    /// How long a hole of one is held, from the first later arrival on. `rtt` is the receiver's own estimate. It takes half of
-    /// it for the way here. A deadline that cannot be kept leaves no time for repeats.
+    /// The same of a hole of one. `rtt` is the receiver's own estimate of the slowest path. A deadline that cannot be kept leaves no
+    /// time for repeats.
     pub fn time(&self, rtt: Option<Duration>) -> Duration {
-        let rtt = rtt.unwrap_or(UNKNOWN_RTT);
         match (self.hold, self.deadline) {
             (Some(hold), _) => hold,
-            (None, Some(deadline)) => deadline.saturating_sub(rtt / 2 + self.frame_interval),
-            (None, None) => rtt.scaled(3, 2) + self.frame_interval * 2,
+            (None, Some(deadline)) => deadline.saturating_sub(self.frame_interval),
+            (None, None) => rtt.unwrap_or(UNKNOWN_RTT).scaled(3, 2) + self.frame_interval * 2,
         }
     }
 }
@@ -71,9 +82,13 @@ mod tests {
             deadline: Some(ms(160)),
             ..Default::default()
         };
-        assert_eq!(voice.time(Some(ms(60))), ms(110), "the example of OP-48");
-        assert_eq!(voice.time(None), ms(110), "and its path while none is known");
-        assert_eq!(voice.time(Some(ms(400))), Duration::ZERO);
+        let now = Time::ZERO + ms(1000);
+        let until = |rtt| voice.counts_from(now, rtt) + voice.time(rtt);
+        assert_eq!(until(Some(ms(60))), now + ms(110), "the example of OP-48");
+        assert_eq!(until(None), now + ms(110), "and its path while none is known");
+        assert!(until(Some(ms(400))) < now);
+        let at_first = voice.counts_from(Time::ZERO, Some(ms(400)));
+        assert_eq!(at_first, Time::ZERO);
     }
 
     #[test]
@@ -85,10 +100,10 @@ mod tests {
         let of = |missing, interval| voice.time_of_first(missing, interval, Some(ms(60)));
         assert_eq!(
             [1, 2, 4, 99].map(|missing| of(missing, Some(ms(20)))),
-            [110, 90, 50, 0].map(ms)
+            [140, 120, 80, 0].map(ms)
         );
-        assert_eq!(of(4, Some(ms(3))), ms(101), "segments come faster than was said");
-        assert_eq!(of(4, None), ms(110));
+        assert_eq!(of(4, Some(ms(3))), ms(131), "segments come faster than was said");
+        assert_eq!(of(4, None), ms(140));
         let rule = HoldParameters::default();
         assert_eq!(rule.time_of_first(4, Some(ms(20)), Some(ms(64))), ms(136));
     }
@@ -111,6 +126,8 @@ mod tests {
             deadline: Some(ms(160)),
             ..Default::default()
         };
+        let now = Time::ZERO + ms(1000);
+        assert_eq!(fixed.counts_from(now, Some(ms(64))), now);
         assert_eq!(fixed.time(Some(ms(64))), ms(5));
     }
 }

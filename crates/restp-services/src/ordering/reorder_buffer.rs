@@ -125,7 +125,8 @@ impl Reassembly {
         number >= self.next && !self.arrived.contains(number)
     }
 
-    /// Takes the segment `number`; `None` is a number without payload (FIN). What may be handed up now is
+    /// Takes the segment `number`, which shows since `now` that what is before it and has not come is missing; `None` is a number
+    /// without payload (FIN). What may be handed up now is
     /// appended to `ready`. `edge` is the first number outside the window. A payload above [`next`](Reassembly::next) is
     /// held as it is: whoever received it in a larger buffer copies it out before.
     pub fn insert(
@@ -153,7 +154,7 @@ impl Reassembly {
             return Arrival::BeyondWindow;
         }
         self.newest = number;
-        let since = self.known_since(number).unwrap_or(now);
+        let since = self.known_since(number).map_or(now, |known| known.min(now));
         self.arrived.insert(number..number + 1);
         let waits = self.ordering != Ordering::Unordered || self.turn.is_some_and(|(at, _)| number >= at);
         let slot = match payload {
@@ -182,8 +183,8 @@ impl Reassembly {
             self.watch_hole(now);
             return Arrival::FilledHole;
         }
-        if self.hole_since.is_none() {
-            self.watch_hole(now); // what comes later tells nothing new of it
+        if self.hole_since.is_none() || self.arrived.first().is_some_and(|first| first.start == number) {
+            self.watch_hole(now); // what comes behind others tells nothing new of it
         }
         Arrival::OutOfOrder
     }

@@ -12,7 +12,7 @@ pub struct Contradiction;
 
 impl Receiver {
     /// Takes the segment `number`; without payload it is the FIN. One above [`next`](Receiver::next) may be held for long, with
-    /// the memory that its payload is a part of. `rtt` is the smoothed round trip, once there is one.
+    /// the memory that its payload is a part of. `rtt` is the smoothed round trip of the path it came by, once there is one.
     /// `lost_for_good`: its sender retransmits nothing.
     ///
     /// # Errors
@@ -42,7 +42,8 @@ impl Receiver {
         let Store::Segments(reassembly) = &mut self.store else {
             return Ok(Arrival::BeyondWindow);
         };
-        let arrival = reassembly.insert(now, number, payload, edge, &mut self.inbox);
+        let since = self.hold.map_or(now, |hold| hold.counts_from(now, rtt));
+        let arrival = reassembly.insert(since, number, payload, edge, &mut self.inbox);
         if arrival == Arrival::BeyondWindow && lost_for_good {
             // A probe: its sender has nothing else out, and retransmits neither it nor what we miss.
             reassembly.expect_below(now, number + 1);
@@ -119,7 +120,7 @@ impl Receiver {
         }
     }
 
-    /// When what is missing comes too late, where it may be given up.
+    /// When what is missing comes too late, where it may be given up. `rtt` is the smoothed round trip of the slowest path.
     pub fn hold_deadline(&self, rtt: Option<Duration>) -> Option<Time> {
         match (&self.store, self.hold) {
             (Store::Segments(reassembly), Some(hold)) => {

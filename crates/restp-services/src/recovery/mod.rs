@@ -258,6 +258,11 @@ impl Recovery {
         }
     }
 
+    /// A retransmission that is lost is found within a round trip, as long as anything is reported: no timer has to.
+    pub(crate) fn finds_lost_repeats_in_time(&self) -> bool {
+        matches!(self, Recovery::Pipe(pipe) if pipe.finds_lost_repeats_in_time())
+    }
+
     /// The rules for a sender whose every segment has a timer and a number of its own, retransmissions included.
     pub(crate) fn receiver_driven(&mut self) -> Option<&mut ReceiverDriven> {
         match self {

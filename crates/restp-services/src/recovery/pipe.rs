@@ -150,6 +150,10 @@ impl Pipe {
         self.episode.active
     }
 
+    pub(super) fn finds_lost_repeats_in_time(&self) -> bool {
+        self.parameters.again == Again::RoundTrip
+    }
+
     /// The lost segment `number` left again as transmission `order`.
     pub fn on_repeated(&mut self, now: Time, order: u64, number: u64) {
         if let Some(timeout) = &mut self.timeout {
@@ -386,10 +390,15 @@ impl Pipe {
         let mut rest = hole.start.max(board.first())..hole.end;
         let mut lost = 0;
         while let Some(news) = self.asked.first_missing(&rest) {
-            for number in news.clone() {
+            rest.start = news.end;
+            for number in news {
                 let Some((since, once)) = board.in_flight_since(number) else {
+                    self.settle(number);
                     continue;
                 };
+                if !board.tells_by_lane_in_hand(number) {
+                    continue;
+                }
                 if once && !self.is_ripe(since, evidence) {
                     return lost; // nor is what left later
                 }
@@ -397,13 +406,17 @@ impl Pipe {
                     || reordering_wait
                         .is_some_and(|reordering_wait| evidence.now.since(since) >= reordering_wait);
                 lost += u64::from(due && board.mark_lost(number));
-            }
-            rest.start = news.end;
-            if !self.ages() {
-                self.asked.insert(news);
+                self.settle(number);
             }
         }
         lost
+    }
+
+    /// Nothing more is to be asked of `number`, unless a retransmission of it is judged by its age.
+    fn settle(&mut self, number: u64) {
+        if !self.ages() {
+            self.asked.insert(number..number + 1);
+        }
     }
 
     /// Least age of a repeat that is repeated again because its hole is still reported.

@@ -86,7 +86,11 @@ impl Sender {
         let since = if self.board.is_quiet() {
             asked_at
         } else {
-            self.board.unanswered_since()
+            // What leaves again and again by a lane that answers nothing is no younger for that.
+            let first = self.lane.waits_since.filter(|_| self.has_several_lanes());
+            self.board
+                .unanswered_since()
+                .map(|since| first.map_or(since, |first| first.min(since)))
         };
         Some(Unanswered {
             since: since?,

@@ -349,6 +349,7 @@ impl Sender {
             let is_answer = !self.lane.outage.state.is_unprobed();
             self.progress.reports += u64::from(is_answer);
             self.lane.reports += u64::from(is_answer);
+            self.lane.waits_since = None;
             self.lane.gate.on_progress();
         }
         if quiet {
@@ -364,6 +365,9 @@ impl Sender {
         let state = &mut self.lane.outage.state;
         if state.is_unprobed() || state.is_active() && self.board.last_in_hand().is_none() {
             state.give_up(); // nothing would ever ask: where it carried something others have brought that
+        }
+        if self.board.lane(self.board.in_hand()).lost() == 0 {
+            self.lane.waits_since = None; // what it carried has left by others
         }
         self.lane.redundancy.forget();
         self.lane.idle_since = Some(now);

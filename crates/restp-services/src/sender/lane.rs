@@ -50,6 +50,8 @@ pub(super) struct Lane {
     pub(super) cutting: Option<Box<Cutting>>,
     /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
     pub(super) answered_at: Time,
+    /// What left first since feedback brought news of anything that left here.
+    pub(super) waits_since: Option<Time>,
     /// The timer ran out too often.
     pub(super) failed_at: Option<Time>,
     /// Everything that left here was acknowledged, and nothing has left since.
@@ -104,6 +106,7 @@ impl Lane {
             ack_demand: AckDemand::default(),
             cutting: None,
             answered_at: now,
+            waits_since: None,
             failed_at: None,
             idle_since: None,
             reports: 0,
@@ -160,8 +163,8 @@ impl Lane {
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3; RFC 9260 §6.3.2 (R3): the lowest number outstanding restarts it, or
-    /// a retransmission that is lost would never be found missing while what was sent once goes on). `drained`: nothing is
-    /// outstanding any more.
+    /// a retransmission that is lost would never be found missing while what was sent once goes on, unless recovery finds it in time).
+    /// `drained`: nothing is outstanding any more.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
         if let Some(rtt) = feedback.rtt {
             self.rtt.sample(rtt);
@@ -174,7 +177,9 @@ impl Lane {
         }
         if drained {
             self.rto.stop();
-        } else if feedback.head_arrived {
+        } else if feedback.head_arrived
+            || feedback.is_progress() && self.recovery.finds_lost_repeats_in_time()
+        {
             self.rto.restart(now, &self.rtt);
         }
     }

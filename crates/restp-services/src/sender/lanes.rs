@@ -60,6 +60,7 @@ impl Sender {
             self.lane.yielded = Some(Yielded { expires_at, reports });
         }
         self.lane.rto.stop();
+        self.lane.waits_since = None;
         self.lane.gate.stop_pacing();
         self.lane.tail.disarm();
         late
@@ -224,6 +225,13 @@ impl Sender {
     /// Smoothed round-trip time of the lane `id`.
     pub fn smoothed_rtt_of(&self, id: LaneId) -> Option<Duration> {
         self.lane_at(id).rtt.smoothed()
+    }
+    /// The longest smoothed round-trip time of the lanes that are used.
+    pub fn longest_rtt(&self) -> Option<Duration> {
+        let lanes = std::iter::once(&self.lane).chain(&self.others);
+        let used = |lane: &&Lane| lane.active && !lane.outage.state.is_active();
+        let used = lanes.filter(used).filter_map(|lane| lane.rtt.smoothed()).max();
+        used.or(self.lane.rtt.smoothed())
     }
     /// The congestion window of the lane `id`.
     pub fn window_of(&self, id: LaneId) -> u64 {

@@ -168,6 +168,7 @@ impl Sender {
     fn count_timeout(&mut self, cuts_window: bool, spared_from: Option<Time>) {
         self.lane.redundancy.forget();
         self.lane.tail.forget();
+        self.lane.waits_since = None; // the timer judges
         self.lane.reduction.end();
         self.counters.timeouts += 1;
         let lost = self

@@ -352,6 +352,7 @@ impl Sender {
         if !self.parameters.has_feedback {
             return;
         }
+        self.lane.waits_since.get_or_insert(now);
         let in_flight = self.board.in_flight_bytes();
         self.tell_controller(now, &CongestionEvent::Sent { bytes }, in_flight);
         // With several lanes what this one waited for may have left again by another.

@@ -337,10 +337,15 @@ impl Line {
 
     /// Waits until it has lost a packet on the way forward.
     pub fn await_loss(&mut self) {
-        wait_until("a packet is lost", || {
-            writeln!(self.commands, "stats").unwrap();
-            self.running.json()["paths"][0]["forward"]["dropped_error"] != 0
-        });
+        wait_until("a packet is lost", || self.counted("dropped_error") > 0);
+    }
+
+    /// What it has counted on the way forward.
+    pub fn counted(&mut self, counter: &str) -> u64 {
+        writeln!(self.commands, "stats").unwrap();
+        self.running.json()["paths"][0]["forward"][counter]
+            .as_u64()
+            .unwrap()
     }
 }
 

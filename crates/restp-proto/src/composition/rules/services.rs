@@ -1,6 +1,8 @@
 //! Which services do not go together (ResTP §12.2, §14), and what a connectionless flow cannot have.
 
-use super::{Rule, Verdict, connectionless, controlled, delayed, needs_ack, shares_numbers, windowed};
+use super::{
+    Rule, Verdict, connectionless, controlled, delayed, needs_ack, orders_paths, shares_numbers, windowed,
+};
 use restp_services::ack::{Acknowledgement, Detail};
 use restp_services::congestion::CongestionChoice;
 use restp_services::connection_management::Establishment;
@@ -252,7 +254,9 @@ pub(super) static RULES: &[Rule] = &[
         about: &["reliability", "paths"],
         reason: "what a failed path loses is repeated on another, and only numbered data has a place there",
         instead: &[("reliability", "arq")],
-        broken: |c| c.paths != PathMode::Single && c.reliability != Reliability::Arq,
+        broken: |c| {
+            c.paths != PathMode::Single && c.reliability != Reliability::Arq && !c.reliability.is_partial()
+        },
     },
     Rule {
         id: "paths-need-order",
@@ -261,9 +265,25 @@ pub(super) static RULES: &[Rule] = &[
         about: &["ordering", "paths"],
         reason: "several paths share one buffer that puts their data in order again",
         instead: &[("ordering", "ordered")],
-        broken: |c| {
-            c.paths != PathMode::Single && c.ordering != Ordering::Ordered && !c.framing.has_streams()
-        },
+        broken: |c| c.paths != PathMode::Single && !orders_paths(c),
+    },
+    Rule {
+        id: "partial-needs-sharing",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["reliability", "paths", "numbering"],
+        reason: "to give a message up is one decision for all paths, and only where they share the numbers is it one number",
+        instead: &[("numbering", "shared")],
+        broken: |c| c.reliability.is_partial() && c.paths != PathMode::Single && !shares_numbers(c),
+    },
+    Rule {
+        id: "partial-paths-have-no-code",
+        verdict: Verdict::Forbidden,
+        source: "project",
+        about: &["reliability", "paths"],
+        reason: "how much redundancy is worth follows from the losses of one path, and another path is the better redundancy",
+        instead: &[("reliability", "partial")],
+        broken: |c| c.reliability == Reliability::PartialFec && c.paths != PathMode::Single,
     },
     Rule {
         id: "coupled-needs-paths",

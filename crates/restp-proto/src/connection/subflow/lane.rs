@@ -157,10 +157,13 @@ impl Connection {
         Some(asked_at + self.sender.timeout() * u64::from(timeouts))
     }
 
-    /// The answer to our SYN agrees to everything but to shared numbers: each path has its own then.
+    /// The answer to our SYN agrees to everything but to shared numbers: each path has its own then, unless nothing could be given
+    /// up on all paths without them.
     pub(in crate::connection) fn declines_sharing(&self, header: &Header) -> bool {
         let asked = self.awaits_answer() && self.services.shared_numbers && self.subflow.is_some();
-        asked && self.services.numbered_per_path().agree(&header.services)
+        asked
+            && !self.composition.reliability.is_partial()
+            && self.services.numbered_per_path().agree(&header.services)
     }
 
     /// Nothing was sent or received yet, so this is as if it had never asked.

@@ -206,6 +206,32 @@ fn a_hole_is_skipped_when_it_has_been_held_long_enough() {
     assert_eq!(arrives(&mut receiver, 14, 1), Arrival::Late);
 }
 
+/// What is missing left before what shows it, by whichever path: a slow path shows it later, and leaves less time.
+#[test]
+fn with_a_deadline_a_hole_is_as_old_as_what_came_behind_it() {
+    let round_trip = |ms| Some(Duration::from_millis(ms));
+    let hold = HoldParameters {
+        hold: None,
+        deadline: round_trip(200),
+        frame_interval: Duration::from_millis(4),
+    };
+    let ack = AckTimer::new(Schedule::Positive(PositiveParameters::default()), None);
+    let mut receiver = Receiver::new(100, WINDOW, ack, nak(0), Some(hold));
+    receiver.begin_segments(10, Ordering::Partial, WINDOW, nak(10));
+    receiver
+        .on_segment(at(100), 13, Some(data(1)), round_trip(20), false)
+        .unwrap();
+    receiver.skip_holes(at(277), round_trip(160)); // of three in a row the first ones left earlier
+    assert_eq!(receiver.next(), Some(10));
+    receiver
+        .on_segment(at(110), 11, Some(data(2)), round_trip(160), false)
+        .unwrap();
+    assert_eq!(receiver.hold_deadline(round_trip(160)), Some(at(30 + 196)));
+    assert_eq!(receiver.skip_holes(at(226), round_trip(160)), 1);
+    assert_eq!((receiver.next(), read(&mut receiver)), (Some(12), vec![2]));
+    assert_eq!(receiver.hold_deadline(round_trip(20)), Some(at(90 + 196)), "12");
+}
+
 #[test]
 fn holes_that_are_due_together_are_skipped_together() {
     let mut receiver = segments(Some(50));

@@ -3,6 +3,7 @@
 
 use super::lanes::{losses, second, send_on, two_lanes};
 use super::*;
+use crate::recovery::LaneId;
 
 const WIDE: u64 = 100 * SEGMENT as u64;
 
@@ -212,4 +213,93 @@ fn a_lane_taken_for_dead_is_not_probed_when_others_have_brought_all_it_carried()
     assert!(story.sender.is_in_outage());
     story.at(1500).ack(3);
     assert!(story.sender.is_drained() && !story.sender.is_in_outage());
+}
+
+/// Both lanes have every hole repeated at once, as partial reliability does.
+fn two_lanes_in_time() -> (Story, LaneId) {
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 32 }).in_time();
+    let recovery = || Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    let (mut story, second, _) = two_lanes([WIDE; 2]);
+    story.sender.lane.recovery = recovery();
+    let id = second;
+    story.sender.on(id, |sender| sender.lane.recovery = recovery());
+    story.sender.trust_blocks();
+    (story, second)
+}
+
+/// Numbers 1 and 2 are on a slow lane; 3, 4 and 5 are on a fast one.
+#[test]
+fn a_hole_is_repeated_at_once_when_its_own_lane_shows_it() {
+    let (mut story, second) = two_lanes_in_time();
+    story.write(2);
+    assert_eq!(story.send(), [1, 2]);
+    story.write(3);
+    assert_eq!(send_on(&mut story, second), [3, 4, 5]);
+    story.at(20).sack(1, 4..6);
+    assert_eq!(
+        story.sender.lost_on(second),
+        1,
+        "3: later ones have come by its lane"
+    );
+    assert_eq!(
+        story.sender.lost_on(LaneId::FIRST),
+        0,
+        "nothing is known of 1 and 2"
+    );
+    assert_eq!(send_on(&mut story, second), [3]);
+    story.at(100).sack(1, 2..6);
+    assert_eq!(story.sender.lost_on(LaneId::FIRST), 1);
+    assert_eq!(story.send(), [1]);
+}
+
+/// Its timer does not run out meanwhile, and the others do not wait.
+#[test]
+fn a_retransmission_that_is_lost_again_and_again_holds_up_nothing_else() {
+    let (mut story, second) = two_lanes_in_time();
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    for number in 2..40 {
+        story.write(1);
+        assert!(story.send().contains(&number));
+        story.at(60 * number);
+        if number > 2 {
+            story.sack(1, 2..number); // the last one is still under way
+        }
+        let now = story.now;
+        story.sender.on_deadline(now);
+    }
+    assert_eq!(story.sender.counters().timeouts, 0);
+    assert!(story.sender.counters().retransmitted_packets > 10);
+    assert!(story.sender.on(second, |lane| lane.is_quiet()));
+}
+
+/// It is no younger for leaving again by the same lane.
+#[test]
+fn what_leaves_again_by_a_silent_lane_waits_since_it_left_first() {
+    let (mut story, second, _) = two_lanes([WIDE; 2]);
+    story.write(2);
+    assert_eq!(story.send(), [1, 2]);
+    let since = |story: &Story| story.sender.unanswered(None).map(|due| due.since);
+    assert_eq!(since(&story), Some(ms_at(0)));
+    story.at(100).sender.retransmit_all();
+    assert_eq!(story.send(), [1, 2]);
+    assert_eq!(since(&story), Some(ms_at(0)));
+    story.at(150).ack(3);
+    story.at(900).write(1);
+    assert_eq!(story.send(), [3]);
+    assert_eq!(
+        since(&story),
+        Some(ms_at(900)),
+        "what was answered counts no more"
+    );
+    story.at(950).sender.yield_lane();
+    assert_eq!(send_on(&mut story, second), [3]);
+    story.at(2000).ack(4);
+    story.write(1);
+    assert_eq!(story.send(), [4]);
+    assert_eq!(since(&story), Some(ms_at(2000)), "others have brought it");
+}
+
+fn ms_at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
 }

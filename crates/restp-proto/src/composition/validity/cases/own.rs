@@ -46,6 +46,40 @@ pub(in super::super) const OWN: &[Row] = &[
         &["connectionless-paths", "paths-need-arq", "paths-need-order"],
     ),
     (
+        "messages in time over several paths",
+        "par-arq",
+        &[
+            ("paths", "spreading"),
+            ("scheduling", "fastest-rtt"),
+            ("numbering", "shared"),
+        ],
+        &[],
+    ),
+    (
+        "messages in time, and a path in reserve",
+        "par-arq",
+        &[("paths", "hot-standby"), ("numbering", "shared")],
+        &[],
+    ),
+    (
+        "messages given up on each path by itself",
+        "par-arq",
+        &[("paths", "hot-standby")],
+        &["partial-needs-sharing"],
+    ),
+    (
+        "redundancy for several paths",
+        "video",
+        &[("paths", "hot-standby"), ("numbering", "shared")],
+        &["partial-paths-have-no-code"],
+    ),
+    (
+        "holes skipped over several paths that nothing is repeated on",
+        "par-arq",
+        &[("paths", "hot-standby"), ("reliability", "unreliable")],
+        &["paths-need-arq", "paths-need-order"],
+    ),
+    (
         "streams put in order below",
         "cubic",
         &[("framing", "streams")],
