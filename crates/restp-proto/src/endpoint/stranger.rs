@@ -283,6 +283,7 @@ impl Endpoint {
         let mut header = Header::new(asked.services, asked.destination, asked.source);
         header.services.error = header.services.error.without(ErrorControl::ENC);
         header.flags = Flags::RST | Flags::ACK;
+        header.era = asked.era; // or it would belong nowhere there
         if let Some(number) = asked.sequence {
             let takes_number =
                 asked.flags.has(Flags::SYN) || asked.flags.has(Flags::FIN) || !packet.payload.is_empty();
