@@ -70,7 +70,7 @@ pub struct Scoreboard {
     /// What leaves again though it is only late: some of `lost`.
     late: Ranges,
     /// What was lost and left again, and has not proved late, where the peer names what arrives twice.
-    retransmitted: Option<Ranges>,
+    retransmitted: Option<Box<Ranges>>,
     /// Segments that duplicates say have left the network, we do not know which.
     departed: u64,
     encodings: Option<Encodings>,
@@ -193,7 +193,7 @@ impl Scoreboard {
             &self.given_up,
             &self.late,
         ];
-        let retransmitted = self.retransmitted.as_ref().map_or(0, Ranges::memory);
+        let retransmitted = self.retransmitted.as_deref().map_or(0, Ranges::memory);
         let sets = sets.map(Ranges::memory);
         self.entries.capacity() * size_of::<Entry>()
             + sets.iter().sum::<usize>()
