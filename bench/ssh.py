@@ -26,7 +26,7 @@ class Server:
         configuration = folder / "sshd_config"
         configuration.write_text(
             f"Port {PORT}\nListenAddress {network.address(1)}\nHostKey {folder / 'host'}\nStrictModes no\n"
-            f"AuthorizedKeysFile {folder / 'user'}.pub\nPidFile none\nUsePAM no\nPasswordAuthentication no\n"
+            f"AuthorizedKeysFile {folder / 'user'}.pub\nPidFile none\nUsePAM no\nPasswordAuthentication no\nSubsystem sftp internal-sftp\n"
         )
         net.inside(1, [shutil.which("sshd"), "-D", "-f", str(configuration)])
         time.sleep(1)
