@@ -283,7 +283,7 @@ impl Endpoint {
         let mut header = Header::new(asked.services, asked.destination, asked.source);
         header.services.error = header.services.error.without(ErrorControl::ENC);
         header.flags = Flags::RST | Flags::ACK;
-        header.era = asked.era; // or it would belong nowhere there
+        header.era = asked.era && !asked.flags.has(Flags::SYN); // or it would belong nowhere there; a request is of none
         if let Some(number) = asked.sequence {
             let takes_number =
                 asked.flags.has(Flags::SYN) || asked.flags.has(Flags::FIN) || !packet.payload.is_empty();
