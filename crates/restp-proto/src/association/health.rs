@@ -5,6 +5,7 @@ use restp_base::flow::PathState;
 use restp_base::machine::PathAddress;
 use restp_base::time::Time;
 use restp_services::path_management::Health;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 impl Association {
@@ -34,45 +35,58 @@ impl Association {
         }
     }
 
-    /// Silence: what the path carries leaves by others, and it is asked, because one packet that was lost is no failure.
+    /// Silence: what the path carries leaves by others, and it is asked, because one packet that was lost is no failure. Its relatives
+    /// are suspected before anything leaves by them.
     pub(super) fn suspect(&mut self, now: Time, ordinal: usize) {
+        let mut silent = self.relatives(ordinal);
+        silent.insert(ordinal);
+        for ordinal in &silent {
+            self.doubt(now, *ordinal);
+        }
+        for ordinal in silent {
+            self.reinject(ordinal);
+            self.shared.tell(ordinal, PathState::Suspect);
+        }
+    }
+
+    fn doubt(&mut self, now: Time, ordinal: usize) {
         let member = &mut self.shared.paths_mut()[ordinal];
         member.health.on_silence();
         member.suspicions += 1;
-        if self.has_lane(ordinal) {
-            let since = self.with(ordinal, |connection| {
-                connection.doubt(now);
-                connection.unanswered().map(|due| due.since)
-            });
-            self.shared.paths_mut()[ordinal].silent_since = since;
-        } else {
-            self.shared.paths_mut()[ordinal].connection.ask();
+        let has_lane = self.has_lane(ordinal);
+        let due = self.with(ordinal, |connection| {
+            let due = connection.unanswered();
+            if has_lane || due.is_none() {
+                connection.doubt(now); // no timer would ask again
+            } else {
+                connection.ask();
+            }
+            due
+        });
+        if has_lane {
+            self.shared.paths_mut()[ordinal].silent_since = due.map(|due| due.since);
         }
-        self.doubt_relatives(now, ordinal);
-        self.reinject(ordinal);
-        self.shared.tell(ordinal, PathState::Suspect);
     }
 
-    /// What shares an address with a path that falls silent may have gone down with it, and carried too little to show that: it is
-    /// asked before it takes over. Where all paths have that address another path is no better.
-    fn doubt_relatives(&mut self, now: Time, ordinal: usize) {
-        let silent = self.shared.paths()[ordinal].connection.address();
+    /// Working paths that share an address with this one, where not all working paths have it: they may have gone down with it, and
+    /// carried too little to show that. Where all have it another path is no better.
+    fn relatives(&self, ordinal: usize) -> BTreeSet<usize> {
+        let address = |ordinal: usize| self.shared.paths()[ordinal].connection.address();
+        let works = |other: &usize| {
+            let member = &self.shared.paths()[*other];
+            *other != ordinal && !member.vacant && member.works()
+        };
+        let working = (0..self.shared.paths().len()).filter(works);
         let sides: [fn(PathAddress) -> IpAddr; 2] = [|path| path.local.ip(), |path| path.remote.ip()];
-        let working: Vec<_> = (0..self.shared.paths().len())
-            .map(|other| (other, &self.shared.paths()[other]))
-            .filter(|(_, member)| !member.vacant && member.works())
-            .map(|(other, member)| (other, member.connection.address()))
-            .collect();
+        let mut relatives = BTreeSet::new();
         for side in sides {
-            let is_related = |path: PathAddress| side(path) == side(silent);
-            if working.iter().all(|(_, path)| is_related(*path)) {
-                continue;
-            }
-            for (other, _) in working.iter().filter(|(_, path)| is_related(*path)) {
-                self.shared.paths_mut()[*other].health.on_silence();
-                self.with(*other, |connection| connection.doubt(now));
+            let shares = |other: &usize| side(address(*other)) == side(address(ordinal));
+            let (sharing, others): (Vec<_>, Vec<_>) = working.clone().partition(shares);
+            if !others.is_empty() {
+                relatives.extend(sharing);
             }
         }
+        relatives
     }
 
     pub(super) fn fail(&mut self, now: Time, ordinal: usize) {
