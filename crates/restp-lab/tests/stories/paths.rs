@@ -221,3 +221,24 @@ fn redundant_messages_wait_in_no_queue_that_others_fill() {
         "queues have to hurt one path, or nothing is shown: {alone:?}"
     );
 }
+
+/// Acknowledgements had come by the shorter path, which died. The lane that is left took the longer way for a queue, and that for a
+/// neighbour, and shared with him what it had alone: 2.4 of 5 Mbit/s.
+#[test]
+fn the_path_that_is_left_is_filled_although_its_acknowledgements_take_a_longer_way() {
+    let settings = [
+        ("link.a.rate", "5 Mbit/s"),
+        ("link.b.rate", "5 Mbit/s"),
+        ("link.a.delay", "15 ms"),
+        ("link.b.delay", "25 ms"),
+        ("link.b.loss", "{ rate = 0.01 }"),
+        ("link.a.outage", "[[\"3 s..20 s\"]]"),
+        ("flow.bulk.transport", "restp:default"),
+        ("flow.bulk.set", "{ numbering = \"shared\" }"),
+    ];
+    let run = runs(&with(TWO, &settings)).swap_remove(0);
+    // 3 s of both and 17 s of one, of which a tenth is headers and losses.
+    let both = (3.0 * 2.0 + 17.0) * 5e6 / 20.0;
+    let goodput = run.flows[0].goodput_bps.expect("bulk");
+    assert!(goodput > 0.75 * both, "{goodput} of {both}");
+}

@@ -51,6 +51,7 @@ impl Association {
     /// A path is gone. The association goes with the last one, unless another is being dialled.
     pub(super) fn on_path_closed(&mut self, now: Time, ordinal: usize, reason: CloseReason) {
         self.salvage(ordinal);
+        self.reroute(now, ordinal);
         self.shared.forget_path(ordinal);
         self.shared.tell(ordinal, PathState::Closed);
         let line = self.shared.paths()[ordinal].line;

@@ -96,6 +96,16 @@ impl Association {
         self.shared.paths_mut()[ordinal].down_events += 1;
         self.shared.tell(ordinal, PathState::Down);
         self.acknowledge_soon(); // answers of ours may have gone down with it
+        self.reroute(now, ordinal);
+    }
+
+    /// The path is not used any more. Where paths share the numbers it may have brought the answers to what others carry.
+    pub(super) fn reroute(&mut self, now: Time, ordinal: usize) {
+        for other in 0..self.shared.paths().len() {
+            if other != ordinal && self.has_lane(other) {
+                self.with(other, |connection| connection.sender_mut().on_route_change(now));
+            }
+        }
     }
 
     /// News leave as an acknowledgement.

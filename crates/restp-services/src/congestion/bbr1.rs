@@ -385,6 +385,7 @@ impl Congestion for Bbr1 {
                 self.end_episode();
             }
             CongestionEvent::Marked { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::Corrupted { .. }
             | CongestionEvent::Idle { .. } => {}

@@ -113,6 +113,7 @@ impl Congestion for Bic {
             }
             CongestionEvent::Sent { .. }
             | CongestionEvent::Acked { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }

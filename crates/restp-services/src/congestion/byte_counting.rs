@@ -130,6 +130,7 @@ impl Congestion for ByteCounting {
                 }
             }
             CongestionEvent::Sent { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }

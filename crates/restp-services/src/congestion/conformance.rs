@@ -65,7 +65,7 @@ fn choices() -> Vec<CongestionChoice> {
     choices
 }
 
-fn every_kind_of_event() -> [CongestionEvent; 11] {
+fn every_kind_of_event() -> [CongestionEvent; 12] {
     [
         CongestionEvent::Sent { bytes: 1000 },
         acked(1000),
@@ -88,6 +88,7 @@ fn every_kind_of_event() -> [CongestionEvent; 11] {
             gap: Duration::from_secs(1),
         },
         CongestionEvent::Restored,
+        CongestionEvent::RouteChanged,
     ]
 }
 
@@ -184,8 +185,9 @@ fn an_algorithm_from_outside_is_asked_like_our_own() {
     for event in every_kind_of_event() {
         controller.on(&event, &path(1000));
     }
-    assert_eq!(controller.window_bytes(), 11_000);
-    assert_eq!(controller.pacing(), Some(Rate::from_bps(11)));
+    let seen = every_kind_of_event().len() as u64;
+    assert_eq!(controller.window_bytes(), 1000 * seen);
+    assert_eq!(controller.pacing(), Some(Rate::from_bps(seen)));
     assert_eq!(controller.snapshot().state, "recording");
 }
 

@@ -220,6 +220,7 @@ impl Congestion for Cubic {
             CongestionEvent::Marked { .. } => self.reduce(view, BETA, segment),
             // The episode is what counts; the next acknowledgement begins the stage of avoidance.
             CongestionEvent::Duplicate
+            | CongestionEvent::RouteChanged
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }
             | CongestionEvent::RecoveryEnded => {}

@@ -94,6 +94,7 @@ impl Congestion for InterestWindow {
             // A consumer that waits asks for nothing, and ITP has no rule for it.
             CongestionEvent::Idle { .. }
             | CongestionEvent::Sent { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }

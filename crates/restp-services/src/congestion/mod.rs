@@ -8,6 +8,7 @@
 //! | `Acked`, `RecoveryEnded` | recovery | once per acknowledgement of new data; after the last repair of an episode |
 //! | `SegmentLost`, `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
 //! | `Idle` | connection | before the first segment after a silence longer than one timeout |
+//! | `RouteChanged` | connection | where paths share the numbers: another path has gone that answers may have come by |
 //!
 //! Because recovery counts what is in flight without lost and selectively acknowledged bytes (RFC 6675), no
 //! controller inflates its window by duplicate acknowledgements. Specification: ResTP §3.5.6.
@@ -131,6 +132,8 @@ pub enum CongestionEvent {
     },
     /// The last loss or timeout was spurious, or the outage behind it is over: undo the last reduction.
     Restored,
+    /// Acknowledgements take another way from now on: no earlier round trip says what the path takes without a queue.
+    RouteChanged,
 }
 
 /// A congestion controller of one path.

@@ -66,6 +66,7 @@ impl Reno {
             // By the end of an episode the window has long stood at the threshold (RFC 6582 §3.2 step 3).
             CongestionEvent::Sent { .. }
             | CongestionEvent::Acked { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }

@@ -172,6 +172,7 @@ impl Congestion for Vegas {
             | CongestionEvent::Timeout { .. }
             | CongestionEvent::Idle { .. }
             | CongestionEvent::Restored => self.cycles.forget(),
+            CongestionEvent::RouteChanged => self.cycles = Cycles::default(),
         }
         self.reno.react(event, view, view.in_flight_bytes / 2);
     }

@@ -31,6 +31,10 @@ impl RttEstimator {
             }
         }
     }
+    /// Acknowledgements take another way from now on: the smallest sample is found anew.
+    pub fn forget_minimum(&mut self) {
+        self.minimum = None;
+    }
     /// Smoothed round-trip time, once known.
     pub fn smoothed(&self) -> Option<Duration> {
         self.smoothed

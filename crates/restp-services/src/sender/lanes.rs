@@ -4,7 +4,7 @@
 
 use super::Sender;
 use super::lane::{Lane, Yielded};
-use crate::congestion::{Congestion, Controller};
+use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LaneId, Recovery, RtoParameters};
 use crate::view::Sibling;
@@ -83,6 +83,14 @@ impl Sender {
             Some(then) => self.lane.rto.run_out_at(then.expires_at),
             None => self.lane.rto.start(now, &self.lane.rtt),
         }
+    }
+
+    /// Answers to what leaves by the lane in hand come another way from now on, because the path that brought some of them has gone: a
+    /// longer round trip is no queue.
+    pub fn on_route_change(&mut self, now: Time) {
+        self.lane.rtt.forget_minimum();
+        let load = self.load(self.board.in_flight_bytes());
+        self.lane.tell(now, &CongestionEvent::RouteChanged, load);
     }
 
     /// How long an answer on the lane in hand may take: as on average, or as the last one.

@@ -402,6 +402,7 @@ impl Congestion for Adaptive {
                     self.ask_cubic(event, view);
                 }
             }
+            CongestionEvent::RouteChanged => self.trips = Trips::default(),
             CongestionEvent::Restored => {
                 if let Some((mode, window)) = self.before.take() {
                     self.window = self.window.max(window);

@@ -389,3 +389,24 @@ fn who_competes_in_the_queue_of_another_path_is_cut_with_it() {
         assert_eq!(life.control.cut_at() == Some(life.now), is_cut);
     }
 }
+
+/// The way back became longer, not the queue: who stays alone would otherwise find a neighbour in every round trip.
+#[test]
+fn a_longer_way_back_is_no_queue() {
+    let mut life = Life::alone();
+    let longer = BASE * 2;
+    let acked = CongestionEvent::Acked {
+        bytes: SEGMENT,
+        rtt: Some(longer),
+        rate: None,
+    };
+    let queue = |life: &mut Life| {
+        life.now += longer * 2;
+        let view = life.view(longer);
+        life.control.on(&acked, &view);
+        life.control.trips.queue()
+    };
+    assert!(queue(&mut life) >= Some(BASE / 2));
+    life.tell(&CongestionEvent::RouteChanged);
+    assert_eq!(queue(&mut life), Some(Duration::ZERO));
+}

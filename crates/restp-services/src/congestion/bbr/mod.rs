@@ -463,6 +463,7 @@ impl Congestion for Bbr {
             // The first segment after a silence is what counts.
             CongestionEvent::Duplicate | CongestionEvent::Idle { .. } | CongestionEvent::Corrupted { .. } => {
             }
+            CongestionEvent::RouteChanged => self.round_trip = RoundTrip::default(),
             CongestionEvent::Restored => {
                 if let Some(before) = self.before {
                     self.upper = self.upper.max(before.upper);

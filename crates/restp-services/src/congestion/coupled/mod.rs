@@ -129,6 +129,7 @@ impl Congestion for Coupled {
                 }
             }
             CongestionEvent::Sent { .. }
+            | CongestionEvent::RouteChanged
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_)
             | CongestionEvent::Corrupted { .. }

@@ -134,6 +134,7 @@ impl Congestion for WVegas {
             | CongestionEvent::Timeout { .. }
             | CongestionEvent::Idle { .. }
             | CongestionEvent::Restored => self.cycles.forget(),
+            CongestionEvent::RouteChanged => self.cycles = Cycles::default(),
         }
         self.reno.react(event, view, view.in_flight_bytes / 2);
     }

@@ -34,6 +34,20 @@ fn what_a_silent_lane_carries_leaves_by_another_and_no_window_is_cut() {
 }
 
 #[test]
+fn a_lane_whose_answers_take_another_way_finds_its_shortest_round_trip_anew() {
+    let (mut story, _, _) = two_lanes([WIDE; 2]);
+    assert_eq!(story.sender.minimum_rtt(), Some(ms(100)));
+    story.heard();
+    story.sender.on_route_change(at(10));
+    assert_eq!(story.sender.minimum_rtt(), None);
+    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    assert_eq!(events, [CongestionEvent::RouteChanged]);
+    story.at(10).write(1).send();
+    story.at(170).ack(2);
+    assert_eq!(story.sender.minimum_rtt(), Some(ms(160)));
+}
+
+#[test]
 fn new_data_leaves_by_a_lane_whose_share_it_is_and_nothing_by_one_without() {
     let (mut story, second, _) = two_lanes([WIDE; 2]);
     story.write(3);
