@@ -272,6 +272,24 @@ fn a_path_on_which_no_repair_is_in_time_gets_nothing_while_another_works() {
     );
 }
 
+/// It is measured again although it carries nothing.
+#[test]
+fn a_path_that_is_slow_for_a_while_is_used_again() {
+    let mut media = Media::new(&[]);
+    media.play(secs(2));
+    for one_way in (20..200).step_by(5) {
+        media.pair.delays.insert(client(2), MS * one_way);
+        media.play(MS * 200);
+    }
+    media.pair.delays.insert(client(2), MS * 20);
+    media.play(secs(10));
+    let from = media.pair.now;
+    media.play(secs(1));
+    media.listen(secs(1));
+    assert!(carried(&media.pair, 2, from) > 100_000);
+    media.assert_all_in_time();
+}
+
 #[test]
 fn one_that_is_lost_on_every_path_is_given_up_once_and_in_time_for_the_others() {
     let mut media = Media::new(&[]);
