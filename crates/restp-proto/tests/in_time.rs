@@ -135,6 +135,20 @@ impl Media {
         self.heard.windows(2).all(|pair| pair[0].0 < pair[1].0)
     }
 
+    /// Everything that was sent was heard, in order and in time.
+    #[track_caller]
+    fn assert_all_in_time(&self) {
+        assert_eq!(self.missing(), [], "missing");
+        self.assert_in_order_and_time();
+    }
+
+    /// What was heard came in order and in time.
+    #[track_caller]
+    fn assert_in_order_and_time(&self) {
+        assert!(self.is_in_order());
+        assert!(self.worst() <= DEADLINE, "{}", self.worst());
+    }
+
     fn stats(&self, side: usize) -> FlowStats {
         let flow = [self.flow, self.accepted][side];
         self.pair.ends[side].stats(flow).expect("alive")
@@ -146,11 +160,7 @@ fn both_paths_carry_and_nothing_is_repeated_or_missing() {
     let mut media = Media::new(&[]);
     media.play(secs(2));
     media.listen(secs(1));
-    assert!(
-        media.is_in_order() && media.missing().is_empty(),
-        "{:?}",
-        media.missing()
-    );
+    media.assert_all_in_time();
     assert!(media.worst() <= MS * 26, "{}", media.worst());
     let stats = media.stats(0);
     assert_eq!(
@@ -170,9 +180,8 @@ fn what_both_paths_lose_at_random_is_there_in_time() {
         let mut media = Media::new(&[]).losing(seed, 0.02);
         media.play(secs(20));
         media.listen(secs(1));
-        assert!(media.is_in_order());
+        media.assert_in_order_and_time();
         let (missing, all) = (media.missing().len(), media.sent.len());
-        assert!(media.worst() <= DEADLINE, "{}", media.worst());
         assert!(1000 * missing <= all, "{missing} of {all}");
     }
 }
@@ -189,12 +198,7 @@ fn a_path_that_dies_takes_nothing_with_it() {
         let from = media.pair.now;
         media.play(secs(1));
         media.listen(secs(1));
-        assert!(
-            media.is_in_order() && media.missing().is_empty(),
-            "{:?}",
-            media.missing()
-        );
-        assert!(media.worst() <= DEADLINE, "{}", media.worst());
+        media.assert_all_in_time();
         assert!(carried(&media.pair, n, from) > 100_000, "path {n} is used again");
     }
 }
@@ -207,12 +211,7 @@ fn a_path_that_dies_one_way_only_takes_nothing_with_it() {
         media.dead.borrow_mut().insert((client(n), from));
         media.play(secs(3));
         media.listen(secs(1));
-        assert!(
-            media.is_in_order() && media.missing().is_empty(),
-            "{:?}",
-            media.missing()
-        );
-        assert!(media.worst() <= DEADLINE, "{}", media.worst());
+        media.assert_all_in_time();
     }
 }
 
@@ -245,11 +244,7 @@ fn what_comes_by_a_slow_path_is_neither_repeated_nor_skipped() {
     let mut media = Media::with_second(MS * 80, &[]);
     media.play(secs(5));
     media.listen(secs(1));
-    assert!(
-        media.is_in_order() && media.missing().is_empty(),
-        "{:?}",
-        media.missing()
-    );
+    media.assert_all_in_time();
     let stats = media.stats(0);
     assert_eq!((stats.lost_packets, stats.retransmitted_packets), (0, 0));
     assert!(carried(&media.pair, 2, Time::ZERO) > 400_000);
@@ -277,6 +272,24 @@ fn a_path_on_which_no_repair_is_in_time_gets_nothing_while_another_works() {
     );
 }
 
+/// It is measured again although it carries nothing.
+#[test]
+fn a_path_that_is_slow_for_a_while_is_used_again() {
+    let mut media = Media::new(&[]);
+    media.play(secs(2));
+    for one_way in (20..200).step_by(5) {
+        media.pair.delays.insert(client(2), MS * one_way);
+        media.play(MS * 200);
+    }
+    media.pair.delays.insert(client(2), MS * 20);
+    media.play(secs(10));
+    let from = media.pair.now;
+    media.play(secs(1));
+    media.listen(secs(1));
+    assert!(carried(&media.pair, 2, from) > 100_000);
+    media.assert_all_in_time();
+}
+
 #[test]
 fn one_that_is_lost_on_every_path_is_given_up_once_and_in_time_for_the_others() {
     let mut media = Media::new(&[]);
@@ -286,11 +299,7 @@ fn one_that_is_lost_on_every_path_is_given_up_once_and_in_time_for_the_others() 
     media.play(secs(2));
     media.listen(secs(1));
     assert_eq!(media.missing(), [300, 301, 400]);
-    assert!(
-        media.is_in_order() && media.worst() <= DEADLINE,
-        "{}",
-        media.worst()
-    );
+    media.assert_in_order_and_time();
     assert_eq!(media.stats(1).skipped_segments, 3);
     let ways = media.ways(400);
     assert!(
@@ -315,7 +324,7 @@ fn what_one_path_alone_loses_leaves_by_another() {
     media.dead.borrow_mut().clear();
     media.play(secs(5));
     media.listen(secs(1));
-    assert!(media.missing().is_empty() && media.worst() <= DEADLINE);
+    media.assert_all_in_time();
     let ways = (first..first + 5).map(|frame| media.ways(frame));
     let both = ways.filter(|ways| ways.contains(&client(1)) && ways.contains(&client(2)));
     assert!(both.count() > 0, "the other one was asked as well");
@@ -338,12 +347,7 @@ fn a_path_that_is_removed_takes_nothing_with_it() {
     }
     media.play(MS * 500);
     media.listen(secs(1));
-    assert!(
-        media.is_in_order() && media.missing().is_empty(),
-        "{:?}",
-        media.missing()
-    );
-    assert!(media.worst() <= DEADLINE, "{}", media.worst());
+    media.assert_all_in_time();
 }
 
 #[test]
@@ -414,7 +418,7 @@ fn a_pointer_that_lies_gives_nothing_up() {
     });
     media.play(secs(5));
     media.listen(secs(1));
-    assert!(media.is_in_order() && media.missing().is_empty());
+    media.assert_all_in_time();
     assert_eq!(media.stats(0).retransmitted_packets, before.retransmitted_packets);
 }
 
@@ -458,9 +462,5 @@ fn a_peer_without_multipath_gets_one_path_and_skips_there() {
     media.play(secs(5));
     media.listen(secs(1));
     assert_eq!(media.missing(), [50]);
-    assert!(
-        media.is_in_order() && media.worst() <= DEADLINE,
-        "{}",
-        media.worst()
-    );
+    media.assert_in_order_and_time();
 }

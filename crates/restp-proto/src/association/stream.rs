@@ -269,7 +269,11 @@ impl Association {
         let stream = self.stream.as_mut()?;
         let fin = stream.lent.release.must_send_fin();
         stream.deadline = None;
-        stream.scheduler.choose(now, &mut stream.lent.sender, &lanes, fin)
+        let chosen = stream.scheduler.choose(now, &mut stream.lent.sender, &lanes, fin);
+        for ordinal in stream.scheduler.take_late() {
+            self.with(ordinal, |connection| connection.ask_whether_still_slow(now));
+        }
+        chosen
     }
 
     fn lanes_of(&self, ordinals: &[usize]) -> SmallVec<[LanePath; 8]> {

@@ -308,7 +308,9 @@ impl Connection {
             self.take_wish(now);
             return said;
         }
-        self.liveness.on_answer();
+        if let Some(asked_at) = self.liveness.on_answer() {
+            self.measure_idle_lane(now.since(asked_at), header, &payload);
+        }
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
             Some(_) if is_encoded(header) => self.on_encoded(header, &payload),

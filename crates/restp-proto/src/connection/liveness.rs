@@ -13,6 +13,8 @@ pub(super) struct Liveness {
     ask_at: Option<Time>,
     /// A keep-alive is to leave.
     due: bool,
+    /// When the last one left.
+    last_asked_at: Time,
     /// One is out and nothing was heard since.
     asked_at: Option<Time>,
     /// Answers so far.
@@ -26,6 +28,7 @@ impl Liveness {
             sent_at: now,
             ask_at: None,
             due: false,
+            last_asked_at: now,
             asked_at: None,
             answers: 0,
         }
@@ -35,9 +38,11 @@ impl Liveness {
     pub(super) fn on_heard(&mut self, now: Time) {
         self.heard_at = now;
     }
-    /// What has come may be the answer to a keep-alive.
-    pub(super) fn on_answer(&mut self) {
-        self.answers += u64::from(self.asked_at.take().is_some());
+    /// What has come may be the answer to a keep-alive. Returns when that left.
+    pub(super) fn on_answer(&mut self) -> Option<Time> {
+        let asked_at = self.asked_at.take();
+        self.answers += u64::from(asked_at.is_some());
+        asked_at
     }
     /// A segment leaves.
     pub(super) fn on_sent(&mut self, now: Time) {
@@ -62,6 +67,10 @@ impl Liveness {
     pub(super) fn ask(&mut self) {
         self.due = true;
     }
+    /// A keep-alive is to leave now, unless one, or a segment, has within `interval`.
+    pub(super) fn ask_each(&mut self, now: Time, interval: Duration) {
+        self.due |= now.since(self.last_asked_at.max(self.sent_at)) >= interval;
+    }
     /// The next keep-alive is to leave at `at`, whatever is heard before.
     pub(super) fn ask_at(&mut self, at: Time) {
         self.ask_at = Some(at);
@@ -78,6 +87,7 @@ impl Liveness {
     pub(super) fn take_due(&mut self, now: Time) -> bool {
         let due = std::mem::take(&mut self.due);
         if due {
+            self.last_asked_at = now;
             self.asked_at.get_or_insert(now);
         }
         due

@@ -67,6 +67,8 @@ pub struct LaneScheduler {
     segment_bytes: u32,
     /// What is sent is of use for so long.
     deadline: Option<Duration>,
+    /// Ordinals of the paths that the last choice left out for that.
+    late: SmallVec<[usize; 8]>,
     affinity: PathAffinity,
     /// Bytes that waited at the last look, and were written since.
     queued: usize,
@@ -97,6 +99,7 @@ impl LaneScheduler {
             first,
             segment_bytes,
             deadline,
+            late: SmallVec::new(),
             stalled: false,
             stalls: 0,
         }
@@ -187,13 +190,20 @@ impl LaneScheduler {
 
     /// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
     /// another one.
-    fn keep_timely(&self, candidates: &mut [Candidate]) {
+    fn keep_timely(&mut self, candidates: &mut [Candidate]) {
         let Some(deadline) = self.deadline else { return };
         let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(3, 2) <= deadline;
         if candidates.iter().any(is_timely) {
-            let late = candidates.iter_mut().filter(|candidate| !is_timely(candidate));
-            late.for_each(|candidate| candidate.has_room = false);
+            for candidate in candidates.iter_mut().filter(|candidate| !is_timely(candidate)) {
+                candidate.has_room = false;
+                self.late.push(candidate.path);
+            }
         }
+    }
+
+    /// Ordinals of the paths that the last choice left out because a retransmission by them would be too late.
+    pub fn take_late(&mut self) -> SmallVec<[usize; 8]> {
+        std::mem::take(&mut self.late)
     }
 
     fn queue(&self, now: Time, sender: &Sender, bytes: u64) -> Queue {

@@ -46,7 +46,7 @@ impl Receiver {
         let arrival = reassembly.insert(since, number, payload, edge, &mut self.inbox);
         if arrival == Arrival::BeyondWindow && lost_for_good {
             // A probe: its sender has nothing else out, and retransmits neither it nor what we miss.
-            reassembly.expect_below(now, number + 1);
+            reassembly.expect_below(since, number + 1);
         }
         match arrival {
             Arrival::InOrder => self.ack.on_in_order(now, rtt),

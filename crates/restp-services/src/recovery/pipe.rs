@@ -6,107 +6,19 @@
 //!   timer; RFC 8985 §1 explains why not to; [`LostRepeats`] has both);
 //! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
+mod parameters;
+
+pub use parameters::{Again, Holes, LostRepeats, PipeParameters};
+
 use super::arrivals::Arrivals;
 use super::reordering::{Reordering, ReorderingWindow};
 use super::spurious::TimeoutUnderTest;
 use super::{Episode, Evidence, Feedback, Findings, RttEstimator, Scoreboard};
-use crate::ack::{AckReport, Detail, NakMode};
+use crate::ack::{AckReport, NakMode};
 use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
-
-/// When a hole counts as lost that three later segments have not overtaken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holes {
-    /// Never: the threshold decides alone (OP-44, RFC 6675 §2).
-    Overtaken,
-    /// When it is reported, once the third duplicate has begun a loss episode (TC §3.2.2.1).
-    InRecovery,
-    /// When it is reported: the first report begins an episode (CCSDS 714.0-B-2 §3.3; OP-44 under partial reliability).
-    AtOnce,
-}
-
-/// When a hole that is reported although it was repeated is repeated again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// When three later transmissions have overtaken the repeat.
-    Overtaken,
-    /// Also when the repeat is older than SRTT + 4·RTTVAR.
-    Late,
-    /// Just when the repeat is older than SRTT: one copy per hole and round trip (OP-49).
-    RoundTrip,
-    /// Never: what is lost twice waits for the retransmission timer (RFC 6675 §4 NextSeg (1.a)).
-    Timer,
-}
-
-/// How a repeat that is lost again is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostRepeats {
-    /// From what is reported after it, as [`Again`] says.
-    Evidence,
-    /// By the retransmission timer: RFC 6675 to the letter, and the algorithms published with ResTP.
-    Timer,
-}
-
-impl LostRepeats {
-    /// Both with their names in compositions.
-    pub const ALL: [(&'static str, LostRepeats); 2] =
-        [("evidence", LostRepeats::Evidence), ("timer", LostRepeats::Timer)];
-}
-
-/// What the peer's reports are, and what they are taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PipeParameters {
-    /// Default by detail: the threshold for SACK, which names no holes, and `InRecovery` for NAK and SNACK.
-    pub holes: Holes,
-    /// Default `Overtaken`.
-    pub again: Again,
-    /// One report names one hole at most, and this often. None: each report shows all that is known.
-    pub single: Option<NakMode>,
-    /// Default `Threshold`.
-    pub reordering: Reordering,
-    /// A duplicate that names nothing new tells of an arrival all the same. Default for NAK and SNACK; the first block of a
-    /// SACK names each arrival (RFC 2018 §4), so one that comes again tells nothing.
-    pub leaves_arrivals_out: bool,
-}
-
-impl PipeParameters {
-    /// The defaults for reports of this detail. NAKs count as unreliable; the peer may promise more.
-    pub fn new(detail: Detail) -> Self {
-        PipeParameters {
-            holes: match detail {
-                Detail::Pointer | Detail::Sack { .. } => Holes::Overtaken,
-                Detail::Nak | Detail::Snack => Holes::InRecovery,
-            },
-            again: Again::Overtaken,
-            single: (detail == Detail::Nak).then_some(NakMode::Unreliable),
-            reordering: Reordering::default(),
-            leaves_arrivals_out: matches!(detail, Detail::Nak | Detail::Snack),
-        }
-    }
-
-    /// Reported holes are repeated at once, at most once per round trip: what a partially reliable flow has to gain
-    /// before its reader gives up (ResTP §3.7, OP-49).
-    pub fn in_time(self) -> Self {
-        PipeParameters {
-            holes: Holes::AtOnce,
-            again: Again::RoundTrip,
-            ..self
-        }
-    }
-
-    /// The same, with repeats that are lost found as chosen.
-    pub fn finding(self, lost_repeats: LostRepeats) -> Self {
-        match lost_repeats {
-            LostRepeats::Evidence => self,
-            LostRepeats::Timer => PipeParameters {
-                again: Again::Timer,
-                ..self
-            },
-        }
-    }
-}
 
 /// State of the pipe rule.
 #[derive(Debug)]
@@ -384,21 +296,16 @@ impl Pipe {
     }
 
     /// Takes what is in flight of a reported hole for lost: what left once, and what left again long enough ago. Where
-    /// age says nothing, one look at a number is enough: after it, the number has never left only once.
+    /// age says nothing, one look at a number is enough: after it, the number has never left only once. Of several lanes the
+    /// one in hand says nothing yet of what left by others, or after all that it has brought.
     fn ask(&mut self, board: &mut Scoreboard, hole: Range<u64>, evidence: &Evidence<'_>) -> u64 {
         let reordering_wait = self.reordering_wait(evidence.rtt);
         let mut rest = hole.start.max(board.first())..hole.end;
         let mut lost = 0;
-        while let Some(news) = self.asked.first_missing(&rest) {
+        while let Some(mut news) = self.asked.first_missing(&rest) {
             rest.start = news.end;
-            for number in news {
-                let Some((since, once)) = board.in_flight_since(number) else {
-                    self.settle(number);
-                    continue;
-                };
-                if !board.tells_by_lane_in_hand(number) {
-                    continue;
-                }
+            let all = news.clone();
+            while let Some((number, since, once)) = board.first_told_missing(&news) {
                 if once && !self.is_ripe(since, evidence) {
                     return lost; // nor is what left later
                 }
@@ -406,17 +313,16 @@ impl Pipe {
                     || reordering_wait
                         .is_some_and(|reordering_wait| evidence.now.since(since) >= reordering_wait);
                 lost += u64::from(due && board.mark_lost(number));
-                self.settle(number);
+                if !self.ages() && board.is_shared() {
+                    self.asked.insert(number..number + 1);
+                }
+                news.start = number + 1;
+            }
+            if !self.ages() && !board.is_shared() {
+                self.asked.insert(all);
             }
         }
         lost
-    }
-
-    /// Nothing more is to be asked of `number`, unless a retransmission of it is judged by its age.
-    fn settle(&mut self, number: u64) {
-        if !self.ages() {
-            self.asked.insert(number..number + 1);
-        }
     }
 
     /// Least age of a repeat that is repeated again because its hole is still reported.

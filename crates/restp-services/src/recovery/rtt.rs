@@ -35,6 +35,11 @@ impl RttEstimator {
     pub fn forget_minimum(&mut self) {
         self.minimum = None;
     }
+    /// Takes a sample as the first one after a pause: of the earlier ones only the smallest counts (RFC 6298 (2.2)).
+    pub fn restart(&mut self, rtt: Duration) {
+        self.smoothed = None;
+        self.sample(rtt);
+    }
     /// Smoothed round-trip time, once known.
     pub fn smoothed(&self) -> Option<Duration> {
         self.smoothed
@@ -75,6 +80,16 @@ mod tests {
         // RTTVAR = 3/4·50 + 1/4·80 = 57.5 ms; SRTT = 7/8·100 + 1/8·180 = 110 ms.
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(110)));
         assert_eq!(rtt.timeout(), Some(Duration::from_millis(340)));
+        assert_eq!(rtt.minimum(), Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn the_first_sample_after_a_pause_stands_for_all() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Duration::from_millis(100));
+        rtt.restart(Duration::from_millis(300));
+        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(300)));
+        assert_eq!(rtt.timeout(), Some(Duration::from_millis(900)));
         assert_eq!(rtt.minimum(), Some(Duration::from_millis(100)));
     }
 }

@@ -413,15 +413,6 @@ impl Scoreboard {
         open.unwrap_or(all.end)
     }
 
-    /// Does it say something that `number` is reported missing? Of one of several lanes only to that one, and of what it carried
-    /// once only when something has arrived that left there later: what other lanes bring sooner says nothing.
-    pub(super) fn tells_by_lane_in_hand(&self, number: u64) -> bool {
-        let lane = self.lane(self.in_hand);
-        let latest = lane.latest_arrival().max(lane.latest_delivered());
-        let here = |entry: &Entry| entry.lane == self.in_hand && (entry.repeated || entry.order < latest);
-        self.lanes.len() == 1 || self.entry(number).is_some_and(here)
-    }
-
     /// When `number` left last, and whether it was sent once only, while its fate is open.
     pub fn in_flight_since(&self, number: u64) -> Option<(Time, bool)> {
         self.entry(number)

@@ -342,7 +342,14 @@ impl Sender {
     /// New data was acknowledged: estimator, timer and attempts.
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
         let quiet = self.board.is_quiet();
-        self.lane.on_feedback(now, feedback, quiet);
+        // One path keeps to RFC 6298 (5.3), and to the published numbers.
+        let finds_lost_repeats = self.has_several_lanes() && self.lane.recovery.finds_lost_repeats_in_time();
+        let head_arrived = feedback.head_arrived || finds_lost_repeats && feedback.is_progress();
+        let restarting = Feedback {
+            head_arrived,
+            ..*feedback
+        };
+        self.lane.on_feedback(now, &restarting, quiet);
         if feedback.is_progress() {
             self.lane.mtu.on_progress(now);
             self.progress.at = now;

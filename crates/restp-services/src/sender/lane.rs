@@ -163,8 +163,8 @@ impl Lane {
     }
 
     /// Feedback has come: estimator and timer (RFC 6298 §5.2, §5.3; RFC 9260 §6.3.2 (R3): the lowest number outstanding restarts it, or
-    /// a retransmission that is lost would never be found missing while what was sent once goes on, unless recovery finds it in time).
-    /// `drained`: nothing is outstanding any more.
+    /// a retransmission that is lost would never be found missing while what was sent once goes on). `drained`: nothing is
+    /// outstanding any more.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback, drained: bool) {
         if let Some(rtt) = feedback.rtt {
             self.rtt.sample(rtt);
@@ -177,9 +177,7 @@ impl Lane {
         }
         if drained {
             self.rto.stop();
-        } else if feedback.head_arrived
-            || feedback.is_progress() && self.recovery.finds_lost_repeats_in_time()
-        {
+        } else if feedback.head_arrived {
             self.rto.restart(now, &self.rtt);
         }
     }

@@ -195,6 +195,11 @@ impl Sender {
         self.lane.rto.on_progress();
     }
 
+    /// The lane in hand carries nothing, and answers within `rtt`: what was measured when it did says little now.
+    pub fn measure_idle_lane(&mut self, rtt: Duration) {
+        self.lane.rtt.restart(rtt);
+    }
+
     /// The lowest lost number that leaves again by the lane in hand, and which lane lost it.
     pub(super) fn next_lost(&self) -> Option<(u64, LaneId)> {
         let here = self.board.in_hand();

@@ -4,6 +4,7 @@
 
 use crate::composition::Terms;
 use crate::connection::eras::Eras;
+use crate::connection::timers::STANDBY_INTERVAL;
 use crate::connection::{Connection, State, outgoing, receive};
 use crate::wire::Header;
 use restp_base::time::{Duration, Time};
@@ -148,6 +149,33 @@ impl Connection {
             subflow.suspect = true;
             self.liveness.ask();
             self.liveness.ask_at(now + interval);
+        }
+    }
+
+    /// It was too slow for what is sent, and carries nothing that could show whether it still is: it is asked now and then.
+    pub(crate) fn ask_whether_still_slow(&mut self, now: Time) {
+        if self.sender.is_quiet() {
+            self.liveness.ask_each(now, STANDBY_INTERVAL);
+        }
+    }
+
+    /// A keep-alive was answered within `rtt`: that measures a lane on which nothing else could be answered. One that is asked
+    /// again and again tells nothing (Karn's rule), nor does a keep-alive of the peer's.
+    pub(in crate::connection) fn measure_idle_lane(
+        &mut self,
+        rtt: Duration,
+        header: &Header,
+        payload: &[u8],
+    ) {
+        let asked_once = self
+            .subflow
+            .as_ref()
+            .is_some_and(|subflow| subflow.lane.is_some() && !subflow.suspect && !subflow.failed);
+        let number = self.receiver.next().zip(header.sequence);
+        let is_answer =
+            number.is_some_and(|(next, number)| restp_base::sequence::expand(next, number) >= next);
+        if asked_once && is_answer && payload.is_empty() && self.sender.is_quiet() {
+            self.sender.measure_idle_lane(rtt);
         }
     }
 

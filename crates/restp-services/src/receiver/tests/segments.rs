@@ -206,6 +206,25 @@ fn a_hole_is_skipped_when_it_has_been_held_long_enough() {
     assert_eq!(arrives(&mut receiver, 14, 1), Arrival::Late);
 }
 
+/// A probe that the window does not take shows what is missing before it, and left as long ago as any other arrival.
+#[test]
+fn with_a_deadline_a_probe_leaves_what_it_shows_no_more_time_than_others() {
+    let rtt = Some(Duration::from_millis(60));
+    let hold = HoldParameters {
+        hold: None,
+        deadline: Some(Duration::from_millis(200)),
+        frame_interval: Duration::from_millis(4),
+    };
+    let ack = AckTimer::new(Schedule::Positive(PositiveParameters::default()), None);
+    let mut receiver = Receiver::new(100, WINDOW, ack, nak(0), Some(hold));
+    receiver.begin_segments(10, Ordering::Partial, WINDOW, nak(10));
+    let beyond = receiver
+        .on_segment(at(100), 10_000, Some(data(1)), rtt, true)
+        .unwrap();
+    assert_eq!(beyond, Arrival::BeyondWindow);
+    assert_eq!(receiver.hold_deadline(rtt), Some(at(70 + 196)));
+}
+
 /// What is missing left before what shows it, by whichever path: a slow path shows it later, and leaves less time.
 #[test]
 fn with_a_deadline_a_hole_is_as_old_as_what_came_behind_it() {

@@ -1,7 +1,8 @@
 #![allow(clippy::single_range_in_vec_init, reason = "a report may hold one range")]
 
 use super::*;
-use crate::ack::newest_first;
+use crate::ack::{Detail, newest_first};
+use crate::recovery::LaneId;
 use restp_base::time::Time;
 use smallvec::SmallVec;
 
@@ -294,6 +295,25 @@ fn an_immediate_snack_begins_recovery_and_is_no_third_duplicate() {
         Findings::default(),
         "repeats are judged by what overtakes them"
     );
+}
+
+/// One look at it, when only another lane had brought something later, was not the last one.
+#[test]
+fn a_hole_of_one_lane_is_asked_once_that_lane_has_brought_something_later() {
+    let parameters = PipeParameters {
+        holes: Holes::AtOnce,
+        ..PipeParameters::new(Detail::Snack)
+    };
+    let (mut board, mut pipe) = sent_for(1, parameters);
+    let other = board.open_lane().expect("a second");
+    board.take_in_hand(other);
+    board.on_sent(Time::ZERO, 1000);
+    board.take_in_hand(LaneId::FIRST);
+    board.on_sent(Time::ZERO, 1000);
+    let found = report(&mut board, &mut pipe, 50, &snack(10, &[11..12], &[10..11]));
+    assert_eq!(found.lost, 0);
+    let found = report(&mut board, &mut pipe, 60, &snack(10, &[11..13], &[10..11]));
+    assert_eq!(found.lost, 1);
 }
 
 #[test]

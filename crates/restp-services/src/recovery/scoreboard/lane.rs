@@ -11,6 +11,7 @@ use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Which lane of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -285,6 +286,33 @@ impl Scoreboard {
             rate: news.rate,
             ..Feedback::default()
         }
+    }
+
+    /// Does it have several lanes?
+    pub(in crate::recovery) fn is_shared(&self) -> bool {
+        self.lanes.len() > 1
+    }
+
+    /// The lowest number in flight of `range`, which is reported missing, of which that says something; when it left last, and
+    /// whether it was sent once only. Of several lanes only of what left by the one in hand, and of what left once only when
+    /// something has arrived that left there later: what other lanes bring sooner says nothing.
+    pub(in crate::recovery) fn first_told_missing(&self, range: &Range<u64>) -> Option<(u64, Time, bool)> {
+        let lane = self.lane(self.in_hand);
+        let latest = lane.latest_arrival().max(lane.latest_delivered());
+        if lane.in_flight() == 0 {
+            return None; // a peer that names nothing but its last arrival costs no look at the whole window
+        }
+        let is_alone = !self.is_shared();
+        let is_told = |entry: &Entry| entry.lane == self.in_hand && (entry.repeated || entry.order < latest);
+        let from = range.start.max(self.first).min(self.next());
+        let to = range.end.clamp(from, self.next());
+        let entries = self
+            .entries
+            .range((from - self.first) as usize..(to - self.first) as usize);
+        (from..)
+            .zip(entries)
+            .find(|(_, entry)| entry.fate == Fate::InFlight && (is_alone || is_told(entry)))
+            .map(|(number, entry)| (number, entry.sent_at, !entry.repeated))
     }
 
     /// Notes what each of several lanes waits for before anything else.

@@ -287,6 +287,25 @@ fn a_retransmission_that_is_lost_again_and_again_holds_up_nothing_else() {
     assert!(story.sender.on(second, |lane| lane.is_quiet()));
 }
 
+/// Published compositions keep their timers: over one path only the pointer restarts it (RFC 6298 (5.3)).
+#[test]
+fn over_one_path_what_is_named_beyond_the_pointer_restarts_no_timer() {
+    let mut story = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments()
+    }
+    .established();
+    let pipe = PipeParameters::new(Detail::Sack { max_blocks: 32 }).in_time();
+    story.sender.lane.recovery = Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.at(50).sack(1, 2..3);
+    assert_eq!(story.send(), [1]);
+    let deadline = story.sender.deadline();
+    story.at(60).sack(1, 2..4);
+    assert_eq!(story.sender.deadline(), deadline);
+}
+
 /// It is no younger for leaving again by the same lane.
 #[test]
 fn what_leaves_again_by_a_silent_lane_waits_since_it_left_first() {

@@ -179,3 +179,33 @@ fn a_timeout_of_one_lane_leaves_the_other_alone() {
         (0, 4, Some(2))
     );
 }
+
+/// Numbers 10 to 15 alternate between two lanes.
+#[test]
+fn that_a_number_is_missing_is_told_by_its_own_lane_alone() {
+    let (mut board, lanes) = sent(10, &[0, 1, 0, 1, 0, 1]);
+    let told = |board: &mut Scoreboard, lane: usize, range: Range<u64>| {
+        board.take_in_hand(lanes[lane]);
+        board.first_told_missing(&range).map(|(number, ..)| number)
+    };
+    let report = AckReport {
+        received: [13..14].into_iter().collect(),
+        ..AckReport::pointer(10)
+    };
+    board.acknowledge(at(100), &report).unwrap();
+    assert_eq!(told(&mut board, 0, 10..13), None, "13 went by the other");
+    assert_eq!(told(&mut board, 1, 10..13), Some(11));
+    assert_eq!(told(&mut board, 1, 12..99), None, "15 left later");
+    assert_eq!(told(&mut board, 1, 0..11), None);
+    board.mark_lost(11);
+    assert_eq!(told(&mut board, 1, 10..13), None, "known");
+    board.take_in_hand(lanes[0]);
+    board.on_repeated(at(110), 11);
+    let again = board.first_told_missing(&(10..13));
+    assert_eq!(
+        again,
+        Some((11, at(110), false)),
+        "its age tells, where it left last"
+    );
+    assert_eq!(told(&mut board, 1, 10..13), None);
+}
