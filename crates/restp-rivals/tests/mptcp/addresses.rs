@@ -7,6 +7,7 @@ use restp_base::machine::{Datagram, Input, Machine};
 use restp_base::time::{Duration, Time};
 use restp_rivals::mptcp::options::{AddAddress, Addresses, Multipath};
 use restp_rivals::tcp::wire::Flags;
+use restp_services::connection_management::{JoinHash, Keys};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const SECS: fn(u64) -> Duration = Duration::from_secs;
@@ -397,4 +398,105 @@ fn a_peer_hears_of_eight_addresses_at_most() {
         refused += usize::from(net.hosts[1].add_path(net.now, accepted, path, false).is_err());
     }
     assert_eq!(refused, 1);
+}
+
+/// A server with one address for two of the client: without one of the paths it still has that address.
+#[test]
+fn a_path_that_the_server_drops_takes_no_address_from_another() {
+    let mut net = Net::pair(&[], &[line(20, 0)]);
+    let flow = net.open(0);
+    net.lines.push(line(20, 1));
+    net.owner.push(0);
+    let second = net.hosts[0].add_path(net.now, flow, to_first_address(), false);
+    second.expect("one more path");
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert_eq!(net.count(is_join), 1);
+    let accepted = net.accepted()[0];
+    let (now, path) = (net.now, to_first_address().reversed());
+    net.hosts[1]
+        .remove_path(now, accepted, path)
+        .expect("the other works");
+    net.run_for(SECS(1));
+    let removal = |seen: &Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
+    assert_eq!(net.count(removal), 0);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+/// From the opener's second address to the server's first one.
+fn to_first_address() -> restp_base::machine::PathAddress {
+    restp_base::machine::PathAddress {
+        remote: Net::path(0).remote,
+        ..Net::path(1)
+    }
+}
+
+/// What the server says, in the place of its last acknowledgement.
+fn say(net: &mut Net, option: Multipath) {
+    let bare = |seen: &&Seen| seen.from == 1 && seen.path == 0 && !seen.is_data() && !seen.has(Flags::SYN);
+    let last = net.log.iter().rfind(bare).expect("an acknowledgement").clone();
+    let mut header = last.header;
+    header.options.multipath = Some(option);
+    let mut datagram = Datagram::empty();
+    header.emit(&[], Net::path(0).reversed(), &mut datagram.head);
+    datagram.path = Net::path(0);
+    net.hosts[0].handle(net.now, Input::Datagram(&mut datagram));
+    net.run_for(MS(1));
+}
+
+/// The connection lives on the last subflow that works, whatever its peer says of addresses.
+#[test]
+fn a_peer_that_takes_back_all_its_addresses_keeps_one_subflow() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1), line(20, 2)]);
+    let flow = net.open(0);
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert_eq!(net.count(is_join), 2);
+    for id in (0..=255).rev() {
+        say(&mut net, Multipath::RemoveAddresses(Addresses::one(id)));
+    }
+    net.run_for(SECS(200));
+    assert_eq!(net.count(is_join), 2, "nobody dials what is gone");
+    let reset = |seen: &Seen| seen.from == 0 && seen.has(Flags::RST);
+    assert_eq!(net.count(reset), 2);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+/// RFC 8684 §3.4.1: joins go to the port that is announced; those to other addresses to that of the connection.
+#[test]
+fn an_announced_port_is_that_of_its_address_alone() {
+    let (mut net, flow, accepted) = waiting(3);
+    let mut keys = None;
+    for seen in &net.log {
+        if let Some(Multipath::Capable(said)) = seen.option() {
+            keys = keys.or(said.sender.zip(said.receiver));
+        }
+    }
+    let (client, server) = keys.expect("the third segment has both");
+    let server = Keys {
+        local: server,
+        remote: client,
+        hash: JoinHash::Sha256,
+    };
+    let proof = server.prove_address(&[9, 10, 0, 1, 2, 0x1f, 0x90]);
+    let elsewhere = AddAddress {
+        id: 9,
+        ip: Net::path(1).remote.ip(),
+        port: Some(8080),
+        proof: Some(proof),
+    };
+    say(&mut net, Multipath::AddAddress(elsewhere));
+    say(&mut net, Multipath::AddAddress(elsewhere));
+    net.run_for(SECS(1));
+    announce(&mut net, accepted, 2);
+    net.run_for(SECS(1));
+    let joins = net.log.iter().filter(|seen| is_join(seen));
+    let ports: Vec<_> = joins
+        .map(|seen| (seen.path, seen.header.destination_port))
+        .collect();
+    assert_eq!(ports[0], (1, 8080));
+    assert!(ports.contains(&(2, crate::network::PORT)), "{ports:?}");
+    assert_eq!(net.count(is_echo), 3);
+    let data = noise(100_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
 }

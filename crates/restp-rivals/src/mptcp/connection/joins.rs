@@ -48,7 +48,7 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::opens(key))),
         );
-        connection.manager.begin(path);
+        connection.manager.begin(path, ports.remote);
         connection.put(0, tcp);
         connection
     }
@@ -71,7 +71,7 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::answers(key))),
         );
-        connection.manager.begin(path);
+        connection.manager.begin(path, syn.source_port);
         connection.put(0, tcp);
         connection
     }
@@ -125,7 +125,12 @@ impl Connection {
                 path.local
             )));
         };
-        self.manager.drop_line(path);
+        let mut others = self.shared.paths().iter().enumerate();
+        let in_use = others.any(|(other, member)| {
+            let local = member.tcp.address().local.ip();
+            other != ordinal && !member.gone && local == path.local.ip()
+        });
+        self.manager.drop_line(path, in_use);
         self.break_off(now, ordinal);
         Ok(())
     }
