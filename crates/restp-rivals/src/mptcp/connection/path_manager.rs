@@ -172,7 +172,7 @@ impl PathManager {
 
     /// One more pair to dial: at once, or when the peer has announced its address. False when it is used already.
     pub(super) fn add(&mut self, path: PathAddress, backup: bool, at_once: bool) -> bool {
-        if self.lines.iter().any(|line| line.dial.path == path) {
+        if self.uses(path) {
             return false;
         }
         let announced = port_at(&self.announced, path.remote.ip());
@@ -189,6 +189,11 @@ impl PathManager {
             failures: 0,
         });
         true
+    }
+
+    /// The pair has a subflow, or waits for one.
+    pub(super) fn uses(&self, path: PathAddress) -> bool {
+        self.lines.iter().any(|line| line.dial.path == path)
     }
 
     /// The pair is not to be used any more. The peer hears that our address is gone, unless another pair has it, or a subflow
