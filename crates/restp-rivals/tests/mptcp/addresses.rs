@@ -252,6 +252,60 @@ fn an_address_that_the_client_loses_and_gets_back_is_used_again_at_once() {
     assert_eq!(stats.paths[1].sent_packets, sent, "both subflows count");
 }
 
+/// Its own end does not wait for the peer to hear of it.
+#[test]
+fn an_address_that_the_client_loses_carries_nothing_more() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1)]);
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(1));
+    net.rule = Box::new(|seen| !matches!(seen.option(), Some(Multipath::RemoveAddresses(_))));
+    let (from, local) = (net.now, Net::path(1).local);
+    net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
+    net.bulk(&[(0, flow)], SECS(1));
+    let sent = |seen: &Seen| seen.at >= from && seen.from == 0 && seen.path == 1;
+    assert_eq!(net.count(|seen| sent(seen) && seen.has(Flags::RST)), 1);
+    assert_eq!(net.count(|seen| sent(seen) && seen.is_data()), 0);
+    assert!(net.count(|seen| seen.at > from && seen.path == 0 && seen.is_data_of_opener()) > 500);
+}
+
+/// RFC 8684 §3.1: both ends have to know both keys before anything is said beside them.
+#[test]
+fn nothing_is_said_of_addresses_before_both_ends_know_the_keys() {
+    let mut net = Net::pair(&[], &[WIDE]);
+    let flow = net.open(0);
+    net.run_for(MS(25));
+    assert_eq!(net.count(|seen| seen.from == 0), 2, "SYN, and the keys");
+    let local = Net::path(0).local;
+    net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
+    net.write(0, flow, &noise(3000));
+    net.run_for(SECS(1));
+    let answered = |seen: &&Seen| seen.from == 1 && !seen.has(Flags::SYN);
+    let answered = net.log.iter().find(answered).expect("an acknowledgement").at;
+    let gone = |seen: &&Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
+    let said: Vec<Time> = net.log.iter().filter(gone).map(|seen| seen.at).collect();
+    assert_eq!(said, [answered + MS(10)]);
+}
+
+/// As Linux since 6.18: the announcement, or its echo, may have gone by any of the subflows.
+#[test]
+fn an_echo_is_waited_for_as_long_as_the_slowest_subflow_needs() {
+    let slow = Line {
+        delay: MS(300),
+        ..line(20, 1)
+    };
+    let mut net = Net::pair(&[], &[line(20, 0), slow]);
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(5));
+    let accepted = net.accepted()[0];
+    net.rule = Box::new(|seen| !is_announcement(seen));
+    announce(&mut net, accepted, 0);
+    net.run_for(SECS(10));
+    let said: Vec<_> = net.log.iter().filter(|seen| is_announcement(seen)).collect();
+    assert_eq!((said[0].path, said[1].path), (0, 0));
+    let wait = said[1].at.since(said[0].at);
+    assert!(wait >= MS(600), "{wait:?}");
+}
+
 /// Data that leave in the same turn would not bring it.
 #[test]
 fn what_is_said_of_addresses_does_not_wait_for_data_to_end() {
