@@ -1,12 +1,12 @@
-//! Addresses that come and go (RFC 8684 §3.4), and paths that are dialled again.
+//! Addresses that come and go (RFC 8684 §3.4).
 
-use crate::network::{Line, Net, Rule, Seen, WIDE, line, noise};
-use bytes::Bytes;
-use restp_base::flow::{CloseReason, Flow, FlowId};
-use restp_base::machine::{Datagram, Input, Machine};
+use crate::network::{Line, Net, PORT, Seen, WIDE, is_join, line, noise};
+use restp_base::flow::{Flow, FlowId};
+use restp_base::machine::{Datagram, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
 use restp_rivals::mptcp::options::{AddAddress, Addresses, Multipath};
 use restp_rivals::tcp::wire::Flags;
+use restp_services::connection_management::{JoinHash, Keys};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const SECS: fn(u64) -> Duration = Duration::from_secs;
@@ -24,10 +24,6 @@ fn is_announcement(seen: &Seen) -> bool {
 fn is_echo(seen: &Seen) -> bool {
     added(seen).is_some_and(|added| added.proof.is_none())
 }
-fn is_join(seen: &Seen) -> bool {
-    matches!(seen.option(), Some(Multipath::Join { .. }))
-}
-
 /// A connection on path 0 whose opener waits for announcements, over `lines` paths.
 fn waiting(lines: usize) -> (Net, FlowId, FlowId) {
     let mut net = Net::pair(&[("addresses", "announced")], &vec![line(20, 0); lines]);
@@ -256,6 +252,60 @@ fn an_address_that_the_client_loses_and_gets_back_is_used_again_at_once() {
     assert_eq!(stats.paths[1].sent_packets, sent, "both subflows count");
 }
 
+/// Its own end does not wait for the peer to hear of it.
+#[test]
+fn an_address_that_the_client_loses_carries_nothing_more() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1)]);
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(1));
+    net.rule = Box::new(|seen| !matches!(seen.option(), Some(Multipath::RemoveAddresses(_))));
+    let (from, local) = (net.now, Net::path(1).local);
+    net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
+    net.bulk(&[(0, flow)], SECS(1));
+    let sent = |seen: &Seen| seen.at >= from && seen.from == 0 && seen.path == 1;
+    assert_eq!(net.count(|seen| sent(seen) && seen.has(Flags::RST)), 1);
+    assert_eq!(net.count(|seen| sent(seen) && seen.is_data()), 0);
+    assert!(net.count(|seen| seen.at > from && seen.path == 0 && seen.is_data_of_opener()) > 500);
+}
+
+/// RFC 8684 §3.1: both ends have to know both keys before anything is said beside them.
+#[test]
+fn nothing_is_said_of_addresses_before_both_ends_know_the_keys() {
+    let mut net = Net::pair(&[], &[WIDE]);
+    let flow = net.open(0);
+    net.run_for(MS(25));
+    assert_eq!(net.count(|seen| seen.from == 0), 2, "SYN, and the keys");
+    let local = Net::path(0).local;
+    net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
+    net.write(0, flow, &noise(3000));
+    net.run_for(SECS(1));
+    let answered = |seen: &&Seen| seen.from == 1 && !seen.has(Flags::SYN);
+    let answered = net.log.iter().find(answered).expect("an acknowledgement").at;
+    let gone = |seen: &&Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
+    let said: Vec<Time> = net.log.iter().filter(gone).map(|seen| seen.at).collect();
+    assert_eq!(said, [answered + MS(10)]);
+}
+
+/// As Linux since 6.18: the announcement, or its echo, may have gone by any of the subflows.
+#[test]
+fn an_echo_is_waited_for_as_long_as_the_slowest_subflow_needs() {
+    let slow = Line {
+        delay: MS(300),
+        ..line(20, 1)
+    };
+    let mut net = Net::pair(&[], &[line(20, 0), slow]);
+    let flow = net.open(0);
+    net.bulk(&[(0, flow)], SECS(5));
+    let accepted = net.accepted()[0];
+    net.rule = Box::new(|seen| !is_announcement(seen));
+    announce(&mut net, accepted, 0);
+    net.run_for(SECS(10));
+    let said: Vec<_> = net.log.iter().filter(|seen| is_announcement(seen)).collect();
+    assert_eq!((said[0].path, said[1].path), (0, 0));
+    let wait = said[1].at.since(said[0].at);
+    assert!(wait >= MS(600), "{wait:?}");
+}
+
 /// Data that leave in the same turn would not bring it.
 #[test]
 fn what_is_said_of_addresses_does_not_wait_for_data_to_end() {
@@ -269,108 +319,6 @@ fn what_is_said_of_addresses_does_not_wait_for_data_to_end() {
     net.run_for(SECS(1));
     let gone = |seen: &Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
     assert_eq!(net.count(gone), 1);
-}
-
-/// Every direction of `path` is dead from 1 s for `away`.
-fn outage(path: usize, away: Duration) -> (Time, Rule) {
-    let (from, until) = (Time::ZERO + SECS(1), Time::ZERO + SECS(1) + away);
-    let rule = move |seen: &mut Seen| seen.path != path || !(from..until).contains(&seen.at);
-    (until, Box::new(rule))
-}
-
-/// Six timeouts in a row kill the subflow after some 13 s; one of Linux's would live on, and has the same end below.
-#[test]
-fn a_path_that_is_away_for_60_s_is_used_again() {
-    for (set, again) in [(&[("data-attempts", "6")][..], 1), (&[], 0)] {
-        let mut net = Net::pair(set, &[line(5, 0), line(5, 1)]);
-        let (back, rule) = outage(1, SECS(60));
-        net.rule = rule;
-        let flow = net.open(0);
-        net.bulk(&[(0, flow)], SECS(130));
-        let used = |from: Time, seen: &Seen| seen.at > from && seen.path == 1 && seen.is_data_of_opener();
-        assert!(net.count(|seen| used(back + SECS(60), seen)) > 1000, "{set:?}");
-        assert_eq!(
-            net.count(|seen| is_join(seen) && seen.at > back),
-            again,
-            "{set:?}"
-        );
-        // The server has not noticed that the first subflow died, and lets it go when the second is there.
-        let resets = net.count(|seen| seen.from == 1 && seen.has(Flags::RST));
-        assert_eq!(resets, again, "{set:?}");
-    }
-}
-
-#[test]
-fn without_redial_a_path_that_fails_stays_away() {
-    let mut net = Net::pair(
-        &[("data-attempts", "6"), ("redial", "off")],
-        &[line(5, 0), line(5, 1)],
-    );
-    net.rule = outage(1, SECS(60)).1;
-    let flow = net.open(0);
-    net.bulk(&[(0, flow)], SECS(130));
-    assert_eq!(net.count(is_join), 1);
-}
-
-#[test]
-fn a_subflow_that_is_reset_on_the_way_is_dialled_after_a_second() {
-    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1)]);
-    let mut left = 1;
-    let cut = Time::ZERO + MS(500);
-    net.rule = Box::new(move |seen| {
-        if left > 0 && seen.path == 1 && seen.from == 1 && seen.at > cut && !seen.is_data() {
-            left -= 1;
-            seen.header.flags = Flags::RST;
-        }
-        true
-    });
-    let flow = net.open(0);
-    let data = noise(10_000_000);
-    assert!(net.transfer(flow, &data, SECS(20)) == data);
-    let joins: Vec<_> = net.log.iter().filter(|seen| is_join(seen)).collect();
-    assert_eq!(joins.len(), 2);
-    let pause = joins[1].at.since(cut);
-    assert!(pause > SECS(1) && pause < MS(1100), "{pause:?}");
-    assert_ne!(joins[0].header.source_port, joins[1].header.source_port);
-}
-
-/// Make after break: the only path goes silent for half a minute, its subflow dies, and the connection lives.
-#[test]
-fn the_only_path_comes_back_within_a_minute() {
-    let mut net = Net::pair(&[("data-attempts", "5")], &[line(20, 0)]);
-    net.rule = outage(0, SECS(30)).1;
-    let flow = net.open(0);
-    let data = noise(6_000_000);
-    let got = net.transfer(flow, &data, SECS(90));
-    assert!(got == data, "{} of {}", got.len(), data.len());
-    // What had died with the first subflow leaves at once: less than 5 MB are left, which take 2.1 s.
-    let proof = |seen: &&Seen| matches!(seen.option(), Some(Multipath::JoinProof(_)));
-    let joined = net.log.iter().rfind(proof).expect("a second subflow").at;
-    assert!(net.now.since(joined) < SECS(4), "{joined:?}, {:?}", net.now);
-    assert!(net.closed(0).is_none() && net.closed(1).is_none());
-}
-
-#[test]
-fn a_connection_whose_only_path_stays_away_ends_after_a_minute() {
-    let mut net = Net::pair(&[("data-attempts", "5")], &[line(20, 0)]);
-    net.rule = outage(0, SECS(1000)).1;
-    let flow = net.open(0);
-    net.bulk(&[(0, flow)], SECS(60));
-    assert!(net.closed(0).is_none());
-    net.run_for(SECS(20));
-    assert!(
-        matches!(net.closed(0), Some(CloseReason::TimedOut(_))),
-        "{:?}",
-        net.closed(0)
-    );
-    let end = net.log.len();
-    net.run_for(SECS(300));
-    assert_eq!(
-        net.count(is_join),
-        net.log[..end].iter().filter(|seen| is_join(seen)).count()
-    );
-    let refused = net.hosts[0].write(net.now, flow, Bytes::from_static(b"x"));
-    assert!(refused.is_err());
 }
 
 #[test]
@@ -390,11 +338,112 @@ fn a_peer_hears_of_eight_addresses_at_most() {
     let (mut net, _, accepted) = waiting(1);
     let mut refused = 0;
     for host in 1..=9 {
-        let path = restp_base::machine::PathAddress {
+        let path = PathAddress {
             local: ([10, 3, 0, host], 0).into(),
             remote: Net::path(0).local,
         };
         refused += usize::from(net.hosts[1].add_path(net.now, accepted, path, false).is_err());
     }
     assert_eq!(refused, 1);
+}
+
+/// A server with one address for two of the client: without one of the paths it still has that address.
+#[test]
+fn a_path_that_the_server_drops_takes_no_address_from_another() {
+    let mut net = Net::pair(&[], &[line(20, 0)]);
+    let flow = net.open(0);
+    net.lines.push(line(20, 1));
+    net.owner.push(0);
+    let second = net.hosts[0].add_path(net.now, flow, to_first_address(), false);
+    second.expect("one more path");
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert_eq!(net.count(is_join), 1);
+    let accepted = net.accepted()[0];
+    let (now, path) = (net.now, to_first_address().reversed());
+    net.hosts[1]
+        .remove_path(now, accepted, path)
+        .expect("the other works");
+    net.run_for(SECS(1));
+    let removal = |seen: &Seen| matches!(seen.option(), Some(Multipath::RemoveAddresses(_)));
+    assert_eq!(net.count(removal), 0);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+/// From the opener's second address to the server's first one.
+fn to_first_address() -> PathAddress {
+    PathAddress {
+        remote: Net::path(0).remote,
+        ..Net::path(1)
+    }
+}
+
+/// What the server says, in the place of its last acknowledgement.
+fn say(net: &mut Net, option: Multipath) {
+    let bare = |seen: &&Seen| seen.from == 1 && seen.path == 0 && !seen.is_data() && !seen.has(Flags::SYN);
+    let last = net.log.iter().rfind(bare).expect("an acknowledgement").clone();
+    let mut header = last.header;
+    header.options.multipath = Some(option);
+    let mut datagram = Datagram::empty();
+    header.emit(&[], Net::path(0).reversed(), &mut datagram.head);
+    datagram.path = Net::path(0);
+    net.hosts[0].handle(net.now, Input::Datagram(&mut datagram));
+    net.run_for(MS(1));
+}
+
+/// The connection lives on the last subflow that works, whatever its peer says of addresses.
+#[test]
+fn a_peer_that_takes_back_all_its_addresses_keeps_one_subflow() {
+    let mut net = Net::pair(&[], &[line(20, 0), line(20, 1), line(20, 2)]);
+    let flow = net.open(0);
+    let data = noise(1_000_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+    assert_eq!(net.count(is_join), 2);
+    for id in (0..=255).rev() {
+        say(&mut net, Multipath::RemoveAddresses(Addresses::one(id)));
+    }
+    net.run_for(SECS(200));
+    assert_eq!(net.count(is_join), 2, "nobody dials what is gone");
+    let reset = |seen: &Seen| seen.from == 0 && seen.has(Flags::RST);
+    assert_eq!(net.count(reset), 2);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
+}
+
+/// RFC 8684 §3.4.1: joins go to the port that is announced; those to other addresses to that of the connection.
+#[test]
+fn an_announced_port_is_that_of_its_address_alone() {
+    let (mut net, flow, accepted) = waiting(3);
+    let mut keys = None;
+    for seen in &net.log {
+        if let Some(Multipath::Capable(said)) = seen.option() {
+            keys = keys.or(said.sender.zip(said.receiver));
+        }
+    }
+    let (client, server) = keys.expect("the third segment has both");
+    let server = Keys {
+        local: server,
+        remote: client,
+        hash: JoinHash::Sha256,
+    };
+    let proof = server.prove_address(&[9, 10, 0, 1, 2, 0x1f, 0x90]);
+    let elsewhere = AddAddress {
+        id: 9,
+        ip: Net::path(1).remote.ip(),
+        port: Some(8080),
+        proof: Some(proof),
+    };
+    say(&mut net, Multipath::AddAddress(elsewhere));
+    say(&mut net, Multipath::AddAddress(elsewhere));
+    net.run_for(SECS(1));
+    announce(&mut net, accepted, 2);
+    net.run_for(SECS(1));
+    let joins = net.log.iter().filter(|seen| is_join(seen));
+    let ports: Vec<_> = joins
+        .map(|seen| (seen.path, seen.header.destination_port))
+        .collect();
+    assert_eq!(ports[0], (1, 8080));
+    assert!(ports.contains(&(2, PORT)), "{ports:?}");
+    assert_eq!(net.count(is_echo), 3);
+    let data = noise(100_000);
+    assert!(net.transfer(flow, &data, SECS(5)) == data);
 }

@@ -4,5 +4,6 @@ mod addresses;
 mod hostile;
 mod network;
 mod paths;
+mod redial;
 mod set_up;
 mod sharing;

@@ -304,6 +304,11 @@ impl Net {
     }
 }
 
+/// The first segment of a further subflow.
+pub fn is_join(seen: &Seen) -> bool {
+    matches!(seen.option(), Some(Multipath::Join { .. }))
+}
+
 /// MPTCP by name, changed by `set`.
 pub fn mptcp(name: Option<&str>, set: &[(&str, &str)]) -> TcpParameters {
     TcpParameters::of_several_from_pairs(name, set).expect("keys of the documentation")

@@ -261,3 +261,30 @@ fn duplicates_that_cannot_be_are_ignored() {
     assert_eq!(stats.congestion_window_bytes, before);
     assert_eq!(pair.transfer(flows, &data, ms(3000)), data);
 }
+
+/// A receiver may lie about what was lost. It gets back the window that it had, once, and nothing beyond.
+#[test]
+fn a_lie_about_a_lost_segment_counts_once() {
+    let (mut pair, flows, before) = grown(&[]);
+    pair.log.clear();
+    pair.rule = judge(&[5], Verdict::Drop);
+    let data = noise(60_000);
+    assert_eq!(pair.transfer(flows, &data, ms(3000)), data);
+    let lost = bytes_of(&pair, 5);
+    let reduced = window(&pair, flows.0);
+    let bare = |seen: &&Seen| seen.from == 1 && seen.is_bare_ack();
+    let last = pair.log.iter().rfind(bare).expect("an acknowledgement");
+    let mut header = last.header.clone();
+    header.options.sack = [lost].into_iter().collect();
+    let mut windows = Vec::new();
+    for _ in 0..1000 {
+        pair.forge(1, &header, b"");
+        pair.run_for(ms(1));
+        windows.push(window(&pair, flows.0));
+    }
+    let last = windows[windows.len() - 1];
+    assert!(reduced < before && last > reduced, "{before}, {reduced}, {last}");
+    windows.dedup();
+    assert!(windows.len() <= 2, "{windows:?}");
+    assert!(last < 2 * before, "{before}, {last}");
+}

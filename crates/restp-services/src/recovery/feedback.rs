@@ -25,6 +25,8 @@ pub struct Feedback {
     ///
     /// [`AckReport::duplicates`]: crate::ack::AckReport::duplicates
     pub late: u64,
+    /// The lowest of those that the peer names as arrived twice. An earlier loss episode may have taken it for lost.
+    pub lowest_duplicate: Option<u64>,
     /// Round trip of the latest of them, unless it was sent more than once (Karn's rule) or waited at the receiver
     /// for a repeat.
     pub rtt: Option<Duration>,

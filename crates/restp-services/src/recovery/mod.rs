@@ -100,6 +100,8 @@ struct Episode {
     recover: u64,
     /// Transmissions before it began.
     after: u64,
+    /// First number whose loss is its own: those below left again in an earlier episode, or for a timeout.
+    from: u64,
     /// What it declared lost and has not proved late.
     suspects: u64,
 }
@@ -115,6 +117,7 @@ impl Episode {
             active: true,
             recover: board.next(),
             after: board.transmissions(),
+            from: board.head(),
             suspects: 0,
         };
         true
@@ -134,8 +137,11 @@ impl Episode {
         }
         ended
     }
-    /// Of what the episode declared lost, `late` segments had only been late; `lost` are added. True when none is left.
-    fn acquit(&mut self, late: u64, lost: u64) -> bool {
+    /// Some of what the episode declared lost had only been late; `lost` are added. True when none is left. Duplicates of what
+    /// left again before it began say nothing of its losses (RFC 3708 §2; Linux: undo_marker).
+    fn acquit(&mut self, feedback: &Feedback, lost: u64) -> bool {
+        let is_earlier = feedback.lowest_duplicate.is_some_and(|lowest| lowest < self.from);
+        let late = if is_earlier { 0 } else { feedback.late };
         let open = self.suspects.saturating_sub(late);
         let acquitted = self.suspects > 0 && open == 0 && lost == 0;
         self.suspects = open + lost;
@@ -147,6 +153,7 @@ impl Episode {
             active: false,
             recover: board.next(),
             after: board.transmissions(),
+            from: board.next(),
             suspects: 0,
         };
     }

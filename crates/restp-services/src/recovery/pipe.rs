@@ -83,7 +83,7 @@ impl Pipe {
             // A later report has overtaken it: what it names may be repaired, but a duplicate is told once.
             let is_told = self.parameters.reordering != Reordering::Threshold && feedback.late > 0;
             return if is_told {
-                self.acquit(board, feedback.late, findings)
+                self.acquit(board, feedback, findings)
             } else {
                 findings
             };
@@ -127,16 +127,16 @@ impl Pipe {
         } else if let Some(timeout) = self.needless_timeout(evidence) {
             self.take_back(timeout, board, findings)
         } else {
-            self.acquit(board, feedback.late, findings)
+            self.acquit(board, feedback, findings)
         }
     }
 
     /// Segments declared lost may prove to have been late.
-    fn acquit(&mut self, board: &Scoreboard, late: u64, findings: Findings) -> Findings {
-        self.reordering.on_feedback(board, late, findings.ended);
-        let restored = self.episode.acquit(late, findings.lost);
+    fn acquit(&mut self, board: &Scoreboard, feedback: &Feedback, findings: Findings) -> Findings {
+        self.reordering.on_feedback(board, feedback.late, findings.ended);
+        let restored = self.episode.acquit(feedback, findings.lost);
         Findings {
-            spurious: late,
+            spurious: feedback.late,
             restored,
             ended: findings.ended || restored && self.episode.end_at_once(board),
             ..findings

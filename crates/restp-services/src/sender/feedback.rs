@@ -293,6 +293,7 @@ impl Sender {
     /// A report may answer a probe for the tail, and show a loss that nobody has answered.
     fn on_tail_answer(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &Feedback) {
         let bare = peer.is_bare_repeat && feedback.advanced == 0;
+        self.lane.tail.on_duplicates(&peer.report.duplicates);
         let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
         if self.lane.tail.repaired(peer.report.cumulative, bare) && reaction.reduce_window {
             self.react_to_hidden(now, self.lane.controller.window_bytes());

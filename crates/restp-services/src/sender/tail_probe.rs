@@ -2,6 +2,7 @@
 //! once more, so that its acknowledgement shows what is missing. A lost tail costs two round trips then, and no timeout.
 
 use restp_base::time::{Duration, Time};
+use std::ops::Range;
 
 /// What the peer may keep an acknowledgement for when one segment is out (WCDelAckT; Linux adds its least timeout).
 const DELAYED: Duration = Duration::from_millis(200);
@@ -76,6 +77,13 @@ impl TailProbe {
         self.asked = Some(Asked { end, again });
     }
 
+    /// The peer names these segments as arrived twice. If that asked with is one of them, nothing was lost (RFC 8985 §7.4.2,
+    /// case 1), and reports need not repeat the pointer to tell.
+    pub(super) fn on_duplicates(&mut self, numbers: &Range<u64>) {
+        let was_needless = |asked: &mut Asked| asked.again && numbers.contains(&(asked.end - 1));
+        self.asked.take_if(was_needless);
+    }
+
     /// The peer's pointer is `pointer`, and the report is a `bare_repeat` of an earlier one. True when it shows that the
     /// segment asked with was lost and repaired by the probe (RFC 8985 §7.4.2): a loss that nobody has answered. When it had
     /// arrived, the probe's acknowledgement repeats the pointer.
@@ -142,6 +150,12 @@ mod tests {
         let mut arrived = asked(true);
         assert!(!arrived.repaired(10, false));
         assert!(!arrived.repaired(10, true) && !arrived.repaired(12, false));
+        let mut named = asked(true);
+        named.on_duplicates(&(8..10));
+        assert!(!named.repaired(10, false) && !named.repaired(12, false));
+        let mut other = asked(true);
+        other.on_duplicates(&(7..9));
+        assert!(other.repaired(12, false), "another one had arrived");
         let mut new = asked(false);
         assert!(!new.repaired(10, false) && !new.repaired(12, false));
     }

@@ -48,7 +48,7 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::opens(key))),
         );
-        connection.manager.begin(path);
+        connection.manager.begin(path, ports.remote);
         connection.put(0, tcp);
         connection
     }
@@ -71,7 +71,7 @@ impl Connection {
             isn,
             Some(Subflow::new(SetUp::answers(key))),
         );
-        connection.manager.begin(path);
+        connection.manager.begin(path, syn.source_port);
         connection.put(0, tcp);
         connection
     }
@@ -112,21 +112,24 @@ impl Connection {
         Ok(())
     }
 
-    /// Breaks off the subflow on `path`; the others carry on.
+    /// Breaks off the subflow on `path`; the others carry on. A pair that waits to be dialled is forgotten.
     pub(crate) fn remove_path(&mut self, now: Time, path: PathAddress) -> Result<(), OpenError> {
-        let found = self
-            .shared
-            .paths()
-            .iter()
-            .position(|member| member.tcp.address() == path && !member.gone);
-        let Some(ordinal) = found.filter(|ordinal| self.is_usable_beside(*ordinal)) else {
+        let members = || self.shared.paths().iter().enumerate();
+        let mut left = members().filter(|(_, member)| !member.gone);
+        let found = left.find(|(_, member)| member.tcp.address() == path);
+        let found = found.map(|(ordinal, _)| ordinal);
+        if !found.map_or(self.manager.uses(path), |ordinal| self.is_usable_beside(ordinal)) {
             return Err(OpenError::Unsupported(format!(
                 "no subflow uses {}, or no other one works",
                 path.local
             )));
-        };
-        self.manager.drop_line(path);
-        self.break_off(now, ordinal);
+        }
+        let mut others = members().filter(|(other, member)| Some(*other) != found && !member.gone);
+        let in_use = others.any(|(_, member)| member.tcp.address().local.ip() == path.local.ip());
+        self.manager.drop_line(path, in_use);
+        if let Some(ordinal) = found {
+            self.break_off(now, ordinal);
+        }
         Ok(())
     }
 

@@ -28,8 +28,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct Dial {
     pub(crate) path: PathAddress,
     pub(crate) backup: bool,
-    /// Another port than that of the connection.
-    pub(crate) port: Option<u16>,
+    /// Port at the peer.
+    pub(crate) port: u16,
     /// It had a subflow before, whose ports the peer may still hold.
     pub(crate) again: bool,
 }
@@ -93,8 +93,16 @@ impl Line {
 struct Announcement {
     ip: IpAddr,
     sent: u32,
-    /// When it leaves next.
-    due: Time,
+    /// When it leaves next; none: it was echoed, or is given up.
+    due: Option<Time>,
+}
+
+/// An address of the peer that joins may go to.
+#[derive(Debug)]
+struct Remote {
+    id: u8,
+    ip: IpAddr,
+    port: u16,
 }
 
 /// What one end knows of addresses.
@@ -104,8 +112,10 @@ pub(super) struct PathManager {
     /// Our addresses; the place of each is its identifier.
     own: Vec<IpAddr>,
     announcements: Vec<Announcement>,
-    /// The peer's announced addresses, by its identifiers.
-    announced: Vec<(u8, IpAddr, Option<u16>)>,
+    /// The peer's addresses: the one that the connection was opened with, and those that it has announced.
+    announced: Vec<Remote>,
+    /// The connection's port at the peer.
+    service: u16,
     /// To be said on any subflow.
     notices: VecDeque<Multipath>,
     /// This end dials; the other one announces.
@@ -145,9 +155,15 @@ impl PathManager {
         Some(place as u8)
     }
 
-    /// The pair that opened the connection.
-    pub(super) fn begin(&mut self, path: PathAddress) {
+    /// The pair that opened the connection: both addresses have the identifier 0.
+    pub(super) fn begin(&mut self, path: PathAddress, service: u16) {
         self.own.push(path.local.ip());
+        self.service = service;
+        self.announced.push(Remote {
+            id: 0,
+            ip: path.remote.ip(),
+            port: service,
+        });
         if self.opened_here {
             self.add(path, false, true);
             self.lines[0].stage = Stage::Dialled;
@@ -156,16 +172,15 @@ impl PathManager {
 
     /// One more pair to dial: at once, or when the peer has announced its address. False when it is used already.
     pub(super) fn add(&mut self, path: PathAddress, backup: bool, at_once: bool) -> bool {
-        if self.lines.iter().any(|line| line.dial.path == path) {
+        if self.uses(path) {
             return false;
         }
-        let mut announced = self.announced.iter();
-        let announced = announced.find(|(_, ip, _)| *ip == path.remote.ip());
+        let announced = port_at(&self.announced, path.remote.ip());
         self.lines.push(Line {
             dial: Dial {
                 path,
                 backup,
-                port: announced.and_then(|(_, _, port)| *port),
+                port: announced.unwrap_or(self.service),
                 again: false,
             },
             is_up: true,
@@ -176,11 +191,17 @@ impl PathManager {
         true
     }
 
-    /// The pair is not to be used any more. The peer hears that our address is gone, unless another pair has it.
-    pub(super) fn drop_line(&mut self, path: PathAddress) {
+    /// The pair has a subflow, or waits for one.
+    pub(super) fn uses(&self, path: PathAddress) -> bool {
+        self.lines.iter().any(|line| line.dial.path == path)
+    }
+
+    /// The pair is not to be used any more. The peer hears that our address is gone, unless another pair has it, or a subflow
+    /// that the peer dialled (`in_use`).
+    pub(super) fn drop_line(&mut self, path: PathAddress, in_use: bool) {
         self.lines.retain(|line| line.dial.path != path);
         let ip = path.local.ip();
-        if self.lines.iter().all(|line| line.dial.path.local.ip() != ip) {
+        if !in_use && self.lines.iter().all(|line| line.dial.path.local.ip() != ip) {
             self.withdraw(ip);
         }
     }
@@ -251,7 +272,7 @@ impl PathManager {
         self.announcements.push(Announcement {
             ip,
             sent: 0,
-            due: now,
+            due: Some(now),
         });
         true
     }
@@ -261,15 +282,13 @@ impl PathManager {
     pub(super) fn on_deadline(&mut self, now: Time, timeout: Duration, keys: Keys) {
         let mut due = Vec::new();
         for announcement in &mut self.announcements {
-            if announcement.due <= now {
+            if announcement.due.is_some_and(|due| due <= now) {
                 due.push(announcement.ip);
-                let wait = timeout.scaled(1 << announcement.sent, 1);
+                let wait = timeout.scaled(1 << announcement.sent, 1).min(LONGEST_WAIT);
                 announcement.sent += 1;
-                announcement.due = now + wait.min(LONGEST_WAIT);
+                announcement.due = (announcement.sent <= RETRANSMISSIONS).then_some(now + wait);
             }
         }
-        self.announcements
-            .retain(|announcement| announcement.sent <= RETRANSMISSIONS);
         for ip in due {
             if let Some(id) = self.own.iter().position(|own| *own == ip) {
                 self.say(Multipath::AddAddress(AddAddress::new(id as u8, ip, keys)));
@@ -277,20 +296,22 @@ impl PathManager {
         }
     }
 
-    /// The peer has this address; the proof is good. It is echoed, be it known or too many, so that the peer rests.
+    /// The peer has this address; the proof is good. It is echoed, be it known or too many, so that the peer rests. One that is
+    /// announced again, perhaps at another port, is to be dialled again (RFC 8684 §3.4.1).
     pub(super) fn on_announced(&mut self, added: AddAddress) {
         self.say(Multipath::AddAddress(added.echo()));
-        let known = self.announced.iter().find(|(id, ..)| *id == added.id);
-        match known {
-            // An identifier keeps its address (RFC 8684 §3.4.1).
-            Some(known) if *known != (added.id, added.ip, added.port) => return,
-            Some(_) => {}
-            None if self.announced.len() >= MAX_ADDRESSES => return,
-            None => self.announced.push((added.id, added.ip, added.port)),
+        let AddAddress { id, ip, .. } = added;
+        let port = added.port.filter(|port| *port != 0).unwrap_or(self.service);
+        let is_full = self.announced.len() > MAX_ADDRESSES;
+        match self.announced.iter_mut().find(|known| known.id == id) {
+            Some(known) if known.ip != ip => return, // an identifier keeps its address
+            Some(known) => known.port = port,
+            None if is_full => return,
+            None => self.announced.push(Remote { id, ip, port }),
         }
         for line in &mut self.lines {
-            if line.dial.path.remote.ip() == added.ip && !line.is_known {
-                (line.is_known, line.dial.port) = (true, added.port);
+            if line.dial.path.remote.ip() == ip {
+                (line.is_known, line.dial.port) = (true, port);
                 line.revive();
             }
         }
@@ -299,30 +320,34 @@ impl PathManager {
     /// The peer has heard of our address.
     pub(super) fn on_echo(&mut self, added: AddAddress) {
         let own = self.own.get(usize::from(added.id)) == Some(&added.ip);
-        self.announcements
-            .retain(|announcement| !(own && announcement.ip == added.ip));
+        let echoed = self.announcements.iter_mut().find(|said| said.ip == added.ip);
+        if let Some(echoed) = echoed.filter(|_| own) {
+            echoed.due = None;
+        }
     }
 
-    /// The peer has the addresses of these identifiers no longer: pairs with them wait until it announces them again. `ips` are
-    /// those of its subflows.
+    /// The peer has the addresses of these identifiers no longer: pairs with them wait until it announces them again, unless
+    /// it has one under another identifier. `ips` are those of its subflows.
     pub(super) fn on_removed(&mut self, removed: &Addresses, ips: &[IpAddr]) {
+        let is_gone = |remote: &Remote| removed.ids().contains(&remote.id);
+        let gone = self.announced.iter().filter(|remote| is_gone(remote));
+        let gone: Vec<IpAddr> = gone.map(|remote| remote.ip).chain(ips.iter().copied()).collect();
+        self.announced.retain(|remote| !is_gone(remote));
         for line in &mut self.lines {
             let ip = line.dial.path.remote.ip();
-            let announced = self
-                .announced
-                .iter()
-                .any(|(id, known, _)| *known == ip && removed.ids().contains(id));
-            if announced || ips.contains(&ip) {
-                line.is_known = false;
+            if gone.contains(&ip) {
+                let left = port_at(&self.announced, ip);
+                line.is_known = left.is_some();
+                line.dial.port = left.unwrap_or(self.service);
             }
         }
-        self.announced.retain(|(id, ..)| !removed.ids().contains(id));
     }
 
     /// What waits to be said. The peer's answers are the only ones that it can make us owe, so they are bounded.
+    /// Of an address that comes and goes meanwhile the last word is said last.
     fn say(&mut self, notice: Multipath) {
-        let is_news = !self.notices.contains(&notice);
-        if is_news && self.notices.len() < 3 * MAX_ADDRESSES {
+        self.notices.retain(|said| *said != notice);
+        if self.notices.len() < 3 * MAX_ADDRESSES {
             self.notices.push_back(notice);
         }
     }
@@ -340,7 +365,7 @@ impl PathManager {
             Stage::Idle(at) => at,
             _ => None,
         });
-        let announcements = self.announcements.iter().map(|announcement| announcement.due);
+        let announcements = self.announcements.iter().filter_map(|said| said.due);
         again.chain(announcements).min()
     }
 
@@ -354,6 +379,12 @@ impl PathManager {
     fn line(&mut self, path: PathAddress) -> Option<&mut Line> {
         self.lines.iter_mut().find(|line| line.dial.path == path)
     }
+}
+
+/// The port that joins to this address go to, if the peer has it.
+fn port_at(announced: &[Remote], ip: IpAddr) -> Option<u16> {
+    let remote = announced.iter().find(|remote| remote.ip == ip)?;
+    Some(remote.port)
 }
 
 #[cfg(test)]

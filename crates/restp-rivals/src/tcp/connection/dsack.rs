@@ -39,8 +39,11 @@ impl Duplicates {
         self.arrived = None;
     }
 
-    /// These bytes, the segment `number`, leave again.
+    /// These bytes, the segment `number`, leave again. A FIN alone has none, so nobody names it.
     pub(super) fn on_retransmitted(&mut self, bytes: Range<u64>, number: u64) {
+        if bytes.is_empty() {
+            return;
+        }
         if self.retransmitted.len() >= MOST_AWAITED {
             self.retransmitted.pop_front();
         }
@@ -53,13 +56,12 @@ impl Duplicates {
         let Some(block) = duplicate_block(options, pointer) else {
             return 0..0;
         };
-        let named = self.retransmitted.iter();
-        let named = named.filter(|(bytes, _)| block.start <= bytes.start && bytes.end <= block.end);
-        let span = named.fold(None, |span, (_, number)| match span {
-            None => Some((*number, *number)),
-            Some((low, high)) => Some((number.min(&low).to_owned(), number.max(&high).to_owned())),
-        });
-        span.map_or(0..0, |(low, high): (u64, u64)| low..high + 1)
+        let is_named = |bytes: &Range<u64>| block.start <= bytes.start && bytes.end <= block.end;
+        let named = self.retransmitted.iter().filter(|(bytes, _)| is_named(bytes));
+        named.fold(0..0, |span, (_, number)| match span.is_empty() {
+            true => *number..number + 1,
+            false => span.start.min(*number)..span.end.max(number + 1),
+        })
     }
 
     /// Bytes of memory it takes.
@@ -130,6 +132,9 @@ mod tests {
         assert_eq!(named(701, 900), 8..9);
         assert_eq!(named(701, 799), 0..0);
         assert_eq!(named(100, 200), 0..0, "it never left again");
+        duplicates.on_retransmitted(ORIGIN + 1100..ORIGIN + 1100, 11);
+        let named = duplicates.named(&options(&[(1000, 1100)]), ORIGIN + 2000);
+        assert_eq!(named, 10..11, "a FIN behind it has no bytes");
     }
 
     #[test]

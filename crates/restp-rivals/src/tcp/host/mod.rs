@@ -175,9 +175,7 @@ impl Tcp {
         self.settle(now, flow);
         self.touch(flow);
     }
-}
 
-impl Tcp {
     /// An address of this host works, or no longer does. One path finds out by itself; several are managed.
     fn on_local_address(&mut self, now: Time, local: SocketAddr, up: bool) {
         let flows: Vec<FlowId> = self.slots.keys().copied().collect();

@@ -136,14 +136,13 @@ impl Tcp {
         let isn = self.config.initial_sequence;
         let nonce = self.fresh_nonce();
         let keys = &self.slots.get(&flow)?.keys;
-        let service = dial.port.unwrap_or(keys[0].ports.remote);
         // The peer may still hold the subflow that was there before.
         let last = keys
             .iter()
             .map(|key| key.ports.local)
             .max()
             .filter(|_| dial.again);
-        let key = self.free_key_after(last, dial.path.remote, service)?;
+        let key = self.free_key_after(last, dial.path.remote, dial.port)?;
         let join = Join {
             path: dial.path,
             ports: key.ports,

@@ -19,7 +19,7 @@ impl Scoreboard {
     pub fn acknowledge(&mut self, now: Time, report: &AckReport) -> Result<Feedback, FalseReport> {
         self.check(report)?;
         let mut feedback = self.apply(now, report);
-        feedback.late += self.take_duplicates(&report.duplicates);
+        self.take_duplicates(&report.duplicates, &mut feedback);
         Ok(feedback)
     }
 
@@ -50,18 +50,19 @@ impl Scoreboard {
         feedback
     }
 
-    /// The segments of `numbers` have arrived twice: how many of them left again although they had only been late, which
-    /// nobody knew so far.
-    fn take_duplicates(&mut self, numbers: &Range<u64>) -> u64 {
+    /// The segments of `numbers` have arrived twice: those of them that left again had only been late, which nobody knew so
+    /// far.
+    fn take_duplicates(&mut self, numbers: &Range<u64>, feedback: &mut Feedback) {
         let Some(retransmitted) = &mut self.retransmitted else {
-            return 0;
+            return;
         };
         let known = |number: &u64| *number < self.first || self.delivered.contains(*number);
         let needless: SmallVec<[u64; 4]> = retransmitted.within(numbers).flatten().filter(known).collect();
         for number in &needless {
             retransmitted.remove(&(*number..number + 1));
         }
-        needless.len() as u64
+        feedback.late += needless.len() as u64;
+        feedback.lowest_duplicate = needless.first().copied();
     }
 
     /// Would these duplicates tell something?

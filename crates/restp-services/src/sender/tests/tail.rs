@@ -110,6 +110,27 @@ fn a_probe_that_repaired_the_only_loss_costs_a_reduction_and_a_needless_one_none
     }
 }
 
+/// RFC 8985 §7.4.2, case 1: data or a new window beside it hide that the pointer is repeated. The duplicate is named all the same.
+#[test]
+fn a_probe_that_is_named_as_a_duplicate_costs_no_reduction() {
+    for named in [false, true] {
+        let mut story = current().established();
+        story.write(1).send();
+        story.expire();
+        assert_eq!(story.send(), [1]);
+        story.at(450).ack(2);
+        let report = AckReport {
+            duplicates: if named { 1..2 } else { 0..0 },
+            ..AckReport::pointer(2)
+        };
+        let heard = story.at(460).hear(&report, |peer| peer.is_bare_repeat = false);
+        assert!(heard.is_ok());
+        story.at(500).write(2).send();
+        story.at(600).ack(4);
+        assert_eq!(losses(&story.heard()), usize::from(!named), "{named}");
+    }
+}
+
 #[test]
 fn what_is_being_repaired_is_not_asked_for() {
     let mut story = current().established();

@@ -23,7 +23,7 @@ fn at(seconds: u64) -> Time {
 /// An end that has opened a connection on path 0.
 fn opener() -> PathManager {
     let mut manager = PathManager::new(true, true);
-    manager.begin(path(0));
+    manager.begin(path(0), 80);
     manager
 }
 
@@ -74,7 +74,7 @@ fn what_an_end_wanted_to_end_is_not_dialled_again() {
     manager.on_end(at(1), path(0), Ending::Wanted);
     assert_eq!((manager.deadline(), manager.take_dial(at(1000))), (None, None));
     let mut once = PathManager::new(true, false);
-    once.begin(path(0));
+    once.begin(path(0), 80);
     once.on_end(at(1), path(0), Ending::Failed);
     assert_eq!((once.deadline(), once.take_dial(at(1000))), (None, None));
 }
@@ -114,7 +114,7 @@ fn our_address_is_taken_back_when_it_goes_and_its_pair_dialled_when_it_returns()
 fn announcements_leave_four_times_with_waits_that_double_until_their_echo() {
     let local = path(1).remote;
     let mut manager = PathManager::new(false, true);
-    manager.begin(path(0).reversed());
+    manager.begin(path(0).reversed(), 80);
     assert!(manager.announce(at(10), local));
     let mut times = Vec::new();
     while let Some(due) = manager.deadline() {
@@ -136,7 +136,7 @@ fn announcements_leave_four_times_with_waits_that_double_until_their_echo() {
 #[test]
 fn the_longest_wait_for_an_echo_is_two_minutes() {
     let mut manager = PathManager::new(false, true);
-    manager.begin(path(0).reversed());
+    manager.begin(path(0).reversed(), 80);
     manager.announce(at(0), path(1).remote);
     for _ in 0..3 {
         let due = manager.deadline().expect("no echo yet");
@@ -164,12 +164,19 @@ fn floods_of_announcements_and_removals_take_no_memory() {
         manager.on_announced(announced(id, id));
         manager.on_removed(&Addresses::one(id.wrapping_add(100)), &[]);
     }
-    assert_eq!(manager.announced.len(), MAX_ADDRESSES);
+    assert_eq!(manager.announced.len(), 1 + MAX_ADDRESSES, "and the first one");
     assert_eq!(manager.notices.len(), 3 * MAX_ADDRESSES);
     let announced: usize = (0..100)
         .map(|line| usize::from(manager.announce(at(1), path(line).local)))
         .sum();
     assert_eq!(announced, MAX_ADDRESSES);
+    (0..100).for_each(|line| manager.on_echo(AddAddress::new(line, path(line).local.ip(), KEYS).echo()));
+    assert!(
+        !manager.announce(at(2), path(200).local),
+        "the peer still has them"
+    );
+    manager.on_local(at(3), path(0).local, false);
+    assert!(manager.announce(at(3), path(200).local));
 }
 
 #[test]
@@ -180,4 +187,112 @@ fn identifiers_are_those_of_a_byte() {
     }
     assert_eq!(manager.id_of(([10, 1, 0, 1], 0).into()), None);
     assert_eq!(manager.id_of(path(255).local), Some(255));
+}
+
+/// RFC 8684 §3.4.1: "a sender that wants to trigger a new incoming connection attempt ... can refresh ADD_ADDR information".
+#[test]
+fn an_address_that_is_announced_again_is_dialled_again() {
+    for redials in [true, false] {
+        let mut manager = PathManager::new(true, redials);
+        manager.begin(path(0), 80);
+        manager.add(path(1), false, false);
+        manager.on_announced(announced(1, 1));
+        assert!(manager.take_dial(at(1)).is_some());
+        manager.on_announced(announced(1, 1));
+        assert_eq!(manager.take_dial(at(1)), None, "it is being dialled");
+        manager.on_end(at(2), path(1), Ending::Failed);
+        assert_eq!(manager.take_dial(at(2)), None);
+        manager.on_announced(announced(1, 1));
+        assert!(manager.take_dial(at(2)).is_some());
+        manager.on_up(at(3), path(1));
+        manager.on_announced(announced(1, 1));
+        assert_eq!(manager.take_dial(at(3)), None, "it works");
+    }
+}
+
+/// RFC 8684 §3.4.1: an identifier keeps its address, and may be announced with another port. Port 0 is none.
+#[test]
+fn the_port_that_was_announced_last_is_dialled() {
+    let mut manager = opener();
+    manager.add(path(1), false, false);
+    let mut ports = Vec::new();
+    for port in [None, Some(8080), Some(8081), Some(0), None] {
+        manager.on_announced(AddAddress {
+            port,
+            ..announced(1, 1)
+        });
+        ports.extend(manager.take_dial(at(1)).map(|dial| dial.port));
+        manager.on_end(at(1), path(1), Ending::Failed);
+    }
+    assert_eq!(ports, [80, 8080, 8081, 80, 80]);
+    let echoed = notices(&mut manager);
+    let zero = AddAddress {
+        port: Some(0),
+        ..announced(1, 1)
+    };
+    assert!(echoed.contains(&Multipath::AddAddress(zero.echo())), "as it came");
+}
+
+/// The identifier 0 is the address that the connection was opened with (RFC 8684 §3.2), and that one needs no announcement.
+#[test]
+fn the_first_address_of_the_peer_is_known_and_keeps_its_identifier() {
+    let mut manager = opener();
+    manager.add(path(1), false, false);
+    manager.on_announced(announced(0, 1));
+    assert_eq!(manager.take_dial(at(1)), None);
+    let from_elsewhere = PathAddress {
+        local: path(1).local,
+        ..path(0)
+    };
+    manager.add(from_elsewhere, false, false);
+    assert_eq!(
+        manager.take_dial(at(1)).map(|dial| dial.path),
+        Some(from_elsewhere)
+    );
+}
+
+#[test]
+fn an_address_with_two_identifiers_is_gone_when_both_are() {
+    let mut manager = opener();
+    manager.add(path(1), false, false);
+    let second = AddAddress {
+        port: Some(8080),
+        ..announced(2, 1)
+    };
+    manager.on_announced(announced(1, 1));
+    manager.on_announced(second);
+    manager.on_removed(&Addresses::one(1), &[]);
+    assert_eq!(manager.take_dial(at(1)).map(|dial| dial.port), Some(8080));
+    manager.on_removed(&Addresses::one(2), &[]);
+    manager.on_end(at(1), path(1), Ending::Failed);
+    assert_eq!(manager.take_dial(at(100)), None);
+}
+
+/// While no subflow works nothing can be said. Then the last word comes last.
+#[test]
+fn what_was_said_last_of_an_address_leaves_last() {
+    let local = path(1).remote;
+    let mut manager = PathManager::new(false, true);
+    manager.begin(path(0).reversed(), 5000);
+    manager.announce(at(0), local);
+    let added = Multipath::AddAddress(AddAddress::new(1, local.ip(), KEYS));
+    let gone = Multipath::RemoveAddresses(Addresses::one(1));
+    for (ups, last) in [(2, added), (3, gone)] {
+        for up in 0..ups {
+            manager.on_local(at(up), local, up % 2 == 1);
+            manager.on_deadline(at(up), Duration::from_secs(1), KEYS);
+        }
+        assert_eq!(notices(&mut manager).last(), Some(&last));
+    }
+}
+
+#[test]
+fn an_address_that_another_subflow_uses_is_not_taken_back() {
+    let mut manager = PathManager::new(false, true);
+    manager.begin(path(0).reversed(), 5000);
+    manager.drop_line(path(0).reversed(), true);
+    assert_eq!(notices(&mut manager), []);
+    manager.drop_line(path(0).reversed(), false);
+    let gone = Multipath::RemoveAddresses(Addresses::one(0));
+    assert_eq!(notices(&mut manager), [gone]);
 }

@@ -199,3 +199,28 @@ fn an_episode_is_undone_when_all_that_left_again_is_named_as_a_duplicate() {
     let classic = named_as_duplicate(threshold, &[10]);
     assert!(classic.iter().all(|found| !found.restored && found.spurious == 0));
 }
+
+/// RFC 3708 §2: it takes the duplicates of all that the episode itself sent again. One of an episode before is no news of it.
+#[test]
+fn a_duplicate_of_an_earlier_episode_does_not_undo_this_one() {
+    let (mut board, mut pipe) = late_and_repaired(ADAPTIVE, &[10]);
+    for _ in 0..6 {
+        board.on_sent(Time::ZERO + Duration::from_millis(220), 1000);
+    }
+    for end in [18, 19, 20] {
+        report(&mut board, &mut pipe, 600, &snack(16, &[17..end], &[]));
+    }
+    assert_eq!(repeat_at(&mut board, &mut pipe, 600), Some(16), "it is lost");
+    let of_the_first = AckReport {
+        duplicates: 10..11,
+        ..AckReport::pointer(16)
+    };
+    let found = report(&mut board, &mut pipe, 610, &of_the_first);
+    assert_eq!((found.spurious, found.restored), (1, false));
+    // Nor one of what a timeout sent again: what that cost is not this episode's.
+    let (mut board, mut pipe) = late_and_repaired(ADAPTIVE, &[10]);
+    pipe.on_timeout(&board, true);
+    assert!(!pipe.episode.acquit(&Feedback::default(), 1));
+    let found = report(&mut board, &mut pipe, 230, &of_the_first);
+    assert_eq!((found.spurious, found.restored), (1, false));
+}
