@@ -113,6 +113,9 @@ mod tests {
         let mut elsewhere = segment([0, 1, 0, 2], 0);
         elsewhere[19] ^= 1;
         assert_ne!(one, flow(&elsewhere));
+        let mut other_protocol = segment([0, 1, 0, 2], 0);
+        other_protocol[9] = 17;
+        assert_ne!(one, flow(&other_protocol));
         let mut six = vec![0x60; 44];
         six[6] = 17;
         for (at, counts) in [
@@ -160,6 +163,23 @@ mod tests {
         let packet = [0x60, 0b0010_0000, 0, 0];
         assert_eq!(ecn(&packet), Ecn::Ect0);
         assert_eq!(ecn(&mark_ce(&packet)), Ecn::Ce);
+    }
+
+    #[test]
+    fn routers_cut_ip_version_4_without_its_flag_against_it() {
+        let mut packet = header(0);
+        assert!(!may_fragment(&packet));
+        packet[6] = 0;
+        assert!(may_fragment(&packet));
+        packet[0] = 0x60;
+        assert!(!may_fragment(&packet) && !may_fragment(&[0x45, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_header_that_is_cut_off_is_not_marked() {
+        let cut = &header(0b10)[..19];
+        assert_eq!(mark_ce(cut), cut);
+        assert_eq!(mark_ce(&[0x60]), &[0x60][..]);
     }
 
     #[test]
