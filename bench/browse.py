@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import random
-import shutil
 import statistics
 import struct
 import subprocess
@@ -194,9 +193,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.serve:
         serve()
-    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    why = network.missing() or (None if shutil.which("chromium") else "not installed: chromium")
-    why = why or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
+    why = network.missing_beside_cubic("chromium")
     if why:
         print(why, file=sys.stderr)
         return 2

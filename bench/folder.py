@@ -16,7 +16,6 @@ import os
 import platform
 import random
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -182,10 +181,7 @@ def main() -> int:
     parser.add_argument("--peers-mib", type=int, default=64)
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/folder.md")
     options = parser.parse_args()
-    absent = [tool for tool in ("rsync", "ssh", "sshd", "scp") if not shutil.which(tool)]
-    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    why = network.missing() or (f"not installed: {', '.join(absent)}" if absent else None)
-    why = why or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
+    why = network.missing_beside_cubic("rsync", "ssh", "sshd", "scp")
     if why:
         print(why, file=sys.stderr)
         return 2

@@ -19,14 +19,20 @@ PORT = 9001
 EMULATOR, END = ["chrt", "-f", "10"], ["chrt", "-f", "5"]
 
 
-def missing() -> str | None:
-    """Why no path can be built here."""
+def missing(*tools: str) -> str | None:
+    """Why no path can be built here, or which of `tools` lack."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "there is no /dev/net/tun"
-    absent = [tool for tool in ("ip", "chrt", "sysctl") if not shutil.which(tool)]
+    absent = [tool for tool in ("ip", "chrt", "sysctl", *tools) if not shutil.which(tool)]
     return f"not installed: {', '.join(absent)}" if absent else None
+
+
+def missing_beside_cubic(*tools: str) -> str | None:
+    """The same where kernel TCP is measured as it is: with CUBIC, as pages say."""
+    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    return missing(*tools) or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
 
 
 def address(side: int, path: int = 0) -> str:

@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import socket
 import statistics
 import subprocess
@@ -242,10 +241,7 @@ def main() -> int:
         role, seconds, *to = options.mptcp
         mptcp(role, int(seconds), *to or [None])
         return 0
-    absent = [tool for tool in ("iperf3", "ping") if not shutil.which(tool)]
-    control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    why = network.missing() or (f"not installed: {', '.join(absent)}" if absent else None)
-    why = why or (None if control == "cubic" else f"the kernel's TCP runs {control}, not cubic")
+    why = network.missing_beside_cubic("iperf3", "ping")
     if why:
         print(why, file=sys.stderr)
         return 2

@@ -8,6 +8,7 @@ Both ends are processes of this host, so one clock tells.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import socket
@@ -41,28 +42,54 @@ def main():
 
 
 def measure(options, data):
+    link = f'rate = "{options.link}"\ndelay = "{options.delay} ms"\nloss = {{ rate = {options.loss}, direction = "both" }}\n'
+    with standing(options, data, "", {"p": link}) as (target, listens, _):
+        return play(options, target, listens)
+
+
+@contextlib.contextmanager
+def standing(options, data, head, links):
+    """A server, emulated links to it (TOML by name, behind `head`), and a forward over all of them.
+
+    Gives the target's socket, the address that the forward takes datagrams at, and the emulator.
+    """
     target = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     target.bind(("127.0.0.1", 0))
     target.settimeout(3)
     place = f"127.0.0.1:{target.getsockname()[1]}"
-    words = ["serve", "--json", "--listen", "127.0.0.1:0", "--allow", f"udp:{place}"]
-    server = start(options.restp, words, data)
-    invitation = json.loads(server.stdout.readline())
-    net = os.path.join(data, "net.toml")
-    with open(net, "w", encoding="utf-8") as file:
-        file.write(
-            f'[[path]]\nname = "p"\nlisten = "127.0.0.1:0"\nto = "{invitation["addresses"][0]}"\nrate = "{options.link}"\n'
-            f'delay = "{options.delay} ms"\nloss = {{ rate = {options.loss}, direction = "both" }}\n'
-        )
-    line = start(options.restp, ["emulate", "--json", "--control", net], data, stdin=subprocess.PIPE)
-    at = json.loads(line.stdout.readline())["ready"][0]["listen"]
-    words = ["forward", "--json", invitation["ticket"], "--address", at, "--udp", f"0:{place}"]
-    if options.deadline:
-        words += ["--deadline", f"{options.deadline:g}ms"]
-    for change in options.set:
-        words += ["--set", change]
-    forward = start(options.restp, words, data)
-    listens = json.loads(forward.stdout.readline())["forwards"][0]["listen"]
+    processes = []
+
+    def started(words, **options_of_start):
+        processes.append(start(options.restp, words, data, **options_of_start))
+        return processes[-1], json.loads(processes[-1].stdout.readline())
+
+    try:
+        _, invitation = started(["serve", "--json", "--listen", "127.0.0.1:0", "--allow", f"udp:{place}"])
+        to = invitation["addresses"][0]
+        net = os.path.join(data, "net.toml")
+        with open(net, "w", encoding="utf-8") as file:
+            file.write(head)
+            for name, link in links.items():
+                file.write(f'[[path]]\nname = "{name}"\nlisten = "127.0.0.1:0"\nto = "{to}"\n{link}')
+        emulator, ready = started(["emulate", "--json", "--control", net], stdin=subprocess.PIPE)
+        words = ["forward", "--json", invitation["ticket"], "--udp", f"0:{place}"]
+        for link in ready["ready"]:
+            words += ["--address", link["listen"]]
+        if options.deadline:
+            words += ["--deadline", f"{options.deadline:g}ms"]
+        for change in options.set:
+            words += ["--set", change]
+        _, forwarding = started(words)
+        yield target, forwarding["forwards"][0]["listen"], emulator
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait()
+        target.close()
+
+
+def play(options, target, listens):
+    """Media for as long as the options say, and what came of it."""
     host, port = listens.rsplit(":", 1)
     interval = BYTES * 8 / (options.rate * 1e6)
     number = int(options.seconds / interval)
@@ -70,18 +97,16 @@ def measure(options, data):
     sending.start()
     delays = receive(target, number)
     sending.join()
-    for process in (forward, line, server):
-        process.terminate()
-        process.wait()
     limit = (options.deadline or 250.0) / 1e3
     in_time = sum(delay <= limit for delay in delays)
     ordered = sorted(delays) or [float("nan")]
+    shares = (("median", 0.5), ("p99", 0.99), ("p99.9", 0.999))
     return {
         "sent": number,
         "arrived": len(delays),
         "in_time": in_time,
-        "in_time_share": in_time / number,
-        "delay_ms": {name: round(ordered[int(len(ordered) * share)] * 1e3, 1) for name, share in (("median", 0.5), ("p99", 0.99))},
+        "in_time_share": round(in_time / number, 5),
+        "delay_ms": {name: round(ordered[int(len(ordered) * share)] * 1e3, 1) for name, share in shares},
     }
 
 

@@ -4,23 +4,31 @@ use bytes::{Bytes, BytesMut};
 use restp_base::machine::Ecn;
 use std::ops::Range;
 
-/// Addresses, protocol and ports as one number (FNV-1a). Of a packet too short for them, what there is.
+/// Protocols whose header begins with the ports, or with a number of the peer's in their place: TCP, UDP, DCCP, ESP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 6] = [6, 17, 33, 50, 132, 136];
+
+/// Addresses, protocol and ports as one number (FNV-1a). Of a packet too short for them, what there is. Fragments of a packet are one
+/// flow, so ports do not count: only the first one has them. Neither do bytes that change within a flow, such as the check sum of a ping.
 pub fn flow(packet: &[u8]) -> u64 {
-    let (protocol, addresses, header) = match packet.first().map(|first| first >> 4) {
-        Some(6) => (6, 8..40, 40),
-        _ => (9, 12..20, usize::from(packet.first().unwrap_or(&0) & 0xf) * 4),
-    };
     let part = |range: Range<usize>| packet.get(range).unwrap_or_default();
-    [
-        part(protocol..protocol + 1),
-        part(addresses),
-        part(header..header + 4),
-    ]
-    .into_iter()
-    .flatten()
-    .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let (protocol, addresses, header, is_fragment) = match packet.first().map_or(0, |first| first >> 4) {
+        // A fragment has a header of its own before the next one (RFC 8200 §4.5), whose number is in the place of the protocol's.
+        6 => (part(6..7), part(8..40), 40, false),
+        _ => (
+            part(9..10),
+            part(12..20),
+            usize::from(packet.first().unwrap_or(&0) & 0xf) * 4,
+            matches!(*part(6..8), [flags, offset] if flags & 0x3f != 0 || offset != 0),
+        ),
+    };
+    let has_ports = !is_fragment && protocol.iter().any(|number| WITH_PORTS.contains(number));
+    let ports = if has_ports { part(header..header + 4) } else { &[] };
+    [protocol, addresses, ports]
+        .into_iter()
+        .flatten()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
 }
 
 /// The congestion mark in the IP header. RFC 3168 §5, RFC 8200 §7.
@@ -105,10 +113,49 @@ mod tests {
         let mut elsewhere = segment([0, 1, 0, 2], 0);
         elsewhere[19] ^= 1;
         assert_ne!(one, flow(&elsewhere));
+        let mut other_protocol = segment([0, 1, 0, 2], 0);
+        other_protocol[9] = 17;
+        assert_ne!(one, flow(&other_protocol));
         let mut six = vec![0x60; 44];
-        let first = flow(&six);
-        six[43] ^= 1;
-        assert_ne!(first, flow(&six));
+        six[6] = 17;
+        for (at, counts) in [
+            (43, true),
+            (40, true),
+            (39, true),
+            (8, true),
+            (6, true),
+            (7, false),
+            (4, false),
+        ] {
+            let mut other = six.clone();
+            other[at] ^= 1;
+            assert_eq!(flow(&six) != flow(&other), counts, "{at}");
+        }
+    }
+
+    /// Each was a flow of its own, which overtakes those that stay in a fair queue: a flood of pings or of fragments left no room to others.
+    #[test]
+    fn fragments_of_a_packet_and_pings_are_one_flow() {
+        let with = |at: usize, value: u8, rest: [u8; 4]| {
+            let mut packet = [&header(0)[..], &rest].concat();
+            packet[at] = value;
+            packet
+        };
+        for (at, value) in [(6, 0x20), (6, 0x01), (7, 0xb9), (9, 1)] {
+            let (one, other) = (with(at, value, [0, 1, 0, 2]), with(at, value, [9, 9, 9, 9]));
+            assert_eq!(flow(&one), flow(&other), "byte {at} = {value}");
+        }
+        let whole = |value| (with(6, value, [0, 1, 0, 2]), with(6, value, [0, 1, 0, 3]));
+        for (one, other) in [whole(0x40), whole(0)] {
+            assert_ne!(flow(&one), flow(&other));
+        }
+        for next_header in [44, 58] {
+            let mut six = vec![0x60; 48];
+            six[6] = next_header;
+            let first = flow(&six);
+            six[42] ^= 1;
+            assert_eq!(first, flow(&six));
+        }
     }
 
     #[test]
@@ -116,6 +163,23 @@ mod tests {
         let packet = [0x60, 0b0010_0000, 0, 0];
         assert_eq!(ecn(&packet), Ecn::Ect0);
         assert_eq!(ecn(&mark_ce(&packet)), Ecn::Ce);
+    }
+
+    #[test]
+    fn routers_cut_ip_version_4_without_its_flag_against_it() {
+        let mut packet = header(0);
+        assert!(!may_fragment(&packet));
+        packet[6] = 0;
+        assert!(may_fragment(&packet));
+        packet[0] = 0x60;
+        assert!(!may_fragment(&packet) && !may_fragment(&[0x45, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_header_that_is_cut_off_is_not_marked() {
+        let cut = &header(0b10)[..19];
+        assert_eq!(mark_ce(cut), cut);
+        assert_eq!(mark_ce(&[0x60]), &[0x60][..]);
     }
 
     #[test]

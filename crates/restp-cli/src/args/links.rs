@@ -2,7 +2,7 @@
 
 use super::rule::{Listen, Rule};
 use super::{CompositionArgs, MonitorArgs, SealArgs};
-use crate::tunnel::Subnet;
+use crate::tunnel::{Subnet, device_name};
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;
@@ -137,7 +137,7 @@ pub struct Tunnel {
     #[arg(long, value_name = "NETWORK/LENGTH")]
     pub route: Vec<Subnet>,
     /// Name of the device [default: tun0, or the next that is free]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = device_name)]
     pub device: Option<String>,
     #[command(flatten)]
     pub link: LinkArgs,

@@ -121,7 +121,7 @@ impl Carriers {
     /// Asks the server for `operation`.
     ///
     /// # Errors
-    /// When it is not reached within the user timeout, or refuses.
+    /// When the association that stands is given up, which takes the user timeout, and none is made within another; or the server refuses.
     pub async fn open(&self, operation: Operation) -> Result<Carrier, OpenError> {
         let mut opening = pin!(self.open_in_time(operation));
         if let Ok(opened) = timeout(QUIET, &mut opening).await {
@@ -130,7 +130,7 @@ impl Carriers {
         }
         if !self.is_silent.swap(true, Ordering::Relaxed) {
             note(format!(
-                "no answer from the server for {} s; connections wait for it, {} at most",
+                "no answer from the server for {} s; connections wait for it, at most twice the {} of --timeout",
                 QUIET.as_secs(),
                 span(self.user_timeout)
             ));

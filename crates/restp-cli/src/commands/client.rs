@@ -89,9 +89,14 @@ pub fn run_all(
     })
 }
 
-/// What is said where several paths are named, and datagrams take one of them.
-const ONE_PATH: &str = "datagrams go over one path, the first that answers; with --deadline TIME, without --profile, they go over all of them, as \
-                        `restp tunnel` and TCP do";
+/// What is said where several paths are named, and datagrams take one of them: why, and the way out.
+const fn one_path(has_deadline: bool) -> &'static str {
+    if has_deadline {
+        "datagrams go over one path, the first that answers, as --profile or --set has it; without these they go over all of them"
+    } else {
+        "datagrams go over one path, the first that answers; with --deadline TIME they go over all of them, as `restp tunnel` and TCP do"
+    }
+}
 
 /// What datagrams go over: all of several paths where they have a deadline, unless `--profile` or `--set` contradicts that.
 fn datagrams_over(
@@ -138,7 +143,7 @@ impl Client {
                 let composition = datagrams_over(deadline, several, link, user_timeout)?;
                 datagrams::check_fitness(&composition).map_err(Failure::input)?;
                 if several && composition.paths == PathMode::Single {
-                    note(ONE_PATH);
+                    note(one_path(deadline.is_some()));
                 }
                 (composition, datagrams::SERVICE_PORT)
             }

@@ -43,7 +43,7 @@ impl Receiver {
         } else {
             Ticket::new(address::to_send_to(word).map_err(|why| {
                 Failure::input(format!(
-                    "{why}; or the word after \"ticket:\" that `restp recv` printed"
+                    "{why}; or the word after \"ticket:\" that `restp recv` or `restp serve` printed"
                 ))
             })?)
         };

@@ -53,16 +53,16 @@ const SEVERAL: u8 = 0x80;
 pub enum TicketError {
     /// Neither a ticket nor an address.
     #[error(
-        "\"{0}\" is neither a ticket nor an address; write the word after \"ticket:\" that `restp recv` printed, or write IP:PORT, such as 127.0.0.1:7000"
+        "\"{0}\" is neither a ticket nor an address; write the word after \"ticket:\" that `restp recv` or `restp serve` printed, or write IP:PORT, such as 127.0.0.1:7000"
     )]
     Neither(String),
     /// Port 0 stands for any free port of one's own, and for none of another host.
     #[error(
-        "{0}: nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port that `restp recv` printed"
+        "{0}: nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port that `restp recv` or `restp serve` printed"
     )]
     NoPort(SocketAddr),
     /// Characters were lost or changed.
-    #[error("the ticket is damaged ({0}); copy the whole word that `restp recv` printed")]
+    #[error("the ticket is damaged ({0}); copy the whole word that `restp recv` or `restp serve` printed")]
     Damaged(&'static str),
     /// Of another version.
     #[error(

@@ -24,6 +24,27 @@ pub enum End {
     Device(io::Error),
 }
 
+/// Bytes of a device's name on Linux, less the zero behind it (IFNAMSIZ).
+const MOST_NAME_BYTES: usize = 15;
+
+/// A name that a device can have.
+///
+/// # Errors
+/// With a sentence, when none can have it.
+pub fn device_name(word: &str) -> Result<String, String> {
+    let is_no_name = |byte: u8| byte.is_ascii_whitespace() || b"/:%".contains(&byte);
+    if word.is_empty()
+        || word.len() > MOST_NAME_BYTES
+        || word.bytes().any(is_no_name)
+        || matches!(word, "." | "..")
+    {
+        return Err(format!(
+            "no device can have this name; write up to {MOST_NAME_BYTES} bytes without spaces, /, : and %, such as tun0"
+        ));
+    }
+    Ok(word.to_owned())
+}
+
 /// The device of a tunnel with `address` here, for what `connection` carries.
 ///
 /// # Errors
@@ -40,8 +61,21 @@ pub fn device(name: Option<String>, address: Subnet, connection: &Connection) ->
     };
     Tun::open(&config).map_err(|error| {
         let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
-        format!("cannot make a TUN device{name} with {address}: {error}; it takes the right CAP_NET_ADMIN, which root has, and /dev/net/tun")
+        format!(
+            "cannot make a TUN device{name} with {address}: {error}; {}",
+            way_out(&error)
+        )
     })
+}
+
+/// What to do about an error when a device is made.
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => {
+            "it takes the right CAP_NET_ADMIN, which root has, and /dev/net/tun"
+        }
+        _ => "`ip address` shows the devices and addresses that are there",
+    }
 }
 
 /// Carries packets until one of both ends. Whoever asks again is given `answer` again.
@@ -96,4 +130,40 @@ async fn inward(connection: &Connection, device: &Tun, answer: Option<&Answer>) 
 /// Is this a packet of IP, and no message of the set-up? Those begin with 2 or `R`.
 fn is_packet(bytes: &[u8]) -> bool {
     bytes.len() >= 20 && matches!(bytes[0] >> 4, 4 | 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_device_can_have_are_refused() {
+        for word in ["tun0", "fifteen-bytes-x", "äöü"] {
+            assert_eq!(device_name(word).as_deref(), Ok(word));
+        }
+        for word in ["", ".", "..", "sixteen-bytes-xx", "a b", "a/b", "a:b", "tun%d"] {
+            assert!(device_name(word).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_to_do_is_said_of_the_error_at_hand() {
+        let way_out = |kind: io::ErrorKind| way_out(&kind.into());
+        assert!(way_out(io::ErrorKind::PermissionDenied).contains("CAP_NET_ADMIN"));
+        assert!(way_out(io::ErrorKind::AlreadyExists).contains("ip address"));
+    }
+
+    #[test]
+    fn what_is_no_packet_is_not_taken_for_one() {
+        for (first, length, expected) in [
+            (0x45, 20, true),
+            (0x60, 20, true),
+            (0x45, 19, false),
+            (0x02, 99, false),
+            (b'R', 99, false),
+        ] {
+            assert_eq!(is_packet(&vec![first; length]), expected, "{first} {length}");
+        }
+        assert!(!is_packet(&[]));
+    }
 }

@@ -14,7 +14,7 @@ mod mss;
 mod outlet;
 mod subnet;
 
-pub use carry::{End, carry, device};
+pub use carry::{End, carry, device, device_name};
 pub use composition::{check_fitness, prepare};
 pub use subnet::Subnet;
 

@@ -4,7 +4,7 @@
 use crate::backlog::{Backlog, LOOK};
 use bytes::Bytes;
 use restp::packet::{ecn, flow, mark_ce};
-use restp::{Connection, SendError};
+use restp::{Connection, FlowStats, SendError};
 use restp_base::time::Time;
 use restp_sim::{Codel, FairQueue, FqCodel, Parcel};
 use std::time::Duration;
@@ -31,16 +31,30 @@ pub struct Outlet {
     began: Instant,
 }
 
+/// What comes next.
+enum Step {
+    /// Nothing waits.
+    Rest,
+    /// The connection holds enough.
+    Look,
+    /// This packet leaves.
+    Send(Bytes),
+}
+
 impl Outlet {
     /// For `connection`, which carries packets of `limit` bytes at most.
     pub fn of(connection: &Connection, limit: usize) -> Self {
         let mut seed = [0; 8];
         // Who could foresee it could choose whose queue he shares. Without one nothing else is lost.
         let _ = getrandom::fill(&mut seed);
+        Self::new(Backlog::of(&connection.stats()), limit, u64::from_le_bytes(seed))
+    }
+
+    fn new(backlog: Backlog, limit: usize, seed: u64) -> Self {
         Outlet {
-            queue: FairQueue::new(&parameters(), u64::from_le_bytes(seed)).expect("sound parameters"),
+            queue: FairQueue::new(&parameters(), seed).expect("sound parameters"),
             next: None,
-            backlog: Backlog::of(&connection.stats()),
+            backlog,
             limit,
             began: Instant::now(),
         }
@@ -51,8 +65,11 @@ impl Outlet {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Takes a packet. Where there is no room one of the flow that has most is dropped.
+    /// Takes a packet, unless the connection carries none of that size. Where there is no room one of the flow that has most is dropped.
     pub fn push(&mut self, packet: &[u8]) {
+        if packet.len() > self.limit {
+            return;
+        }
         let parcel = Parcel {
             bytes: u32::try_from(packet.len()).unwrap_or(u32::MAX),
             ecn: ecn(packet),
@@ -67,33 +84,44 @@ impl Outlet {
     /// Sends what waits until the connection is over. Can be dropped and called again at any time.
     pub async fn run(&mut self, connection: &Connection) {
         loop {
-            if self.next.is_none() && self.queue.is_empty() {
-                return std::future::pending().await;
-            }
-            if self
-                .backlog
-                .is_enough(|| connection.stats(), Instant::now(), HELD, self.limit)
-            {
-                sleep(LOOK).await;
-                continue;
-            }
-            let now = self.now();
-            let Some(packet) = self.next.take().or_else(|| self.pop(now)) else {
-                continue;
+            let packet = match self.step(|| connection.stats()) {
+                Step::Rest => return std::future::pending().await,
+                Step::Look => {
+                    sleep(LOOK).await;
+                    continue;
+                }
+                Step::Send(packet) => packet,
             };
-            self.next = Some(packet.clone());
-            let bytes = packet.len();
             match connection.send(packet).await {
-                Ok(()) => self.backlog.take(bytes, Instant::now()),
-                Err(SendError::Rejected(_)) => {}
+                Ok(()) => self.on_taken(),
+                Err(SendError::Rejected(_)) => self.next = None,
                 Err(_) => return,
             }
-            self.next = None;
         }
     }
 
-    fn pop(&mut self, now: Time) -> Option<Bytes> {
-        let (packet, is_marked) = self.queue.pop(now)?;
+    fn step(&mut self, stats: impl FnOnce() -> FlowStats) -> Step {
+        if self.next.is_none() && self.queue.is_empty() {
+            return Step::Rest;
+        }
+        if self.backlog.is_enough(stats, Instant::now(), HELD, self.limit) {
+            return Step::Look;
+        }
+        if self.next.is_none() {
+            self.next = self.pop();
+        }
+        self.next.clone().map_or(Step::Rest, Step::Send)
+    }
+
+    /// The connection has taken the next packet.
+    fn on_taken(&mut self) {
+        if let Some(packet) = self.next.take() {
+            self.backlog.take(packet.len(), Instant::now());
+        }
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let (packet, is_marked) = self.queue.pop(self.now())?;
         Some(if is_marked { mark_ce(&packet) } else { packet })
     }
 }
@@ -114,8 +142,110 @@ fn parameters() -> FqCodel {
 mod tests {
     use super::*;
 
+    const LIMIT: usize = 1340;
+
+    /// Of UDP from this port, with these bits of congestion.
+    fn packet(port: u8, ecn: u8, bytes: usize) -> Vec<u8> {
+        let mut packet = vec![0; bytes];
+        packet[..10].copy_from_slice(&[0x45, ecn, 0, 0, 0, 0, 0x40, 0, 64, 17]);
+        packet[21] = port;
+        packet
+    }
+
+    fn outlet() -> Outlet {
+        Outlet::new(Backlog::default(), LIMIT, 1)
+    }
+
+    /// A connection that has sent so many bytes, whose round trip is not known.
+    fn sent(bytes: u64) -> FlowStats {
+        FlowStats {
+            sent_payload_bytes: bytes,
+            ..FlowStats::default()
+        }
+    }
+
+    /// Ports of those that leave while the connection sends all that it takes.
+    fn ports(outlet: &mut Outlet, most: usize) -> Vec<u8> {
+        let next = || match outlet.step(|| sent(u64::MAX)) {
+            Step::Send(packet) => {
+                outlet.on_taken();
+                Some(packet[21])
+            }
+            _ => None,
+        };
+        std::iter::from_fn(next).take(most).collect()
+    }
+
     #[test]
-    fn the_parameters_are_sound() {
-        assert!(FairQueue::<Bytes>::new(&parameters(), 1).is_ok());
+    fn a_call_does_not_wait_behind_a_download() {
+        let mut outlet = outlet();
+        (0..100).for_each(|_| outlet.push(&packet(1, 0, LIMIT)));
+        assert_eq!(ports(&mut outlet, 2), [1, 1]);
+        outlet.push(&packet(2, 0, 100));
+        assert_eq!(ports(&mut outlet, 1), [2]);
+        assert_eq!(ports(&mut outlet, 999), [1; 98]);
+        assert!(matches!(outlet.step(|| sent(0)), Step::Rest));
+    }
+
+    /// Where it takes more no queue is fair.
+    #[test]
+    fn a_connection_that_sends_nothing_takes_eight_packets() {
+        let mut outlet = outlet();
+        (0..100).for_each(|_| outlet.push(&packet(1, 0, LIMIT)));
+        let dead = || FlowStats {
+            congestion_window_bytes: 1,
+            srtt: Some(INTERVAL),
+            ..sent(0)
+        };
+        for _ in 0..8 {
+            assert!(matches!(outlet.step(dead), Step::Send(_)));
+            outlet.on_taken();
+        }
+        assert!(matches!(outlet.step(dead), Step::Look));
+        assert!(matches!(outlet.step(|| sent(8 * LIMIT as u64)), Step::Send(_)));
+    }
+
+    #[test]
+    fn a_packet_that_was_not_taken_in_full_is_the_next_again() {
+        let mut outlet = outlet();
+        (1..=2).for_each(|port| outlet.push(&packet(port, 0, 100)));
+        for _ in 0..2 {
+            assert!(matches!(outlet.step(|| sent(0)), Step::Send(packet) if packet[21] == 1));
+        }
+        outlet.on_taken();
+        assert_eq!(ports(&mut outlet, 9), [2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_stands_is_marked_where_that_is_understood_and_dropped_elsewhere() {
+        for (ecn, left, marked) in [(0b10, 50, 2), (0b00, 48, 0)] {
+            let mut outlet = outlet();
+            (0..50).for_each(|_| outlet.push(&packet(1, ecn, LIMIT)));
+            let mut all = Vec::new();
+            // Too long from 20 ms on: an interval later, and another after that.
+            tokio::time::advance(Duration::from_nanos(TARGET.as_nanos())).await;
+            while let Step::Send(packet) = outlet.step(|| sent(u64::MAX)) {
+                outlet.on_taken();
+                all.push(packet[1]);
+                tokio::time::advance(Duration::from_millis(10)).await;
+            }
+            let is_ce = |bits: &&u8| **bits == 0b11;
+            assert_eq!(
+                (all.len(), all.iter().filter(is_ce).count()),
+                (left, marked),
+                "{ecn:b}"
+            );
+        }
+    }
+
+    /// A device whose MTU somebody has raised gives packets of up to 64 KiB: 10 240 of them were 671 MB.
+    #[test]
+    fn what_the_connection_does_not_carry_is_not_held() {
+        let mut outlet = outlet();
+        outlet.push(&packet(1, 0, LIMIT + 1));
+        outlet.push(&packet(1, 0, usize::from(u16::MAX)));
+        assert!(matches!(outlet.step(|| sent(0)), Step::Rest));
+        outlet.push(&packet(1, 0, LIMIT));
+        assert!(matches!(outlet.step(|| sent(0)), Step::Send(_)));
     }
 }

@@ -130,6 +130,53 @@ mod tests {
     }
 
     #[test]
+    fn how_long_a_packet_waits_counts_from_when_it_came() {
+        let mut queue = FairQueue::new(&FqCodel::default(), 1).expect("sound");
+        (0..8).for_each(|_| queue.push(at(0), parcel(1, Ecn::NotEct), ()));
+        for ms in 1..500 {
+            (0..4).for_each(|_| queue.push(at(ms), parcel(1, Ecn::NotEct), ()));
+            // The eight before them came 2 ms ago at most.
+            (0..4).for_each(|_| assert!(queue.pop(at(ms)).is_some()));
+        }
+        assert_eq!(queue.dropped(), 0);
+    }
+
+    /// The second of four flows has fewer packets than the others, and most bytes.
+    #[test]
+    fn the_flow_with_most_bytes_makes_room() {
+        let mut parameters = FqCodel::default();
+        parameters.codel.limit = QueueLimit::Packets(10);
+        let mut queue = FairQueue::new(&parameters, 1).expect("sound");
+        for (flow, packets, bytes) in [(1, 4, 64), (2, 2, 1300), (3, 4, 64), (4, 1, 64)] {
+            let parcel = Parcel {
+                bytes,
+                ..parcel(flow, Ecn::NotEct)
+            };
+            (0..packets).for_each(|_| queue.push(at(0), parcel, flow));
+        }
+        let left: Vec<_> = std::iter::from_fn(|| queue.pop(at(0)))
+            .map(|(flow, _)| flow)
+            .collect();
+        assert_eq!(left.iter().filter(|flow| **flow == 2).count(), 1, "{left:?}");
+        assert_eq!((left.len(), queue.dropped()), (10, 1));
+    }
+
+    #[test]
+    fn another_seed_lets_other_flows_share_a_queue() {
+        let mut parameters = FqCodel::default();
+        parameters.queues = 2;
+        // The second of two flows overtakes the first, unless they share a queue.
+        let overtakes = |seed, flow| {
+            let mut queue = FairQueue::new(&parameters, seed).expect("sound");
+            (0..9).for_each(|_| queue.push(at(0), parcel(0, Ecn::NotEct), 0));
+            queue.push(at(0), parcel(flow, Ecn::NotEct), flow);
+            std::iter::from_fn(|| queue.pop(at(0))).position(|(packet, _)| packet == flow) != Some(9)
+        };
+        let of = |seed| -> Vec<bool> { (1..20).map(|flow| overtakes(seed, flow)).collect() };
+        assert_ne!(of(1), of(2));
+    }
+
+    #[test]
     fn no_more_is_held_than_the_limit() {
         let mut parameters = FqCodel::default();
         parameters.codel.limit = QueueLimit::Packets(5);

@@ -19,6 +19,9 @@ pub(crate) struct Held {
     pub(crate) fate: Fate,
 }
 
+/// Packets for which an empty queue keeps room. FQ-CoDel has 1024 queues: each that was full once would keep room for 10 240.
+const KEPT_PACKETS: usize = 64;
+
 /// First in, first out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fifo {
@@ -35,6 +38,9 @@ impl Fifo {
     pub(super) fn pop(&mut self) -> Option<Held> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.bytes);
+        if self.packets.is_empty() {
+            self.packets.shrink_to(KEPT_PACKETS);
+        }
         Some(packet)
     }
 
@@ -56,5 +62,23 @@ pub(super) fn packet(tag: u64, since_ms: u64) -> Held {
         ecn: Ecn::NotEct,
         since: Time::from_nanos(since_ms * 1_000_000),
         fate: Fate::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_was_long_keeps_no_memory_for_it() {
+        let mut queue = Fifo::default();
+        (0..10_000).for_each(|tag| queue.push(packet(tag, 0)));
+        assert!((0..10_000).all(|tag| queue.pop() == Some(packet(tag, 0))));
+        assert!(
+            queue.packets.capacity() <= 2 * KEPT_PACKETS,
+            "{}",
+            queue.packets.capacity()
+        );
+        assert_eq!((queue.pop(), queue.packets(), queue.bytes()), (None, 0, 0));
     }
 }
