@@ -6,6 +6,7 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tokio::net::UnixStream;
 
 /// Sockets listed at most.
 const MAX_SOCKETS: usize = 256;
@@ -69,6 +70,18 @@ pub fn sockets(folder: &Path) -> Vec<PathBuf> {
     sockets
 }
 
+/// Connects to a socket, or removes it: nobody answers at that of a process that was killed.
+///
+/// # Errors
+/// When there is nobody, or he has no room.
+pub async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let connected = UnixStream::connect(socket).await;
+    if matches!(&connected, Err(error) if error.kind() == ErrorKind::ConnectionRefused) {
+        let _ = fs::remove_file(socket); // who looks next tries again
+    }
+    connected
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
@@ -117,5 +130,17 @@ mod tests {
         assert!(sockets(&link).is_empty());
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(sockets(&folder).is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_socket_of_a_process_that_was_killed_is_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let sockets = ["1.sock", "2.sock"].map(|name| scratch.path().join(name));
+        let [_lives, killed] = sockets
+            .each_ref()
+            .map(|socket| tokio::net::UnixListener::bind(socket).unwrap());
+        drop(killed);
+        assert!(connect(&sockets[0]).await.is_ok() && connect(&sockets[1]).await.is_err());
+        assert_eq!(sockets.each_ref().map(|socket| socket.exists()), [true, false]);
     }
 }

@@ -40,6 +40,10 @@ pub fn bind() -> io::Result<(PathBuf, UnixListener)> {
 
 /// Until the task is dropped.
 pub async fn serve(listener: UnixListener, observed: Arc<Observed>) {
+    // Of processes that were killed. Nobody else may ever look for them, and they would hide the others.
+    for socket in places::sockets(&places::folder()) {
+        let _ = places::connect(&socket).await;
+    }
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {

@@ -163,8 +163,10 @@ mod tests {
 
     #[test]
     fn another_seed_lets_other_flows_share_a_queue() {
-        let mut parameters = FqCodel::default();
-        parameters.queues = 2;
+        let parameters = FqCodel {
+            queues: 2,
+            ..FqCodel::default()
+        };
         // The second of two flows overtakes the first, unless they share a queue.
         let overtakes = |seed, flow| {
             let mut queue = FairQueue::new(&parameters, seed).expect("sound");

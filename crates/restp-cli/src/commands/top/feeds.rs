@@ -5,7 +5,6 @@ use super::table::{self, Row};
 use crate::monitor::places;
 use crate::monitor::snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::UnixStream;
@@ -113,13 +112,8 @@ impl Feeds {
 }
 
 async fn listen(socket: PathBuf, sender: mpsc::Sender<News>) {
-    match UnixStream::connect(&socket).await {
-        Ok(stream) => read(stream, &socket, &sender).await,
-        // Its process was killed.
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            let _ = std::fs::remove_file(&socket);
-        }
-        Err(_) => {}
+    if let Ok(stream) = places::connect(&socket).await {
+        read(stream, &socket, &sender).await;
     }
     let _ = sender.send((socket, None)).await;
 }
