@@ -263,7 +263,10 @@ fn an_address_that_the_client_loses_carries_nothing_more() {
     net.hosts[0].handle(net.now, Input::PathNotice { local, up: false });
     net.bulk(&[(0, flow)], SECS(1));
     let sent = |seen: &Seen| seen.at >= from && seen.from == 0 && seen.path == 1;
-    assert_eq!(net.count(|seen| sent(seen) && seen.has(Flags::RST)), 1);
+    assert!(
+        net.count(|seen| sent(seen) && seen.has(Flags::RST)) >= 1,
+        "and once more for what was on its way"
+    );
     assert_eq!(net.count(|seen| sent(seen) && seen.is_data()), 0);
     assert!(net.count(|seen| seen.at > from && seen.path == 0 && seen.is_data_of_opener()) > 500);
 }

@@ -67,7 +67,8 @@ enum Mode {
 #[derive(Clone, Copy, Debug)]
 struct Round {
     held: Held,
-    /// Time in the queue: what it is, how long this flow's own segments may wait there, and what counts as nothing.
+    /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, and what
+    /// counts as nothing.
     queue: Duration,
     target: Duration,
     empty: Duration,
@@ -88,6 +89,8 @@ pub struct Adaptive {
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
+    /// The round in which Startup saw a queue that has stood since.
+    queued_since: Option<u64>,
     alone: Alone,
     neighbours: Neighbours,
     damage: Damage,
@@ -120,6 +123,7 @@ impl Adaptive {
             most: Recent::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
+            queued_since: None,
             alone: Alone::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
@@ -133,15 +137,22 @@ impl Adaptive {
         }
     }
 
-    /// What the path holds without a queue at the rate of the last round, and what acknowledgements hold back.
+    /// What the path holds without a queue at the rate of the last round, and what links and acknowledgements hold back.
     fn held(&self) -> Option<u64> {
         self.held_at(self.rate?)
     }
 
     /// The same at this rate.
     fn held_at(&self, rate: Rate) -> Option<u64> {
-        let held = rate.bytes_in(self.trips.shortest()?);
+        let held = rate.bytes_in(self.trips.shortest()? + self.noise());
         Some(held.min(LARGEST_WINDOW) + HELD_BACK_SEGMENTS * self.segment)
+    }
+
+    /// How much longer than the standing one round trips are on average: what links add that hold segments back, each for another time,
+    /// is in flight like all the rest.
+    fn noise(&self) -> Duration {
+        let standing = self.trips.standing().unwrap_or_default();
+        self.smoothed_rtt.unwrap_or_default().saturating_sub(standing)
     }
 
     /// The largest window that this path has held of late, in segments.
@@ -175,8 +186,10 @@ impl Adaptive {
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
-                self.window += bytes.min(self.window);
                 self.watch_start(rate);
+                if self.queued_since.is_none() {
+                    self.window += bytes.min(self.window);
+                }
             }
             Mode::Alone => self.grow(bytes),
             Mode::Competing => self.ask_cubic(&CongestionEvent::Acked { bytes, rtt, rate }, view),
@@ -228,14 +241,15 @@ impl Adaptive {
             return;
         };
         let most = self.most.get().map_or(rate, Rate::from_bps);
+        let own = QUEUED_SEGMENTS * self.segment;
         let round = Round {
             held: Held {
                 now: held,
                 most: self.held_at(most).unwrap_or(held),
             },
             queue,
-            target: rate.transmission_time(QUEUED_SEGMENTS * self.segment),
-            empty: most.transmission_time(QUEUED_SEGMENTS * self.segment),
+            target: self.noise().max(rate.transmission_time(own)),
+            empty: most.transmission_time(own),
             shortest,
         };
         self.clear = if round.queue > round.empty {
@@ -244,6 +258,7 @@ impl Adaptive {
             self.clear + 1
         };
         match self.mode {
+            Mode::Startup if self.queued_since.is_some() => {}
             Mode::Startup => {
                 self.pipe
                     .on_sample(rate.as_bps(), sample.application_limited, true);
@@ -294,7 +309,8 @@ impl Adaptive {
         }
     }
 
-    /// Startup ends as soon as it has made a queue.
+    /// Startup ends when it has made a queue: one longer than the path, or one that stands for a whole round in which the window does not
+    /// grow. What several segments in a row have waited for elsewhere is gone by then (conservative slow start, RFC 9406 §4.2).
     fn watch_start(&mut self, sample: Option<RateSample>) {
         let (Some(sample), Some(queue), Some(shortest)) = (sample, self.trips.queue(), self.trips.shortest())
         else {
@@ -302,7 +318,12 @@ impl Adaptive {
         };
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
-        if queue > target.max(shortest / START_QUEUE_DIVISOR) {
+        if queue <= target.max(shortest / START_QUEUE_DIVISOR) {
+            self.queued_since = None;
+            return;
+        }
+        let since = *self.queued_since.get_or_insert(self.rounds.count);
+        if queue > target.max(shortest) || self.rounds.count > since + 1 {
             self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
             if let Some(held) = self.held() {
                 self.leave_startup(held);

@@ -15,6 +15,8 @@ struct Life {
     delivered: u64,
     /// Bytes of others on the path.
     others: u64,
+    /// Round trips are longer by so much, or shorter, one after the other.
+    varies: Duration,
 }
 
 impl Life {
@@ -24,6 +26,7 @@ impl Life {
             now: Time::ZERO,
             delivered: 0,
             others: 0,
+            varies: Duration::ZERO,
         }
     }
 
@@ -69,10 +72,10 @@ impl Life {
         }
     }
 
-    /// How long a round trip takes with what is under way.
+    /// How long a round trip takes on average with what is under way.
     fn rtt(&self) -> Duration {
         let under_way = self.control.window + self.others;
-        BASE.scaled(under_way.max(HOLDS), HOLDS)
+        BASE.scaled(under_way, HOLDS).max(BASE + self.varies)
     }
 
     /// What is in flight is acknowledged, ten segments at a time.
@@ -80,6 +83,9 @@ impl Life {
         let (rtt, flight, before) = (self.rtt(), self.control.window, self.delivered);
         self.now += rtt;
         let mut left = flight;
+        let mut trips = [rtt.saturating_sub(self.varies), rtt + self.varies]
+            .into_iter()
+            .cycle();
         while left > 0 {
             let bytes = left.min(10 * SEGMENT);
             left -= bytes;
@@ -95,7 +101,7 @@ impl Life {
             };
             self.tell(&CongestionEvent::Acked {
                 bytes,
-                rtt: Some(rtt),
+                rtt: trips.next(),
                 rate: Some(rate),
             });
         }
@@ -127,6 +133,57 @@ fn startup_doubles_and_ends_with_the_first_queue() {
     }
     let window = life.control.window;
     assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
+}
+
+/// Windows after rounds in which others have so many segments on the path, in segments.
+fn begun_beside(others: &[u64]) -> (Life, Vec<u64>) {
+    let mut life = Life::begin();
+    let windows = others.iter().map(|segments| {
+        life.others = segments * SEGMENT;
+        life.round();
+        life.control.window / SEGMENT
+    });
+    let windows = windows.collect();
+    (life, windows)
+}
+
+/// Segments in a row that were held up elsewhere have one long round trip in common.
+#[test]
+fn a_queue_that_is_gone_a_round_trip_later_does_not_end_startup() {
+    let (life, windows) = begun_beside(&[0, 0, 150, 0]);
+    assert_eq!(windows, [20, 40, 40, 80]);
+    assert_eq!(life.control.mode, Mode::Startup);
+}
+
+#[test]
+fn a_queue_that_stands_for_a_round_trip_ends_startup() {
+    let (mut life, windows) = begun_beside(&[0, 0, 150]);
+    assert_eq!((life.control.mode, windows[2]), (Mode::Startup, 40));
+    life.round();
+    assert_eq!(life.control.mode, Mode::Alone);
+}
+
+#[test]
+fn a_queue_longer_than_the_path_ends_startup_at_once() {
+    let (life, _) = begun_beside(&[0, 0, 170]);
+    assert_eq!(life.control.mode, Mode::Alone);
+}
+
+/// What a link holds back is in flight, too: a flow that took it for a queue would leave a tenth of the path unused.
+#[test]
+fn round_trips_that_vary_are_no_queue() {
+    let varies = BASE / 10;
+    let mut life = Life {
+        varies,
+        ..Life::begin()
+    };
+    for round in 0..100 {
+        life.round();
+        let least = if round < 30 { 0 } else { HOLDS + HOLDS / 10 };
+        assert!(life.control.window >= least, "{} in {round}", life.control.window);
+    }
+    assert_eq!(life.control.mode, Mode::Alone);
+    assert!(life.rtt() <= BASE + varies * 2);
 }
 
 #[test]
