@@ -205,6 +205,32 @@ fn a_message_about_eras_is_no_larger_than_a_full_segment() {
     );
 }
 
+/// Messages that were written before fill a segment, and a sum has a length beside them: they leave unencoded, what comes behind them
+/// is encoded.
+#[test]
+fn no_encoded_packet_is_larger_than_a_segment() {
+    let (mut pair, flows) = connected(&[], [true; 2]);
+    let full = service(&pair, flows, 0, Composition::payload_bytes);
+    for _ in 0..60 {
+        pair.write(0, flows[0], &vec![1; full]);
+    }
+    pair.run_for(pair.delay);
+    propose(&mut pair, flows, 0, &[("reliability", "harq")]);
+    let most = service(&pair, flows, 0, Composition::payload_bytes);
+    assert!(most < full);
+    for _ in 0..60 {
+        pair.write(0, flows[0], &vec![2; most]);
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.read_all(1, flows[1]).len(), 120);
+    let encoded = pair.log.iter().filter(|seen| seen.is_encoded());
+    let sizes: Vec<usize> = encoded.map(|seen| seen.payload.len()).collect();
+    assert!(
+        sizes.len() >= 5 && sizes.iter().all(|bytes| *bytes <= full),
+        "{sizes:?}"
+    );
+}
+
 fn verb(seen: &common::Seen) -> Option<(EraVerb, u32)> {
     let message = EraMessage::parse(&seen.payload).filter(|_| seen.header.about_eras)?;
     Some((message.verb, message.era))
