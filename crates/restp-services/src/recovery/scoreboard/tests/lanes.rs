@@ -189,7 +189,7 @@ fn that_a_number_is_missing_is_told_by_its_own_lane_alone() {
         board.first_told_missing(&range).map(|(number, ..)| number)
     };
     let report = AckReport {
-        received: [13..14].into_iter().collect(),
+        received: std::iter::once(13..14).collect(),
         ..AckReport::pointer(10)
     };
     board.acknowledge(at(100), &report).unwrap();
