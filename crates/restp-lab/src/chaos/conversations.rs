@@ -221,13 +221,22 @@ impl Conversations {
 mod tests {
     use super::*;
     use restp_base::machine::{Head, PathAddress};
+    use restp_proto::composition::Preset;
     use restp_proto::wire::Services;
 
     const PORT: u16 = 80;
 
+    fn header(source: u16, destination: u16) -> Header {
+        let preset = Preset::named("3wh-arq").expect("a preset");
+        let composition = preset.composition().check().expect("valid");
+        let mut header = Header::new(Services::of(&composition), source, destination);
+        header.window = Some(8192).filter(|_| header.services.flow_control != 0);
+        header
+    }
+
     /// A packet of the server to the client behind this port of its translator.
     fn to_client(at: u16, flags: Flags, number: u32, acknowledges: u32) -> Datagram {
-        let mut header = Header::new(Services::default(), PORT, FIRST_PORT);
+        let mut header = header(PORT, FIRST_PORT);
         header.flags = flags;
         header.sequence = Some(number);
         header.acknowledgement = Some(acknowledges);
@@ -235,7 +244,7 @@ mod tests {
     }
 
     fn syn(number: u32) -> Datagram {
-        let mut header = Header::new(Services::default(), FIRST_PORT, PORT);
+        let mut header = header(FIRST_PORT, PORT);
         header.flags = Flags::SYN;
         header.sequence = Some(number);
         datagram(0, &header)
