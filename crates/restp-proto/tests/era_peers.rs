@@ -6,7 +6,7 @@ use common::{Pair, Verdict, composition};
 use restp_base::flow::{Change, Flow, FlowId};
 use restp_base::observe::Why;
 use restp_base::time::Duration;
-use restp_proto::wire::{EraMessage, EraVerb};
+use restp_proto::wire::{EraMessage, EraVerb, Tail};
 use restp_proto::{Acceptance, Composition, EndpointConfig};
 
 type Set = [(&'static str, &'static str)];
@@ -165,6 +165,70 @@ fn an_era_ends_though_nothing_more_is_written() {
             assert_eq!(pair.closed(side), Some(&restp_base::flow::CloseReason::Finished));
         }
     }
+}
+
+/// What rides on data rides on such a message, too: blocks only where they fit into a segment beside it.
+#[test]
+fn a_message_about_eras_is_no_larger_than_a_full_segment() {
+    const SEGMENT: usize = 24;
+    let (mut pair, flows) = connected(&[("ack", "positive+sack"), ("segment", "24 B")], [true; 2]);
+    let mut sent = 0;
+    pair.rule = Box::new(move |seen| {
+        sent += u32::from(seen.from == 1 && seen.is_data());
+        if seen.from == 1 && sent % 2 == 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    for _ in 0..9 {
+        pair.write(1, flows[1], &[0; SEGMENT]);
+    }
+    pair.run_for(pair.delay + Duration::from_millis(1));
+    propose(
+        &mut pair,
+        flows,
+        0,
+        &[("ordering", "unordered"), ("segment", "24 B")],
+    );
+    let blocks = |seen: &common::Seen| match &seen.header.tail {
+        Tail::Sack(blocks) => blocks.len(),
+        _ => 0,
+    };
+    let (messages, others): (Vec<_>, Vec<_>) = pair.log.iter().partition(|seen| verb(seen).is_some());
+    assert!(others.iter().any(|seen| blocks(seen) > 1), "there is more to say");
+    assert!(messages.iter().any(|seen| blocks(seen) == 1), "what fits is said");
+    assert!(
+        messages
+            .iter()
+            .all(|seen| seen.payload.len() + 8 * blocks(seen) <= SEGMENT)
+    );
+}
+
+/// Messages that were written before fill a segment, and a sum has a length beside them: they leave unencoded, what comes behind them
+/// is encoded.
+#[test]
+fn no_encoded_packet_is_larger_than_a_segment() {
+    let (mut pair, flows) = connected(&[], [true; 2]);
+    let full = service(&pair, flows, 0, Composition::payload_bytes);
+    for _ in 0..60 {
+        pair.write(0, flows[0], &vec![1; full]);
+    }
+    pair.run_for(pair.delay);
+    propose(&mut pair, flows, 0, &[("reliability", "harq")]);
+    let most = service(&pair, flows, 0, Composition::payload_bytes);
+    assert!(most < full);
+    for _ in 0..60 {
+        pair.write(0, flows[0], &vec![2; most]);
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.read_all(1, flows[1]).len(), 120);
+    let encoded = pair.log.iter().filter(|seen| seen.is_encoded());
+    let sizes: Vec<usize> = encoded.map(|seen| seen.payload.len()).collect();
+    assert!(
+        sizes.len() >= 5 && sizes.iter().all(|bytes| *bytes <= full),
+        "{sizes:?}"
+    );
 }
 
 fn verb(seen: &common::Seen) -> Option<(EraVerb, u32)> {

@@ -272,6 +272,19 @@ fn a_path_on_which_no_repair_is_in_time_gets_nothing_while_another_works() {
     );
 }
 
+/// The application knows what for.
+#[test]
+fn a_message_for_a_path_on_which_no_repair_is_in_time_goes_there() {
+    let mut media = Media::with_second(MS * 100, &[]);
+    let (now, second) = (media.pair.now, line(&media.pair, 2));
+    let written = media.pair.ends[0].write_on(now, media.flow, noise(1_000).into(), second);
+    written.expect("room");
+    media.pair.ends[0].finish(now, media.flow);
+    media.pair.run_for(MS * 500);
+    assert_eq!(media.pair.read_all(1, media.accepted).len(), 1);
+    assert!(carried(&media.pair, 2, Time::ZERO) >= 1_000);
+}
+
 /// It is measured again although it carries nothing.
 #[test]
 fn a_path_that_is_slow_for_a_while_is_used_again() {

@@ -5,7 +5,7 @@
 use crate::entropy::Entropy;
 use crate::schedule::SPACES;
 use bytes::Bytes;
-use restp_base::machine::Datagram;
+use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::net::SocketAddr;
 
@@ -19,6 +19,12 @@ pub(crate) type Value = [u8; 8];
 
 /// An address is asked again after so long, and another of the same path may be asked instead.
 const REPEAT: Duration = Duration::from_millis(50);
+
+/// A challenge is sent again though nothing more comes from its address: the challenge or its response may be lost, and the peer may
+/// have nothing more to say (RFC 9000 §8.2.1). First after so long, which is the wait for a first packet (RFC 9002 §6.2.2), then
+/// after twice that. A challenge is no larger than any packet, so three of them are at most three times what came (§8.1).
+const UNANSWERED: Duration = Duration::from_secs(1);
+const MAX_REPEATS: u32 = 2;
 
 /// What a packet carries that is no PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +83,18 @@ struct Challenge {
     remote: SocketAddr,
     value: Value,
     at: Time,
+    /// Times it was sent again since a packet came from there.
+    repeats: u32,
     /// The last packet from there: it tells the machine where the peer is now.
     last: Option<Datagram>,
+}
+
+impl Challenge {
+    /// When it is sent again by itself. What was handed on at once comes again by its own timers.
+    fn deadline(&self) -> Option<Time> {
+        let waits = self.last.is_some() && self.repeats < MAX_REPEATS;
+        waits.then(|| self.at + UNANSWERED * (1 << self.repeats))
+    }
 }
 
 impl ValidatedPaths {
@@ -139,6 +155,7 @@ impl ValidatedPaths {
             remote,
             value,
             at: now,
+            repeats: 0,
             last: None,
         });
         Some(value)
@@ -149,11 +166,28 @@ impl ValidatedPaths {
         let (space, remote) = (usize::from(space % SPACES), datagram.path.remote);
         let mut challenges = self.challenges.iter_mut();
         if let Some(sent) = challenges.find(|sent| sent.space == space && sent.remote == remote) {
+            sent.repeats = 0;
             sent.last = Some(Datagram {
                 body: Bytes::copy_from_slice(&datagram.body), // it would keep its neighbours in memory
                 ..datagram.clone()
             });
         }
+    }
+
+    /// When the next challenge is to be sent again.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.challenges.iter().filter_map(Challenge::deadline).min()
+    }
+
+    /// Challenges that are to be sent again now, each along its path.
+    pub(crate) fn repeat(&mut self, now: Time) -> Vec<(PathAddress, Value)> {
+        let is_due = |sent: &&mut Challenge| sent.deadline().is_some_and(|at| at <= now);
+        let due = self.challenges.iter_mut().filter(is_due);
+        due.filter_map(|sent| {
+            (sent.at, sent.repeats) = (now, sent.repeats + 1);
+            Some((sent.last.as_ref()?.path, sent.value))
+        })
+        .collect()
     }
 
     /// `remote` has answered with `value`. Where that is the challenge sent there the path is there now, and its last packet
@@ -170,7 +204,6 @@ impl ValidatedPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use restp_base::machine::PathAddress;
 
     fn host(host: u8) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, host], 1))
@@ -303,6 +336,30 @@ mod tests {
         );
         let moved = paths.on_packet(ms(1), 3, host(4), || true, entropy);
         assert_ne!(moved, PathOrigin::Validated, "who moves is asked");
+    }
+
+    #[test]
+    fn a_challenge_leaves_three_times_for_one_packet() {
+        let mut paths = ValidatedPaths::at(host(2));
+        let entropy = &mut Entropy::new(&[1; 32]);
+        let sent = challenge(on_packet(&mut paths, 0, 0, 9, entropy));
+        assert_eq!(paths.deadline(), None, "handed on at once");
+        for came in [0, 10_000] {
+            paths.keep(0, &from(9));
+            for after in [1_000, 3_000] {
+                assert_eq!(paths.deadline(), Some(ms(came + after)));
+                assert_eq!(paths.repeat(ms(came + after - 1)), []);
+                assert_eq!(paths.repeat(ms(came + after)), [(from(9).path, sent)]);
+            }
+            assert_eq!(paths.deadline(), None);
+            assert_eq!(
+                challenge(on_packet(&mut paths, came + 10_000, 0, 9, entropy)),
+                sent
+            );
+        }
+        paths.keep(0, &from(9));
+        assert!(paths.on_response(host(9), sent).is_some());
+        assert_eq!(paths.deadline(), None, "answered");
     }
 
     #[test]

@@ -34,12 +34,24 @@ pub struct Conversations {
     /// The conversation, or connection, that the server has answered last at each of the client's ports and addresses: behind
     /// a translator that forgot, an old one goes on where it was.
     answered: BTreeMap<(u16, SocketAddr), Owner>,
+    /// With one path: the server's connections that have numbers.
+    numbered: Vec<Numbered>,
     /// The client's first number in each connection.
     first_numbers: BTreeMap<usize, u32>,
     strands: usize,
     /// The conversation of each of the client's keys, and of each token that joins it.
     keys: BTreeMap<[u8; 8], usize>,
     tokens: BTreeMap<[u8; 4], Owner>,
+}
+
+/// A connection of the server as its numbers tell it from others.
+struct Numbered {
+    /// Of the client.
+    port: u16,
+    owner: Owner,
+    /// The first number and the latest.
+    first: u32,
+    latest: u32,
 }
 
 impl Conversations {
@@ -69,7 +81,8 @@ impl Conversations {
     }
 
     /// The client's port tells, because a machine gives its flows one after the other. One that starts again uses them
-    /// once more; the server goes on with the old conversation until it answers the SYN of the new one.
+    /// once more; the server may go on with the old conversation beside the new one, where the client has moved. Its numbers
+    /// tell them apart, and where there are none the address that it answered.
     fn on_one_path(
         &mut self,
         from: Side,
@@ -96,9 +109,36 @@ impl Conversations {
         }
         if let Some(owner) = newest.filter(|owner| self.answers(header, owner.strand)) {
             self.answered.insert(key, owner);
+            self.on_first_number(port, owner, header);
         }
         let here = self.answered.get(&key).copied();
-        here.or_else(|| self.answered_last(port)).or(newest)
+        let numbered = header.sequence.and_then(|number| self.numbered(port, number));
+        (numbered.or(here))
+            .or_else(|| self.answered_last(port))
+            .or(newest)
+    }
+
+    /// The server begins a connection, unless it says so once more.
+    fn on_first_number(&mut self, port: u16, owner: Owner, header: &Header) {
+        let Some(first) = header.sequence else { return };
+        let known = |one: &Numbered| one.owner == owner && one.first == first;
+        if !self.numbered.iter().any(known) {
+            self.numbered.push(Numbered {
+                port,
+                owner,
+                first,
+                latest: first,
+            });
+        }
+    }
+
+    /// The connection at this port of the client whose latest number is nearest: first numbers are nowhere near each other.
+    fn numbered(&mut self, port: u16, number: u32) -> Option<Owner> {
+        let distance = |one: &&mut Numbered| (number.wrapping_sub(one.latest) as i32).unsigned_abs();
+        let of_port = self.numbered.iter_mut().filter(|one| one.port == port);
+        let nearest = of_port.min_by_key(distance)?;
+        nearest.latest = number;
+        Some(nearest.owner)
     }
 
     /// The connection that the server answered last at this port of the client, wherever that was: the client may have moved.
@@ -174,5 +214,77 @@ impl Conversations {
             }
         }
         self.answered.get(&key).copied().or(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use restp_base::machine::{Head, PathAddress};
+    use restp_proto::composition::Preset;
+    use restp_proto::wire::Services;
+
+    const PORT: u16 = 80;
+
+    fn header(source: u16, destination: u16) -> Header {
+        let preset = Preset::named("3wh-arq").expect("a preset");
+        let composition = preset.composition().check().expect("valid");
+        let mut header = Header::new(Services::of(&composition), source, destination);
+        header.window = Some(8192).filter(|_| header.services.flow_control != 0);
+        header
+    }
+
+    /// A packet of the server to the client behind this port of its translator.
+    fn to_client(at: u16, flags: Flags, number: u32, acknowledges: u32) -> Datagram {
+        let mut header = header(PORT, FIRST_PORT);
+        header.flags = flags;
+        header.sequence = Some(number);
+        header.acknowledgement = Some(acknowledges);
+        datagram(at, &header)
+    }
+
+    fn syn(number: u32) -> Datagram {
+        let mut header = header(FIRST_PORT, PORT);
+        header.flags = Flags::SYN;
+        header.sequence = Some(number);
+        datagram(0, &header)
+    }
+
+    fn datagram(remote: u16, header: &Header) -> Datagram {
+        let mut head = Head::new();
+        header.emit(&[], &mut head).expect("a header");
+        Datagram {
+            path: PathAddress {
+                local: ([10, 0, 0, 2], 0).into(),
+                remote: ([10, 0, 0, 1], remote).into(),
+            },
+            head,
+            ..Datagram::empty()
+        }
+    }
+
+    /// The client has moved and starts again, and the server has not noticed: it goes on with both, to wherever it knows the client.
+    #[test]
+    fn numbers_tell_an_old_connection_from_the_new_one() {
+        let mut all = Conversations::new(false);
+        let server = |all: &mut Conversations, datagram, opened| {
+            let owner = all.owner(Side::Server, 0, &datagram, opened);
+            owner.map(|owner| owner.conversation)
+        };
+        all.owner(Side::Client, 0, &syn(10), 1);
+        let answer = Flags::SYN | Flags::ACK;
+        assert_eq!(server(&mut all, to_client(0, answer, 7_000_000, 11), 1), Some(0));
+        all.first = 1;
+        all.owner(Side::Client, 0, &syn(5_000_000), 2);
+        assert_eq!(
+            server(&mut all, to_client(2, answer, 3_000_000_000, 5_000_001), 2),
+            Some(1)
+        );
+        for at in [0, 1, 2] {
+            let old = to_client(at, Flags::ACK, 7_000_080, 50);
+            assert_eq!(server(&mut all, old, 2), Some(0), "{at}");
+            let new = to_client(at, Flags::ACK, 3_000_000_090, 5_000_050);
+            assert_eq!(server(&mut all, new, 2), Some(1), "{at}");
+        }
     }
 }

@@ -258,6 +258,8 @@ pub enum What {
 /// What anybody sees of the session that a sealed datagram is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
+    /// It asks for one under this name.
+    Request(ConnectionId),
     /// It gives the keys of one to who asked under this name.
     Answer(ConnectionId),
     /// It is a packet of one, or of early data.
@@ -270,6 +272,7 @@ impl Mark {
     /// That of these bytes.
     pub fn of(sealed: &[u8]) -> Option<Mark> {
         match Packet::parse(sealed)? {
+            Packet::Hello(hello) => Some(Mark::Request(hello.from)),
             Packet::Answer { to, .. } => Some(Mark::Answer(to)),
             Packet::Data(header) => Some(Mark::Packet(header)),
             Packet::Foreign { .. } => Some(Mark::Key),

@@ -263,11 +263,13 @@ impl Connection {
         );
     }
 
-    /// Before a segment leaves: the first of an era is the first that is encoded as the era says.
+    /// Before a segment leaves: the first of an era is the first that is encoded as the era says, but for messages that were
+    /// written before it and fill a segment: their sum would be larger.
     pub(super) fn turn_encoder(&mut self) {
         if self.eras.encoder_due {
             let own = self.eras.before.as_ref().map(|before| before.1.own);
-            if own.is_none_or(|own| self.sender.next_number() >= own) {
+            let is_reached = own.is_none_or(|own| self.sender.next_number() >= own);
+            if is_reached && self.sender.fits_all(self.composition.payload_bytes()) {
                 self.eras.encoder_due = false;
                 self.encode_onwards_by(self.eras.current.terms.code);
             }

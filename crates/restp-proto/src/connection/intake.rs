@@ -397,23 +397,35 @@ impl Connection {
         self.peer == Some(peer)
     }
 
-    /// A packet of this path came from another address. True when its numbers prove that it is the peer's, or if the address is
-    /// `proved`, which a retransmission may be first to show: then that is where the peer is now, and it is told at once what
-    /// has arrived, since acknowledgements went to the old address.
-    pub(crate) fn moves_to(&mut self, address: PathAddress, packet: &Packet<'_>, proved: bool) -> bool {
+    /// A packet of this path came from another address. When its numbers prove that it is the peer's, or if the address is
+    /// `proved`, which a retransmission may be first to show, then that is where the peer is now, and it is told at once what
+    /// has arrived, since acknowledgements went to the old address. That is returned.
+    pub(crate) fn moves_to(
+        &mut self,
+        address: PathAddress,
+        packet: &Packet<'_>,
+        proved: bool,
+    ) -> Option<PathAddress> {
+        let (behind, acked) = if proved { (TRAIL, TRAIL) } else { (1, 0) };
+        let left = self.address;
+        let moves = self.is_of_peer(packet, behind, acked) && self.follows(left, address, proved);
+        moves.then_some(left)
+    }
+
+    /// The peer is no more where it `left`, but at another address: what went there goes `to` that one.
+    pub(crate) fn follows(&mut self, left: PathAddress, to: PathAddress, proved: bool) -> bool {
         let is_open = matches!(
             self.state,
             State::SynReceived(_) | State::Established | State::TimeWait { .. }
         );
-        let (behind, acked) = if proved { (TRAIL, TRAIL) } else { (1, 0) };
-        let credible = is_open && self.is_of_peer(packet, behind, acked);
-        if credible {
-            self.address = address;
+        let follows = is_open && self.address == left;
+        if follows {
+            self.address = to;
         }
-        if credible && proved {
+        if follows && proved && self.has_feedback() {
             self.answer_here();
         }
-        credible
+        follows
     }
 
     /// The same for one that is behind: it may be a copy and moves nothing, but a peer that has moved is not refused for it.
@@ -422,7 +434,7 @@ impl Connection {
     }
 
     /// Is the number of the packet one that may come, or one of the `behind` before them, and does it acknowledge what is
-    /// outstanding, or was `acked` at most so far before it?
+    /// outstanding, or was `acked` at most so far before it? A SYN is the request that was answered and not confirmed yet.
     fn is_of_peer(&self, packet: &Packet<'_>, behind: u64, acked: u64) -> bool {
         let header = packet.header;
         let (first, next) = (self.sender.first(), self.sender.next_number());
@@ -433,12 +445,20 @@ impl Connection {
         let answers = first.saturating_sub(acked)..=next;
         let within = |number: u32| numbers.contains(&sequence::expand(expected, number));
         let answers = |number: u32| answers.contains(&sequence::expand(first, number));
-        self.is_with(packet.peer)
-            && self.belongs(header, !packet.payload.is_empty())
-            && !header.flags.has(Flags::SYN)
-            && !header.flags.has(Flags::RST)
-            && header.sequence.is_some_and(within)
-            && header.acknowledgement.is_some_and(answers)
+        let is_request = || {
+            let waits = matches!(self.state, State::SynReceived(_)) && !header.flags.has(Flags::ACK);
+            let begins = expected.saturating_sub(EARLY_SEGMENTS)..=expected;
+            let after = |number| sequence::expand(expected, number) + u64::from(packet.payload.is_empty());
+            waits
+                && header
+                    .sequence
+                    .is_some_and(|number| begins.contains(&after(number)))
+        };
+        let fits = match header.flags.has(Flags::SYN) {
+            true => is_request(),
+            false => header.sequence.is_some_and(within) && header.acknowledgement.is_some_and(answers),
+        };
+        fits && self.is_with(packet.peer) && self.belongs(header, !packet.payload.is_empty())
     }
 }
 

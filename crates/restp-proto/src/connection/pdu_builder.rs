@@ -109,8 +109,9 @@ pub(super) fn about_eras(c: &mut Connection, out: &mut Datagram, message: EraMes
     let mut header = plain(c);
     header.about_eras = true;
     header.sequence = Some(sequence::truncate(c.sender.next_number()));
-    acknowledge(c, &mut header, usize::MAX);
     let payload = Bytes::copy_from_slice(&message.emit());
+    let room = (c.composition.segment_bytes as usize).saturating_sub(payload.len());
+    acknowledge(c, &mut header, room);
     finish(c, out, &mut header, payload, Ecn::NotEct)
 }
 

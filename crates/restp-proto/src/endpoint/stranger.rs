@@ -45,7 +45,10 @@ impl Endpoint {
     pub(super) fn on_stranger(&mut self, now: Time, path: PathAddress, key: Key, packet: Packet<'_>) {
         let flags = packet.header.flags;
         if flags.has(Flags::RST) {
-            self.stats.unserved += 1; // an RST is never answered
+            // Never answered. It may be all that a peer says from its new address; where addresses are not proved anybody may be there.
+            if !self.config.addresses_proved || !self.rebind(now, path, key, &packet) {
+                self.stats.unserved += 1;
+            }
             return;
         }
         let opens = match packet.header.services.setup {
@@ -58,7 +61,9 @@ impl Endpoint {
             }
             Setup::Opportunistic => false,
         };
-        if !opens && self.rebind(now, path, key, &packet) {
+        // A request comes again from where its sender has shown to be now: its answer went elsewhere.
+        let comes_again = opens && flags.has(Flags::SYN) && self.config.addresses_proved;
+        if (!opens || comes_again) && self.rebind(now, path, key, &packet) {
             return;
         }
         if opens && let Some(MpSetup::Join(MpJoin::Syn { token, .. })) = packet.header.mp {
@@ -176,13 +181,16 @@ impl Endpoint {
             return false;
         };
         let proved = self.config.addresses_proved;
-        let Some(moved) = session.on_path(ordinal_index, |of| of.moves_to(path, packet, proved)) else {
+        let Some(left) = session.on_path(ordinal_index, |of| of.moves_to(path, packet, proved)) else {
             return false;
         };
-        if moved {
+        if let Some(left) = left {
             self.stats.rebound += 1;
             self.table.remove_key(index, &old);
             self.table.add_key(index, key, ordinal);
+            if proved {
+                self.follow(packet.peer, left, path);
+            }
             let packet = Packet {
                 payload: packet.payload.clone(),
                 ..*packet
@@ -195,6 +203,29 @@ impl Endpoint {
             self.stats.unserved += 1; // it is behind
         }
         true
+    }
+
+    /// `peer` has shown that it is at `path` and no more where it `left`: so are its other flows, also those in which it has nothing
+    /// to say (RFC 9000 §9: a connection migrates as a whole).
+    fn follow(&mut self, peer: u128, left: PathAddress, path: PathAddress) {
+        for (old, index, ordinal) in self.table.at_remote(left.remote) {
+            let key = Key {
+                remote: path.remote,
+                ..old
+            };
+            let free = !self.table.contains(&key);
+            let session = self.table.at(index).filter(|_| free);
+            let follows = session.and_then(|session| {
+                session.on_path(ordinal.into(), |of| {
+                    of.is_with(peer) && of.follows(left, path, true)
+                })
+            });
+            if follows == Some(true) {
+                self.table.remove_key(index, &old);
+                self.table.add_key(index, key, ordinal);
+                self.touch(index);
+            }
+        }
     }
 
     /// The one path between `ports` that `packet` may be of, by its sender and its numbers, if there is exactly one.

@@ -229,6 +229,14 @@ impl Table {
         between.map(|(key, (index, ordinal))| (*key, *index, *ordinal))
     }
 
+    /// The paths whose other end is at `remote`.
+    pub(super) fn at_remote(&self, remote: SocketAddr) -> Vec<(Key, u32, u8)> {
+        let there = self.by_key.iter().filter(|(key, _)| key.remote == remote);
+        there
+            .map(|(key, (index, ordinal))| (*key, *index, *ordinal))
+            .collect()
+    }
+
     /// The application has let `index` go.
     pub(super) fn release(&mut self, index: u32) {
         self.slots[index as usize].released = true;

@@ -3,10 +3,11 @@
 
 use crate::common::lines::*;
 use crate::common::*;
-use restp_base::flow::FlowId;
+use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::{Head, Input, Machine, PathAddress};
 use restp_base::time::Duration;
 use restp_proto::wire::{Flags, Header, MpSetup};
+use restp_proto::{Acceptance, InitialNumbers};
 use std::net::SocketAddr;
 
 const MS: Duration = Duration::from_millis(1);
@@ -77,6 +78,97 @@ fn what_is_behind_neither_moves_a_flow_nor_is_refused() {
             "{back} behind"
         );
         assert_eq!(pair.ends[1].endpoint_stats().rebound, 0);
+    }
+}
+
+/// A flow in which a peer has nothing to say is where its others are.
+#[test]
+fn all_flows_of_a_peer_move_with_one_where_addresses_are_proved() {
+    for (proved, sends) in [(true, true), (false, false)] {
+        let mut service = config("3wh-arq", &[]);
+        service.addresses_proved = proved;
+        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let (_, silent) = pair.connect();
+        let (talks, _) = pair.connect();
+        pair.write(0, talks, b"the last");
+        pair.run_for(MS * 500);
+        comes(&mut pair, 0, b"from elsewhere", next);
+        pair.log.clear();
+        pair.write(1, silent, b"are you there?");
+        pair.run_for(MS);
+        assert_eq!(
+            pair.log[0].path.remote == SocketAddr::from(ELSEWHERE),
+            sends,
+            "proved: {proved}"
+        );
+    }
+}
+
+/// Its RST is all that a peer says from its new address. Where no layer below proves that it is there, anybody may have said it.
+#[test]
+fn the_reset_of_a_peer_that_has_moved_ends_its_flow_where_addresses_are_proved() {
+    for (proved, peer, behind, ends) in [
+        (true, 0, 0, true),
+        (true, 0, 2, false),
+        (true, SOMEBODY, 0, false),
+        (false, 0, 0, false),
+    ] {
+        let mut service = config("3wh-arq", &[]);
+        service.addresses_proved = proved;
+        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let flows = pair.connect();
+        pair.write(0, flows.0, b"the last");
+        pair.run_for(MS * 500);
+        comes(&mut pair, peer, b"", |header| {
+            next(header);
+            header.sequence = header.sequence.map(|number| number.wrapping_sub(behind));
+            header.flags = Flags::RST | Flags::ACK;
+        });
+        let reset = pair.closed(1) == Some(&CloseReason::Reset);
+        assert_eq!(reset, ends, "proved: {proved}, peer {peer}, {behind} behind");
+    }
+}
+
+/// The answer to a request went to the address that its sender has left. It is the same connection that answers at the new one.
+#[test]
+fn a_request_that_comes_again_from_elsewhere_opens_no_second_connection_where_addresses_are_proved() {
+    for (proved, peer, held) in [(true, 0, 1), (true, SOMEBODY, 2), (false, 0, 2)] {
+        for preset in ["3wh-arq", "default"] {
+            let mut service = config(preset, &[]);
+            service.addresses_proved = proved;
+            service.initial_numbers = InitialNumbers::Keyed([5; 16]);
+            let mut pair = Pair::of(config(preset, &[]), service.listen(PORT, Acceptance::Any));
+            pair.rule = Box::new(|seen| {
+                if seen.from == 1 {
+                    Verdict::Drop
+                } else {
+                    Verdict::Pass
+                }
+            });
+            pair.open();
+            pair.run_for(MS * 20);
+            let request = pair.log[0].bytes();
+            let path = PathAddress {
+                local: pair.path(1).local,
+                remote: SocketAddr::from(ELSEWHERE),
+            };
+            let mut datagram = contiguous(path, request);
+            datagram.peer = peer;
+            pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
+            pair.run_for(MS);
+            assert_eq!(
+                pair.ends[1].connections(),
+                held,
+                "{preset}, proved: {proved}, peer {peer}"
+            );
+            let answers = pair.log.iter().filter(|seen| seen.from == 1);
+            let answers: Vec<_> = answers
+                .map(|seen| (seen.path.remote, seen.header.sequence))
+                .collect();
+            assert_eq!(answers.len(), 2);
+            assert_eq!(answers[1].0, path.remote, "it is answered where it came from");
+            assert_eq!(answers[0].1 == answers[1].1, held == 1, "{answers:?}");
+        }
     }
 }
 

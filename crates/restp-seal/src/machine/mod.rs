@@ -321,6 +321,9 @@ impl<M: Machine> Machine for Sealed<M> {
                 while let Some(peer) = self.peers.timers.pop_due(now) {
                     self.on_timer(now, peer);
                 }
+                while let Some(id) = self.peers.challenges.pop_due(now) {
+                    self.repeat_challenges(now, id);
+                }
                 self.inner.handle(now, Input::Deadline);
                 // A flow that nobody was told of may have ended, and nothing need come any more.
                 self.collect(None);
@@ -352,11 +355,10 @@ impl<M: Machine> Machine for Sealed<M> {
     }
 
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        let own = self.peers.timers.next().map(|at| (at, Wakeup::Retransmission));
-        [self.inner.next_deadline(), own]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        let own = [self.peers.timers.next(), self.peers.challenges.next()];
+        let own = own.into_iter().flatten().map(|at| (at, Wakeup::Retransmission));
+        let all = self.inner.next_deadline().into_iter().chain(own);
+        all.min_by_key(|(at, _)| *at)
     }
 
     fn held(&self) -> usize {

@@ -39,8 +39,20 @@ impl<M: Machine> Sealed<M> {
         if let Some(value) = challenge {
             self.say(id, path, Control::Challenge(value));
         }
+        self.peers.time_challenges(&id);
         datagram.path.remote = known.unwrap_or(path.remote);
         known.is_some() || joins
+    }
+
+    /// Addresses that session `id` has asked and heard nothing of are asked again.
+    pub(super) fn repeat_challenges(&mut self, now: Time, id: ConnectionId) {
+        let Some(session) = self.peers.session_mut(&id) else {
+            return;
+        };
+        for (path, value) in session.paths().repeat(now) {
+            self.say(id, path, Control::Challenge(value));
+        }
+        self.peers.time_challenges(&id);
     }
 
     /// What one seal says to the other.
@@ -63,6 +75,7 @@ impl<M: Machine> Sealed<M> {
         let Some(last) = session.paths().on_response(path.remote, value) else {
             return;
         };
+        self.peers.time_challenges(&id);
         if self.peers.on_validated(now, peer, path.remote) {
             self.stats.moved += 1;
             if let Some(mut last) = last {

@@ -217,4 +217,10 @@ impl Peers {
         let is_validated = || self.routes.is_validated(remote, peer);
         Some((session.paths()).on_packet(now, space, remote, is_validated, entropy))
     }
+
+    /// Challenges of session `id` have left, or were answered: when the next one leaves again.
+    pub(crate) fn time_challenges(&mut self, id: &ConnectionId) {
+        let deadline = (self.sessions.get_mut(id)).and_then(|session| session.paths().deadline());
+        self.challenges.set(*id, deadline);
+    }
 }

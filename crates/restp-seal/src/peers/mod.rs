@@ -66,7 +66,9 @@ pub(crate) struct Peers {
     room: PathRoom,
     /// Handshakes begun here, and when to look after them.
     pub(crate) handshakes: ClientHandshakes,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<PeerId>,
+    /// When a session sends a challenge again.
+    pub(crate) challenges: Timers<ConnectionId>,
 }
 
 /// Peers and their keys.
@@ -83,6 +85,7 @@ impl Peers {
             room: PathRoom::new(limits.sessions),
             handshakes: ClientHandshakes::default(),
             timers: Timers::default(),
+            challenges: Timers::default(),
         }
     }
 
@@ -392,6 +395,7 @@ impl Peers {
         let Some(session) = self.sessions.remove(id) else {
             return;
         };
+        self.challenges.set(*id, None);
         self.room.leave(*id, session.source(), session.further_paths());
         if let Some(peer) = self.peers.get_mut(&session.peer()) {
             peer.sessions -= 1;

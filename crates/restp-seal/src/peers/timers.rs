@@ -1,32 +1,39 @@
-//! When to look after the handshakes of a peer: one time for each.
+//! When to look after something: one time for each.
 
-use super::session::PeerId;
 use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Default)]
-pub(crate) struct Timers {
-    of: BTreeMap<PeerId, Time>,
-    in_order: BTreeSet<(Time, PeerId)>,
+pub(crate) struct Timers<K> {
+    of: BTreeMap<K, Time>,
+    in_order: BTreeSet<(Time, K)>,
 }
 
-impl Timers {
-    /// The timer of `peer` ends at `at`, or never.
-    pub(crate) fn set(&mut self, peer: PeerId, at: Option<Time>) {
+impl<K> Default for Timers<K> {
+    fn default() -> Self {
+        Timers {
+            of: BTreeMap::new(),
+            in_order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<K: Ord + Copy> Timers<K> {
+    /// The timer of `key` ends at `at`, or never.
+    pub(crate) fn set(&mut self, key: K, at: Option<Time>) {
         let before = match at {
-            Some(at) => self.of.insert(peer, at),
-            None => self.of.remove(&peer),
+            Some(at) => self.of.insert(key, at),
+            None => self.of.remove(&key),
         };
         if let Some(before) = before {
-            self.in_order.remove(&(before, peer));
+            self.in_order.remove(&(before, key));
         }
-        self.in_order.extend(at.map(|at| (at, peer)));
+        self.in_order.extend(at.map(|at| (at, key)));
     }
 
-    /// The timer of `peer` ends at `at`, if it has none.
-    pub(crate) fn begin(&mut self, peer: PeerId, at: Time) {
-        if !self.of.contains_key(&peer) {
-            self.set(peer, Some(at));
+    /// The timer of `key` ends at `at`, if it has none.
+    pub(crate) fn begin(&mut self, key: K, at: Time) {
+        if !self.of.contains_key(&key) {
+            self.set(key, Some(at));
         }
     }
 
@@ -35,11 +42,11 @@ impl Timers {
         self.in_order.first().map(|(at, _)| *at)
     }
 
-    /// A peer whose timer has ended; each is told once.
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<PeerId> {
-        let (_, peer) = self.in_order.first().copied().filter(|(at, _)| *at <= now)?;
-        self.set(peer, None);
-        Some(peer)
+    /// One whose timer has ended; each is told once.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<K> {
+        let (_, key) = self.in_order.first().copied().filter(|(at, _)| *at <= now)?;
+        self.set(key, None);
+        Some(key)
     }
 }
 
@@ -48,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_peer_has_one_timer_which_ends_once() {
+    fn each_has_one_timer_which_ends_once() {
         let at = Time::from_nanos;
         let mut timers = Timers::default();
         timers.set(1, Some(at(30)));

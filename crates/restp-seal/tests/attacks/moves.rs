@@ -4,6 +4,7 @@ use crate::common::*;
 use restp_base::flow::Flow;
 use restp_base::machine::PathAddress;
 use restp_base::time::Duration;
+use restp_seal::packet::OVERHEAD;
 
 const CARRIER: u8 = 66;
 
@@ -172,4 +173,32 @@ fn a_client_is_followed_whose_acknowledgements_went_to_its_old_address() {
     pair.run_for(ms(1000));
     assert_eq!(pair.read_all(1, flows.1).len(), 10_000);
     assert!(pair.transfer(0, flows, &noise(100_000), Duration::from_secs(1)));
+}
+
+/// An acknowledgement is all that the client says from its new address, and the challenge, or its response, is lost.
+#[test]
+fn a_client_that_says_nothing_more_is_followed_though_its_challenge_is_lost() {
+    const CONTROL_BYTES: usize = 9;
+    for side in [1, 0] {
+        let mut pair = Pair::new("default", &[]);
+        let flows = pair.connect();
+        assert!(pair.transfer(1, flows, &noise(100_000), Duration::from_secs(5)));
+        pair.run_for(ms(500));
+        pair.write(1, flows.1, b"read this");
+        pair.run_for(ms(11)); // it is there
+        pair.rebind_to(9);
+        let mut is_lost = false;
+        pair.rule = Box::new(move |seen| {
+            if !is_lost && seen.from == side && seen.bytes.len() == OVERHEAD + CONTROL_BYTES {
+                is_lost = true;
+                return Verdict::Drop;
+            }
+            Verdict::Pass
+        });
+        pair.run_for(ms(200));
+        assert_eq!(pair.ends[1].seal_stats().moved, 0, "lost");
+        pair.read_all(0, flows.0);
+        assert!(pair.transfer(1, flows, &noise(1_000), Duration::from_secs(2)));
+        assert_eq!(pair.ends[1].seal_stats().moved, 1);
+    }
 }

@@ -125,6 +125,10 @@ impl SendQueue {
             Framing::Coalesce | Framing::Streams(_) => true,
         }
     }
+    /// The same of all that wait.
+    pub fn fits_all(&self, segment_bytes: usize) -> bool {
+        self.frames.iter().all(|frame| self.fits(frame, segment_bytes))
+    }
     /// Appends a frame. Where there are streams they are written to instead.
     pub fn push(&mut self, frame: Bytes) {
         if self.streams.is_some() || frame.is_empty() && self.framing == Framing::Coalesce {

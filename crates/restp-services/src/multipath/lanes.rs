@@ -143,16 +143,16 @@ impl LaneScheduler {
         };
         self.stalled = false;
         let mut candidates = self.candidates(now, sender, paths, bytes);
-        self.keep_timely(&mut candidates);
         let queue = self.queue(now, sender, bytes);
-        let is_wanted = |path: &&LanePath| Some(path.address) == wanted;
-        let chosen = match paths.iter().find(is_wanted) {
-            Some(path) => {
-                let mut all = candidates.iter();
-                all.find(|candidate| candidate.path == path.ordinal && candidate.has_room)
-                    .map(|candidate| candidate.path)
+        let chosen = match paths.iter().position(|path| Some(path.address) == wanted) {
+            // However slow it is: the application knows what for.
+            Some(place) => Some(&candidates[place])
+                .filter(|wanted| wanted.has_room)
+                .map(|wanted| wanted.path),
+            None => {
+                self.keep_timely(&mut candidates);
+                self.scheduler.choose(&candidates, &queue).first().copied()
             }
-            None => self.scheduler.choose(&candidates, &queue).first().copied(),
         };
         for (path, candidate) in paths.iter().zip(&candidates) {
             // A path that gets nothing although it has room is not limited by its window.

@@ -66,6 +66,11 @@ impl Sender {
         self.encoder = encoder.map(Box::new);
     }
 
+    /// Does everything that waits leave in segments of `payload_bytes`, though a frame may not be cut?
+    pub fn fits_all(&self, payload_bytes: usize) -> bool {
+        self.queue.fits_all(payload_bytes)
+    }
+
     /// New segments from the number `number` on wait; with none, none does any more.
     pub fn hold_new_from(&mut self, number: Option<u64>) {
         self.held_from = number;

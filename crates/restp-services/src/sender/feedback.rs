@@ -350,7 +350,8 @@ impl Sender {
             head_arrived,
             ..*feedback
         };
-        self.lane.on_feedback(now, &restarting, quiet);
+        self.lane
+            .on_feedback(now, &restarting, quiet && !self.asks_by_timer());
         if feedback.is_progress() {
             self.lane.mtu.on_progress(now);
             self.progress.at = now;
@@ -366,6 +367,12 @@ impl Sender {
         if self.board.is_empty() {
             self.probing.end_window_probe();
         }
+    }
+
+    /// Each time its timer runs out the lane in hand asks with the last that it carried whether its path is back. That may be lost and so
+    /// not in flight, and a report without news of it ends nothing.
+    fn asks_by_timer(&self) -> bool {
+        self.lane.outage.state.is_active() && self.board.last_in_hand().is_some()
     }
 
     /// Nothing of the lane in hand waits for an answer, and its timer has stopped.

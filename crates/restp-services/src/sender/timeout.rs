@@ -121,6 +121,7 @@ impl Sender {
             self.board.mark_all_lost();
             return TimeoutOutcome::Nothing;
         }
+        self.doubt_last();
         self.count_timeout(reaction.reduce_window, self.spared_from(now));
         self.lane.gate.on_timeout();
         if self.parameters.retransmit_target != RetransmitTarget::Asap {
@@ -135,6 +136,15 @@ impl Sender {
             self.lane.rto.stop();
         }
         TimeoutOutcome::Lost
+    }
+
+    /// Where all has arrived or was given up the report that says so is lost, and nothing would leave: the last segment asks. What was
+    /// reported may be gone, too (RFC 2018 §8).
+    fn doubt_last(&mut self) {
+        let is_settled = self.board.in_flight() == 0 && self.board.lost() == 0;
+        if let Some(last) = self.board.last_in_hand().filter(|_| is_settled) {
+            self.board.renege(&(last..last + 1));
+        }
     }
 
     /// The timer has run out too often. With several lanes this one is dead: what it carried leaves again by others, and

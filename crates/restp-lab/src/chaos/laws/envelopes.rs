@@ -31,7 +31,9 @@ struct Addresses {
     all: BTreeMap<SocketAddr, Address>,
     /// Where each request was answered.
     answered: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
-    /// Requests whose answers have come to the client.
+    /// The client's requests.
+    asked: BTreeSet<ConnectionId>,
+    /// Those of them whose answers have come to it; others that come are of requests that somebody has invented.
     come: BTreeSet<ConnectionId>,
     /// Requests that each session of the client may have begun with: its name is sealed in the answer.
     requests: BTreeMap<ConnectionId, BTreeSet<ConnectionId>>,
@@ -106,8 +108,16 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let mut addresses = Addresses::default();
     for (index, record) in evidence.trace.records.iter().enumerate() {
         match record.what {
-            What::Restarted { side: Side::Server } => addresses = Addresses::default(),
-            What::Restarted { side: Side::Client } => addresses.come.clear(),
+            What::Restarted { side: Side::Server } => {
+                addresses = Addresses {
+                    asked: addresses.asked,
+                    ..Addresses::default()
+                };
+            }
+            What::Restarted { side: Side::Client } => {
+                addresses.asked.clear();
+                addresses.come.clear();
+            }
             What::Came {
                 to: Side::Server,
                 from,
@@ -128,7 +138,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 mark: Some(Mark::Answer(name)),
                 ..
             } => {
-                addresses.come.insert(name);
+                addresses.come.extend(addresses.asked.get(&name));
             }
             What::Went {
                 from: Side::Server,
@@ -151,6 +161,13 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                     index,
                     format!("the client sends to {to}, which it was not told"),
                 ));
+            }
+            What::Went {
+                from: Side::Client,
+                mark: Some(Mark::Request(name)),
+                ..
+            } => {
+                addresses.asked.insert(name);
             }
             What::Went {
                 from: Side::Client,

@@ -249,3 +249,20 @@ fn what_an_outage_had_only_held_up_undoes_no_reduction() {
     let restored = |heard: &Heard| heard.event == CongestionEvent::Restored;
     assert!(!story.heard().iter().any(restored));
 }
+
+/// What a lane carried is lost, so that nothing of it is in flight, and a report without news of it may have come by another.
+#[test]
+fn a_lane_goes_on_asking_when_a_report_brings_no_news_of_it() {
+    let (mut story, ..) = lanes::two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(2);
+    assert_eq!(story.send(), [1, 2]);
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    story.sender.probe_lane_only(story.now);
+    for _ in 0..3 {
+        story.expire();
+        assert_eq!(story.send(), [2]);
+        story.ack(1);
+    }
+    story.sack(1, 2..3);
+    assert_eq!(story.send(), [1]);
+}

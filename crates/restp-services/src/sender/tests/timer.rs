@@ -169,3 +169,25 @@ fn a_link_that_is_back_is_nothing_to_a_sender_that_forgot_what_was_out() {
     story.sender.on_link_up(story.now);
     assert_eq!(story.sender.deadline(), None);
 }
+
+/// What is missing was given up, the rest has arrived, and the report that would move the pointer beyond is lost.
+#[test]
+fn the_last_segment_asks_when_nothing_is_missing() {
+    let mut story = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments()
+    }
+    .established();
+    story.write(3);
+    assert_eq!(story.send(), [1, 2, 3]);
+    story.at(100).sack(1, 2..4);
+    assert!(story.sender.give_up(1));
+    for _ in 0..2 {
+        assert_eq!(story.send(), []);
+        assert_eq!(story.expire(), TimeoutOutcome::Lost);
+        assert_eq!(story.send(), [3]);
+        story.sack(1, 2..4);
+    }
+    story.ack(4);
+    assert!(story.sender.is_drained());
+}

@@ -240,22 +240,25 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
         mark: Some(Mark::Answer([name; 8])),
     };
     let session = Some(packet(0));
-    let uses = What::Went {
+    let says = |mark| What::Went {
         from: Side::Client,
         to: hosts[2],
         bytes: 50,
         reaches: Some(Party::Side(Side::Server)),
-        mark: session,
+        mark: Some(mark),
     };
+    let asks = |name: u8| says(Mark::Request([name; 8]));
     // Where the first request was answered, the second, and the bytes that go to the second host then.
     let story = |of_second: u8, named: u8| {
         vec![
+            asks(1),
             came(Side::Server, hosts[0], 100, None),
+            asks(of_second),
             came(Side::Server, hosts[1], 100, None),
             answered(hosts[0], 100, 1),
             answered(hosts[1], 100, of_second),
             came(Side::Client, hosts[2], 100, Some(Mark::Answer([named; 8]))),
-            uses.clone(),
+            says(packet(0)),
             came(Side::Server, hosts[2], 50, session),
             answered(hosts[1], 400, 2),
         ]
@@ -263,6 +266,24 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
     breaks("envelopes", &sealed(), add_all(story(2, 1)));
     breaks("envelopes", &sealed(), add_all(story(1, 1)));
     holds(story(2, 2));
+    // The answer to another request comes as well, which shows something only if the client has not asked for it.
+    let with_another = [
+        vec![
+            answered(hosts[0], 100, 3),
+            came(Side::Client, hosts[2], 100, Some(Mark::Answer([3; 8]))),
+        ],
+        story(2, 2),
+    ]
+    .concat();
+    holds(
+        [
+            vec![came(Side::Server, hosts[0], 100, None)],
+            with_another.clone(),
+        ]
+        .concat(),
+    );
+    let asked = vec![came(Side::Server, hosts[0], 100, None), asks(3)];
+    breaks("envelopes", &sealed(), add_all([asked, with_another].concat()));
     // It went where nobody is any more, and somebody has carried it to its client.
     let mut carried = story(2, 2);
     for what in &mut carried {
