@@ -1,4 +1,5 @@
-//! What the pipe rule takes for a loss: published rules differ in how early a hole, or a retransmission, counts as lost.
+//! What the pipe rule takes for a loss: published rules (RFC 6675, RFC 8985, CCSDS 714.0-B-2) differ in how early a hole, or a
+//! retransmission, counts as lost.
 
 use super::Reordering;
 use crate::ack::{Detail, NakMode};
