@@ -91,7 +91,7 @@ bench-browse: ## how long Chromium takes for a page through `restp forward --soc
 bench-udp: ## how much of live media arrives in time through `restp forward --udp --deadline` over a lossy path
 	python3 bench/udp_deadline.py
 
-bench-media: ## the same over two links, of which one dies half-way
+bench-media: ## ffmpeg through `restp forward --udp --deadline` over two links of which one dies, beside SRT (root, ffmpeg, srt-tools); writes docs/results/media.md
 	python3 bench/media.py
 
 bench-parity: ## the simulator's TCP beside the kernel's on fifteen emulated links (root); writes docs/results/kernel-parity.md

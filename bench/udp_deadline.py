@@ -21,9 +21,9 @@ import time
 BYTES = 1316
 
 
-def start(restp, words, data, stdin=None):
+def start(restp, words, data):
     environment = dict(os.environ, XDG_DATA_HOME=data, XDG_CONFIG_HOME=data)
-    return subprocess.Popen([restp, *words], stdout=subprocess.PIPE, stdin=stdin, env=environment, text=True)
+    return subprocess.Popen([restp, *words], stdout=subprocess.PIPE, env=environment, text=True)
 
 
 def main():
@@ -43,15 +43,15 @@ def main():
 
 def measure(options, data):
     link = f'rate = "{options.link}"\ndelay = "{options.delay} ms"\nloss = {{ rate = {options.loss}, direction = "both" }}\n'
-    with standing(options, data, "", {"p": link}) as (target, listens, _):
+    with standing(options, data, link) as (target, listens):
         return play(options, target, listens)
 
 
 @contextlib.contextmanager
-def standing(options, data, head, links):
-    """A server, emulated links to it (TOML by name, behind `head`), and a forward over all of them.
+def standing(options, data, link):
+    """A server, an emulated link to it (its TOML), and a forward over that.
 
-    Gives the target's socket, the address that the forward takes datagrams at, and the emulator.
+    Gives the target's socket, and the address that the forward takes datagrams at.
     """
     target = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     target.bind(("127.0.0.1", 0))
@@ -59,28 +59,24 @@ def standing(options, data, head, links):
     place = f"127.0.0.1:{target.getsockname()[1]}"
     processes = []
 
-    def started(words, **options_of_start):
-        processes.append(start(options.restp, words, data, **options_of_start))
-        return processes[-1], json.loads(processes[-1].stdout.readline())
+    def started(words):
+        processes.append(start(options.restp, words, data))
+        return json.loads(processes[-1].stdout.readline())
 
     try:
-        _, invitation = started(["serve", "--json", "--listen", "127.0.0.1:0", "--allow", f"udp:{place}"])
+        invitation = started(["serve", "--json", "--listen", "127.0.0.1:0", "--allow", f"udp:{place}"])
         to = invitation["addresses"][0]
         net = os.path.join(data, "net.toml")
         with open(net, "w", encoding="utf-8") as file:
-            file.write(head)
-            for name, link in links.items():
-                file.write(f'[[path]]\nname = "{name}"\nlisten = "127.0.0.1:0"\nto = "{to}"\n{link}')
-        emulator, ready = started(["emulate", "--json", "--control", net], stdin=subprocess.PIPE)
+            file.write(f'[[path]]\nname = "p"\nlisten = "127.0.0.1:0"\nto = "{to}"\n{link}')
+        ready = started(["emulate", "--json", net])
         words = ["forward", "--json", invitation["ticket"], "--udp", f"0:{place}"]
-        for link in ready["ready"]:
-            words += ["--address", link["listen"]]
+        words += ["--address", ready["ready"][0]["listen"]]
         if options.deadline:
             words += ["--deadline", f"{options.deadline:g}ms"]
         for change in options.set:
             words += ["--set", change]
-        _, forwarding = started(words)
-        yield target, forwarding["forwards"][0]["listen"], emulator
+        yield target, started(words)["forwards"][0]["listen"]
     finally:
         for process in reversed(processes):
             process.terminate()

@@ -38,6 +38,13 @@ impl Backlog {
         self.room = self.room.saturating_sub(bytes as u64);
     }
 
+    /// How many messages the connection, which has these counters, has taken and not sent.
+    pub fn unsent(&mut self, stats: &FlowStats) -> usize {
+        let sent = sent_once(stats);
+        while self.unsent.pop_front_if(|(up_to, _)| *up_to <= sent).is_some() {}
+        self.unsent.len()
+    }
+
     /// Does the connection hold more that it has not sent than its windows let go within `span`, or something that it has held for
     /// longer? A path that has died has a window still, which the second shows. `segment` is the most bytes of one.
     pub fn is_enough(
@@ -50,7 +57,7 @@ impl Backlog {
         if self.room == 0 {
             let stats = stats();
             let sent = sent_once(&stats);
-            while self.unsent.pop_front_if(|(up_to, _)| *up_to <= sent).is_some() {}
+            self.unsent(&stats);
             let is_old = self.unsent.front().is_some_and(|(_, since)| now - *since > span);
             let least = LEAST_SEGMENTS * segment as u64;
             let most = if is_old {

@@ -16,6 +16,7 @@ use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
 use restp_base::time::Time;
 use restp_services::connection_management::{CookieCache, CookieMint, KeptCookie, LocalPorts, ReplayFilter};
+use restp_services::framing::{StreamCounts, Streams};
 use session::Session;
 use siphasher::sip::SipHasher24;
 use std::collections::VecDeque;
@@ -101,6 +102,11 @@ impl Endpoint {
     /// The composition of an association, as negotiated.
     pub fn composition(&self, flow: FlowId) -> Option<&ValidComposition> {
         self.table.get(flow).map(|connection| &**connection.composition())
+    }
+
+    /// How many streams an association carries, where it carries some.
+    pub fn stream_counts(&self, flow: FlowId) -> Option<StreamCounts> {
+        self.table.get(flow)?.streams().map(Streams::counts)
     }
 
     /// The cookies that peers have given, to be kept beyond this endpoint's life.

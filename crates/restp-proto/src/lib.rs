@@ -25,4 +25,5 @@ pub use endpoint::{Endpoint, EndpointStats};
 pub use restp_services::connection_management::{
     Cookie, CookieLength, CookieMint, CookieParameters, KeptCookie,
 };
+pub use restp_services::framing::StreamCounts;
 pub use restp_services::path_management::PathMode;

@@ -92,7 +92,7 @@ pub use restp_base::observe::{Changed, Why};
 pub use restp_base::streams::{StreamId, StreamOpenError, StreamWriteError};
 pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
-pub use restp_proto::{Cookie, KeptCookie, PathMode};
+pub use restp_proto::{Cookie, KeptCookie, PathMode, StreamCounts};
 pub use restp_seal::{Clients, Fault, KeyError, PublicKey, Resumption, SealStats, Secret, SecretKey, Token};
 pub use socket::SocketStats;
 pub use stream::Stream;

@@ -4,7 +4,7 @@ use crate::Transport;
 use crate::endpoint::Endpoint;
 use crate::shared::Shared;
 use restp_base::flow::{Flow, FlowId, FlowStats};
-use restp_proto::ValidComposition;
+use restp_proto::{StreamCounts, ValidComposition};
 use restp_seal::{PublicKey, SealStats};
 use std::sync::{Arc, Weak};
 
@@ -25,6 +25,8 @@ pub struct ConnectionView {
     pub peer_key: Option<PublicKey>,
     /// As negotiated.
     pub composition: Option<ValidComposition>,
+    /// How many streams it carries; `None` where it carries none.
+    pub streams: Option<StreamCounts>,
     /// Counters and estimates.
     pub stats: FlowStats,
 }
@@ -61,6 +63,7 @@ impl Overview {
                 established: state.established,
                 peer_key: seal.and_then(|seal| seal.flow_key(id)),
                 composition: core.machine.engine().composition(id).cloned(),
+                streams: core.machine.engine().stream_counts(id),
                 stats,
             })
         });

@@ -28,7 +28,8 @@ pub async fn connecting(
     target: SocketAddr,
     answer: Option<&Answer>,
 ) -> Result<(), String> {
-    let mut outlet = Outlet::of(connection)?;
+    let mut outlet = Outlet::default();
+    outlet.begin(connection, false)?; // flows of another connection are others
     let (mut targets, mut answers) = Targets::of(target);
     let mut assembly = Assembly::default();
     let mut sweep = interval(SWEEP);

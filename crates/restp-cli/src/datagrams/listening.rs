@@ -8,6 +8,7 @@ use bytes::Bytes;
 use restp::Connection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, interval, sleep};
@@ -15,47 +16,81 @@ use tokio::time::{Instant, interval, sleep};
 /// Until a socket that fails is asked again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Carries datagrams between `socket` and `connection` until that is over. Whoever asks again is given `answer` again.
-///
-/// # Errors
-/// When the connection carries no datagrams, or the peer wants no more.
-pub async fn listening(
-    connection: &Connection,
-    socket: &UdpSocket,
-    answer: Option<&Answer>,
-) -> Result<(), String> {
-    let mut outlet = Outlet::of(connection)?;
-    let mut clients = Clients::default();
-    let mut assembly = Assembly::default();
-    let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
-    let mut sweep = interval(SWEEP);
-    loop {
-        tokio::select! {
-            message = connection.recv() => {
-                let Some(message) = message else { return Ok(()) };
-                match Message::decode(&message) {
-                    Some(Message::Open(_)) => outlet.answer(answer),
-                    Some(Message::Data { flow, datagram }) => clients.hand_out(socket, flow, &datagram),
-                    Some(Message::End { flow }) => clients.end(flow),
-                    Some(part @ Message::Part { .. }) => {
-                        if let Some((flow, datagram)) = assembly.take(&part) {
-                            clients.hand_out(socket, flow, &datagram);
+/// A socket for clients. It outlives a connection: what comes while there is none waits for another one.
+pub struct Listening<'a> {
+    socket: &'a UdpSocket,
+    clients: Clients,
+    outlet: Outlet,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Listening<'a> {
+    /// Nothing has come at `socket` yet.
+    pub fn at(socket: &'a UdpSocket) -> Self {
+        Listening {
+            socket,
+            clients: Clients::default(),
+            outlet: Outlet::default(),
+            buffer: vec![0; MAX_DATAGRAM_BYTES],
+        }
+    }
+
+    /// Carries datagrams between the socket and `connection` until that is over. Whoever asks again is given `answer` again; who has
+    /// none to give asks himself, and anew when the connection is lost.
+    ///
+    /// # Errors
+    /// When the connection carries no datagrams, or the peer wants no more.
+    pub async fn carry(&mut self, connection: &Connection, answer: Option<&Answer>) -> Result<(), String> {
+        let Listening {
+            socket,
+            clients,
+            outlet,
+            buffer,
+        } = self;
+        outlet.begin(connection, answer.is_none())?;
+        let mut assembly = Assembly::default();
+        let mut sweep = interval(SWEEP);
+        loop {
+            tokio::select! {
+                message = connection.recv() => {
+                    let Some(message) = message else {
+                        outlet.on_lost();
+                        return Ok(());
+                    };
+                    match Message::decode(&message) {
+                        Some(Message::Open(_)) => outlet.answer(answer),
+                        Some(Message::Data { flow, datagram }) => clients.hand_out(socket, flow, &datagram),
+                        Some(Message::End { flow }) => clients.end(flow),
+                        Some(part @ Message::Part { .. }) => {
+                            if let Some((flow, datagram)) = assembly.take(&part) {
+                                clients.hand_out(socket, flow, &datagram);
+                            }
                         }
+                        Some(Message::Answer(Answer::Refused(refusal))) => return Err(refusal.sentence),
+                        Some(Message::Answer(_)) | None => {}
                     }
-                    Some(Message::Answer(Answer::Refused(refusal))) => return Err(refusal.sentence),
-                    Some(Message::Answer(_)) | None => {}
                 }
+                received = socket.recv_from(buffer) => match received {
+                    Ok((length, from)) => clients.take(from, &buffer[..length], outlet),
+                    Err(_) => sleep(PAUSE).await,
+                },
+                () = outlet.run(connection) => {}
+                _ = sweep.tick() => clients.expire().into_iter().for_each(|flow| outlet.end(flow)),
             }
-            received = socket.recv_from(&mut buffer) => match received {
-                Ok((length, from)) => {
-                    let (flow, left) = clients.flow_of(from);
-                    left.into_iter().for_each(|flow| outlet.end(flow));
-                    outlet.push(flow, &buffer[..length]);
-                }
-                Err(_) => sleep(PAUSE).await,
-            },
-            () = outlet.run(connection) => {}
-            _ = sweep.tick() => clients.expire().into_iter().for_each(|flow| outlet.end(flow)),
+        }
+    }
+
+    /// Takes what comes until there is `another` connection.
+    pub async fn await_another<T>(&mut self, another: impl Future<Output = T>) -> T {
+        let mut another = pin!(another);
+        loop {
+            tokio::select! {
+                another = &mut another => return another,
+                received = self.socket.recv_from(&mut self.buffer) => match received {
+                    Ok((length, from)) => self.clients.take(from, &self.buffer[..length], &mut self.outlet),
+                    Err(_) => sleep(PAUSE).await,
+                },
+            }
         }
     }
 }
@@ -78,6 +113,13 @@ impl Default for Clients {
 }
 
 impl Clients {
+    /// A datagram came from the client at `address`.
+    fn take(&mut self, address: SocketAddr, datagram: &[u8], outlet: &mut Outlet) {
+        let (flow, left) = self.flow_of(address);
+        left.into_iter().for_each(|flow| outlet.end(flow));
+        outlet.push(flow, datagram);
+    }
+
     /// The flow of the client at `address`, and the one that had to end for it.
     fn flow_of(&mut self, address: SocketAddr) -> (u16, Option<u16>) {
         let now = Instant::now();

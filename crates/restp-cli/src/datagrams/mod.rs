@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `message` | what is said, and datagrams that take several messages |
 //! | `composition` | what carries it |
-//! | `outlet` | what waits to be sent, as long as it is of use |
+//! | `outlet` | what waits to be sent, or for another connection, as long as it is of use |
 //! | `seldom` | what is said now and then |
 //! | `flows` | flows by number, bounded, until they are idle |
 //! | `listening`, `connecting` | the end with the clients, the end with the target |
@@ -20,7 +20,7 @@ mod seldom;
 
 pub use composition::{check_fitness, composition, deadline_of};
 pub use connecting::connecting;
-pub use listening::listening;
+pub use listening::Listening;
 pub use message::{Message, Open, Operation};
 
 /// ResTP port at which `restp serve` takes datagrams.

@@ -1,5 +1,5 @@
-//! What waits to be sent over a connection. A datagram that cannot leave while it is of use is dropped here: behind a bottleneck
-//! only what is in time is worth its place.
+//! What waits to be sent over a connection, or for another one. A datagram that cannot leave while it is of use is dropped here:
+//! behind a bottleneck only what is in time is worth its place.
 
 use super::message::Message;
 use super::seldom::Seldom;
@@ -8,13 +8,17 @@ use crate::backlog::{Backlog, LOOK};
 use crate::output::note;
 use crate::pipe::Answer;
 use bytes::Bytes;
-use restp::{Connection, SendError};
+use restp::{Connection, FlowStats, SendError};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How long a datagram without a deadline waits: what the queue of a router holds (RFC 8290 §4.1 reckons with 100 ms).
 const WAIT: Duration = Duration::from_millis(100);
+
+/// How long one without a deadline waits for another connection: until a server that was lost is asked again, and a second for a set-up of
+/// which the first packet is lost (RFC 6298 (2.1)).
+const SET_UP: Duration = Duration::from_secs(3);
 
 /// Most bytes that wait: 100 ms at 80 Mbit/s.
 const MAX_WAITING_BYTES: usize = 1 << 20;
@@ -30,13 +34,48 @@ fn cost(message: &Bytes) -> usize {
     message.len() + MESSAGE_BYTES
 }
 
-/// What waits for one connection.
-pub struct Outlet {
-    waiting: VecDeque<(Instant, Bytes)>,
+/// Messages in order, each with the moment at which it came.
+#[derive(Default)]
+struct Messages {
+    in_order: VecDeque<(Instant, Bytes)>,
     bytes: usize,
+}
+
+impl Messages {
+    fn push(&mut self, (came, message): (Instant, Bytes)) {
+        self.bytes += cost(&message);
+        self.in_order.push_back((came, message));
+    }
+
+    fn pop(&mut self) -> Option<(Instant, Bytes)> {
+        let first = self.in_order.pop_front()?;
+        self.bytes -= cost(&first.1);
+        Some(first)
+    }
+
+    /// Those that came more than `span` ago are of no use any more.
+    fn expire(&mut self, now: Instant, span: Duration) {
+        let is_old = |first: &(Instant, Bytes)| now - first.0 > span;
+        while self.in_order.front().is_some_and(is_old) {
+            self.pop();
+        }
+    }
+}
+
+/// What waits for a connection.
+#[derive(Default)]
+pub struct Outlet {
+    waiting: Messages,
+    /// What the connection took last, as long as another one may carry it in its place.
+    taken: Messages,
     backlog: Backlog,
-    /// How long what waits may wait here.
+    /// Packets that it has received.
+    heard: u64,
+    /// Since when there is one.
+    since: Option<Instant>,
+    /// How long what waits may wait here, and how long for another connection.
     wait: Duration,
+    wait_for_another: Duration,
     /// Most bytes of a message.
     limit: usize,
     /// Of the next datagram that takes several messages.
@@ -46,43 +85,54 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// For `connection`, which is established.
+    /// What waits goes over `connection`, which is established, unless it has waited for it for too long. `is_renewed`: should it be
+    /// lost, another one takes its place.
     ///
     /// # Errors
     /// When its composition carries no datagrams.
-    pub fn of(connection: &Connection) -> Result<Self, String> {
+    pub fn begin(&mut self, connection: &Connection, is_renewed: bool) -> Result<(), String> {
         let composition = connection.composition().ok_or("the connection is over")?;
         check_fitness(&composition)?;
         let deadline = deadline_of(&composition).map(|deadline| Duration::from_nanos(deadline.as_nanos()));
-        Ok(Outlet {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            backlog: Backlog::of(&connection.stats()),
-            // The other half is for the way and for repairs.
-            wait: deadline.map_or(WAIT, |deadline| deadline / 2),
-            limit: composition.payload_bytes(),
-            number: 0,
-            dropped: 0,
-            told: Seldom::default(),
-        })
+        // The other half is for the way and for repairs.
+        self.wait = deadline.map_or(WAIT, |deadline| deadline / 2);
+        self.wait_for_another = match is_renewed {
+            true => deadline.unwrap_or(SET_UP),
+            false => Duration::ZERO,
+        };
+        self.limit = composition.payload_bytes();
+        let stats = connection.stats();
+        self.backlog = Backlog::of(&stats);
+        self.heard = stats.received_packets;
+        let now = Instant::now();
+        self.since = Some(now);
+        self.waiting.expire(now, self.wait_for_another);
+        Ok(())
     }
 
-    /// Takes a datagram of `flow`. When there is no room it is dropped, as a router would.
+    /// The connection is lost: what it took last waits for another one, before what has waited for it.
+    pub fn on_lost(&mut self) {
+        let waited = std::mem::replace(&mut self.waiting, std::mem::take(&mut self.taken));
+        self.since = None;
+        waited.in_order.into_iter().for_each(|one| self.add(one));
+    }
+
+    /// Takes a datagram of `flow`. When there is no room the oldest is dropped.
     pub fn push(&mut self, flow: u16, datagram: &[u8]) {
         let messages = Message::of_datagram(flow, datagram, self.number, self.limit);
         if messages.len() > 1 {
             // Others have none: what is left of one would be mixed with the next of the same number soon.
             self.number = self.number.wrapping_add(1);
         }
-        let bytes: usize = messages.iter().map(cost).sum();
-        if messages.is_empty() || self.bytes + bytes > MAX_WAITING_BYTES {
+        let now = Instant::now();
+        messages.into_iter().for_each(|message| self.add((now, message)));
+    }
+
+    fn add(&mut self, message: (Instant, Bytes)) {
+        self.waiting.push(message);
+        while self.waiting.bytes > MAX_WAITING_BYTES {
             self.drop_one();
-            return;
         }
-        let until = Instant::now() + self.wait;
-        self.bytes += bytes;
-        self.waiting
-            .extend(messages.into_iter().map(|message| (until, message)));
     }
 
     /// Answers a request again.
@@ -98,18 +148,14 @@ impl Outlet {
     }
 
     fn say(&mut self, message: Message) {
-        let message = message.encode();
-        let bytes = cost(&message);
-        if self.bytes + bytes <= MAX_WAITING_BYTES {
-            self.bytes += bytes;
-            self.waiting.push_back((Instant::now() + self.wait, message));
-        }
+        self.add((Instant::now(), message.encode()));
     }
 
     /// One message less. Whoever sends more than the path carries is told so, now and then.
     fn drop_one(&mut self) {
+        self.waiting.pop();
         self.dropped += 1;
-        if self.told.is_due(Instant::now()) {
+        if self.since.is_some() && self.told.is_due(Instant::now()) {
             note(format!(
                 "{} datagrams were dropped so far: more come than this path carries in time; send less, or use more paths",
                 self.dropped
@@ -120,11 +166,16 @@ impl Outlet {
     /// Sends what waits, for ever. Can be dropped and called again at any time.
     pub async fn run(&mut self, connection: &Connection) {
         loop {
-            let Some((until, message)) = self.waiting.front().cloned() else {
-                return std::future::pending().await;
+            let Some((came, message)) = self.waiting.in_order.front().cloned() else {
+                if self.taken.in_order.is_empty() {
+                    return std::future::pending().await;
+                }
+                sleep(WAIT).await; // an acknowledgement may take that long
+                self.forget_arrived(&connection.stats(), Instant::now());
+                continue;
             };
+            let until = self.since.map_or(came, |since| came.max(since)) + self.wait;
             if until <= Instant::now() {
-                self.pop();
                 self.drop_one();
             } else if self.holds_enough(connection) {
                 sleep(LOOK).await;
@@ -134,19 +185,35 @@ impl Outlet {
                     // It is too late for it: dropped in the next turn.
                     Err(_) => {}
                     Ok(Ok(())) => {
-                        self.backlog.take(bytes, Instant::now());
-                        self.pop();
+                        let now = Instant::now();
+                        self.backlog.take(bytes, now);
+                        self.keep_first(|| connection.stats(), now);
                     }
-                    Ok(Err(SendError::Rejected(_))) => self.pop(),
+                    Ok(Err(SendError::Rejected(_))) => drop(self.waiting.pop()),
                     Ok(Err(_)) => return std::future::pending().await,
                 }
             }
         }
     }
 
-    fn pop(&mut self) {
-        if let Some((_, message)) = self.waiting.pop_front() {
-            self.bytes -= cost(&message);
+    /// The connection has taken the first one, and has counted `stats`. It is kept where another connection may carry it.
+    fn keep_first(&mut self, stats: impl FnOnce() -> FlowStats, now: Instant) {
+        let first = self.waiting.pop();
+        if !self.wait_for_another.is_zero() {
+            first.into_iter().for_each(|first| self.taken.push(first));
+            self.forget_arrived(&stats(), now);
+        }
+    }
+
+    /// What the connection took is kept as long as another one may carry it in time, and until the peer is heard and it is not on its
+    /// way any more: it has arrived then, or is lost as any datagram may be.
+    fn forget_arrived(&mut self, stats: &FlowStats, now: Instant) {
+        self.taken.expire(now, self.wait_for_another);
+        let is_heard = stats.received_packets > self.heard;
+        self.heard = stats.received_packets;
+        let on_its_way = stats.in_flight_segments as usize + self.backlog.unsent(stats);
+        while is_heard && self.taken.in_order.len() > on_its_way || self.taken.bytes > MAX_WAITING_BYTES {
+            self.taken.pop();
         }
     }
 
@@ -165,14 +232,10 @@ mod tests {
 
     fn outlet(limit: usize) -> Outlet {
         Outlet {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            backlog: Backlog::default(),
             wait: WAIT,
+            wait_for_another: SET_UP,
             limit,
-            number: 0,
-            dropped: 0,
-            told: Seldom::default(),
+            ..Outlet::default()
         }
     }
 
@@ -182,7 +245,12 @@ mod tests {
         outlet.push(1, &[1; 130]);
         (0..255).for_each(|_| outlet.push(1, &[2]));
         outlet.push(1, &[3; 130]);
-        let messages: Vec<_> = outlet.waiting.iter().map(|(_, message)| message).collect();
+        let messages: Vec<_> = outlet
+            .waiting
+            .in_order
+            .iter()
+            .map(|(_, message)| message)
+            .collect();
         assert_eq!(messages.len(), 3 + 255 + 3);
         // The last part of the first one is lost, and the second part of the other one.
         let mut assembly = Assembly::default();
@@ -198,11 +266,62 @@ mod tests {
     fn small_datagrams_that_wait_take_no_more_memory_than_large_ones() {
         let mut outlet = outlet(1338);
         (0..100_000).for_each(|_| outlet.push(1, &[]));
-        assert!(outlet.waiting.len() <= MAX_WAITING_BYTES / MESSAGE_BYTES);
+        assert!(outlet.waiting.in_order.len() <= MAX_WAITING_BYTES / MESSAGE_BYTES);
         assert!(outlet.dropped > 0);
-        while !outlet.waiting.is_empty() {
-            outlet.pop();
-        }
-        assert_eq!(outlet.bytes, 0);
+        while outlet.waiting.pop().is_some() {}
+        assert_eq!(outlet.waiting.bytes, 0);
+    }
+
+    fn waiting(outlet: &Outlet) -> Vec<u8> {
+        let messages = outlet.waiting.in_order.iter();
+        messages.map(|(_, message)| message[message.len() - 1]).collect()
+    }
+
+    /// The connection takes one, has received so many packets so far, and has so many segments in flight.
+    fn take(outlet: &mut Outlet, received_packets: u64, in_flight_segments: u64) {
+        let stats = FlowStats {
+            received_packets,
+            in_flight_segments,
+            ..FlowStats::default()
+        };
+        outlet.keep_first(|| stats, Instant::now());
+    }
+
+    #[test]
+    fn what_a_connection_took_and_has_no_sign_of_waits_for_another_one() {
+        let mut outlet = outlet(1338);
+        (0..7).for_each(|number| outlet.push(0, &[number]));
+        take(&mut outlet, 1, 1);
+        take(&mut outlet, 1, 2);
+        take(&mut outlet, 2, 1); // the peer is heard: the first two have come
+        take(&mut outlet, 2, 2);
+        take(&mut outlet, 2, 0); // they are taken for lost, as nothing is heard
+        outlet.on_lost();
+        outlet.push(0, &[7]);
+        assert_eq!(waiting(&outlet), [2, 3, 4, 5, 6, 7]);
+        assert_eq!(outlet.taken.bytes, 0);
+    }
+
+    #[test]
+    fn the_oldest_leave_first_where_there_is_no_room_or_they_are_too_old() {
+        let mut outlet = outlet(1338);
+        (0..=255).for_each(|number| outlet.push(0, &[number; 20_000]));
+        assert_eq!(waiting(&outlet).last(), Some(&255));
+        assert_ne!(waiting(&outlet).first(), Some(&0));
+        let last = outlet.waiting.in_order.back().map(|(came, _)| *came);
+        let last = last.expect("one waits");
+        outlet.waiting.expire(last + SET_UP, SET_UP);
+        assert_eq!(waiting(&outlet).last(), Some(&255));
+        outlet.waiting.expire(last + SET_UP + LOOK, SET_UP);
+        assert_eq!(outlet.waiting.bytes, 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_where_there_will_be_no_other_connection() {
+        let mut outlet = outlet(1338);
+        outlet.wait_for_another = Duration::ZERO;
+        outlet.push(0, &[1]);
+        outlet.keep_first(|| panic!("nobody looks"), Instant::now());
+        assert_eq!(outlet.taken.bytes, 0);
     }
 }

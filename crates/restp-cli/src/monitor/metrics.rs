@@ -126,17 +126,18 @@ fn text(snapshot: &Snapshot) -> Option<String> {
             }
         }
     }
-    let window = Gauges::default();
+    let (window, streams) = (Gauges::default(), Gauges::default());
     registry.register_with_unit(
         "congestion_window",
         "Congestion window",
         Unit::Bytes,
         window.clone(),
     );
+    registry.register("open_streams", "Streams that are open", streams.clone());
     for connection in &snapshot.connections {
-        window
-            .get_or_create(&of_connection(connection))
-            .set(connection.window_bytes as f64);
+        let labels = of_connection(connection);
+        window.get_or_create(&labels).set(connection.window_bytes as f64);
+        streams.get_or_create(&labels).set(connection.streams_open as f64);
     }
     paths(&mut registry, snapshot);
     let mut text = String::new();
@@ -205,6 +206,9 @@ const COUNTERS: &[Row<Connection, u64>] = &[
         |c| c.packets_repaired,
     ),
     ("timeouts", "Retransmission timers that ran out", |c| c.timeouts),
+    ("opened_streams", "Streams opened by either end", |c| {
+        c.streams_opened
+    }),
 ];
 
 const SECONDS: &[Row<Connection, Option<f64>>] = &[
@@ -280,6 +284,8 @@ mod tests {
             id: 5,
             bytes_sent: 100,
             srtt_ms: Some(40.0),
+            streams_open: 3,
+            streams_opened: 8,
             paths: vec![path],
             ..Connection::default()
         };
@@ -294,6 +300,8 @@ mod tests {
         for line in [
             "restp_sent_bytes_total{connection=\"5\"} 100",
             "restp_round_trip_seconds{connection=\"5\"} 0.04",
+            "restp_open_streams{connection=\"5\"} 3.0",
+            "restp_opened_streams_total{connection=\"5\"} 8",
             "restp_path_sent_bytes_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 70",
             "restp_path_down_events_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 2",
             "restp_path_round_trip_seconds{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 0.02",

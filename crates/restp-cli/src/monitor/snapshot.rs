@@ -53,6 +53,10 @@ pub struct Connection {
     /// Rebuilt here by forward error correction.
     pub packets_repaired: u64,
     pub timeouts: u64,
+    /// Not over; with `streams_opened` 0 where a connection carries no streams.
+    pub streams_open: u64,
+    /// By either end, so far.
+    pub streams_opened: u64,
     /// Segments on their way.
     pub in_flight: u64,
     pub paths: Vec<Path>,
@@ -115,6 +119,8 @@ impl Connection {
             packets_retransmitted: stats.retransmitted_packets,
             packets_repaired: stats.repaired_packets,
             timeouts: stats.timeouts,
+            streams_open: view.streams.map_or(0, |streams| streams.open),
+            streams_opened: view.streams.map_or(0, |streams| streams.opened),
             in_flight: stats.in_flight_segments,
             paths: stats.paths.iter().map(Path::of).collect(),
         }

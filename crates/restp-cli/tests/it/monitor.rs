@@ -103,7 +103,7 @@ fn top_shows_both_ends_of_a_transfer() {
     receiver.end();
 }
 
-/// Of twenty that are open at once; one of them does not read.
+/// Of twenty that are open at once; one of them does not read. The stream that asked whether the target is allowed is over.
 #[test]
 fn tcp_connections_are_streams_of_one_connection() {
     let runtime = tempfile::tempdir().unwrap();
@@ -134,7 +134,11 @@ fn tcp_connections_are_streams_of_one_connection() {
         stream.write_all(b"x").unwrap();
         stream.read_exact(&mut byte).unwrap();
     }
-    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    let counts =
+        |line: &Value| ["streams_open", "streams_opened"].map(|name| line["connections"][0][name].as_u64());
+    let seen = top(runtime.path(), &[], |lines| {
+        lines.iter().map(counts).eq([[Some(20), Some(21)]])
+    });
     assert_eq!(seen[0]["connections"].as_array().unwrap().len(), 1, "{seen:?}");
     assert_eq!(seen[0]["connections"][0]["composition"]["framing"], "streams");
     for stream in open {

@@ -226,6 +226,38 @@ fn a_server_that_starts_again_is_asked_again() {
     clients.iter().for_each(|client| exchange(client, b"after"));
 }
 
+/// The first ones go into the association that is gone: nobody has noticed that yet.
+#[test]
+fn what_is_sent_while_a_server_starts_again_arrives() {
+    const DATAGRAMS: u16 = 30;
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let at = target.local_addr().unwrap();
+    let server = serve(&[&udp(at)], &FOR_EVER);
+    let words = ["--udp", &rule("0", at), "--deadline", "60 s"];
+    let forward = forward(&server.ticket, &[&words[..], &FOR_EVER].concat());
+    assert_eq!(stream(&forward, &target, 1), [0]);
+    let Server { running, address, .. } = server;
+    drop(running);
+    let client = client(forward.listens[0]);
+    for number in 0..DATAGRAMS / 2 {
+        client.send(&number.to_be_bytes()).unwrap();
+    }
+    let _again = serve_at(&address, &[&udp(at)], &FOR_EVER);
+    for number in DATAGRAMS / 2..DATAGRAMS {
+        client.send(&number.to_be_bytes()).unwrap();
+    }
+    let mut numbers = Vec::new();
+    let mut buffer = [0; 2000];
+    while numbers.len() < usize::from(DATAGRAMS) {
+        // The first one may come again: its acknowledgement may have been lost with the server.
+        if target.recv(&mut buffer).unwrap() == 2 {
+            numbers.push(u16::from_be_bytes([buffer[0], buffer[1]]));
+        }
+    }
+    assert_eq!(numbers, (0..DATAGRAMS).collect::<Vec<_>>());
+}
+
 #[test]
 fn who_comes_again_with_the_same_key_takes_the_socket_over() {
     let (target, _) = echo();

@@ -7,7 +7,9 @@ mod fixed;
 mod streams;
 
 pub use boundaries::Boundaries;
-pub use streams::{INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS, StreamLimits, Streams, Violation};
+pub use streams::{
+    INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS, StreamCounts, StreamLimits, Streams, Violation,
+};
 
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@ use super::super::client::Client;
 use super::super::serve::resolve;
 use super::{Kind, RETRY, Told};
 use crate::args::Rule;
-use crate::datagrams::{Operation, connecting, listening};
+use crate::datagrams::{Listening, Operation, connecting};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::Place;
@@ -113,38 +113,51 @@ impl Udp {
     }
 
     /// Carries datagrams, for ever. When the server is lost, or starts again, it is asked anew.
-    pub async fn run(mut self, client: &Client) -> Failure {
+    pub async fn run(self, client: &Client) -> Failure {
         let Wanted {
             operation,
             place,
             here,
         } = self.wanted;
-        loop {
-            let carried = match &here {
-                Here::Socket(socket) => listening(&self.connection, socket, None).await,
-                Here::Target { at, .. } => connecting(&self.connection, *at, None).await,
-            };
-            if let Err(why) = carried {
-                return Failure::operation(why);
-            }
-            note(format!("{place}: the server was lost; asking it again"));
-            (self.connection, self.there) = loop {
-                match client
-                    .carriers()
-                    .open_datagrams(operation, &place.to_string())
-                    .await
-                {
-                    Ok(opened) => break opened,
-                    Err(error @ OpenError::Refused(_)) => note(format!("{place}: {error}")),
-                    Err(OpenError::Unreached(_)) => {}
+        let mut connection = self.connection;
+        let another = async || ask_again(client, operation, &place).await;
+        match here {
+            Here::Socket(socket) => {
+                let mut clients = Listening::at(&socket);
+                loop {
+                    if let Err(why) = clients.carry(&connection, None).await {
+                        return Failure::operation(why);
+                    }
+                    (connection, _) = clients.await_another(another()).await;
+                    note(format!("{place}: reached again"));
                 }
-                sleep(RETRY).await;
-            };
-            match &here {
-                Here::Socket(_) => note(format!("{place}: reached again")),
-                Here::Target { .. } => note(format!("{place}: listens again at {}", self.there)),
             }
+            Here::Target { at, .. } => loop {
+                if let Err(why) = connecting(&connection, at, None).await {
+                    return Failure::operation(why);
+                }
+                let there;
+                (connection, there) = another().await;
+                note(format!("{place}: listens again at {there}"));
+            },
         }
+    }
+}
+
+/// Another connection in the place of one that was lost, and where the server listens.
+async fn ask_again(client: &Client, operation: Operation, place: &Place) -> (Connection, String) {
+    note(format!("{place}: the server was lost; asking it again"));
+    loop {
+        match client
+            .carriers()
+            .open_datagrams(operation, &place.to_string())
+            .await
+        {
+            Ok(opened) => return opened,
+            Err(error @ OpenError::Refused(_)) => note(format!("{place}: {error}")),
+            Err(OpenError::Unreached(_)) => {}
+        }
+        sleep(RETRY).await;
     }
 }
 

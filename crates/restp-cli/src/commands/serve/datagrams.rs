@@ -4,7 +4,7 @@ use super::super::{GOODBYE, bear};
 use super::pool::Held;
 use super::service::{SOON, Service, end};
 use crate::datagrams::{
-    Message, Open, Operation, SERVICE_PORT, composition, connecting, deadline_of, listening,
+    Listening, Message, Open, Operation, SERVICE_PORT, composition, connecting, deadline_of,
 };
 use crate::failure::Failure;
 use crate::output::note;
@@ -56,7 +56,7 @@ impl Service {
                 let carried = match &side {
                     Side::Target(target) => connecting(connection, *target, Some(&answer)).await,
                     Side::Socket(held) => tokio::select! {
-                        carried = listening(connection, held.thing(), Some(&answer)) => carried,
+                        carried = async { Listening::at(held.thing()).carry(connection, Some(&answer)).await } => carried,
                         () = held.lost() => {
                             let superseded = Answer::Refused(held.superseded("forward"));
                             return refuse(connection, &superseded).await;

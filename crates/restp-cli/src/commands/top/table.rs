@@ -14,12 +14,13 @@ pub const HEAD: Row = Row {
         Cell::Fixed("in"),
         Cell::Fixed("lost"),
         Cell::Fixed("round trip"),
+        Cell::Fixed("streams"),
         Cell::Fixed("made of"),
     ],
     is_path: false,
 };
 
-pub const COLUMNS: usize = 9;
+pub const COLUMNS: usize = 10;
 
 /// A line of the table: a connection, or one of its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +100,8 @@ fn of_connection(latest: &Snapshot, earlier: Option<&Connection>, connection: &C
     row.cells[2] = peer(connection);
     row.cells[3] = Cell::Fixed(state(earlier, connection));
     row.cells[7] = round_trip(connection.srtt_ms);
-    row.cells[8] = Cell::Made(made_of(connection));
+    row.cells[8] = streams(connection);
+    row.cells[9] = Cell::Made(made_of(connection));
     row
 }
 
@@ -171,6 +173,14 @@ fn round_trip(milliseconds: Option<f64>) -> Cell {
     })
 }
 
+/// Those that are open, of all that were opened.
+fn streams(connection: &Connection) -> Cell {
+    match connection.streams_opened {
+        0 => Cell::Fixed(""),
+        opened => Cell::Made(format!("{} of {opened}", connection.streams_open)),
+    }
+}
+
 /// The services that differ most from one connection to another.
 fn made_of(connection: &Connection) -> String {
     let services = ["reliability", "congestion", "paths"];
@@ -237,6 +247,8 @@ mod tests {
             packets_lost: (seconds * 20.0) as u64,
             packets_received,
             in_flight: 4,
+            streams_open: 3,
+            streams_opened: 8,
             composition: [("congestion".to_owned(), "adaptive".to_owned())].into(),
             paths,
             ..Connection::default()
@@ -268,6 +280,7 @@ mod tests {
             "0 bit/s",
             "2.0 %",
             "20.0 ms",
+            "3 of 8",
             "adaptive",
         ];
         assert_eq!(rows.len(), 1, "one path is told with its connection");

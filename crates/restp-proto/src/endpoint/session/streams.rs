@@ -7,7 +7,7 @@ use restp_services::connection_management::Notice;
 use restp_services::framing::Streams;
 
 impl Session {
-    pub(super) fn streams(&self) -> Option<&Streams> {
+    pub(in crate::endpoint) fn streams(&self) -> Option<&Streams> {
         match self {
             Session::One(connection) => connection.streams(),
             Session::Several(association) => association.streams(),

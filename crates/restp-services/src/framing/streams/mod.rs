@@ -61,6 +61,15 @@ impl StreamLimits {
     };
 }
 
+/// How many streams a flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// Now: of these a direction is not over yet.
+    pub open: u64,
+    /// In all, by either end.
+    pub opened: u64,
+}
+
 /// Both directions of one stream.
 #[derive(Debug)]
 struct Stream {
@@ -143,6 +152,13 @@ impl Streams {
         self.streams.insert(id, Stream { tx, rx });
     }
 
+    /// How many there are, and have been.
+    pub fn counts(&self) -> StreamCounts {
+        StreamCounts {
+            open: self.streams.len() as u64,
+            opened: self.opened + self.peer_opened,
+        }
+    }
     /// There is something to tell.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()

@@ -6,7 +6,7 @@ mod limits;
 mod order;
 
 use super::frame::Frame;
-use super::{StreamLimits, Streams};
+use super::{StreamCounts, StreamLimits, Streams};
 use bytes::Bytes;
 use restp_base::random::Stream as Chance;
 use restp_base::streams::{StreamEvent, StreamId, StreamRead, Streams as _};

@@ -67,6 +67,7 @@ fn the_directions_end_by_themselves_and_a_stream_that_is_over_is_forgotten() {
     );
     pair.b.finish(id);
     assert_eq!((pair.a.open_streams(), pair.b.open_streams()), (1, 0));
+    assert_eq!(pair.b.counts(), StreamCounts { open: 0, opened: 1 });
     pair.settle();
     assert_eq!(events(&mut pair.a).last(), Some(&StreamEvent::Readable(id)));
     assert_eq!(pair.a.read(id), StreamRead::End);
