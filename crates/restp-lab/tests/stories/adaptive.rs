@@ -77,6 +77,16 @@ fn damage_costs_no_more_than_what_is_damaged() {
     }
 }
 
+/// It was taken for a queue, and a fifth of the path left unused.
+#[test]
+fn what_a_link_holds_back_for_changing_times_is_no_queue() {
+    for seed in ["1", "2", "3"] {
+        let jitter = "{ delay = \"20 ms\", reorder = true }";
+        let run = run(PATH, &[("link.wire.jitter", jitter), ("seed", seed)]);
+        assert!(share(&run, 0) > 0.9, "seed {seed}: {}", share(&run, 0));
+    }
+}
+
 #[test]
 fn lateness_costs_nothing() {
     let late = ("link.wire.reorder", "{ rate = 0.05, delay = \"12 ms\" }");

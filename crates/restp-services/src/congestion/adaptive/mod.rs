@@ -89,8 +89,6 @@ pub struct Adaptive {
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
-    /// The round in which Startup saw a queue that has stood since.
-    queued_since: Option<u64>,
     alone: Alone,
     neighbours: Neighbours,
     damage: Damage,
@@ -123,7 +121,6 @@ impl Adaptive {
             most: Recent::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
-            queued_since: None,
             alone: Alone::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
@@ -186,10 +183,8 @@ impl Adaptive {
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
+                self.window += bytes.min(self.window);
                 self.watch_start(rate);
-                if self.queued_since.is_none() {
-                    self.window += bytes.min(self.window);
-                }
             }
             Mode::Alone => self.grow(bytes),
             Mode::Competing => self.ask_cubic(&CongestionEvent::Acked { bytes, rtt, rate }, view),
@@ -258,7 +253,6 @@ impl Adaptive {
             self.clear + 1
         };
         match self.mode {
-            Mode::Startup if self.queued_since.is_some() => {}
             Mode::Startup => {
                 self.pipe
                     .on_sample(rate.as_bps(), sample.application_limited, true);
@@ -309,8 +303,7 @@ impl Adaptive {
         }
     }
 
-    /// Startup ends when it has made a queue: one longer than the path, or one that stands for a whole round in which the window does not
-    /// grow. What several segments in a row have waited for elsewhere is gone by then (conservative slow start, RFC 9406 §4.2).
+    /// Startup ends as soon as it has made a queue.
     fn watch_start(&mut self, sample: Option<RateSample>) {
         let (Some(sample), Some(queue), Some(shortest)) = (sample, self.trips.queue(), self.trips.shortest())
         else {
@@ -318,12 +311,7 @@ impl Adaptive {
         };
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
-        if queue <= target.max(shortest / START_QUEUE_DIVISOR) {
-            self.queued_since = None;
-            return;
-        }
-        let since = *self.queued_since.get_or_insert(self.rounds.count);
-        if queue > target.max(shortest) || self.rounds.count > since + 1 {
+        if queue > target.max(shortest / START_QUEUE_DIVISOR) {
             self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
             if let Some(held) = self.held() {
                 self.leave_startup(held);

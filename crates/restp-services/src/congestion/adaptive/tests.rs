@@ -135,40 +135,6 @@ fn startup_doubles_and_ends_with_the_first_queue() {
     assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
 }
 
-/// Windows after rounds in which others have so many segments on the path, in segments.
-fn begun_beside(others: &[u64]) -> (Life, Vec<u64>) {
-    let mut life = Life::begin();
-    let windows = others.iter().map(|segments| {
-        life.others = segments * SEGMENT;
-        life.round();
-        life.control.window / SEGMENT
-    });
-    let windows = windows.collect();
-    (life, windows)
-}
-
-/// Segments in a row that were held up elsewhere have one long round trip in common.
-#[test]
-fn a_queue_that_is_gone_a_round_trip_later_does_not_end_startup() {
-    let (life, windows) = begun_beside(&[0, 0, 150, 0]);
-    assert_eq!(windows, [20, 40, 40, 80]);
-    assert_eq!(life.control.mode, Mode::Startup);
-}
-
-#[test]
-fn a_queue_that_stands_for_a_round_trip_ends_startup() {
-    let (mut life, windows) = begun_beside(&[0, 0, 150]);
-    assert_eq!((life.control.mode, windows[2]), (Mode::Startup, 40));
-    life.round();
-    assert_eq!(life.control.mode, Mode::Alone);
-}
-
-#[test]
-fn a_queue_longer_than_the_path_ends_startup_at_once() {
-    let (life, _) = begun_beside(&[0, 0, 170]);
-    assert_eq!(life.control.mode, Mode::Alone);
-}
-
 /// What a link holds back is in flight, too: a flow that took it for a queue would leave a tenth of the path unused.
 #[test]
 fn round_trips_that_vary_are_no_queue() {
