@@ -73,9 +73,11 @@ pub struct Outlet {
     heard: u64,
     /// Since when there is one.
     since: Option<Instant>,
-    /// How long what waits may wait here, and how long for another connection.
-    wait: Duration,
+    /// How long a datagram is of use, if that is known, and how long what waits here waits for another connection.
+    deadline: Option<Duration>,
     wait_for_another: Duration,
+    /// The longest round trip of the paths.
+    round_trip: Duration,
     /// Most bytes of a message.
     limit: usize,
     /// Of the next datagram that takes several messages.
@@ -94,8 +96,7 @@ impl Outlet {
         let composition = connection.composition().ok_or("the connection is over")?;
         check_fitness(&composition)?;
         let deadline = deadline_of(&composition).map(|deadline| Duration::from_nanos(deadline.as_nanos()));
-        // The other half is for the way and for repairs.
-        self.wait = deadline.map_or(WAIT, |deadline| deadline / 2);
+        self.deadline = deadline;
         self.wait_for_another = match is_renewed {
             true => deadline.unwrap_or(SET_UP),
             false => Duration::ZERO,
@@ -174,7 +175,7 @@ impl Outlet {
                 self.forget_arrived(&connection.stats(), Instant::now());
                 continue;
             };
-            let until = self.since.map_or(came, |since| came.max(since)) + self.wait;
+            let until = self.since.map_or(came, |since| came.max(since)) + self.wait();
             if until <= Instant::now() {
                 self.drop_one();
             } else if self.holds_enough(connection) {
@@ -217,12 +218,37 @@ impl Outlet {
         }
     }
 
-    /// Does the connection hold more than leaves within a quarter of the time? There nothing is dropped for its age.
-    fn holds_enough(&mut self, connection: &Connection) -> bool {
-        let a_quarter = self.wait / 2;
-        self.backlog
-            .is_enough(|| connection.stats(), Instant::now(), a_quarter, self.limit)
+    /// How long a datagram may wait here: what its deadline leaves beside the time in the connection and on the way. Where more comes than
+    /// the paths carry, all of it would be late otherwise. At most a half, which leaves the other one for repairs.
+    fn wait(&self) -> Duration {
+        self.deadline.map_or(WAIT, |deadline| {
+            let left = deadline.saturating_sub(self.most_held() + self.round_trip);
+            left.clamp(deadline / 8, deadline / 2)
+        })
     }
+
+    /// How long a datagram may be held by the connection, where nothing is dropped for its age.
+    fn most_held(&self) -> Duration {
+        self.deadline.map_or(WAIT / 2, |deadline| deadline / 4)
+    }
+
+    /// Does the connection hold more than leaves within that time?
+    fn holds_enough(&mut self, connection: &Connection) -> bool {
+        let most = self.most_held();
+        let stats = || {
+            let stats = connection.stats();
+            self.round_trip = longest_round_trip(&stats);
+            stats
+        };
+        self.backlog.is_enough(stats, Instant::now(), most, self.limit)
+    }
+}
+
+/// Of all paths, as smoothed.
+fn longest_round_trip(stats: &FlowStats) -> Duration {
+    let paths = stats.paths.iter().map(|path| path.srtt);
+    let longest = paths.chain([stats.srtt]).flatten().max().unwrap_or_default();
+    Duration::from_nanos(longest.as_nanos())
 }
 
 #[cfg(test)]
@@ -232,7 +258,6 @@ mod tests {
 
     fn outlet(limit: usize) -> Outlet {
         Outlet {
-            wait: WAIT,
             wait_for_another: SET_UP,
             limit,
             ..Outlet::default()
@@ -323,5 +348,28 @@ mod tests {
         outlet.push(0, &[1]);
         outlet.keep_first(|| panic!("nobody looks"), Instant::now());
         assert_eq!(outlet.taken.bytes, 0);
+    }
+
+    #[test]
+    fn a_datagram_waits_no_longer_than_its_way_leaves_it() {
+        let ms = Duration::from_millis;
+        let wait = |deadline, round_trip| {
+            let outlet = Outlet {
+                deadline,
+                round_trip: ms(round_trip),
+                ..outlet(1000)
+            };
+            (outlet.wait(), outlet.most_held())
+        };
+        assert_eq!(wait(Some(ms(400)), 60), (ms(200), ms(100)), "half is for repairs");
+        assert_eq!(wait(Some(ms(400)), 180), (ms(120), ms(100)));
+        assert_eq!(wait(Some(ms(400)), 900), (ms(50), ms(100)));
+        assert_eq!(wait(None, 900), (WAIT, WAIT / 2));
+        let stats = FlowStats {
+            srtt: Some(restp_base::time::Duration::from_millis(40)),
+            ..FlowStats::default()
+        };
+        assert_eq!(longest_round_trip(&stats), ms(40));
+        assert_eq!(longest_round_trip(&FlowStats::default()), ms(0));
     }
 }
