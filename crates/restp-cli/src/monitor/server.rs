@@ -29,12 +29,15 @@ pub fn bind() -> io::Result<(PathBuf, UnixListener)> {
     let folder = places::folder();
     places::make(&folder)?;
     let path = places::socket_of(&folder, std::process::id());
+    // Who finds a socket that does not listen yet takes its process for one that was killed, and removes it.
+    let unready = path.with_extension("new");
     // A process that had this number before was killed.
-    match std::fs::remove_file(&path) {
+    match std::fs::remove_file(&unready) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&path)?;
+    let listener = UnixListener::bind(&unready)?;
+    std::fs::rename(&unready, &path)?;
     Ok((path, listener))
 }
 
