@@ -141,7 +141,10 @@ impl Adaptive {
 
     /// The same at this rate.
     fn held_at(&self, rate: Rate) -> Option<u64> {
-        let held = rate.bytes_in(self.trips.shortest()? + self.noise());
+        let shortest = self.trips.shortest()?;
+        // More than what ends Startup as a queue may be one.
+        let noise = self.noise().min(shortest / START_QUEUE_DIVISOR);
+        let held = rate.bytes_in(shortest + noise);
         Some(held.min(LARGEST_WINDOW) + HELD_BACK_SEGMENTS * self.segment)
     }
 
