@@ -174,13 +174,7 @@ fn a_first_flight_is_delivered_once_even_after_its_connection_is_gone() {
     pair.run_for(ms(500));
     assert_eq!(pair.ends[1].connections(), 0);
     pair.events = [Vec::new(), Vec::new()];
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     for packet in [&flight[1], &flight[0], &flight[1]] {
         pair.inject(1, packet);
     }
@@ -218,13 +212,7 @@ fn a_flood_of_early_data_ends_at_the_limit_and_leaves_room_for_ordinary_set_ups(
     let mut server = config.clone().listen(PORT, Acceptance::Any);
     (server.max_early, server.max_half_open) = (8, 4);
     let mut pair = Pair::of(config, server);
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     for port in 0..100 {
         let mut packet = first.clone();
         packet.header.source = 1000 + port;
@@ -276,13 +264,7 @@ fn one_source_leaves_places_to_others() {
 #[test]
 fn a_client_that_goes_on_without_an_answer_fills_ten_segments_and_no_more() {
     let mut pair = warm("opt-arq", &[("ordering", "ordered")]);
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     let flow = pair.open();
     pair.write(0, flow, b"first");
     pair.run_for(ms(15));
@@ -315,13 +297,7 @@ fn an_answer_nobody_asked_for_is_refused_and_its_cookie_forgotten() {
     );
 
     // Nor does one that answers another SYN of the same ports count.
-    pair.rule = Box::new(|seen| {
-        if seen.from == 0 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(0);
     pair.open();
     pair.run_for(ms(1));
     let mut forged = response.clone();

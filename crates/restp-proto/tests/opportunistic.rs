@@ -437,13 +437,7 @@ fn forward_error_correction_begins_with_the_first_flight() {
 #[test]
 fn acknowledgements_of_early_data_are_repeated_in_silence() {
     let mut pair = warm("opt-arq", &[("ack", "positive+repeat")]);
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     let web = Web::open(pair, b"request", b"response").run(2_900);
     assert_eq!(web.got[1], b"request");
     assert!(web.sent(1).filter(|seen| seen.is(syn_ack())).count() > 2);

@@ -65,13 +65,7 @@ fn an_address_that_proves_nothing_gets_at_most_three_times_what_it_sent() {
             pair.know();
         }
         // The victim never answers: its address was on the envelope.
-        pair.rule = Box::new(|seen| {
-            if seen.from == 1 {
-                Verdict::Drop
-            } else {
-                Verdict::Pass
-            }
-        });
+        pair.rule = silent(1);
         pair.open();
         pair.run_for(Duration::from_secs(200));
         let bytes = |from: usize| -> usize {
@@ -431,13 +425,7 @@ fn nothing_secret_is_told_to_a_log() {
 #[test]
 fn half_open_handshakes_are_forgotten() {
     let mut pair = Pair::new("3wh-arq", &[]);
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     pair.open();
     pair.run_for(ms(50));
     assert_eq!(pair.ends[1].half_open(), 1);

@@ -66,6 +66,8 @@ pub(super) struct Table {
     free: Vec<u32>,
     /// Slot and ordinal of the path.
     by_key: BTreeMap<Key, (u32, u8)>,
+    /// The same keys, in the order of where the other ends are.
+    by_remote: BTreeSet<(SocketAddr, Ports)>,
     by_token: BTreeMap<[u8; 4], u32>,
     wakes: Wakes<u32>,
     /// What was found lately, each by a few bits of its key: most datagrams are for one of those.
@@ -192,6 +194,7 @@ impl Table {
     /// The path `ordinal` of `index` is found by `key`.
     pub(super) fn add_key(&mut self, index: u32, key: Key, ordinal: u8) {
         self.by_key.insert(key, (index, ordinal));
+        self.by_remote.insert((key.remote, key.ports));
         self.slots[index as usize].keys.push(key);
         self.recent[key.bits()] = None;
     }
@@ -199,6 +202,7 @@ impl Table {
     pub(super) fn remove_key(&mut self, index: u32, key: &Key) {
         if self.by_key.get(key).is_some_and(|(owner, _)| *owner == index) {
             self.by_key.remove(key);
+            self.by_remote.remove(&(key.remote, key.ports));
         }
         self.slots[index as usize].keys.retain(|own| own != key);
         self.recent[key.bits()] = None;
@@ -231,9 +235,16 @@ impl Table {
 
     /// The paths whose other end is at `remote`.
     pub(super) fn at_remote(&self, remote: SocketAddr) -> Vec<(Key, u32, u8)> {
-        let there = self.by_key.iter().filter(|(key, _)| key.remote == remote);
+        let lowest = Ports { local: 0, remote: 0 };
+        let from = self.by_remote.range((remote, lowest)..);
+        let there = from.take_while(|(other, _)| *other == remote);
         there
-            .map(|(key, (index, ordinal))| (*key, *index, *ordinal))
+            .map(|&(remote, ports)| Key { ports, remote })
+            .filter_map(|key| {
+                self.by_key
+                    .get(&key)
+                    .map(|(index, ordinal)| (key, *index, *ordinal))
+            })
             .collect()
     }
 

@@ -73,6 +73,14 @@ impl Seen {
 
 pub type Rule = Box<dyn FnMut(&Seen) -> Verdict>;
 
+/// Nothing that side `from` sends arrives.
+pub fn silent(from: usize) -> Rule {
+    Box::new(move |seen| match seen.from == from {
+        true => Verdict::Drop,
+        false => Verdict::Pass,
+    })
+}
+
 /// Drops the first transmission of the data segments from side 0 whose position among them is in `lost`, counted from 1.
 pub fn lose_segments(lost: &'static [u64]) -> Rule {
     let mut sent = Vec::new();

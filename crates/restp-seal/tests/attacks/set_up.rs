@@ -67,13 +67,7 @@ fn what_is_said_from_elsewhere_in_the_name_of_the_server_is_not_heard() {
 #[test]
 fn an_answer_that_comes_from_elsewhere_takes_no_address() {
     let mut pair = Pair::new("3wh-arq", &[]);
-    pair.rule = Box::new(|seen| {
-        if seen.from == 1 {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
-    });
+    pair.rule = silent(1);
     pair.open();
     pair.run_for(ms(50));
     let answer = pair

@@ -64,6 +64,14 @@ pub const EARLY: u8 = 0xE0;
 
 pub type Rule = Box<dyn FnMut(&Seen) -> Verdict>;
 
+/// Nothing that side `from` sends arrives.
+pub fn silent(from: usize) -> Rule {
+    Box::new(move |seen| match seen.from == from {
+        true => Verdict::Drop,
+        false => Verdict::Pass,
+    })
+}
+
 pub struct Pair {
     pub now: Time,
     pub ends: [Sealed<Endpoint>; 2],
