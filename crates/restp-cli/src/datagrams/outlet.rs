@@ -232,9 +232,10 @@ impl Outlet {
         self.deadline.map_or(WAIT / 2, |deadline| deadline / 4)
     }
 
-    /// Does the connection hold more than leaves within that time?
+    /// Does the connection hold so much that it may take that time?
     fn holds_enough(&mut self, connection: &Connection) -> bool {
-        let most = self.most_held();
+        // The window of a path that has died counts there until what waits is old: twice as much may have been taken by then.
+        let most = self.most_held() / 2;
         let stats = || {
             let stats = connection.stats();
             self.round_trip = longest_round_trip(&stats);
