@@ -112,6 +112,17 @@ fn beside_a_cubic_flow_it_is_one_more() {
     assert!(share(&beside_default, 0) > 0.25, "{}", share(&beside_default, 0));
 }
 
+/// Drops of random early detection look like damage: the other one had a sixth of the path.
+#[test]
+fn where_drops_look_like_damage_it_is_one_more_too() {
+    let early = ("link.wire.queue", "{ red = { ecn = false } }");
+    let both = [PATH, OTHER].concat();
+    for seed in ["1", "2", "3"] {
+        let run = run(&both, &[("duration", "60 s"), early, ("seed", seed)]);
+        assert!(share(&run, 1) > 0.3, "seed {seed}: {}", share(&run, 1));
+    }
+}
+
 /// Every segment that the simulator lost, by its true cause and by what the sender took it for.
 #[test]
 fn most_losses_are_taken_for_what_they_were() {

@@ -5,6 +5,7 @@
 //! [`LossHandling::Adaptive`]: crate::loss_handling::LossHandling::Adaptive
 
 mod alone;
+mod doubt;
 mod joint;
 mod neighbours;
 mod rival;
@@ -21,6 +22,7 @@ use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use alone::{Alone, Held};
+use doubt::{Doubt, Shown};
 use joint::Joint;
 use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
 use restp_base::time::{Duration, Time};
@@ -40,7 +42,6 @@ const INITIAL_SEGMENTS: u64 = 10;
 const LEAST_SEGMENTS: u64 = 2;
 /// A standing queue of this share of the shortest round trip ends slow start (RFC 9406 §4.2).
 const START_QUEUE_DIVISOR: u64 = 8;
-
 /// An acknowledgement may wait for a second segment at least, and a rate is never known to the segment.
 const HELD_BACK_SEGMENTS: u64 = 2;
 /// It waits for no more than this share of what the path holds.
@@ -92,6 +93,7 @@ pub struct Adaptive {
     alone: Alone,
     neighbours: Neighbours,
     damage: Damage,
+    doubt: Doubt,
     /// Boxed, because a controller is stored where all others are smaller.
     cubic: Box<Cubic>,
     /// Mode and window before the last reduction.
@@ -124,6 +126,7 @@ impl Adaptive {
             alone: Alone::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
+            doubt: Doubt::default(),
             cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
             aftermath: 0,
@@ -167,7 +170,7 @@ impl Adaptive {
     /// Damage keeps every loss-based flow far below what this path holds, and no queue has been seen of late that many of them might
     /// fill together: who gives way here gives to nobody.
     fn starves_others(&self, rtt: Duration) -> bool {
-        self.clear >= CLEAR_ROUNDS && self.damage.starves(self.whole(), rtt)
+        self.clear >= CLEAR_ROUNDS && !self.doubt.follows() && self.damage.starves(self.whole(), rtt)
     }
 
     fn pace(&self, rtt: Duration) -> Pace {
@@ -182,7 +185,9 @@ impl Adaptive {
             self.trips.on_sample(view.now, rtt, view.smoothed_rtt);
         }
         self.batch.update(bytes);
-        self.damage.on_delivered(bytes / self.segment);
+        let segments = bytes / self.segment;
+        self.damage.on_delivered(segments);
+        self.doubt.on_delivered(segments);
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
@@ -271,14 +276,21 @@ impl Adaptive {
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
         let standing = round.shortest + round.queue;
-        let is_met = self.neighbours.on_round(
-            view.now,
-            self.window,
-            round.queue,
-            round.empty,
-            self.pace(standing),
-        );
-        if !self.neighbours.is_deciding() {
+        let pace = self.pace(standing);
+        let is_met = self
+            .neighbours
+            .on_round(view.now, self.window, round.queue, round.empty, pace);
+        match self.doubt.on_round() {
+            Some(Shown::Follows) => {
+                self.neighbours.on_neighbour(view.now, pace);
+                self.has_met_congestion = true;
+                self.compete(view);
+                return;
+            }
+            Some(Shown::Stays(window)) => self.window = self.window.max(window),
+            None => {}
+        }
+        if !self.neighbours.is_deciding() && !self.doubt.is_testing() {
             let step = QUEUED_SEGMENTS * self.segment / 2;
             self.window = self
                 .alone
@@ -287,10 +299,22 @@ impl Adaptive {
         let nearly_empty = round.shortest + round.empty;
         if self
             .neighbours
-            .on_trial_round(view.now, standing, nearly_empty, self.pace(standing))
+            .on_trial_round(view.now, standing, nearly_empty, pace)
             || is_met
         {
             self.compete(view);
+        } else if self.window >= round.held.most / 4 * 3 {
+            self.doubt_damage();
+        }
+    }
+
+    /// Sends less for a while to see whether less is damaged, if it is time to.
+    fn doubt_damage(&mut self) {
+        let smaller = self.window / 10 * 7;
+        if self.doubt.is_due(smaller / self.segment) {
+            self.doubt.begin(self.window);
+            self.alone = Alone::default();
+            self.window = smaller;
         }
     }
 
@@ -329,6 +353,7 @@ impl Adaptive {
 
     /// The path is full: what it holds stays in flight.
     fn settle(&mut self, held: u64) {
+        self.doubt.forget();
         self.mode = Mode::Alone;
         self.alone = Alone::default();
         self.window = self.bounded(held.min(self.window));
@@ -336,6 +361,7 @@ impl Adaptive {
 
     /// Somebody else fills the queue: this one goes on as the CUBIC flow that it was before it gave way, or begins as one.
     fn compete(&mut self, view: &PathView<'_>) {
+        self.doubt.forget();
         match self.neighbours.on_found() {
             None => self.cubic.resume(view),
             Some(largest) => {
@@ -400,9 +426,13 @@ impl Congestion for Adaptive {
             }
             CongestionEvent::Corrupted { bytes } => {
                 self.damage.on_lost();
+                self.doubt.on_lost();
+                let lost = CongestionEvent::Lost { bytes };
                 if self.mode == Mode::Competing {
                     self.before = Some((self.mode, self.window));
-                    self.ask_cubic(&CongestionEvent::Lost { bytes }, view);
+                    self.ask_cubic(&lost, view);
+                } else if self.doubt.follows() {
+                    self.on_congestion(&lost, view);
                 }
             }
             CongestionEvent::Sent { .. }

@@ -95,7 +95,7 @@ impl Neighbours {
     }
 
     /// Somebody is there, on a path with this round trip: the next trial follows later if he was there in the last one, too.
-    fn on_neighbour(&mut self, now: Time, pace: Pace) {
+    pub fn on_neighbour(&mut self, now: Time, pace: Pace) {
         self.failures += u32::from(self.trial.is_some());
         let doublings = self.failures.min(MOST_DOUBLINGS);
         let first = (pace.rtt * FIRST_TRIAL).max(pace.period * PERIODS);
