@@ -150,7 +150,7 @@ impl Direction {
         let bytes = parcel.bytes;
         self.counters.packets += 1;
         self.counters.bytes += u64::from(bytes);
-        let fate = self.impairments.as_mut().map(|chance| chance.draw(bytes));
+        let fate = self.impairments.as_mut().map(|chance| chance.draw(now, bytes));
         let luck = self.discipline.draw();
         self.outages.advance(now);
         if !self.up || self.outages.covers(now) {

@@ -57,6 +57,8 @@ pub struct DirectionSpec {
     pub queue: Queue,
     /// Loss behind the serialiser: a lost packet has used its share of the link. All models see every packet.
     pub loss: Vec<ErrorModel>,
+    /// Only in these times; empty: always.
+    pub loss_during: Vec<Range<Time>>,
     /// Most bytes of a packet, its headers included: a longer one vanishes, unless it may be cut into pieces. (These are
     /// not modelled: it passes as it is.)
     pub mtu: Option<u32>,
@@ -99,7 +101,8 @@ impl DirectionSpec {
         if self.mark.is_some() && !matches!(self.queue, Queue::DropTail(_)) {
             return Err(SpecError::TwoMarkers);
         }
-        if let Some(window) = self.outage.iter().find(|window| window.is_empty()) {
+        let mut times = self.outage.iter().chain(&self.loss_during);
+        if let Some(window) = times.find(|window| window.is_empty()) {
             return Err(SpecError::EmptyOutage {
                 start: window.start,
                 end: window.end,

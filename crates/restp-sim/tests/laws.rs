@@ -75,7 +75,7 @@ fn direction(random: &mut Stream) -> DirectionSpec {
     };
     let queue = queue.with_limit(limit);
     let mark = random.chance(0.3).then_some(MarkThreshold::Bytes(10_000));
-    let outage_start = Time::from_nanos(random.below(2_000_000_000));
+    let outage_start = Time::from_nanos(1 + random.below(2_000_000_000));
     DirectionSpec {
         mtu: None,
         overhead_bytes: 0,
@@ -83,6 +83,11 @@ fn direction(random: &mut Stream) -> DirectionSpec {
         delay: Duration::from_micros(random.below(20_000)),
         queue,
         loss,
+        loss_during: if random.chance(0.3) {
+            vec![Time::ZERO..outage_start]
+        } else {
+            vec![]
+        },
         outage: if random.chance(0.3) {
             vec![outage_start..outage_start + Duration::from_millis(100)]
         } else {

@@ -77,6 +77,19 @@ fn damage_costs_no_more_than_what_is_damaged() {
     }
 }
 
+/// What a clean path had shown of full queues was held against it: six seconds of sharing with nobody.
+#[test]
+fn damage_that_begins_costs_no_more_than_what_is_damaged() {
+    for seed in ["1", "2", "3"] {
+        let loss = "{ rate = 0.03, during = [\"20 s..30 s\"] }";
+        let settings = [("link.wire.loss", loss), ("seed", seed), ("duration", "30 s")];
+        let measure = "[measure]\nfrom = \"20 s\"\n\n";
+        let path = PATH.replacen("[[link]]", &format!("{measure}[[link]]"), 1);
+        let run = run(&path, &settings);
+        assert!(share(&run, 0) > 0.85, "seed {seed}: {}", share(&run, 0));
+    }
+}
+
 /// It was taken for a queue, and a fifth of the path left unused.
 #[test]
 fn what_a_link_holds_back_for_changing_times_is_no_queue() {

@@ -1,7 +1,7 @@
 //! The keys of a link as written. Nothing is judged here but the names of keys and the kinds of values; every value
 //! keeps its place in the file.
 
-use super::Written;
+use super::{Outages, Written};
 use crate::spec::Way;
 use serde::Deserialize;
 use toml::Spanned;
@@ -131,6 +131,8 @@ pub struct Loss {
     pub(super) burst: Option<Burst>,
     pub(super) gilbert_elliott: Option<TwoStates>,
     pub(super) drop: Option<Vec<Spanned<u64>>>,
+    #[serde(default)]
+    pub(super) during: Outages,
     #[serde(default)]
     pub(super) direction: Touched,
 }

@@ -8,7 +8,7 @@
 //! | `rate` | or one that changes: `{ steps = [["0 s", "10 Mbit/s"], …] }`, `{ walk = { min, max, step, every } }`, `{ trace = "FILE" }` |
 //! | `reverse_rate`, `reverse_delay` | the same, from the second end to the first |
 //! | `queue` | `{ drop_tail = "100 packets" }`, `"64 KiB"` or `"bdp"`; `{ red = {} }`, `{ codel = {} }`, `{ fq_codel = {} }` with their parameters |
-//! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop` |
+//! | `loss` | any of `rate` (with `unit`), `burst`, `gilbert_elliott`, `drop`; `during = ["20 s..30 s"]`: only then |
 //! | `outage` | `["20 s..30 s"]` |
 //! | `reorder`, `duplicate`, `corrupt` | `rate`, and for `reorder` the `delay` |
 //! | `jitter` | the `delay`, and whether packets may `reorder` |

@@ -64,7 +64,7 @@ fn every_key_has_its_meaning() {
         reverse_rate = "5 Mbit/s"
         reverse_delay = "30 ms"
         queue = { drop_tail = "64 KiB" }
-        loss = { burst = { rate = 0.01, packets = [1, 4] }, direction = "both" }
+        loss = { burst = { rate = 0.01, packets = [1, 4] }, during = ["20 s..30 s"], direction = "both" }
         outage = ["20 s..30 s"]
         police = { rate = "20 Mbit/s", burst = "64 KiB", direction = "reverse" }
         jitter = { delay = "3 ms", reorder = true }
@@ -86,10 +86,14 @@ fn every_key_has_its_meaning() {
     assert_eq!(forward.queue, QueueLimit::Bytes(65536).into());
     assert_eq!((forward.loss.len(), &forward.loss), (1, &reverse.loss));
     let outage = Time::ZERO + Duration::from_secs(20)..Time::ZERO + Duration::from_secs(30);
-    assert_eq!(
-        (&forward.outage, &reverse.outage),
-        (&vec![outage.clone()], &vec![outage])
-    );
+    for times in [
+        &forward.outage,
+        &reverse.outage,
+        &forward.loss_during,
+        &reverse.loss_during,
+    ] {
+        assert_eq!(times, std::slice::from_ref(&outage));
+    }
     let police = Police {
         rate: Rate::from_bps(20_000_000),
         burst_bytes: 65536,
@@ -361,6 +365,14 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
         (
             "loss = { drop = [1, 0] }",
             &["loss.drop[1]", "no packet 0", "number 1"],
+        ),
+        (
+            "loss = { rate = 0.1, during = [\"30 s..20 s\"] }",
+            &["cable.a.loss.during", "30 s..20 s", "earlier"],
+        ),
+        (
+            "loss = { rate = 0.1, during = \"20 s..30 s\" }",
+            &["cable.a.loss.during", "not a list"],
         ),
         (
             "outage = [\"30 s..20 s\"]",

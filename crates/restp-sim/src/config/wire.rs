@@ -79,7 +79,10 @@ impl Wire<'_> {
             loss: loss
                 .filter(|_| self.loss.is_some_and(|loss| loss.get_ref().direction.has(way)))
                 .unwrap_or_default(),
-            outage: self.outage.0.iter().map(span).collect::<Result<_, _>>()?,
+            loss_during: self
+                .loss
+                .map_or(Ok(Vec::new()), |loss| spans(&loss.get_ref().during))?,
+            outage: spans(self.outage)?,
             police: police.filter(|_| {
                 self.police
                     .is_some_and(|police| police.get_ref().direction.has(way))
@@ -240,6 +243,10 @@ pub(super) fn probability(written: &Spanned<f64>) -> Result<f64, Fault> {
         written,
         format!("{value} is not a probability; write a number from 0 to 1 (1 % is 0.01)"),
     ))
+}
+
+fn spans(written: &Outages) -> Result<Vec<Range<Time>>, Fault> {
+    written.0.iter().map(span).collect()
 }
 
 /// Reads a span of time, `"20 s..30 s"`.

@@ -26,7 +26,7 @@ pub use scripted::Scripted;
 
 use crate::spec::{DirectionSpec, SpecError};
 use restp_base::random::Stream;
-use restp_base::time::Duration;
+use restp_base::time::{Duration, Time};
 
 /// Which packets are lost. No loss is an empty list of models.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +97,8 @@ pub(crate) struct Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Impairments {
     losses: Vec<LossProcess>,
+    /// When these lose; none: always.
+    during: Option<Outages>,
     corrupt: Option<corrupt::Process>,
     reorder: Option<reorder::Process>,
     jitter: Option<jitter::Process>,
@@ -109,6 +111,7 @@ impl Impairments {
         let stream = |model: &str| Stream::named(seed, &format!("{name}/{model}"));
         let impairments = Impairments {
             losses: losses(&spec.loss, seed, name),
+            during: (!spec.loss_during.is_empty()).then(|| Outages::new(&spec.loss_during)),
             corrupt: spec
                 .corrupt
                 .map(|model| corrupt::Process::new(model, stream("corrupt"))),
@@ -130,17 +133,18 @@ impl Impairments {
         (!idle).then_some(impairments)
     }
 
-    /// Replaces the loss models; the new ones draw from streams below `name`.
+    /// Replaces the loss models and their times; the new ones draw from streams below `name`.
     pub(crate) fn set_losses(&mut self, models: &[ErrorModel], seed: u64, name: &str) {
-        self.losses = losses(models, seed, name);
+        (self.losses, self.during) = (losses(models, seed, name), None);
     }
 
-    /// Draws for one packet offered. Every model draws, whatever the others say.
-    pub(crate) fn draw(&mut self, bytes: u32) -> Fate {
+    /// Draws for one packet offered. Every model draws, whatever the others say and whether it is its time.
+    pub(crate) fn draw(&mut self, now: Time, bytes: u32) -> Fate {
         let mut fate = Fate::default();
         for process in &mut self.losses {
             fate.lost |= process.loses(bytes);
         }
+        fate.lost &= self.during.as_ref().is_none_or(|times| times.covers(now));
         if let Some(process) = &mut self.corrupt {
             fate.flip_bit = process.flips(bytes);
         }
@@ -228,12 +232,12 @@ mod tests {
         let mut small = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
         let mut large = small.clone();
         for _ in 0..1000 {
-            small.draw(40);
-            large.draw(1500);
+            small.draw(Time::ZERO, 40);
+            large.draw(Time::ZERO, 1500);
         }
         // Generators that took the same steps agree on all that follows.
         for _ in 0..100 {
-            assert_eq!(small.draw(1000), large.draw(1000));
+            assert_eq!(small.draw(Time::ZERO, 1000), large.draw(Time::ZERO, 1000));
         }
     }
 
@@ -241,7 +245,9 @@ mod tests {
     fn adding_a_model_leaves_the_others_as_they_were() {
         let pattern = |spec: &DirectionSpec| -> Vec<bool> {
             let mut impairments = Impairments::new(spec, 1, "link/a/forward").expect("impaired");
-            (0..1000).map(|_| impairments.draw(1000).duplicated).collect()
+            (0..1000)
+                .map(|_| impairments.draw(Time::ZERO, 1000).duplicated)
+                .collect()
         };
         let alone = DirectionSpec {
             duplicate: everything().duplicate,
@@ -258,7 +264,9 @@ mod tests {
                 ..DirectionSpec::default()
             };
             let mut impairments = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
-            (0..1000).map(|_| impairments.draw(1000).lost).collect()
+            (0..1000)
+                .map(|_| impairments.draw(Time::ZERO, 1000).lost)
+                .collect()
         };
         assert!(
             pattern(0.1)
@@ -266,6 +274,28 @@ mod tests {
                 .zip(pattern(0.2))
                 .all(|(&few, many)| !few || many)
         );
+    }
+
+    /// Before, between and after them nothing is lost, and the pattern is that of losses at all times.
+    #[test]
+    fn losses_have_their_times() {
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        let pattern = |loss_during| -> Vec<u64> {
+            let spec = DirectionSpec {
+                loss: vec![rate(0.5)],
+                loss_during,
+                ..DirectionSpec::default()
+            };
+            let mut impairments = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
+            (0..100)
+                .filter(|&millis| impairments.draw(at(millis), 1000).lost)
+                .collect()
+        };
+        let is_time = |millis: &u64| (10..20).contains(millis) || (50..60).contains(millis);
+        let mut expected = pattern(vec![]);
+        expected.retain(is_time);
+        assert!(expected.len() > 4);
+        assert_eq!(pattern(vec![at(10)..at(20), at(50)..at(60)]), expected);
     }
 
     #[test]

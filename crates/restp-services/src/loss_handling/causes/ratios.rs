@@ -10,6 +10,10 @@ const REMEMBERED_DELIVERIES: f64 = 100_000.0;
 /// More than this share is never taken for damage, as in the project's BBR; so many losses say something about it.
 const MOST_DAMAGE: f64 = 0.15;
 const MANY_LOSSES: f64 = 32.0;
+/// A path that loses from an empty queue so many times, and so many times as often as before, is another one: by chance that happens once
+/// in a thousand looks. What is lost together counts once.
+const LOOKED_AT: f64 = 8.0;
+const TIMES: f64 = 4.0;
 /// What is believed before anything is seen: so many losses among so many segments.
 const PRIOR: (f64, f64) = (1.0, 200.0);
 
@@ -18,6 +22,9 @@ const PRIOR: (f64, f64) = (1.0, 200.0);
 pub(super) struct Ratios {
     lost: [f64; CLASSES],
     delivered: [f64; CLASSES],
+    /// Losses and deliveries of the lower half since a loss, when it was last looked at; and whether the last was a loss.
+    now: Option<(f64, f64)>,
+    is_losing: bool,
 }
 
 impl Ratios {
@@ -26,13 +33,43 @@ impl Ratios {
     }
 
     pub fn on_delivered(&mut self, fullness: f64, segments: u64) {
-        self.delivered[Self::class(fullness)] += segments as f64;
+        let (class, segments) = (Self::class(fullness), segments as f64);
+        self.delivered[class] += segments;
+        if class < LOWER {
+            self.is_losing = false;
+            if let Some((_, delivered)) = &mut self.now {
+                *delivered += segments;
+            }
+        }
         self.forget();
     }
 
     pub fn on_lost(&mut self, fullness: f64) {
-        self.lost[Self::class(fullness)] += 1.0;
+        let class = Self::class(fullness);
+        self.lost[class] += 1.0;
+        if class < LOWER && !std::mem::replace(&mut self.is_losing, true) {
+            self.look();
+        }
         self.forget();
+    }
+
+    /// What was seen of a path that was another one says nothing.
+    fn look(&mut self) {
+        let (now, delivered_now) = self
+            .now
+            .map_or((0.0, 0.0), |(lost, delivered)| (lost + 1.0, delivered));
+        self.now = Some((now, delivered_now));
+        if now < LOOKED_AT {
+            return;
+        }
+        self.now = Some((0.0, 0.0));
+        let lost: f64 = self.lost[..LOWER].iter().sum();
+        let delivered: f64 = self.delivered[..LOWER].iter().sum();
+        let before = (lost - now).max(0.0) + PRIOR.0;
+        if now * (delivered - delivered_now) > before * delivered_now * TIMES {
+            (self.lost, self.delivered) = ([0.0; CLASSES], [0.0; CLASSES]);
+            (self.lost[0], self.delivered[0]) = (now, delivered_now);
+        }
     }
 
     fn forget(&mut self) {
@@ -72,8 +109,11 @@ mod tests {
     fn after(delivered: [u64; 2], lost: [u64; 2]) -> Ratios {
         let mut ratios = Ratios::default();
         for (fullness, delivered, lost) in [(EMPTY, delivered[0], lost[0]), (FULL, delivered[1], lost[1])] {
-            ratios.on_delivered(fullness, delivered);
-            (0..lost).for_each(|_| ratios.on_lost(fullness));
+            for _ in 0..lost {
+                ratios.on_delivered(fullness, delivered / lost);
+                ratios.on_lost(fullness);
+            }
+            ratios.on_delivered(fullness, delivered - delivered / lost.max(1) * lost);
         }
         ratios
     }
@@ -99,6 +139,28 @@ mod tests {
         let ratios = after([4_000, 2_000], [20, 20]);
         let share = ratios.by_corruption(FULL);
         assert!((0.45..0.6).contains(&share), "{share}");
+    }
+
+    /// A clean path, on which congestion has cost segments of a full queue, begins to damage.
+    #[test]
+    fn when_a_path_begins_to_damage_what_was_before_is_forgotten() {
+        for (damaged_of, believed) in [(40, true), (300, true), (500, false)] {
+            let mut ratios = after([20_000, 2_000], [10, 40]);
+            for loss in 0..20 {
+                assert!(loss > 5 || ratios.by_corruption(FULL) < 0.25, "little is known");
+                ratios.on_delivered(EMPTY, damaged_of);
+                ratios.on_lost(EMPTY);
+            }
+            assert_eq!(ratios.by_corruption(FULL) > 0.5, believed, "one of {damaged_of}");
+        }
+    }
+
+    #[test]
+    fn what_is_lost_together_is_no_other_path() {
+        let mut ratios = after([20_000, 2_000], [10, 40]);
+        ratios.on_delivered(EMPTY, 100);
+        (0..10).for_each(|_| ratios.on_lost(EMPTY));
+        assert!(ratios.by_corruption(FULL) < 0.25);
     }
 
     #[test]
