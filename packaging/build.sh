@@ -6,9 +6,21 @@ target=${CARGO_TARGET_DIR:-target}
 out=$target/packages
 mkdir -p "$out"
 
+# Most bytes of the command: packages come over the links that it is for.
+most=15000000
+
+# light FILE: is it small enough?
+light() {
+  local size
+  size=$(stat -c %s "$1")
+  echo "$1: $size bytes"
+  [ "$size" -le "$most" ] || { echo "build: that is more than $most bytes; optimize for size what no packet passes through (Cargo.toml, profile dist)" >&2 && exit 1; }
+}
+
 deb() {
   command -v cargo-deb >/dev/null || cargo install --locked cargo-deb@3.8.0
   cargo build --locked --profile dist --package restp-cli
+  light "$target/dist/restp"
   # What the manifest of restp-cli lists under these names.
   local made=target/packaging
   rm -rf "$made" && mkdir -p "$made/man" "$made/completions"

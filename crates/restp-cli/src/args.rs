@@ -35,8 +35,8 @@ pub struct Arguments {
 
 const OVERVIEW: &str = "\
 A first transfer, in two terminals:
-  restp recv                          prints \"ticket: restp1-...\"
-  restp send PATH restp1-...          sends a file or folder; exit code 0 means: verified at the other end
+  restp recv                          prints \"ticket: restp2-...\"
+  restp send PATH restp2-...          sends a file or folder; exit code 0 means: verified at the other end
 
 Exit codes: 0 done, 1 failed in operation, 2 bad usage or bad input file.
 `restp help COMMAND` explains one command with examples.";
@@ -163,14 +163,14 @@ pub struct Recv {
 
 const SEND: &str = "\
 Examples:
-  restp send video.mkv restp1-aeaq...           to the ticket that `restp recv` printed
-  restp send photos notes.txt restp1-...        a folder with all that is in it, and a file
-  tar -c photos | restp send - --name photos.tar restp1-...
+  restp send video.mkv restp2-YSTAAA...           to the ticket that `restp recv` printed
+  restp send photos notes.txt restp2-...        a folder with all that is in it, and a file
+  tar -c photos | restp send - --name photos.tar restp2-...
                                                 standard input
   restp send video.mkv example.org              to a name, of a receiver with --open or --allow
-  restp send video.mkv restp1-... --address 198.51.100.7:4000
+  restp send video.mkv restp2-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
-  restp send video.mkv restp1-... --bind wlan0 --bind wwan0
+  restp send video.mkv restp2-... --bind wlan0 --bind wwan0
                                                 over two interfaces at once; `--bind all`: over every one
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone

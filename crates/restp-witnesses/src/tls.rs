@@ -4,11 +4,12 @@
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
-    ActiveKeyExchange, CryptoProvider, GetRandomFailed, SecureRandom, SharedSecret, SupportedKxGroup, ring,
+    ActiveKeyExchange, CryptoProvider, GetRandomFailed, KeyProvider, SecureRandom, SharedSecret,
+    SupportedKxGroup, WebPkiSupportedAlgorithms, ring,
 };
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, NamedGroup, ServerConfig, SignatureScheme};
 use std::sync::Arc;
@@ -20,8 +21,12 @@ pub(crate) fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
     let provider = Arc::new(CryptoProvider {
         cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![&Agreed],
+        signature_verification_algorithms: WebPkiSupportedAlgorithms {
+            all: &[],
+            mapping: &[],
+        },
         secure_random: &Agreed,
-        ..ring::default_provider()
+        key_provider: &Agreed,
     });
     let versions = &[&rustls::version::TLS13];
     let mut client = ClientConfig::builder_with_details(provider.clone(), Arc::new(Agreed))
@@ -81,6 +86,15 @@ impl SecureRandom for Agreed {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
         bytes.fill(AGREED);
         Ok(())
+    }
+}
+
+impl KeyProvider for Agreed {
+    fn load_private_key(&self, key: PrivateKeyDer<'static>) -> Result<Arc<dyn SigningKey>, Error> {
+        match key {
+            PrivateKeyDer::Pkcs8(key) => ring::sign::any_eddsa_type(&key),
+            _ => Err(Error::General("the one key there is has another form".into())),
+        }
     }
 }
 

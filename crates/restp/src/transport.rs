@@ -105,6 +105,15 @@ enum Layers {
     Sealed(Box<Sealed<restp_proto::Endpoint>>, Trust),
 }
 
+impl Layers {
+    fn seal(&self) -> Option<&Sealed<restp_proto::Endpoint>> {
+        match self {
+            Layers::Plain(_) => None,
+            Layers::Sealed(sealed, _) => Some(sealed),
+        }
+    }
+}
+
 macro_rules! each {
     ($layers:expr, $machine:ident => $call:expr) => {
         match $layers {
@@ -152,10 +161,7 @@ impl Transport {
     }
 
     pub(crate) fn seal(&self) -> Option<&Sealed<restp_proto::Endpoint>> {
-        match &self.layers {
-            Layers::Plain(_) => None,
-            Layers::Sealed(sealed, _) => Some(sealed),
-        }
+        self.layers.seal()
     }
 
     pub(crate) fn seal_mut(&mut self) -> Option<&mut Sealed<restp_proto::Endpoint>> {
@@ -320,7 +326,9 @@ impl Machine for Transport {
         }
         let leaves = each!(&mut self.layers, machine => machine.poll_transmit(now, out));
         if leaves {
-            self.rendezvous.on_sent(out);
+            let (seal, to) = (self.layers.seal(), out.path.remote);
+            let is_proved = || seal.is_some_and(|seal| seal.peer_key(to).is_some());
+            self.rendezvous.on_sent(now, out, is_proved);
         }
         leaves
     }

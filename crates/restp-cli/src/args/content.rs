@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 pub const PUBLISH: &str = "\
 Examples:
-  restp publish video.mkv                       prints \"ticket: restpc1-...\", and serves until Ctrl-C
+  restp publish video.mkv                       prints \"ticket: restpc2-...\", and serves until Ctrl-C
   restp publish photos report.pdf               folders and files as one
   restp publish video.mkv --listen 4000 --per-source 20Mbit/s
                                                 at port 4000; nobody gets more than 20 Mbit/s
@@ -35,11 +35,11 @@ pub struct Publish {
 
 pub const FETCH: &str = "\
 Examples:
-  restp fetch restpc1-aeaq...                   into this folder, from the addresses in the ticket
-  restp fetch restpc1-... --from 192.0.2.7      from a cache instead
-  restp fetch restpc1-... --from 192.0.2.7 --from ticket
+  restp fetch restpc2-ASTA...                   into this folder, from the addresses in the ticket
+  restp fetch restpc2-... --from 192.0.2.7      from a cache instead
+  restp fetch restpc2-... --from 192.0.2.7 --from ticket
                                                 from a cache and the publisher at once
-  restp fetch restpc1-... --dir inbox --json    the result for a program
+  restp fetch restpc2-... --dir inbox --json    the result for a program
 
 Every chunk is held against its digest when it comes. A source that sends something else is named, and asked no
 more; the others go on. After an interruption the same command goes on with what has come. Files appear under

@@ -184,12 +184,9 @@ pub fn show_code(arguments: &HostArgs, ticket: &Ticket) {
     }
 }
 
-/// Half blocks, dark on light as scanners want it: two rows of modules in a line of text. Capital letters and digits alone take
-/// a third less room, and a ticket means the same in capitals.
+/// Half blocks, dark on light as scanners want it: two rows of modules in a line of text.
 fn code(ticket: &Ticket) -> Option<String> {
-    let code =
-        qrcode::QrCode::with_error_correction_level(ticket.to_string().to_uppercase(), qrcode::EcLevel::L)
-            .ok()?;
+    let code = qrcode::QrCode::with_error_correction_level(ticket.to_string(), qrcode::EcLevel::L).ok()?;
     let (light, dark) = (
         qrcode::render::unicode::Dense1x2::Light,
         qrcode::render::unicode::Dense1x2::Dark,
@@ -201,10 +198,27 @@ fn code(ticket: &Ticket) -> Option<String> {
 
 /// Where sockets bound to `bound` are reached on this host.
 pub fn reached_at(bound: &[SocketAddr]) -> Vec<SocketAddr> {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
-    reachable(bound, &own)
+    let own = if_addrs::get_if_addrs().unwrap_or_default();
+    let own: Vec<_> = own.iter().map(|one| (one.name.as_str(), one.ip())).collect();
+    reachable(bound, &one_of_each_network(&own))
+}
+
+/// Of several IPv6 addresses of one link in one /64 the last: whoever reaches one reaches the others, and the kernel lists the newest
+/// first, of which the temporary ones (RFC 8981) are soon gone.
+fn one_of_each_network(own: &[(&str, IpAddr)]) -> Vec<IpAddr> {
+    let network = |(name, ip): &(&str, IpAddr)| match ip {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(ip) => Some((name.to_string(), ip.to_bits() >> 64)),
+    };
+    let last = |(place, one): &(usize, &(&str, IpAddr))| {
+        let wanted = network(one);
+        wanted.is_none() || !own[place + 1..].iter().any(|later| network(later) == wanted)
+    };
+    own.iter()
+        .enumerate()
+        .filter(last)
+        .map(|(_, (_, ip))| *ip)
+        .collect()
 }
 
 /// The addresses at which sockets bound to `bound` can be reached on a host with the addresses `own`: wildcards
@@ -245,6 +259,21 @@ mod tests {
         let drawn = code(&ticket.with_key(Some(secret.public()))).expect("a code");
         let widest = drawn.lines().map(|line| line.chars().count()).max();
         assert!(widest.is_some_and(|width| width <= 80), "{drawn}");
+    }
+
+    #[test]
+    fn a_ticket_names_one_ipv6_address_of_each_network() {
+        let own = [
+            ("eth0", "192.0.2.7"),
+            ("eth0", "192.0.2.8"),
+            ("eth0", "2001:db8::b9e:89b4:78e6:3778"),
+            ("wlan0", "2001:db8::9"),
+            ("eth0", "2001:db8::1"),
+            ("eth0", "2001:db8:0:9::1"),
+        ];
+        let own = own.map(|(name, ip)| (name, ip.parse().expect("an address")));
+        let places: Vec<_> = [0, 1, 3, 4, 5].map(|place: usize| own[place].1).to_vec();
+        assert_eq!(one_of_each_network(&own), places);
     }
 
     #[test]

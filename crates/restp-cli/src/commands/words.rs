@@ -108,8 +108,8 @@ mod tests {
         assert_eq!(split(&["127.0.0.1:1", "127.0.0.1:2"]), (1, 1));
         assert_eq!(split(&["a", "localhost:1", "127.0.0.1:2"]), (1, 2));
         for (words, way_out) in [
-            (["restp1-aeaq", "a"], "the ticket comes last"),
-            (["a", "restpc1-aeaq"], "for `restp fetch`"),
+            (["restp2-aeaq", "a"], "the ticket comes last"),
+            (["a", "restpc2-aeaq"], "for `restp fetch`"),
         ] {
             let why = Words::of(&words.map(OsString::from)).expect_err("refused");
             assert!(why.message().contains(way_out), "{why:?}");

@@ -1,19 +1,20 @@
 //! A ticket of content: where it can be had, who vouches for it, and which it is.
 //!
 //! ```text
-//! "restpc1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | root 32 | publisher 32 | CRC-32 of all before )
+//! "restpc2-" base64url( count 1 | addresses | root 32 | publisher 32 | CRC-32 of all before )
 //! ```
+//!
+//! What all tickets have in common is in [`word`](crate::transfer::ticket::word).
 
-use crate::transfer::ticket::{Bytes, TicketError, checksum, emit_address, reachable};
-use data_encoding::BASE32_NOPAD;
+use crate::transfer::ticket::TicketError;
+use crate::transfer::ticket::word::{Content, Reader, Writer, split};
 use restp_rivals::itp::node::Wanted;
 use restp_rivals::itp::trust::PublisherKey;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-const PREFIX: &str = "restpc1-";
-const VERSION: u8 = 1;
+const NAME: &str = "restpc";
 /// Most addresses of one ticket; further ones are left out.
 const MAX_ADDRESSES: usize = 16;
 
@@ -33,55 +34,42 @@ impl ContentTicket {
         ContentTicket { addresses, wanted }
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self, TicketError> {
-        let (content, sum) = bytes
-            .split_last_chunk()
-            .ok_or(TicketError::Damaged("it is too short"))?;
-        if checksum(content) != *sum {
-            return Err(TicketError::Damaged("its check sum is wrong"));
-        }
-        let mut rest = Bytes(content);
-        let version = rest.number()?;
-        if version != VERSION {
-            return Err(TicketError::Version(version));
-        }
+    fn read(mut rest: Reader<'_>) -> Result<Self, TicketError> {
         let count = usize::from(rest.number()?);
         if count > MAX_ADDRESSES {
             return Err(TicketError::Damaged("it has too many addresses"));
         }
-        let addresses = (0..count)
-            .map(|_| reachable(rest.address()?))
-            .collect::<Result<_, _>>()?;
+        let address = |rest: &mut Reader<'_>| match rest.address()? {
+            (address, false) => Ok(address),
+            (_, true) => Err(TicketError::Damaged("an address is of no known family")),
+        };
+        let addresses = (0..count).map(|_| address(&mut rest)).collect::<Result<_, _>>()?;
         let wanted = Wanted {
             root: rest.take()?,
             publisher: PublisherKey(rest.take()?),
         };
-        match rest.0.is_empty() {
-            true => Ok(ContentTicket { addresses, wanted }),
-            false => Err(TicketError::Damaged("its length is wrong")),
-        }
+        rest.end()?;
+        Ok(ContentTicket { addresses, wanted })
     }
 }
 
 impl fmt::Display for ContentTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut content = vec![VERSION, self.addresses.len() as u8];
+        let mut out = Writer::of(NAME);
+        out.put(&[self.addresses.len() as u8]);
         for address in &self.addresses {
-            emit_address(&mut content, *address);
+            out.put_address(*address, false);
         }
-        content.extend_from_slice(&self.wanted.root);
-        content.extend_from_slice(&self.wanted.publisher.0);
-        let sum = checksum(&content);
-        content.extend_from_slice(&sum);
-        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&content).to_lowercase())
+        out.put(&self.wanted.root);
+        out.put(&self.wanted.publisher.0);
+        f.write_str(&out.word())
     }
 }
 
 impl ContentTicket {
     /// Does `word` begin as tickets of content do?
     pub fn is_one(word: &str) -> bool {
-        let start = word.trim().get(..PREFIX.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+        split(NAME, word).is_some()
     }
 }
 
@@ -89,18 +77,14 @@ impl FromStr for ContentTicket {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let word = word.trim();
-        if !Self::is_one(word) {
-            let shown = crate::transfer::printable(word.as_bytes());
+        let Some(parts) = split(NAME, word) else {
+            let shown = crate::transfer::printable(word.trim().as_bytes());
             return Err(format!(
                 "\"{shown}\" is no ticket of content; write the word after \"ticket:\" that `restp publish` printed"
             ));
-        }
-        let digits = word[PREFIX.len()..].to_uppercase();
-        let bytes = BASE32_NOPAD.decode(digits.as_bytes());
-        let bytes = bytes.map_err(|_| TicketError::Damaged("a character is wrong or missing"));
-        let parsed = bytes.and_then(|bytes| ContentTicket::parse(&bytes));
-        parsed.map_err(|error| error.to_string().replace("`restp recv`", "`restp publish`"))
+        };
+        let read = Content::of(parts).and_then(|content| ContentTicket::read(content.reader()?));
+        read.map_err(|error| error.to_string().replace("`restp recv`", "`restp publish`"))
     }
 }
 
@@ -124,7 +108,9 @@ mod tests {
     fn a_ticket_is_one_word_that_reads_back() {
         let word = ticket().to_string();
         assert_eq!(word.parse(), Ok(ticket()));
-        assert_eq!(format!(" {}\n", word.to_uppercase()).parse(), Ok(ticket()));
+        assert_eq!(format!(" {word}\n").parse(), Ok(ticket()));
+        let before = "restpc1-aebajqaaaiaq7iageaaq3oaaaaaaaaaaaaaaaaaaaeh2djnfuws2ljnfuws2ljnfuws2ljnfuws2ljnfuws2ljnfuws2ljnfljnfuws2ljnfuws2ljnfuws2ljnfuws2ljnfuws2ljnfuws2ljnmats6nq";
+        assert_eq!(before.parse(), Ok(ticket()), "of version 1");
         let nowhere = ContentTicket::new(Vec::new(), ticket().wanted);
         assert_eq!(nowhere.to_string().parse(), Ok(nowhere));
     }
@@ -136,7 +122,7 @@ mod tests {
             let error = word[..cut].parse::<ContentTicket>().expect_err("cut");
             assert!(error.contains("restp publish"), "{error}");
         }
-        let other = "restp1-aeaq".parse::<ContentTicket>().expect_err("of recv");
+        let other = "restp2-aeaq".parse::<ContentTicket>().expect_err("of recv");
         assert!(other.contains("no ticket of content"), "{other}");
     }
 }

@@ -39,7 +39,7 @@ impl Agreement {
 
 /// Hashes `bytes` zeros.
 pub fn hash_zeros(hash: &mut Sha256, mut bytes: u64) {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
     while bytes > 0 {
         let part = bytes.min(ZEROS.len() as u64);
         hash.update(&ZEROS[..part as usize]);

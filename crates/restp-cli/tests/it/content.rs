@@ -511,7 +511,7 @@ fn what_cannot_begin_says_so_with_a_way_out() {
         2,
         &["--chunk", "256 B"],
     );
-    says(&restp(&["fetch", "restp1-aeaq"]), 2, &["restp publish"]);
+    says(&restp(&["fetch", "restp2-aeaq"]), 2, &["restp publish"]);
     says(
         &restp(&["cache", "--size", "1 MB", "--dir", dir]),
         2,

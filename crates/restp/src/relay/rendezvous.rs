@@ -1,5 +1,6 @@
 //! What an endpoint says to relays and hears from them: a machine of its own beside the transport, on the same sockets.
 
+use super::guests::Guests;
 use super::wire::{AddressToken, Echo, Message, RegistrationId, echo_of};
 use restp_base::machine::{Datagram, Head, PathAddress, Wakeup};
 use restp_base::time::{Duration, Time};
@@ -53,6 +54,7 @@ pub(crate) struct Elsewhere {
 pub(crate) struct Rendezvous {
     registrations: Vec<Registration>,
     punches: VecDeque<Punch>,
+    guests: Guests,
     /// Relayed addresses that this host sends to, and the last datagrams that it sent there.
     relayed: BTreeMap<SocketAddr, VecDeque<Echo>>,
     elsewhere: VecDeque<Elsewhere>,
@@ -113,6 +115,7 @@ impl Rendezvous {
 
     /// The endpoint ends: what was registered is registered no longer.
     pub fn release(&mut self) {
+        self.guests.clear();
         for registration in self.registrations.drain(..) {
             self.out
                 .push_back((registration.path, Message::Release { id: registration.id }));
@@ -128,9 +131,13 @@ impl Rendezvous {
         self.relayed.contains_key(&address)
     }
 
-    /// A datagram of the transport leaves.
-    pub fn on_sent(&mut self, datagram: &Datagram) {
-        let Some(echoes) = self.relayed.get_mut(&datagram.path.remote) else {
+    /// A datagram of the transport leaves, to a peer that has proved its key from there if `is_proved`.
+    pub fn on_sent(&mut self, now: Time, datagram: &Datagram, is_proved: impl FnOnce() -> bool) {
+        let to = datagram.path.remote;
+        if let Some(id) = self.guests.due(now, to, is_proved) {
+            self.out.push_back((datagram.path, Message::Keep { id }));
+        }
+        let Some(echoes) = self.relayed.get_mut(&to) else {
             return;
         };
         let bytes: Vec<u8> = datagram
@@ -179,6 +186,7 @@ impl Rendezvous {
                 if let Some(registration) = self.registrations.iter().find(|known| is_known(known)) {
                     let local = registration.path.local;
                     let remote = SocketAddr::new(path.remote.ip(), port);
+                    self.guests.open(now, remote, id);
                     self.punch(now, PathAddress { local, remote }, Message::Bind { id });
                 }
             }
@@ -520,6 +528,33 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_is_told_of_a_peer_that_has_proved_itself_when_the_host_answers() {
+        let mut rendezvous = registered(ms(0));
+        rendezvous.on_datagram(ms(1), path(), &Message::Open { id: ID, port: 4002 }.emit());
+        let to = PathAddress {
+            remote: at(4002),
+            ..path()
+        };
+        let answer = Datagram {
+            path: to,
+            ..Datagram::empty()
+        };
+        rendezvous.on_sent(ms(2), &answer, || false);
+        assert_eq!(said(&mut rendezvous), [], "anybody gets an answer");
+        rendezvous.on_sent(ms(3), &answer, || true);
+        assert_eq!(said(&mut rendezvous), [(to, Message::Keep { id: ID })]);
+        rendezvous.on_sent(
+            ms(4),
+            &Datagram {
+                path: path(),
+                ..answer
+            },
+            || true,
+        );
+        assert_eq!(said(&mut rendezvous), [], "no peer of the relay");
+    }
+
+    #[test]
     fn who_sends_through_a_relay_hears_where_the_host_is_from_nobody_else() {
         let mut rendezvous = Rendezvous::default();
         rendezvous.expect(at(4000));
@@ -536,7 +571,7 @@ mod tests {
             body: vec![1; 40].into(),
             ..Datagram::empty()
         };
-        rendezvous.on_sent(&sent);
+        rendezvous.on_sent(ms(0), &sent, || false);
         rendezvous.on_datagram(ms(0), through, &said([2; 8]));
         rendezvous.on_datagram(ms(0), path(), &said([1; 8]));
         assert_eq!(rendezvous.take_elsewhere(), None, "an invention");

@@ -3,41 +3,23 @@
 //! Hosts register at one port. Each gets a port of its own, to which others send; and for each of those the relay has a port towards the
 //! host, so that the host sees as many addresses as it has peers. Ports are tasks; what they share is the table of users.
 
+use super::peers::{Link, Peer, Peers};
 use super::users::{Share, Tokens, Users};
 use super::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::clock::Clock;
 use crate::transport::random;
-use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// Peers of one host at once. Those that the host has not answered make room first, then those of the source that has most,
-/// then the one that was silent longest: neither a flood from forged addresses nor one from a single host displaces others.
-const MOST_PEERS: usize = 64;
-
-/// A peer that sent nothing for so long has to begin again: an outage that the relay sees as silence may last as long.
-const PEER_EXPIRES: Duration = Duration::from_secs(600);
-
 /// Between two looks for who is gone.
 const CLEAN: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// Datagrams of a peer that wait until the host has spoken to its port.
-const MOST_WAITING: usize = 4;
-
-/// Their bytes: datagrams of set-up are smaller than a packet, and everybody may send what waits.
-const MOST_WAITING_BYTES: usize = 8 << 10;
-
-/// A host that was silent for so long may have lost the way to a port: translators forget (RFC 4787 §4.3).
-const OPEN_AGAIN: Duration = Duration::from_secs(20);
 
 /// Both ends are told where the other is with the first datagram, and again after this long while datagrams come: words are lost.
 const SAY_AGAIN: Duration = Duration::from_millis(500);
@@ -105,76 +87,7 @@ struct Host {
     share: Mutex<Share>,
 }
 
-/// Who reaches a host through the relay.
-struct Peer {
-    link: Arc<Link>,
-    heard: Time,
-    said: u32,
-    said_at: Time,
-    opened_at: Option<Time>,
-    _answers: JoinSet<()>,
-}
-
-/// The port of one peer, towards the host.
-struct Link {
-    socket: UdpSocket,
-    /// The host has sent something back.
-    answered: AtomicBool,
-    state: Mutex<LinkState>,
-}
-
-#[derive(Default)]
-struct LinkState {
-    /// Where the host has spoken from: its translator may have another port for each of ours.
-    host: Option<(SocketAddr, Time)>,
-    /// What came before that.
-    waiting: VecDeque<Vec<u8>>,
-}
-
-impl Link {
-    /// Where a datagram goes now; it waits if nobody knows.
-    fn way(&self, datagram: &[u8]) -> Option<SocketAddr> {
-        let mut state = lock(&self.state);
-        let bytes: usize = state.waiting.iter().map(Vec::len).sum();
-        let has_room = state.waiting.len() < MOST_WAITING && bytes + datagram.len() <= MOST_WAITING_BYTES;
-        if state.host.is_none() && has_room {
-            state.waiting.push_back(datagram.to_vec());
-        }
-        state.host.map(|(at, _)| at)
-    }
-
-    /// The host is to speak first, or again.
-    fn asks(&self, now: Time) -> bool {
-        lock(&self.state)
-            .host
-            .is_none_or(|(_, heard)| now.since(heard) >= OPEN_AGAIN)
-    }
-
-    /// The host has spoken from `at`: what waits for it leaves.
-    fn bind(&self, now: Time, at: SocketAddr) {
-        let waiting = {
-            let mut state = lock(&self.state);
-            state.host = Some((at, now));
-            std::mem::take(&mut state.waiting)
-        };
-        for datagram in waiting {
-            let _ = self.socket.try_send_to(&datagram, at);
-        }
-    }
-
-    /// Is this where the host is?
-    fn hears(&self, now: Time, from: SocketAddr) -> bool {
-        match &mut lock(&self.state).host {
-            Some((at, heard)) if *at == from => {
-                *heard = now;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -291,8 +204,7 @@ impl Relay {
             front: self.front.clone(),
             host: host.clone(),
             shared: self.shared.clone(),
-            peers: BTreeMap::new(),
-            sources: Sources::default(),
+            peers: Peers::default(),
         };
         task.spawn(serving.run());
         let place = Registered {
@@ -323,9 +235,7 @@ struct Serving {
     front: Arc<UdpSocket>,
     host: Arc<Host>,
     shared: Arc<Shared>,
-    peers: BTreeMap<SocketAddr, Peer>,
-    /// Peers of each source.
-    sources: Sources,
+    peers: Peers,
 }
 
 impl Serving {
@@ -347,11 +257,7 @@ impl Serving {
                     }
                     tokio::task::yield_now().await;
                 }
-                _ = cleanings.tick() => {
-                    let now = self.shared.clock.now();
-                    let silent = self.peers.extract_if(.., |_, peer| now.since(peer.heard) >= PEER_EXPIRES);
-                    silent.for_each(|(from, _)| self.sources.leave(from.ip()));
-                }
+                _ = cleanings.tick() => self.peers.expire(self.shared.clock.now()),
             }
         }
     }
@@ -365,13 +271,12 @@ impl Serving {
         if !self.shared.admits(&self.host, datagram.len()) {
             return;
         }
-        if !self.peers.contains_key(&from) && self.enter(now, from).await.is_none() {
-            return;
+        if self.peers.heard(now, &from).is_none() {
+            self.enter(now, from).await;
         }
-        let Some(peer) = self.peers.get_mut(&from) else {
+        let Some(peer) = self.peers.heard(now, &from) else {
             return;
         };
-        peer.heard = now;
         let at = *lock(&self.host.at);
         if peer.said < TIMES_SAID && (peer.said == 0 || now.since(peer.said_at) >= SAY_AGAIN) {
             (peer.said, peer.said_at) = (peer.said + 1, now);
@@ -399,23 +304,15 @@ impl Serving {
         }
     }
 
-    /// A port towards the host for who sends from `from`.
-    async fn enter(&mut self, now: Time, from: SocketAddr) -> Option<()> {
-        // Before anybody makes room: there may be no port to be had.
-        let link = Arc::new(Link {
-            socket: open(self.shared.config.listen).await.ok()?,
-            answered: AtomicBool::new(false),
-            state: Mutex::default(),
-        });
-        if self.peers.len() >= MOST_PEERS {
-            let first = self.peers.iter().min_by_key(|(from, peer)| {
-                let is_answered = peer.link.answered.load(Ordering::Relaxed);
-                (is_answered, Reverse(self.sources.count(from.ip())), peer.heard)
-            });
-            let first = *first?.0;
-            self.peers.remove(&first);
-            self.sources.leave(first.ip());
+    /// A port towards the host for who sends from `from`, if there is one to be had.
+    async fn enter(&mut self, now: Time, from: SocketAddr) {
+        if self.peers.is_full(now) {
+            return;
         }
+        let Ok(socket) = open(self.shared.config.listen).await else {
+            return;
+        };
+        let link = Arc::new(Link::new(socket));
         let mut answers = JoinSet::new();
         answers.spawn(answer(
             link.clone(),
@@ -424,19 +321,7 @@ impl Serving {
             self.host.clone(),
             self.shared.clone(),
         ));
-        self.sources.enter(from.ip());
-        self.peers.insert(
-            from,
-            Peer {
-                link,
-                heard: now,
-                said: 0,
-                said_at: now,
-                opened_at: None,
-                _answers: answers,
-            },
-        );
-        Some(())
+        self.peers.enter(now, from, Peer::new(now, link, answers));
     }
 }
 
@@ -454,11 +339,13 @@ async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc
                     Ok((bytes, from)) => {
                         let (now, datagram) = (shared.clock.now(), &buffer[..bytes]);
                         if datagram.first().is_none_or(|first| is_message(*first)) {
-                            if Message::parse(datagram) == Some(Message::Bind { id: host.id }) {
-                                link.bind(now, from);
+                            match Message::parse(datagram) {
+                                Some(Message::Bind { id }) if id == host.id => link.bind(now, from),
+                                Some(Message::Keep { id }) if id == host.id => link.keep(now, from),
+                                _ => {}
                             }
                         } else if link.hears(now, from) && shared.admits(&host, bytes) {
-                            link.answered.store(true, Ordering::Relaxed);
+                            link.answer();
                             let _ = back.try_send_to(datagram, to);
                         }
                     }

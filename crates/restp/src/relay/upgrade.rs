@@ -177,7 +177,7 @@ mod tests {
             head: Head::from_slice(&[0x80; 9]),
             ..Datagram::empty()
         };
-        rendezvous.on_sent(&sent);
+        rendezvous.on_sent(Time::ZERO, &sent, || false);
         let echo = echo_of(&[0x80; 9]).unwrap();
         for port in 1..=named {
             let word = Message::Elsewhere {

@@ -85,6 +85,11 @@ pub enum Message {
         /// Of the registration.
         id: RegistrationId,
     },
+    /// Host to that port: the peer has proved who it is.
+    Keep {
+        /// Of the registration.
+        id: RegistrationId,
+    },
 }
 
 /// Is this a message of a relay, or for one?
@@ -111,7 +116,7 @@ impl Message {
                 out.extend_from_slice(&port.to_be_bytes());
                 put(&mut out, *seen);
             }
-            Message::Full { id } | Message::Release { id } | Message::Bind { id } => {
+            Message::Full { id } | Message::Release { id } | Message::Bind { id } | Message::Keep { id } => {
                 out.extend_from_slice(id)
             }
             Message::Open { id, port } => {
@@ -174,6 +179,7 @@ impl Message {
                 (port != 0).then_some(Message::Open { id, port })?
             }
             9 => Message::Bind { id: rest.take()? },
+            10 => Message::Keep { id: rest.take()? },
             _ => return None,
         };
         rest.0.is_empty().then_some(message)
@@ -191,6 +197,7 @@ impl Message {
             Message::Punch => 7,
             Message::Open { .. } => 8,
             Message::Bind { .. } => 9,
+            Message::Keep { .. } => 10,
         }
     }
 }
@@ -269,6 +276,7 @@ mod tests {
             Message::Punch,
             Message::Open { id, port: 9 },
             Message::Bind { id },
+            Message::Keep { id },
         ]
     }
 

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+use super::super::peers::MOST_PEERS;
 use super::super::wire::AddressToken;
 use super::*;
+use crate::{Acceptance, Endpoint, EndpointConfig, Identity, Preset, Security, Transport, Trust};
+use restp_base::flow::Flow;
+use restp_base::machine::{Datagram, Machine, PathAddress};
 use std::net::Ipv4Addr;
 use std::time::Duration as Span;
 use tokio::time::{sleep, timeout};
@@ -198,16 +202,70 @@ async fn one_source_displaces_nobody_else() {
     scene.assert_answers(link, &peer, &[0x83; 40]).await;
 }
 
+/// Anybody who sends what a client sends first gets an answer, and so do floods of it from forged addresses.
 #[tokio::test]
-async fn little_waits_for_a_host_that_does_not_speak() {
-    let link = Link {
-        socket: socket(1).await,
-        answered: AtomicBool::new(false),
-        state: Mutex::default(),
-    };
-    for length in [60_000, 6000, 6000, 1000, 1000, 1] {
-        assert_eq!(link.way(&vec![0x80; length]), None);
+async fn strangers_that_the_host_answers_displace_nobody_whom_it_keeps() {
+    let scene = Scene::with(Rate::from_bps(80_000_000)).await;
+    let peer = socket(1).await;
+    let link = scene.bound(&peer, &[0x81; 40]).await;
+    scene.assert_answers(link, &peer, &[0x82; 40]).await;
+    let keep = Message::Keep { id: ID }.emit();
+    scene.host.send_to(&keep, link).await.unwrap();
+    for number in 0..2 * MOST_PEERS {
+        let stranger = socket(2 + number as u8).await;
+        let link = scene.bound(&stranger, &[0x80; 40]).await;
+        scene.assert_answers(link, &stranger, &[0x83; 40]).await;
     }
-    let waiting: Vec<_> = lock(&link.state).waiting.iter().map(Vec::len).collect();
-    assert_eq!(waiting, [6000, 1000, 1000, 1]);
+    scene.assert_answers(link, &peer, &[0x84; 40]).await;
+}
+
+/// A host that serves, and its peers, over a relay alone.
+#[tokio::test]
+async fn a_connection_through_a_relay_outlives_a_flood_of_first_words() {
+    let composition = Preset::named("3wh-arq").unwrap().composition();
+    let config = EndpointConfig::new(composition.check().unwrap());
+    let relay = Relay::bind(RelayConfig {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        limit: Rate::from_bps(80_000_000),
+        most_users: 4,
+    });
+    let relay = Arc::new(relay.await.unwrap());
+    let front = relay.local_addr().unwrap();
+    let mut running = JoinSet::new();
+    let at_work = relay.clone();
+    running.spawn(async move { at_work.run().await });
+    let loopback = (Ipv4Addr::LOCALHOST, 0).into();
+    let serving = config.clone().listen(7, Acceptance::Any);
+    let host = Endpoint::bind(loopback, serving, Trust::Nobody).unwrap();
+    let key = host.public_key().unwrap();
+    let at = host.register(front).await.unwrap().at;
+    let client = Endpoint::bind(loopback, config.clone(), Trust::Key(key)).unwrap();
+    let (there, here) = tokio::join!(client.connect(at, 7), host.accept());
+    let (there, here) = (there.unwrap(), here.unwrap());
+    for word in ["one", "two"] {
+        there.send(word.into()).await.unwrap();
+        assert_eq!(here.recv().await, Some(word.into()));
+        here.send(word.into()).await.unwrap();
+        assert_eq!(there.recv().await, Some(word.into()));
+    }
+    let way = here.stats().path;
+    for number in 0..2 * MOST_PEERS {
+        let stranger = socket(2 + number as u8).await;
+        let identity = Identity {
+            trust: Trust::Key(key),
+            ..Identity::fresh().unwrap()
+        };
+        let mut machine = Transport::new(config.clone(), Security::Sealed(identity)).unwrap();
+        let local = stranger.local_addr().unwrap();
+        machine
+            .open(Time::ZERO, PathAddress { local, remote: at }, 7)
+            .unwrap();
+        let mut word = Datagram::empty();
+        assert!(machine.poll_transmit(Time::ZERO, &mut word));
+        stranger.send_to(&word.to_vec(), at).await.unwrap();
+        assert!(!forwarded(&stranger).await.is_empty(), "it is answered");
+    }
+    here.send("still here".into()).await.unwrap();
+    assert_eq!(there.recv().await, Some("still here".into()));
+    assert_eq!(here.stats().path, way, "at the same port of the relay");
 }

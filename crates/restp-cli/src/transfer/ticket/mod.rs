@@ -1,34 +1,31 @@
 //! A ticket: where a receiver can be reached, as one word that can be copied.
 //!
 //! ```text
-//! "restp1-" base32( version 1 | count 1 | count × (family 1 | address 4 or 16 | port 2) | key 32 | capability 16 | CRC-32 of all before )
+//! "restp2-" base64url( count 1 | addresses | key 32 | capability 8 | CRC-32 of all before )
 //! ```
-//!
-//! A bit of the family, `10`, says that the address is one that a relay has for the receiver.
-//!
-//! The next bit of the count says that the receiver seals and that its public key follows; without it it is one that
-//! neither encrypts nor authenticates.
-//!
-//! The one after it says that a capability follows: the receiver takes files from who shows it.
 //!
 //! The high bit of the count says that the receiver was told to listen at each of these addresses: then they are paths to
 //! use at once, and not guesses at how it can be reached.
+//!
+//! The next bit says that the receiver seals and that its public key follows; without it it is one that neither encrypts nor
+//! authenticates.
+//!
+//! The one after it says that a capability follows: the receiver takes files from who shows it.
+//!
+//! What all tickets have in common is in [`word`], and so is how those of version 1 differ.
+
+pub(crate) mod word;
 
 use super::Capability;
 use super::message::printable;
-use data_encoding::BASE32_NOPAD;
 use restp::PublicKey;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use thiserror::Error;
+use word::{Content, Reader, Writer, reachable};
 
-const PREFIX: &str = "restp1-";
-const VERSION: u8 = 1;
-const IPV4: u8 = 4;
-const IPV6: u8 = 6;
-/// In the family: the address is one that a relay has for the receiver.
-const RELAYED: u8 = 0x10;
+const NAME: &str = "restp";
 
 /// The addresses of a receiver, in the order in which to try them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +63,7 @@ pub enum TicketError {
     Damaged(&'static str),
     /// Of another version.
     #[error(
-        "the ticket is of version {0}, only version {VERSION} is known here; use the same release of restp on both sides"
+        "the ticket is of version {0}, only versions 1 and 2 are known here; use the same release of restp on both sides"
     )]
     Version(u8),
 }
@@ -74,8 +71,7 @@ pub enum TicketError {
 impl Ticket {
     /// Does `word` begin as tickets do?
     pub fn is_one(word: &str) -> bool {
-        let start = word.trim().get(..PREFIX.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+        word::split(NAME, word).is_some()
     }
 
     /// Most addresses of one ticket; further ones are left out.
@@ -150,36 +146,27 @@ impl Ticket {
         &self.addresses
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self, TicketError> {
-        let Some((content, sum)) = bytes.split_last_chunk() else {
-            return Err(TicketError::Damaged("it is too short"));
-        };
-        if checksum(content) != *sum {
-            return Err(TicketError::Damaged("its check sum is wrong"));
-        }
-        let mut rest = Bytes(content);
-        let version = rest.number()?;
-        if version != VERSION {
-            return Err(TicketError::Version(version));
-        }
+    fn read(mut rest: Reader<'_>) -> Result<Self, TicketError> {
         let count = rest.number()?;
         let (mut addresses, mut relays) = (Vec::new(), Vec::new());
         for _ in 0..count & !(SEVERAL | KEYED | CAPABLE) {
-            let (address, is_relayed) = rest.marked_address()?;
+            let (address, is_relayed) = rest.address()?;
             let list = if is_relayed { &mut relays } else { &mut addresses };
-            list.push(reachable(address)?);
+            list.push(address);
         }
         let key = match count & KEYED {
             0 => None,
             _ => Some(PublicKey(rest.take()?)),
         };
-        let capability = match count & CAPABLE {
-            0 => None,
-            _ => Some(Capability::from(rest.take()?)),
+        let capability = match (count & CAPABLE, rest.version()) {
+            (0, _) => None,
+            (_, 1) => Some(Capability::from(rest.take()?)),
+            _ => Some(Capability::of_ticket(rest.take()?)),
         };
-        if addresses.is_empty() && relays.is_empty() || !rest.0.is_empty() {
+        if addresses.is_empty() && relays.is_empty() {
             return Err(TicketError::Damaged("its length is wrong"));
         }
+        rest.end()?;
         let ticket = match count & SEVERAL {
             0 => Ticket::new(addresses),
             _ => Ticket::of_paths(addresses),
@@ -197,23 +184,18 @@ impl fmt::Display for Ticket {
         let several = if self.several { SEVERAL } else { 0 };
         let keyed = if self.key.is_some() { KEYED } else { 0 };
         let capable = if self.capability.is_some() { CAPABLE } else { 0 };
-        let mut content = vec![VERSION, self.addresses.len() as u8 | several | keyed | capable];
+        let mut out = Writer::of(NAME);
+        out.put(&[self.addresses.len() as u8 | several | keyed | capable]);
         for address in &self.addresses {
-            let family = content.len();
-            emit_address(&mut content, *address);
-            if self.relays.contains(address) {
-                content[family] |= RELAYED;
-            }
+            out.put_address(*address, self.relays.contains(address));
         }
         if let Some(key) = &self.key {
-            content.extend_from_slice(&key.0);
+            out.put(&key.0);
         }
         if let Some(capability) = &self.capability {
-            content.extend_from_slice(capability.bytes());
+            out.put(capability.in_ticket());
         }
-        let sum = checksum(&content);
-        content.extend_from_slice(&sum);
-        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&content).to_lowercase())
+        f.write_str(&out.word())
     }
 }
 
@@ -226,82 +208,10 @@ impl FromStr for Ticket {
         if let Ok(address) = word.parse() {
             return Ok(Ticket::new(vec![reachable(address)?]));
         }
-        let Some(encoded) = word
-            .get(..PREFIX.len())
-            .filter(|start| start.eq_ignore_ascii_case(PREFIX))
-        else {
-            return Err(TicketError::Neither(printable(word.as_bytes())));
-        };
-        let bytes = BASE32_NOPAD
-            .decode(word[encoded.len()..].to_uppercase().as_bytes())
-            .map_err(|_| TicketError::Damaged("a character is wrong or missing"))?;
-        Ticket::parse(&bytes)
-    }
-}
-
-/// As [`Bytes::address`] reads it.
-pub(crate) fn emit_address(content: &mut Vec<u8>, address: SocketAddr) {
-    match address.ip() {
-        IpAddr::V4(ip) => {
-            content.push(IPV4);
-            content.extend_from_slice(&ip.octets());
+        match word::split(NAME, word) {
+            Some(parts) => Ticket::read(Content::of(parts)?.reader()?),
+            None => Err(TicketError::Neither(printable(word.as_bytes()))),
         }
-        IpAddr::V6(ip) => {
-            content.push(IPV6);
-            content.extend_from_slice(&ip.octets());
-        }
-    }
-    content.extend_from_slice(&address.port().to_be_bytes());
-}
-
-/// A destination has a port.
-pub(crate) fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
-    match address.port() {
-        0 => Err(TicketError::NoPort(address)),
-        _ => Ok(address),
-    }
-}
-
-/// CRC-32 (IEEE 802.3): a slip of the copying hand is noticed.
-pub(crate) fn checksum(bytes: &[u8]) -> [u8; 4] {
-    crc32fast::hash(bytes).to_be_bytes()
-}
-
-/// What is left to read.
-pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
-
-impl Bytes<'_> {
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], TicketError> {
-        let (first, rest) = self
-            .0
-            .split_first_chunk()
-            .ok_or(TicketError::Damaged("its length is wrong"))?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    pub(crate) fn number(&mut self) -> Result<u8, TicketError> {
-        let [number] = self.take()?;
-        Ok(number)
-    }
-
-    pub(crate) fn address(&mut self) -> Result<SocketAddr, TicketError> {
-        match self.marked_address()? {
-            (address, false) => Ok(address),
-            (_, true) => Err(TicketError::Damaged("an address is of no known family")),
-        }
-    }
-
-    /// And whether it is one of a relay.
-    fn marked_address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
-        let family = self.number()?;
-        let ip = match family & !RELAYED {
-            IPV4 => IpAddr::from(self.take::<4>()?),
-            IPV6 => IpAddr::from(self.take::<16>()?),
-            _ => return Err(TicketError::Damaged("an address is of no known family")),
-        };
-        let address = SocketAddr::new(ip, u16::from_be_bytes(self.take()?));
-        Ok((address, family & RELAYED != 0))
     }
 }
 
@@ -317,9 +227,12 @@ mod tests {
     #[test]
     fn a_ticket_is_one_word_that_reads_back() {
         let word = ticket().to_string();
-        assert!(word.starts_with(PREFIX) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'));
-        assert_eq!(word.parse(), Ok(ticket()));
-        assert_eq!(format!(" {}\n", word.to_uppercase()).parse(), Ok(ticket()));
+        assert!(word.starts_with("restp2-"));
+        assert!(
+            word.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+        );
+        assert_eq!(format!(" {word}\n").parse(), Ok(ticket()));
     }
 
     #[test]
@@ -341,7 +254,7 @@ mod tests {
         assert_eq!(keyed.to_string().parse(), Ok(keyed.clone()));
         assert_eq!((keyed.key(), ticket().key()), (Some(key), None));
         let word = keyed.to_string();
-        for cut in PREFIX.len()..word.len() {
+        for cut in "restp2-".len()..word.len() {
             let error = word[..cut].parse::<Ticket>().expect_err("cut");
             assert!(matches!(error, TicketError::Damaged(_)), "{error}");
         }
@@ -383,7 +296,7 @@ mod tests {
     #[test]
     fn a_changed_or_cut_ticket_is_noticed() {
         let word = ticket().to_string();
-        for cut in PREFIX.len()..word.len() {
+        for cut in "restp2-".len()..word.len() {
             let error = word[..cut].parse::<Ticket>().expect_err("cut");
             assert!(matches!(error, TicketError::Damaged(_)), "{error}");
         }
@@ -394,12 +307,34 @@ mod tests {
         assert!(matches!(changed.parse::<Ticket>(), Err(TicketError::Damaged(_))));
     }
 
+    /// As earlier releases wrote them, and in capitals as their codes for cameras had them.
+    #[test]
+    fn a_ticket_of_version_1_is_read() {
+        let bare = "restp1-aebajqaaaiaq7iageaaq3oaaaaaaaaaaaaaaaaaaaeh2da545kia";
+        assert_eq!(bare.parse(), Ok(ticket()));
+        let full = "RESTP1-AFRAJQAAAIAQ7IAWEAAQ3OAAAAAAAAAAAAAAAAAAAEH2DJNFUWS2LJNFUWS2LJNFUWS2LJNFUWS2LJNFUWS2LJNFUWS2LJNFLJNFUWS2LJNFUWS2LJNFUWS2LKPFR57V";
+        let read: Ticket = full.parse().unwrap();
+        let relay = ticket().addresses()[1];
+        let expected = Ticket::new(ticket().addresses()[..1].to_vec())
+            .with_relays(vec![relay])
+            .with_key(Some(PublicKey([0xA5; 32])))
+            .with_capability(Some(Capability::from([0x5A; 16])));
+        assert_eq!(read, expected);
+        assert_eq!(read.to_string().parse(), Ok(expected));
+    }
+
+    #[test]
+    fn a_ticket_of_one_address_fits_on_a_line() {
+        let address = "192.0.2.1:7070".parse().expect("an address");
+        let ticket = Ticket::new(vec![address]).with_key(Some(PublicKey([0xA5; 32])));
+        let ticket = ticket.with_capability(Some(Capability::from([0x5A; 16])));
+        assert_eq!(ticket.to_string().len(), 74);
+    }
+
     #[test]
     fn other_versions_and_words_are_told_apart() {
-        let mut content = vec![2, 0];
-        content.extend_from_slice(&checksum(&[2, 0]));
-        let word = format!("{PREFIX}{}", BASE32_NOPAD.encode(&content));
-        assert_eq!(word.parse::<Ticket>(), Err(TicketError::Version(2)));
+        let word = ticket().to_string().replace("restp2", "restp3");
+        assert_eq!(word.parse::<Ticket>(), Err(TicketError::Version(3)));
         let neither = "example.org"
             .parse::<Ticket>()
             .expect_err("no address")
@@ -408,7 +343,7 @@ mod tests {
             neither.contains("example.org") && neither.contains("ticket"),
             "{neither}"
         );
-        assert!("".parse::<Ticket>().is_err() && "restp1-".parse::<Ticket>().is_err());
+        assert!("".parse::<Ticket>().is_err() && "restp2-".parse::<Ticket>().is_err());
     }
 
     /// Found by fuzzing: it was expected to come back.
