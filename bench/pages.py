@@ -59,6 +59,7 @@ STEPS = [
             ("cost", "cost"),
             ("air", "air"),
             ("sweep", "sweep"),
+            ("air-sweep", "air_sweep"),
             ("flood", "flood"),
             ("ns3", "ns3"),
             ("ns3-speed", "ns3_speed"),

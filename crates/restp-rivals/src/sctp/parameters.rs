@@ -69,13 +69,14 @@ pub struct SctpParameters {
 }
 
 /// Keys of SCTP.
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 31] = [
     "segment",
     "message",
     "receive-buffer",
     "send-buffer",
     "packet",
     "initial-threshold",
+    "threshold-floor",
     "max-burst",
     "ack-every",
     "ack-delay",
@@ -88,6 +89,7 @@ const KEYS: [&str; 29] = [
     "rto-initial",
     "rto-floor",
     "rto-ceiling",
+    "rto-tick",
     "handshake-rto",
     "handshake-attempts",
     "loss-rates",
@@ -204,6 +206,7 @@ impl SctpParameters {
             "send-buffer" => self.send_buffer_bytes = bytes()? as usize,
             "packet" => self.window.packet_bytes = bytes()?,
             "initial-threshold" => self.window.initial_threshold_bytes = bytes()?,
+            "threshold-floor" => self.window.floor_packets = packets()?,
             "max-burst" if value == "off" => self.most_burst = u64::from(u32::MAX),
             "max-burst" => self.most_burst = packets()?,
             "ack-every" => self.ack.every = small(packets()?)?,
@@ -218,6 +221,7 @@ impl SctpParameters {
             "rto-initial" => self.rto.initial = span()?,
             "rto-floor" => self.rto.floor = span()?,
             "rto-ceiling" => self.rto.ceiling = span()?,
+            "rto-tick" => self.rto.tick = span()?,
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = count()?,
             "data-paths" => {
@@ -260,6 +264,7 @@ impl SctpParameters {
         )?;
         least("send-buffer", self.send_buffer_bytes as u64, 1..=1 << 40)?;
         least("packet", self.window.packet_bytes, 0..=65_535)?;
+        least("threshold-floor", self.window.floor_packets, 1..=65_535)?;
         least("max-burst", self.most_burst, 1..=u64::from(u32::MAX))?;
         least("ack-every", self.ack.every.into(), 1..=1_000)?;
         if self.dac {
@@ -373,10 +378,16 @@ mod tests {
             ("receive-buffer", "32 KiB"),
             ("heartbeat", "off"),
             ("max-burst", "8 packets"),
+            ("threshold-floor", "2 packets"),
+            ("rto-tick", "500 ms"),
         ];
         let sctp = SctpParameters::from_pairs(&set).expect("keys");
         assert_eq!(sctp.ack_return, AckReturn::Fixed(1));
         assert_eq!((sctp.receive_buffer_bytes, sctp.heartbeat), (32_768, None));
+        assert_eq!(
+            (sctp.window.floor_packets, sctp.rto.tick),
+            (2, Duration::from_millis(500))
+        );
         assert_eq!((sctp.dac, sctp.most_burst, sctp.concurrent), (false, 8, false));
         let unlimited = SctpParameters::from_pairs(&[("receive-buffer", "unlimited")]).expect("a word");
         assert_eq!(unlimited.receive_buffer_bytes, 1_073_725_440);
@@ -397,6 +408,8 @@ mod tests {
             ("loss-rates", "often"),
             ("segment", "0 B"),
             ("max-burst", "0 packets"),
+            ("threshold-floor", "0 packets"),
+            ("rto-tick", "often"),
             ("window", "10 packets"),
             ("rto-floor", "2 min"),
         ] {

@@ -1,5 +1,5 @@
 //! SCTP's window (RFC 9260 §7.2, as CMT §1.6 summarises it): it grows by the bytes acknowledged, only while it was full, and
-//! only by acknowledgements that move the path's own cumulative point. A loss leaves at least four packets. To the letter of
+//! only by acknowledgements that move the path's own cumulative point. A loss leaves at least four packets, unless told otherwise. To the letter of
 //! RFC 9260 it would raise a smaller window to four; here no loss raises one.
 
 use super::window::{LARGEST_WINDOW, segment_of};
@@ -7,8 +7,8 @@ use super::{Congestion, CongestionEvent, CongestionSnapshot, window_over_rtt};
 use crate::view::PathView;
 use restp_base::units::Rate;
 
-/// Least threshold after a loss, and least window after idle time, in packets (RFC 9260 §7.2.3, §7.2.1).
-const FLOOR_PACKETS: u64 = 4;
+/// Least window after idle time, in packets (RFC 9260 §7.2.1).
+const IDLE_PACKETS: u64 = 4;
 
 /// What can be set of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct ByteCountingParams {
     pub packet_bytes: u64,
     /// First slow start threshold in bytes. Default `u64::MAX`; RFC 9260 §7.2.1 leaves it open.
     pub initial_threshold_bytes: u64,
+    /// Least threshold after a loss, in packets. Default 4 (RFC 9260 §7.2.3). Older SCTPs had 2, which matters where a window of a
+    /// few packets is the best one, as over chains of stations (CMT §8, OP-11).
+    pub floor_packets: u64,
 }
 
 impl Default for ByteCountingParams {
@@ -25,6 +28,7 @@ impl Default for ByteCountingParams {
         ByteCountingParams {
             packet_bytes: 0,
             initial_threshold_bytes: u64::MAX,
+            floor_packets: 4,
         }
     }
 }
@@ -95,7 +99,7 @@ impl ByteCounting {
     /// The threshold is half the window; the window becomes `window_of` that.
     fn reduce(&mut self, packet: u64, window_of: impl Fn(u64) -> u64) {
         self.before = Some((self.window, self.threshold));
-        self.threshold = (self.window / 2).max(FLOOR_PACKETS * packet);
+        self.threshold = (self.window / 2).max(self.params.floor_packets * packet);
         self.window = self.window.min(window_of(self.threshold));
         self.credit = 0;
     }
@@ -121,7 +125,7 @@ impl Congestion for ByteCounting {
             }
             CongestionEvent::Timeout { .. } => self.reduce(packet, |_| packet),
             CongestionEvent::Idle { .. } => {
-                self.window = self.window.min((self.window / 2).max(FLOOR_PACKETS * packet));
+                self.window = self.window.min((self.window / 2).max(IDLE_PACKETS * packet));
             }
             CongestionEvent::Restored => {
                 if let Some((window, threshold)) = self.before.take() {
@@ -299,6 +303,22 @@ mod tests {
         (0..6).for_each(|_| control.on(&acked(1500), &full()));
         control.on(&LOST, &full());
         assert_eq!(control.window_bytes(), 4 * MTU);
+    }
+
+    /// CMT §8, OP-11.
+    #[test]
+    fn an_older_floor_leaves_two_packets() {
+        let params = ByteCountingParams {
+            packet_bytes: MTU,
+            floor_packets: 2,
+            ..ByteCountingParams::default()
+        };
+        let mut control = ByteCounting::new(&params, 1200);
+        (0..3).for_each(|_| control.on(&LOST, &full()));
+        assert_eq!(
+            (control.window_bytes(), control.threshold_bytes()),
+            (2 * MTU, 2 * MTU)
+        );
     }
 
     #[test]

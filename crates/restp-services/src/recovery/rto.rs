@@ -18,6 +18,8 @@ pub struct RtoParameters {
     pub margin: Duration,
     /// In force until a round trip was measured (RFC 6298 (2.1)). Default 1 s.
     pub initial: Duration,
+    /// It runs out when a clock with this tick is seen to have moved on, as timers of older systems did. Default zero: exactly.
+    pub tick: Duration,
 }
 
 impl Default for RtoParameters {
@@ -28,6 +30,7 @@ impl Default for RtoParameters {
             attempts: 15,
             margin: Duration::ZERO,
             initial: Duration::from_secs(1),
+            tick: Duration::ZERO,
         }
     }
 }
@@ -108,7 +111,16 @@ impl RtoTimer {
     }
     /// New data was acknowledged and more is outstanding: start afresh (5.3).
     pub fn restart(&mut self, now: Time, rtt: &RttEstimator) {
-        self.deadline = Some(now + self.value(rtt));
+        self.deadline = Some(self.next_tick(now + self.value(rtt)));
+    }
+    /// The first tick of the clock that is not before `at`.
+    fn next_tick(&self, at: Time) -> Time {
+        let tick = self.parameters.tick.as_nanos();
+        if tick == 0 {
+            return at;
+        }
+        let ticks = at.since(Time::ZERO).as_nanos().div_ceil(tick);
+        Time::ZERO + self.parameters.tick * ticks
     }
     /// It is that of a segment which left at `since` (ITP §IV).
     pub(crate) fn watch(&mut self, since: Time, rtt: &RttEstimator, doubled: bool) {
@@ -231,6 +243,27 @@ mod tests {
         assert_eq!(timer.value(&rtt), Duration::from_secs(60), "the ceiling");
         assert!(!timer.expire(timer.deadline().unwrap(), &rtt, true, true));
         assert_eq!(timer.deadline(), None);
+    }
+
+    /// CMT §8, OP-14.
+    #[test]
+    fn a_coarse_clock_lets_the_timer_run_out_with_its_next_tick() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Duration::from_millis(100));
+        let at = |tick_ms, sent_ms| {
+            let mut timer = RtoTimer::new(RtoParameters {
+                floor: Duration::from_secs(1),
+                tick: Duration::from_millis(tick_ms),
+                ..Default::default()
+            });
+            timer.start(Time::ZERO + Duration::from_millis(sent_ms), &rtt);
+            timer.deadline().unwrap().since(Time::ZERO).as_millis()
+        };
+        assert_eq!(
+            [0, 1, 499, 500].map(|sent| at(500, sent)),
+            [1000, 1500, 1500, 1500]
+        );
+        assert_eq!(at(0, 1), 1001);
     }
 
     #[test]
