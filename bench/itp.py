@@ -261,9 +261,8 @@ def warm(bench: Bench, file: Path, size: int, name: str, what: str, chunk: str) 
 
 def make(file: Path, size: int) -> None:
     with file.open("wb") as out:
-        block = os.urandom(1 << 20)
         for number in range(0, size, 1 << 20):
-            out.write((number.to_bytes(8, "big") + block[8:])[: size - number])
+            out.write(os.urandom(min(1 << 20, size - number)))
 
 
 def page(rows: list[Row], arguments: argparse.Namespace, loads: tuple[str, str]) -> str:
