@@ -12,15 +12,12 @@ import os
 import platform
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import restp
 from distributed import Client, LocalCluster
+from measured import Cost, measured
 
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIO = ROOT / "scenarios/air/air-w1.toml"
@@ -43,27 +40,6 @@ PUBLISHED = {
 RUNS, MOST_MINUTES = 1350, 30
 #: Student's t by the number of seeds, two-sided 95 %; of other numbers the interval is left out.
 T_95 = {3: 4.303, 5: 2.776, 10: 2.262, 30: 2.045}
-
-
-@dataclass
-class Cost:
-    """Of one sweep: seconds that passed, and seconds of processors, of this process and its children."""
-
-    wall: float
-    cpu: float
-    frame: Any
-
-
-def measured(work: Callable[[], Any]) -> Cost:
-    started, before = time.perf_counter(), processors()
-    frame = work()
-    return Cost(time.perf_counter() - started, processors() - before, frame)
-
-
-def processors() -> float:
-    this = psutil.Process()
-    times = [process.cpu_times() for process in [this, *this.children(recursive=True)]]
-    return sum(one.user + one.system for one in times)
 
 
 def sweep(seeds: int, client: Client | None = None) -> Any:

@@ -14,16 +14,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import psutil
 import restp
 from distributed import Client, LocalCluster
+from measured import Cost, measured
 from restp import sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,36 +36,11 @@ REPLICATIONS, REPLICATIONS_S = 1000, 60
 IDLE_S = 10
 
 
-@dataclass
-class Cost:
-    """Of one sweep: seconds that passed, and seconds of processors, of this process and its children."""
-
-    wall: float
-    cpu: float
-    frame: Any
-
-
 @contextmanager
 def cluster() -> Iterator[Client]:
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         client.run(lambda: __import__("restp").__version__)  # workers are up, and have loaded what they need
         yield client
-
-
-def measured(work: Callable[[], Any]) -> Cost:
-    """Children that end meanwhile are counted by what they had used before the end of it was seen."""
-    started, before = time.perf_counter(), processors()
-    frame = work()
-    return Cost(time.perf_counter() - started, processors() - before, frame)
-
-
-def processors() -> float:
-    this = psutil.Process()
-    total = 0.0
-    for process in [this, *this.children(recursive=True)]:
-        times = process.cpu_times()
-        total += times.user + times.system
-    return total
 
 
 def grid(points: int) -> dict[str, list[Any]]:

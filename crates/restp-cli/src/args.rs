@@ -163,7 +163,7 @@ pub struct Recv {
 
 const SEND: &str = "\
 Examples:
-  restp send video.mkv restp2-YSTAAA...           to the ticket that `restp recv` printed
+  restp send video.mkv restp2-YSTA...           to the ticket that `restp recv` printed
   restp send photos notes.txt restp2-...        a folder with all that is in it, and a file
   tar -c photos | restp send - --name photos.tar restp2-...
                                                 standard input

@@ -103,7 +103,7 @@ impl DirectionSpec {
         }
         let mut times = self.outage.iter().chain(&self.loss_during);
         if let Some(window) = times.find(|window| window.is_empty()) {
-            return Err(SpecError::EmptyOutage {
+            return Err(SpecError::EmptySpan {
                 start: window.start,
                 end: window.end,
             });
@@ -239,9 +239,9 @@ pub enum SpecError {
         /// The most.
         most: u32,
     },
-    /// An outage that ends before it starts.
-    #[error("the outage {start:?}..{end:?} is empty; its end must come after its start")]
-    EmptyOutage {
+    /// A time of outage or of losses that ends before it starts.
+    #[error("the time {start:?}..{end:?} is empty; its end must come after its start")]
+    EmptySpan {
         /// Its start.
         start: Time,
         /// Its end.
